@@ -1,0 +1,37 @@
+"""Datasets: programming tasks with their tests. One file per source."""
+
+from collections.abc import Callable
+from typing import Any
+
+from codechat.config import Config, result_option, run_option
+from codechat.domain import Dataset, Task
+from codechat.errors import UserError, nearest
+from codechat.registry import Registry
+
+
+class DatasetConfig(Config):
+    """Options every dataset has."""
+
+    kind: str = result_option(..., "which dataset")
+    limit: int | None = run_option(None, "take the first n tasks only", ge=1)
+    tasks: list[str] | None = run_option(None, "take these task ids only, e.g. [HumanEval/0,HumanEval/7]", min_length=1)
+
+
+DatasetFactory = Callable[[Any], Dataset]
+DATASETS: Registry[DatasetFactory] = Registry("dataset", "codechat.datasets")
+
+
+def select(dataset: Dataset, config: DatasetConfig) -> tuple[Task, ...]:
+    """The tasks that the config names, in dataset order. Raises `UserError` for an unknown task id."""
+    tasks = dataset.tasks
+    if config.tasks is not None:
+        known = {task.task_id for task in tasks}
+        for name in config.tasks:
+            if name not in known:
+                raise UserError(f"dataset.tasks: {dataset.name} has no task '{name}'", nearest(name, known))
+        wanted = set(config.tasks)
+        tasks = tuple(task for task in tasks if task.task_id in wanted)
+    return tasks[: config.limit]
+
+
+__all__ = ["DATASETS", "DatasetConfig", "DatasetFactory", "select"]

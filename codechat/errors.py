@@ -1,0 +1,54 @@
+"""The kinds of failure and their fates.
+
+A user's mistake ends the command with exit status 2 and at most five lines; a failure of
+infrastructure is retried, then recorded as errored and never scored; anything else is a bug and
+keeps its traceback.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+MAX_LINES = 5
+MAX_WIDTH = 400
+
+
+class UserError(Exception):
+    """A mistake the user can mend; `remedy` says how."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        lines = [line for part in (self.message, self.remedy) for line in part.splitlines() if line.strip()]
+        if len(lines) > MAX_LINES:
+            lines = [*lines[: MAX_LINES - 1], f"… and {len(lines) - MAX_LINES + 1} more lines"]
+        return "\n".join(line if len(line) <= MAX_WIDTH else line[: MAX_WIDTH - 1] + "…" for line in lines)
+
+    def __reduce__(self) -> tuple[type["UserError"], tuple[str, str]]:
+        return (type(self), (self.message, self.remedy))
+
+
+class InfrastructureError(Exception):
+    """Something outside failed (endpoint, judge, disk) after its retries: recorded, never scored."""
+
+
+class EndpointDown(InfrastructureError):
+    """An endpoint that cannot be reached at all: at start a user's mistake, later infrastructure."""
+
+
+class ContextOverflow(Exception):
+    """The conversation no longer fits the model: the session ends, and is completed (contract, section 2)."""
+
+
+def nearest(name: str, known: Iterable[str], count: int = 3) -> str:
+    """A hint naming the known names closest to `name`, or all of them where none is close and they are few."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=count, cutoff=0.5)
+    if close:
+        return "did you mean " + " or ".join(f"'{match}'" for match in close) + "?"
+    if not names:
+        return "there is nothing to choose from"
+    shown = ", ".join(names[:12])
+    return f"choose from: {shown}" + (f", … ({len(names)} in all)" if len(names) > 12 else "")

@@ -1,0 +1,50 @@
+"""Durable writes and content hashes."""
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from codechat.errors import UserError
+
+
+def write_atomically(path: Path, data: str | bytes) -> None:
+    """Replace `path` by `data` so that a reader, or a power cut, sees the old file or the new one.
+
+    Raises `UserError` where the folder cannot be written or the disk is full.
+    """
+    blob = data.encode() if isinstance(data, str) else data
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(blob)
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.chmod(0o644)
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}", "free some space or choose another folder") from error
+
+
+def canonical_json(value: Any) -> str:
+    """JSON text that is the same for equal values: sorted keys, no spaces, UTF-8 kept."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def content_hash(value: Any) -> str:
+    """Hex SHA-256 of a JSON value, or of bytes."""
+    blob = value if isinstance(value, bytes) else canonical_json(value).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(blob).hexdigest()

@@ -1,0 +1,53 @@
+"""Models: whatever answers a conversation. One file per provider."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from codechat.domain import Instruction, Message, Reply, Task
+from codechat.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Crib:
+    """What only a baseline may see: the task with its reference, and where the session stands."""
+
+    task: Task
+    instruction: Instruction | None
+    code: str | None
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call. `crib` is None for every model that is not registered as a baseline.
+
+    `task_id` and `turn` say which recorded answer a replay returns; they are never sent to an endpoint.
+    """
+
+    messages: tuple[Message, ...]
+    task_id: str
+    turn: int
+    crib: Crib | None = None
+
+
+class Model(Protocol):
+    """Something that answers."""
+
+    async def check(self) -> None:
+        """Called once before the first call that is needed: raises `UserError` for a missing key or dead endpoint."""
+
+    async def complete(self, request: Request) -> Reply:
+        """Answer, after the provider's retries.
+
+        Raises `ContextOverflow`, or `InfrastructureError` (`EndpointDown` where nothing answers at all).
+        """
+
+    async def aclose(self) -> None:
+        """Release connections."""
+
+
+ModelFactory = Callable[[Any], Model]
+MODELS: Registry[ModelFactory] = Registry("model", "codechat.models")
+
+__all__ = ["MODELS", "Crib", "Model", "ModelFactory", "Request"]
