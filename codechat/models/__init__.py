@@ -4,8 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from codechat.config import Config, result_option, run_option
 from codechat.domain import Instruction, Message, Reply, Task
 from codechat.registry import Registry
+
+
+class ModelConfig(Config):
+    """Options every model has."""
+
+    kind: str = result_option(..., "which provider answers")
+    name: str = result_option(..., "the model's name, as the provider knows it and the records show it", min_length=1)
+    max_concurrency: int = run_option(16, "most calls under way at once", ge=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +49,15 @@ class Model(Protocol):
     async def complete(self, request: Request) -> Reply:
         """Answer, after the provider's retries.
 
-        Raises `ContextOverflow`, or `InfrastructureError` (`EndpointDown` where nothing answers at all).
+        Raises `ContextOverflow`, `InfrastructureError` (`EndpointDown` where nothing answers at all), or `UserError`
+        where only the first call can tell that the config is wrong (a refused key, an unknown model name).
         """
 
     async def aclose(self) -> None:
-        """Release connections."""
+        """Release connections; the next call opens them again."""
 
 
 ModelFactory = Callable[[Any], Model]
 MODELS: Registry[ModelFactory] = Registry("model", "codechat.models")
 
-__all__ = ["MODELS", "Crib", "Model", "ModelFactory", "Request"]
+__all__ = ["MODELS", "Crib", "Model", "ModelConfig", "ModelFactory", "Request"]

@@ -1,0 +1,61 @@
+"""A model whose answers are written down beforehand: for tests and demonstrations, on the same path as a real one."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal
+
+from codechat.config import result_option
+from codechat.domain import Reply
+from codechat.errors import UserError
+from codechat.models import MODELS, ModelConfig, Request
+
+Answer = str | Reply | Exception
+Script = Sequence[Answer] | Callable[[Request], Answer | Awaitable[Answer]]
+
+
+class ScriptedConfig(ModelConfig):
+    """The script: one reply per turn, the same for every task."""
+
+    kind: Literal["scripted"] = result_option("scripted", "which provider answers")
+    name: str = result_option("scripted", "the name that the records show", min_length=1)
+    replies: list[str] = result_option(..., "the replies, entry t for turn t", min_length=1)
+
+
+class Scripted:
+    """Answers from a list by turn, or by calling a function (which may be a coroutine) with the request.
+
+    A `str` is a reply, an `Exception` is raised. The answer depends on the request alone, never on the order of calls.
+    """
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    async def check(self) -> None:
+        """Nothing outside is needed."""
+
+    async def complete(self, request: Request) -> Reply:
+        """The scripted answer. Raises `UserError` where the script has ended."""
+        answer = await self._answer(request)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer if isinstance(answer, Reply) else Reply(answer)
+
+    async def _answer(self, request: Request) -> Answer:
+        if callable(self._script):
+            answer = self._script(request)
+            return await answer if inspect.isawaitable(answer) else answer
+        if request.turn >= len(self._script):
+            raise UserError(
+                f"the script ended: it has {len(self._script)} replies, and turn {request.turn} was asked",
+                "give model.replies one entry per turn",
+            )
+        return self._script[request.turn]
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+
+@MODELS.register("scripted", ScriptedConfig)
+def from_config(config: ScriptedConfig) -> Scripted:
+    """Replies written in the config, one per turn (for tests; offline)."""
+    return Scripted(config.replies)

@@ -1,0 +1,145 @@
+"""The models that need no endpoint: echo, scripted, replay."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from codechat.domain import InputOutputTests, Instruction, Message, Reply, Task, Usage
+from codechat.errors import ContextOverflow, InfrastructureError, UserError
+from codechat.models import MODELS, Crib, Request
+from codechat.models.scripted import Scripted
+
+TASK = Task("T/0", "Add.", "add", "def add(a, b):", "def add(a, b):\n    return a + b\n", InputOutputTests((), ()))
+BARE = Task("T/1", "Add.", "add", "def add(a, b):", None, InputOutputTests((), ()))
+
+
+def ask(turn: int = 0, text: str = "please", crib: Crib | None = None, task_id: str = "T/0") -> Request:
+    return Request((Message("user", text),), task_id, turn, crib)
+
+
+def build(**values: object):
+    config = MODELS.validate(values)
+    return MODELS.of(config).factory(config)
+
+
+async def test_echo_answers_the_reference_then_the_current_code() -> None:
+    echo = build(kind="echo")
+    first = await echo.complete(ask(crib=Crib(TASK, None, None, 0)))
+    assert first.text == "```python\ndef add(a, b):\n    return a + b\n```\n"
+    instruction = Instruction("i", "Add a comment.", "cosmetic", "add")
+    later = await echo.complete(ask(1, crib=Crib(TASK, instruction, "x = 1\n", 0)))
+    assert later.text == "```python\nx = 1\n```\n"
+
+
+async def test_echo_fences_code_that_holds_a_fence() -> None:
+    code = 'TEXT = """\n```\n"""'
+    reply = await build(kind="echo").complete(ask(1, crib=Crib(TASK, None, code, 0)))
+    assert reply.text == f"````python\n{code}\n````\n"
+
+
+async def test_echo_needs_a_reference() -> None:
+    with pytest.raises(UserError, match="T/1 has no reference"):
+        await build(kind="echo").complete(ask(crib=Crib(BARE, None, None, 0)))
+
+
+def test_only_echo_is_a_baseline_here() -> None:
+    assert {name for name in ("echo", "scripted", "replay") if MODELS[name].baseline} == {"echo"}
+
+
+async def test_a_list_script_answers_by_turn_and_raises_at_its_end() -> None:
+    model = build(kind="scripted", replies=["zero", "one"])
+    assert (await model.complete(ask(1))).text == "one"
+    assert (await model.complete(ask(0))).text == "zero"
+    with pytest.raises(UserError, match="the script ended: it has 2 replies, and turn 2 was asked"):
+        await model.complete(ask(2))
+
+
+async def test_a_script_may_raise_be_a_function_or_a_coroutine() -> None:
+    with pytest.raises(InfrastructureError, match="down"):
+        await Scripted([InfrastructureError("down")]).complete(ask())
+    assert await Scripted(lambda request: Reply(request.task_id, None)).complete(ask()) == Reply("T/0", None)
+
+    async def later(request: Request) -> str:
+        return request.messages[0].content
+
+    assert (await Scripted(later).complete(ask(text="hello"))).text == "hello"
+
+
+# -- replay ------------------------------------------------------------------------------------------------------
+
+
+def turn(number: int, response: str | None, **fields: object) -> dict[str, object]:
+    outcome = {"outcome": "no_code", "passed": False, "passed_base": False}
+    return {"turn": number, "response": response, "finish_reason": "stop", **outcome, **fields}
+
+
+def recording(path: Path, turns: list[dict[str, object]], **fields: object) -> Path:
+    session = {"schema": 1, "cell_id": "c", "session_id": "s", "task_id": "T/0", "dataset": "d", "model": "m"}
+    session |= {"protocol": "refine", "agenda": [], "seed": 0, "status": "completed", "turns": turns, **fields}
+    with path.open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps(session) + "\n")
+    return path
+
+
+INSTRUCTION = {"id": "i", "text": "Rename x to y.", "scope": "cosmetic", "change": "modify"}
+
+
+async def test_replay_returns_what_was_recorded(tmp_path: Path) -> None:
+    usage = {"input_tokens": 5, "output_tokens": 7, "cached_input_tokens": 2}
+    turns = [turn(0, "zero", usage=usage, latency_s=1.5), turn(1, "one", instruction=INSTRUCTION)]
+    model = build(kind="replay", path=str(recording(tmp_path / "s.jsonl", turns)))
+    await model.check()
+    assert await model.complete(ask(0)) == Reply("zero", "stop", Usage(5, 7, 2), 1.5)
+    assert (await model.complete(ask(1, "Now: Rename x to y. Thanks."))).text == "one"
+
+
+@pytest.mark.parametrize(
+    ("request_", "cause"),
+    [
+        (ask(0, task_id="T/9"), "no session of this task"),
+        (ask(3), "fewer turns"),
+        (ask(1), "the turn was skipped there"),
+        (ask(2, "Add a docstring."), "answers another instruction there: Rename x to y."),
+    ],
+)
+async def test_replay_refuses_what_was_not_recorded(tmp_path: Path, request_: Request, cause: str) -> None:
+    turns = [turn(0, "zero"), turn(1, None, skipped=True), turn(2, "two", instruction=INSTRUCTION)]
+    model = build(kind="replay", path=str(recording(tmp_path / "s.jsonl", turns)))
+    with pytest.raises(UserError, match=cause) as caught:
+        await model.complete(request_)
+    assert f"turn {request_.turn} of {request_.task_id}" in str(caught.value)
+
+
+async def test_replay_overflows_where_the_recording_did(tmp_path: Path) -> None:
+    path = recording(tmp_path / "s.jsonl", [turn(0, "zero"), turn(1, None)], ended="context_overflow")
+    with pytest.raises(ContextOverflow):
+        await build(kind="replay", path=str(path)).complete(ask(1))
+
+
+async def test_replay_tells_why_an_errored_session_has_no_more(tmp_path: Path) -> None:
+    path = recording(tmp_path / "s.jsonl", [turn(0, "zero")], status="errored", error="endpoint down")
+    with pytest.raises(UserError, match="its session errored: endpoint down"):
+        await build(kind="replay", path=str(path)).complete(ask(1))
+
+
+async def test_replay_refuses_two_sessions_of_one_task(tmp_path: Path) -> None:
+    recording(tmp_path / "s.jsonl", [turn(0, "a")])
+    model = build(kind="replay", path=str(recording(tmp_path / "s.jsonl", [turn(0, "b")])))
+    with pytest.raises(UserError, match="two sessions of T/0"):
+        await model.check()
+
+
+def test_the_identity_of_a_replay_is_its_content_not_its_place(tmp_path: Path) -> None:
+    def identity(name: str, reply: str) -> dict[str, object]:
+        path = recording(tmp_path / name, [turn(0, reply)])
+        return MODELS.validate({"kind": "replay", "path": str(path)}).identity()
+
+    assert identity("a", "same") == identity("b", "same") != identity("c", "other")
+    assert "path" not in identity("d", "same")
+
+
+def test_a_missing_recording_is_a_mistake_of_the_user(tmp_path: Path) -> None:
+    config = MODELS.validate({"kind": "replay", "path": str(tmp_path / "none.jsonl")})
+    with pytest.raises(UserError, match=r"cannot read .*none\.jsonl"):
+        config.identity()
