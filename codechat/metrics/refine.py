@@ -1,0 +1,254 @@
+"""The figures of the refinement protocol (paper III-F, V and VI; definitions in the table of metrics.json)."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from codechat.domain import CHANGES, OUTCOMES, SCOPES, Outcome
+from codechat.metrics.spending import Costs, Payer, Price, Tokens, costs_of, tokens_of
+from codechat.metrics.statistics import (
+    Figure,
+    Interval,
+    PhiTable,
+    TaskBootstrap,
+    Trend,
+    mann_kendall,
+    percent_change,
+    percentile_interval,
+    phi,
+)
+from codechat.records import InstructionRecord, SessionRecord, TurnRecord
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+@dataclass
+class ByType(Generic[T]):
+    """One value over all follow-up turns, and one per scope, change and `scope/change`."""
+
+    overall: T
+    by_scope: dict[str, T]
+    by_change: dict[str, T]
+    by_cell: dict[str, T]
+
+    @classmethod
+    def filled(cls, new: Callable[[], T]) -> "ByType[T]":
+        """A fresh value everywhere."""
+        cells = [f"{scope}/{change}" for scope in SCOPES for change in CHANGES]
+        return cls(new(), {s: new() for s in SCOPES}, {c: new() for c in CHANGES}, {c: new() for c in cells})
+
+    def map(self, function: Callable[[T], U]) -> "ByType[U]":
+        """The function of every value."""
+        return ByType(
+            function(self.overall),
+            *({key: function(value) for key, value in part.items()} for part in self._parts()),
+        )
+
+    def of(self, instruction: InstructionRecord | None) -> Iterator[T]:
+        """The values that a turn with this instruction belongs to."""
+        yield self.overall
+        if instruction is not None:
+            scope, change = instruction.scope, instruction.change
+            yield from (self.by_scope[scope], self.by_change[change], self.by_cell[f"{scope}/{change}"])
+
+    def _parts(self) -> tuple[dict[str, T], dict[str, T], dict[str, T]]:
+        return self.by_scope, self.by_change, self.by_cell
+
+
+class Trends(BaseModel):
+    pass_at_1: Trend | None
+    iar: Trend | None
+
+
+class Intervals(BaseModel):
+    """95 % intervals of the figures of the same names."""
+
+    mst: Interval | None
+    delta_pct: Interval | None
+    pass_at_1: list[Interval | None]
+    regression: ByType[Interval | None]
+
+
+class RefineMetrics(BaseModel):
+    """The content of metrics.json, in its order. None is what could not be computed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sessions: int
+    completed: int
+    errored: int
+    skipped_turns: int
+    undecided: int
+    undecided_applicability: int
+    outcomes: dict[Outcome, int]
+    retries: int
+    pass_at_1: list[float | None]
+    iar: list[float | None]
+    mst: float | None
+    mst_at: dict[str, float | None]
+    delta_pct: float | None
+    iar_delta_pct: float | None
+    mann_kendall: Trends
+    regression: ByType[float | None]
+    self_correction: ByType[float | None]
+    phi: PhiTable
+    ci: Intervals
+    tokens: Tokens
+    cost_usd: Costs
+    wall_s: float
+
+
+def refine_metrics(
+    sessions: Sequence[SessionRecord],
+    *,
+    seed: int,
+    retries: int = 0,
+    wall_s: float = 0.0,
+    prices: Mapping[Payer, Price] | None = None,
+) -> dict[str, Any]:
+    """The content of metrics.json for a refinement cell: JSON values in the shape of `RefineMetrics`.
+
+    `seed` seeds the resampling; `retries` (calls that were repeated) and `wall_s` (seconds) come from the journal,
+    since records do not hold them. Nothing depends on the order of the sessions.
+    """
+    done = [session for session in sessions if session.status == "completed"]
+    length = max((max(len(s.turns), len(s.agenda) + 1) for s in sessions), default=0)
+    passes = [_passes(done, turn) for turn in range(length)]
+    pass_at_1 = [figure.rate for figure in passes]
+    iar = [_adherence(done, turn).rate for turn in range(1, length)]
+    regression = _transitions(done, from_passed=True)
+    tokens = tokens_of(done)
+    metrics = RefineMetrics(
+        sessions=len(sessions),
+        completed=len(done),
+        errored=len(sessions) - len(done),
+        **_counts(done),
+        retries=retries,
+        pass_at_1=pass_at_1,
+        iar=iar,
+        mst=_sustained(done, length).rate,
+        mst_at={str(cap): _sustained(done, cap).rate for cap in _caps(length)},
+        delta_pct=_change(pass_at_1),
+        iar_delta_pct=_change(iar),
+        mann_kendall=Trends(pass_at_1=mann_kendall(pass_at_1), iar=mann_kendall(iar)),
+        regression=regression.map(lambda figure: figure.rate),
+        self_correction=_transitions(done, from_passed=False).map(lambda figure: figure.rate),
+        phi=_association(done),
+        ci=_intervals(TaskBootstrap((s.task_id for s in done), seed), _sustained(done, length), passes, regression),
+        tokens=tokens,
+        cost_usd=costs_of(tokens, prices or {}),
+        wall_s=wall_s,
+    )
+    return metrics.model_dump(mode="json")
+
+
+def _caps(length: int) -> list[int]:
+    """Where `mst_at` truncates sessions: after every even number of turns, and at the end."""
+    return sorted({*range(2, length + 1, 2), *([length] if length else [])})
+
+
+def _change(series: Sequence[float | None]) -> float | None:
+    return percent_change(series[0], series[-1]) if series else None
+
+
+def _answered(session: SessionRecord, turn: TurnRecord) -> bool:
+    """Whether the model was asked at this turn and could answer.
+
+    Not so at a skipped turn, nor once the conversation had outgrown the model: such turns carry a verdict for
+    Pass@1 and MST alone.
+    """
+    overflowed = session.ended == "context_overflow" and turn.response is None
+    return not turn.skipped and not overflowed
+
+
+def _counts(sessions: Sequence[SessionRecord]) -> dict[str, Any]:
+    """The counts over turns. Candidates of skipped turns count: an undecided one can be why a turn was skipped."""
+    turns = [turn for session in sessions for turn in session.turns]
+    outcomes = [turn.outcome for turn in turns if not turn.skipped]
+    verdicts = [turn.adherence.verdict for turn in turns if turn.adherence is not None and not turn.skipped]
+    return {
+        "skipped_turns": sum(turn.skipped for turn in turns),
+        "undecided": verdicts.count("undecided"),
+        "undecided_applicability": sum(c.applicable is None for turn in turns for c in turn.candidates),
+        "outcomes": {outcome: outcomes.count(outcome) for outcome in OUTCOMES},
+    }
+
+
+def _passes(sessions: Sequence[SessionRecord], turn: int) -> Figure:
+    """Sessions whose code passes at a turn, of those that have the turn."""
+    figure = Figure()
+    for session in sessions:
+        if turn < len(session.turns):
+            figure.count(session.task_id, session.turns[turn].passed)
+    return figure
+
+
+def _sustained(sessions: Sequence[SessionRecord], cap: int) -> Figure:
+    """The passing turns from turn 0 on, `cap` at most, per session (paper III-F3)."""
+    figure = Figure()
+    for session in sessions:
+        prefix = takewhile(lambda turn: turn.passed, session.turns[:cap])
+        figure.count(session.task_id, sum(1 for _ in prefix))
+    return figure
+
+
+def _adherence(sessions: Sequence[SessionRecord], turn: int) -> Figure:
+    """Instructions followed at a turn, of those that were judged."""
+    figure = Figure()
+    for session in sessions:
+        for judged in session.turns[turn : turn + 1]:
+            verdict = _verdict(session, judged)
+            if verdict is not None:
+                figure.count(session.task_id, verdict)
+    return figure
+
+
+def _verdict(session: SessionRecord, turn: TurnRecord) -> bool | None:
+    """Whether the instruction was followed; None where that was not judged, or stayed undecided."""
+    if turn.adherence is None or turn.adherence.verdict == "undecided" or not _answered(session, turn):
+        return None
+    return turn.adherence.verdict == "adhered"
+
+
+def _transitions(sessions: Sequence[SessionRecord], *, from_passed: bool) -> ByType[Figure]:
+    """Follow-up turns that turned the verdict, of those whose code before had passed (or had failed).
+
+    The code before is the turn before's, of which a skipped turn is a copy.
+    """
+    figures = ByType.filled(Figure)
+    for session in sessions:
+        for before, turn in pairwise(session.turns):
+            if before.passed is from_passed and _answered(session, turn):
+                for figure in figures.of(turn.instruction):
+                    figure.count(session.task_id, turn.passed is not from_passed)
+    return figures
+
+
+def _association(sessions: Sequence[SessionRecord]) -> PhiTable:
+    """Phi between correctness and adherence over the judged follow-up turns (paper VI-B)."""
+    judged = [(turn.passed, _verdict(session, turn)) for session in sessions for turn in session.turns[1:]]
+    return phi(
+        judged.count((True, True)),
+        judged.count((True, False)),
+        judged.count((False, True)),
+        judged.count((False, False)),
+    )
+
+
+def _intervals(
+    bootstrap: TaskBootstrap, sustained: Figure, passes: Sequence[Figure], regression: ByType[Figure]
+) -> Intervals:
+    deltas: list[float | None] = []
+    if passes:
+        ends = zip(bootstrap.ratios(passes[0]), bootstrap.ratios(passes[-1]), strict=True)
+        deltas = [percent_change(first, last) for first, last in ends]
+    return Intervals(
+        mst=bootstrap.interval(sustained),
+        delta_pct=percentile_interval(deltas),
+        pass_at_1=[bootstrap.interval(figure) for figure in passes],
+        regression=regression.map(bootstrap.interval),
+    )

@@ -1,0 +1,141 @@
+"""The statistics that protocols share: rates, trends, association, and intervals by resampling tasks."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from codechat.seeding import generator
+
+RESAMPLES = 2_000
+TAILS = (0.025, 0.975)  # of a 95 % interval
+
+Interval = tuple[float, float]
+
+
+class Trend(BaseModel):
+    """The original Mann-Kendall test, two-sided, α = 0.05 (paper III-F2)."""
+
+    s: int
+    var_s: float
+    z: float
+    p: float
+    trend: Literal["increasing", "decreasing", "no trend"]
+
+
+class PhiTable(BaseModel):
+    """Correctness against adherence: the association and the 2x2 counts behind it (paper VI-B)."""
+
+    value: float | None
+    pass_adhered: int
+    pass_violated: int
+    fail_adhered: int
+    fail_violated: int
+
+
+def rate(hits: float, total: float) -> float | None:
+    """`hits / total`, or None where there is nothing to divide by."""
+    return hits / total if total else None
+
+
+def percent_change(first: float | None, last: float | None) -> float | None:
+    """How much `last` lies above `first`, in per cent of `first`; None where `first` is 0 or either is missing."""
+    if not first or last is None:
+        return None
+    return 100 * (last - first) / first
+
+
+def mann_kendall(series: Iterable[float | None]) -> Trend | None:
+    """The trend of a series, missing values dropped; None below two values, where the test is not defined."""
+    values = [value for value in series if value is not None]
+    if len(values) < 2:
+        return None
+    import pymannkendall  # brings scipy
+
+    result = pymannkendall.original_test(values, alpha=0.05)
+    return Trend(s=round(result.s), var_s=float(result.var_s), z=float(result.z), p=float(result.p), trend=result.trend)
+
+
+def phi(pass_adhered: int, pass_violated: int, fail_adhered: int, fail_violated: int) -> PhiTable:
+    """The Phi coefficient of a 2x2 table; its value is None where a row or a column is empty."""
+    rows = (pass_adhered + pass_violated) * (fail_adhered + fail_violated)
+    columns = (pass_adhered + fail_adhered) * (pass_violated + fail_violated)
+    value = rate(pass_adhered * fail_violated - pass_violated * fail_adhered, math.sqrt(rows * columns))
+    return PhiTable(
+        value=value,
+        pass_adhered=pass_adhered,
+        pass_violated=pass_violated,
+        fail_adhered=fail_adhered,
+        fail_violated=fail_violated,
+    )
+
+
+@dataclass
+class Figure:
+    """A ratio of two counts, kept apart by task so that tasks can be resampled."""
+
+    by_task: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def count(self, task_id: str, hits: int, total: int = 1) -> None:
+        """Add `hits` out of `total` seen in one session of the task."""
+        old_hits, old_total = self.by_task.get(task_id, (0, 0))
+        self.by_task[task_id] = (old_hits + hits, old_total + total)
+
+    @property
+    def rate(self) -> float | None:
+        """The ratio over all tasks."""
+        return rate(sum(hits for hits, _ in self.by_task.values()), sum(total for _, total in self.by_task.values()))
+
+
+class TaskBootstrap:
+    """95 % percentile intervals from 2,000 resamples of the tasks with replacement.
+
+    A task's sessions stay together, because they are not independent. The draws come from one byte stream of
+    the project's own generator and all sums are sums of integers, so every machine gets the same intervals.
+    """
+
+    def __init__(self, tasks: Iterable[str], seed: int) -> None:
+        self._tasks = sorted(set(tasks))
+        self._weights = _draw(len(self._tasks), seed) if self._tasks else None
+
+    def ratios(self, figure: Figure) -> list[float | None]:
+        """The figure in every resample; None where its denominator is zero there."""
+        if self._weights is None:
+            return []
+        import numpy as np
+
+        tallies = np.array([figure.by_task.get(task, (0, 0)) for task in self._tasks], dtype=np.int64)
+        return [rate(hits, total) for hits, total in (self._weights @ tallies).tolist()]
+
+    def interval(self, figure: Figure) -> Interval | None:
+        """The figure's own interval."""
+        return percentile_interval(self.ratios(figure))
+
+
+def _draw(tasks: int, seed: int) -> Any:
+    """How often each task was drawn: an integer array of shape (resamples, tasks)."""
+    import numpy as np
+
+    random_bytes = generator(seed, "", "bootstrap").randbytes(4 * RESAMPLES * tasks)
+    words = np.frombuffer(random_bytes, dtype="<u4").astype(np.int64).reshape(RESAMPLES, tasks)
+    drawn = (words * tasks) >> 32
+    return np.stack([np.bincount(row, minlength=tasks) for row in drawn]).astype(np.int64)
+
+
+def percentile_interval(values: Iterable[float | None]) -> Interval | None:
+    """The central 95 % of the values, missing ones dropped; None where none is left."""
+    ordered = sorted(value for value in values if value is not None)
+    if not ordered:
+        return None
+    low, high = (_quantile(ordered, share) for share in TAILS)
+    return low, high
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    """Linear between the closest ranks (Hyndman and Fan's type 7, NumPy's default)."""
+    position = share * (len(ordered) - 1)
+    below = math.floor(position)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
