@@ -67,13 +67,16 @@ class InputOutputTests:
     """Calls whose results must equal the reference's (EvalPlus style).
 
     `base` and `plus` hold one argument tuple per call; `atol` is the absolute tolerance for floats;
-    `oracle` names the comparison (see `codechat.sandbox.oracle`).
+    `oracle` names the comparison (see `codechat.sandbox.oracle`). `expected_base` and `expected_plus` hold one result
+    per call where the dataset gives them; where None, the results are the reference's.
     """
 
     base: tuple[tuple[Any, ...], ...]
     plus: tuple[tuple[Any, ...], ...]
     atol: float = 0.0
     oracle: str = "equal"
+    expected_base: tuple[Any, ...] | None = None
+    expected_plus: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +156,11 @@ class Verdict:
     @property
     def passed(self) -> bool:
         return self.outcome == "pass"
+
+    @classmethod
+    def without_run(cls, outcome: Outcome, reason: str) -> "Verdict":
+        """The verdict on something that could not be run at all."""
+        return cls(outcome, passed_base=False, failure=Failure(reason))
 
 
 @dataclass(frozen=True, slots=True)

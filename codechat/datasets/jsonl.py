@@ -1,0 +1,22 @@
+"""A user's own tasks, in a file."""
+
+from pathlib import Path
+from typing import Literal
+
+from codechat.config import result_option, run_option
+from codechat.datasets import DATASETS, DatasetConfig
+from codechat.datasets.rows import load_rows
+from codechat.domain import Dataset
+
+
+class JsonlConfig(DatasetConfig):
+    """Options of `jsonl`."""
+
+    kind: Literal["jsonl"] = result_option("jsonl", "which dataset")
+    path: str = run_option(..., "the file with one task a line, .jsonl or .jsonl.gz", min_length=1)
+
+
+@DATASETS.register("jsonl", JsonlConfig)
+def jsonl(config: JsonlConfig) -> Dataset:
+    """Your own tasks from a .jsonl or .jsonl.gz file with EvalPlus's fields (dataset.path)."""
+    return load_rows("jsonl", Path(config.path).expanduser())

@@ -1,0 +1,119 @@
+"""MBPP+ (EvalPlus): 378 tasks whose prompt is prose and whose inputs hold types that JSON lacks."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+from codechat.config import result_option, run_option
+from codechat.datasets import DATASETS, DatasetConfig
+from codechat.datasets.release import Release
+from codechat.datasets.rows import Oracle, load_rows
+from codechat.domain import Dataset, Task
+
+RELEASE = Release("MbppPlus", "v0.2.0", "MBPP_OVERRIDE_PATH")
+
+
+class MbppConfig(DatasetConfig):
+    """Options of `mbpp`."""
+
+    kind: Literal["mbpp"] = result_option("mbpp", "which dataset")
+    path: str | None = run_option(None, "a local MbppPlus .jsonl or .jsonl.gz; null: its cache", min_length=1)
+    url: str | None = run_option(None, "what is downloaded where no path is given; null: its release", min_length=1)
+
+
+@DATASETS.register("mbpp", MbppConfig)
+def mbpp(config: MbppConfig) -> Dataset:
+    """MBPP+ v0.2.0: 378 tasks by EvalPlus, downloaded to its cache on first use."""
+    return load_rows("mbpp", RELEASE.locate(config.path, config.url), _adapt)
+
+
+def _adapt(task: Task) -> Task:
+    number = _number(task.task_id)
+    oracle = _ORACLES.get(number, task.tests.oracle)
+    if number in _TYPES:
+        first, rest = _TYPES[number]
+        try:
+            base = tuple(_restore(call, first, rest) for call in task.tests.base)
+            plus = tuple(_restore(call, first, rest) for call in task.tests.plus)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"the inputs are not those of {task.task_id}: {error}") from error
+    else:
+        base, plus = task.tests.base, task.tests.plus
+    return replace(task, tests=replace(task.tests, base=base, plus=plus, oracle=oracle))
+
+
+def _number(task_id: str) -> int:
+    digits = task_id.rpartition("/")[2]
+    if not digits.isdecimal():
+        raise ValueError(f"task_id '{task_id}' is not of the form Mbpp/NUMBER")
+    return int(digits)
+
+
+Convert = Callable[[Any], Any]
+
+
+def _restore(call: tuple[Any, ...], first: Convert, rest: Convert) -> tuple[Any, ...]:
+    return (*(first(value) for value in call[:1]), *(rest(value) for value in call[1:]))
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _tuples(value: Any) -> list[Any]:
+    return [tuple(item) for item in value]
+
+
+def _tuple_of_tuples(value: Any) -> tuple[Any, ...]:
+    return tuple(tuple(item) for item in value)
+
+
+def _tuple_with_tuples(value: Any) -> tuple[Any, ...]:
+    return tuple(tuple(item) if isinstance(item, list) else item for item in value)
+
+
+def _sets(value: Any) -> list[Any]:
+    return [set(item) if isinstance(item, list) and item else {} for item in value]
+
+
+def _tuple_values(value: Any) -> dict[Any, Any]:
+    return {key: tuple(item) for key, item in value.items()}
+
+
+def _deep_tuple(value: Any) -> Any:
+    return tuple(_deep_tuple(item) for item in value) if isinstance(value, list) else value
+
+
+# What JSON made of the arguments, per task number: how to restore the first argument, and how the others. The facts
+# are EvalPlus's (evalplus.data.mbpp.mbpp_deserialize_inputs); a test compares every input with its loader's.
+_TYPES: dict[int, tuple[Convert, Convert]] = {
+    number: (first, rest)
+    for first, rest, numbers in (
+        (
+            tuple,
+            tuple,
+            "2 116 132 143 222 261 273 394 399 421 424 429 470 560 579 596 616 630 726 740 744 809",
+        ),
+        (_tuples, _tuples, "63 64 70 94 120 237 272 299 400 409 417 438 473 614 780"),
+        (_tuples, _same, "75 413 444 753"),
+        (_same, tuple, "106 750"),
+        (_sets, _same, "115"),
+        (float, complex, "124"),
+        (tuple, _same, "250 307 405 446 617 720 763 808"),
+        (complex, _same, "252"),
+        (_tuple_of_tuples, _tuple_of_tuples, "259 401 445"),
+        (_tuple_with_tuples, _same, "278"),
+        (_deep_tuple, _deep_tuple, "580 615 791"),
+        (_tuple_values, _same, "722"),
+    )
+    for number in map(int, numbers.split())
+}
+
+# Tasks that have more than one right answer (evalplus.eval._special_oracle): order-free results, results that only
+# count as a match or none, and two statements that can be read in two ways.
+_ORACLES: dict[int, Oracle] = {
+    **dict.fromkeys((2, 7, 111, 140, 232, 579, 769), "set_equal"),
+    **dict.fromkeys((737, 787, 794), "not_none"),
+    558: "digit_distance",
+    581: "pyramid_surface",
+}

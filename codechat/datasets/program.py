@@ -1,0 +1,75 @@
+"""What a dataset's texts say as Python: the program they make and the signature it must keep."""
+
+import ast
+import io
+import tokenize
+import warnings
+
+
+def parse(source: str) -> ast.Module | None:
+    """The syntax tree, or None where the text is not Python. Warnings about the text are nobody's here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def assemble(prompt: str, solution: str, entry_point: str) -> str:
+    """The complete program that a prompt and a canonical solution stand for.
+
+    EvalPlus has two styles. HumanEval+: the prompt is the beginning of the program and the solution goes on where it
+    ends. MBPP+: the solution is complete and the prompt is a docstring or prose. The first reading that parses and
+    defines the entry point is taken; a prompt that is nothing but a docstring is not part of the program.
+    Raises `ValueError` where neither reading does.
+    """
+    joined = prompt if prompt.endswith("\n") else prompt + "\n"
+    joined += solution
+    readings = [solution, joined] if _is_docstring(prompt) else [joined, solution]
+    for source in readings:
+        tree = parse(source)
+        if tree is not None and _definition(tree, entry_point) is not None:
+            return source
+    raise ValueError(
+        f"canonical_solution: neither alone nor after the prompt is it Python that defines '{entry_point}' at top level"
+    )
+
+
+def signature_of(source: str, entry_point: str) -> str | None:
+    """The `def` line of the entry point as the source words it (several lines where it spans them), or None.
+
+    A prompt that ends with the `def` line, without a body, has one too.
+    """
+    for text in (source, source.rstrip() + "\n    pass\n"):
+        tree = parse(text)
+        node = _definition(tree, entry_point) if tree is not None else None
+        if node is not None:
+            return _header(text, node)
+    return None
+
+
+def _is_docstring(text: str) -> bool:
+    tree = parse(text)
+    return tree is not None and all(isinstance(node, ast.Expr) for node in tree.body)
+
+
+def _definition(tree: ast.Module, name: str) -> ast.FunctionDef | None:
+    """The last top-level function of that name: the one a call would reach."""
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
+    return found[-1] if found else None
+
+
+def _header(source: str, node: ast.FunctionDef) -> str:
+    """From `def` to the colon that opens the body: the first one outside brackets."""
+    lines = source.splitlines(keepends=True)[node.lineno - 1 :]
+    depth = 0
+    for token in tokenize.generate_tokens(io.StringIO("".join(lines)).readline):
+        if token.type == tokenize.OP and token.string in "([{":
+            depth += 1
+        elif token.type == tokenize.OP and token.string in ")]}":
+            depth -= 1
+        elif token.type == tokenize.OP and token.string == ":" and depth == 0:
+            row, column = token.end
+            return "".join([*lines[: row - 1], lines[row - 1][:column]])
+    raise AssertionError(f"no colon ends the header of {node.name}")  # pragma: no cover
