@@ -1,0 +1,60 @@
+"""Tracking: where a finished cell is shown beside others. One file per kind of store.
+
+The records stay the truth: a store can be filled again from them at any time, so a tracker that fails costs nothing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from codechat.errors import InfrastructureError
+from codechat.metrics import Point
+from codechat.registry import Registry
+
+
+class TrackingError(InfrastructureError):
+    """A store could not be reached or written. The cell itself is safe in its folder: say so, and go on."""
+
+
+@dataclass(frozen=True)
+class FinishedCell:
+    """All that a tracker shows of a cell.
+
+    `params` is the resolved config, nested; `folder` the cell's own, from which the artifacts are taken;
+    `sweep` names the sweep that the cell was run for, if any; `tags` hold what else identifies the result
+    (content hashes, git commit), under names of the caller's choice.
+    """
+
+    cell_id: str
+    name: str
+    params: Mapping[str, Any]
+    points: Sequence[Point]
+    folder: Path
+    tags: Mapping[str, str] = field(default_factory=dict)
+    sweep: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedRun:
+    """Where a cell was logged. `open_with` is what the user types, or visits, to see it."""
+
+    run_id: str
+    experiment_id: str
+    open_with: str
+
+
+class Tracker(Protocol):
+    """Shows finished cells."""
+
+    def log(self, cell: FinishedCell) -> TrackedRun | None:
+        """Show the cell, or bring what is shown of it up to date; None where nothing is kept.
+
+        Blocks. Raises `TrackingError` where the store fails, `UserError` where the config asks for the impossible.
+        """
+
+
+TrackerFactory = Callable[[Any], Tracker]
+TRACKING: Registry[TrackerFactory] = Registry("tracking", "codechat.tracking")
+
+__all__ = ["TRACKING", "FinishedCell", "TrackedRun", "Tracker", "TrackerFactory", "TrackingError"]

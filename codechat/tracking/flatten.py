@@ -1,0 +1,39 @@
+"""A nested config as MLflow's params: flat, textual, short."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from codechat.files import content_hash
+
+# MLflow refuses more than 6,000 characters, older servers more than 500; prompts are longer than is readable anyway.
+LONGEST_VALUE = 250
+LONGEST_KEY = 250
+KEPT = 60
+
+
+def flat_params(config: Mapping[str, Any]) -> dict[str, str]:
+    """Dotted keys and short texts.
+
+    Values that are not text are written as JSON. Of a long one only the beginning stays, with a hash that tells
+    two of them apart; the whole is in config.yaml. Characters that MLflow refuses in a key become underscores.
+    """
+    return {
+        re.sub(r"[^/\w.\- :]", "_", key)[:LONGEST_KEY]: _short(value if isinstance(value, str) else json.dumps(value))
+        for key, value in _leaves(config, "")
+    }
+
+
+def _leaves(config: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, value in config.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _short(text: str) -> str:
+    if len(text) <= LONGEST_VALUE:
+        return text
+    return f"{text[:KEPT]}… [{len(text)} characters, sha256 {content_hash(text.encode('utf-8', 'replace'))[:12]}]"

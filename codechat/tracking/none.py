@@ -1,0 +1,25 @@
+"""No tracking: the cell's folder is all there is."""
+
+from typing import Literal
+
+from codechat.config import Config, run_option
+from codechat.tracking import TRACKING, FinishedCell, Tracker
+
+
+class NoTrackingConfig(Config):
+    """No options."""
+
+    kind: Literal["none"] = run_option("none", "where the cell's metrics are sent")
+
+
+class NoTracker:
+    """Keeps nothing."""
+
+    def log(self, cell: FinishedCell) -> None:
+        """Do nothing: the cell's records and metrics.json are written already."""
+
+
+@TRACKING.register("none", NoTrackingConfig)
+def no_tracker(config: NoTrackingConfig) -> Tracker:
+    """Track nowhere: the cell's folder is all that is kept."""
+    return NoTracker()
