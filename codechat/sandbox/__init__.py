@@ -1,26 +1,49 @@
 """The room where candidate code runs, and the only one. One file per kind of isolation."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
-from codechat.config import Config, run_option
+from codechat.config import Config, result_option, run_option
 from codechat.domain import Task, Verdict
 from codechat.registry import Registry
 
 
 class SandboxConfig(Config):
-    """The limits that can change a verdict, whatever the kind of isolation."""
+    """The limits that can change a verdict, the same for every kind of isolation.
+
+    An input may take max(`min_cpu_s`, `cpu_factor` × the reference's CPU time on this machine), a whole program the
+    sum of that, at most max(`total_cpu_s`, `cpu_factor` × the reference's total). CPU time, so that a busy machine
+    changes no verdict.
+    """
 
     kind: str = run_option(..., "how candidate code is isolated")
+    min_cpu_s: float = result_option(1.0, "CPU seconds that every input may take at least", gt=0)
+    cpu_factor: float = result_option(4.0, "CPU time that an input may take, in units of the reference's", ge=1)
+    load_cpu_s: float = result_option(10.0, "CPU seconds that loading the program may take", gt=0)
+    total_cpu_s: float = result_option(60.0, "CPU seconds that a program may take over all inputs", gt=0)
+    idle_s: float = result_option(5.0, "seconds that a program may sleep or wait in all", gt=0)
+    memory_mb: int = result_option(4096, "address space of a process in MiB", ge=64)
+    processes: int = result_option(32, "processes and threads that a program may have at once", ge=1)
+    file_mb: int = result_option(32, "MiB that a program may write into its temporary folder", ge=1)
+    open_files: int = result_option(64, "files that a program may hold open", ge=16)
+    output_mb: int = result_option(256, "MiB of results that are read from one program", ge=1)
+    allow_weak: bool = run_option(False, "let models other than the built-in baselines run in a weak sandbox")
 
 
 class Sandbox(Protocol):
-    """Runs programs against tests; knows nothing of models or turns."""
+    """Runs programs against tests; knows nothing of models or turns.
+
+    `weak` tells that hostile code could read the user's files; `notice` is what to say at the start, or None.
+    """
+
+    weak: bool
+    notice: str | None
 
     async def verify(self, program: str, task: Task) -> Verdict:
         """Run the task's base and plus tests on a whole program.
 
-        Never raises for anything the program does; raises `InfrastructureError` where the sandbox itself fails.
+        Never raises for anything the program does; raises `InfrastructureError` where the sandbox itself fails
+        and `UserError` where the task's own reference does.
         """
 
     async def aclose(self) -> None:

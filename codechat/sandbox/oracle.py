@@ -1,0 +1,170 @@
+"""How a result is compared with the reference's: EvalPlus 0.3.1's rules, over decoded plain data.
+
+A dataset names the comparison of each task. Deliberate differences from EvalPlus: HumanEval/32 is decided by the
+polynomial's value alone (there its bookkeeping fails everybody), tolerance never broadcasts one shape to another,
+and NumPy scalars count as the numbers they hold. Set-valued results compare as sets whatever their type.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from codechat.sandbox.decode import Iterated
+
+RTOL = 1e-07  # the relative tolerance that goes with an absolute one
+FLOAT_ATOL = 1e-6  # what a float result gets where the task names no tolerance
+INT64 = 2**63
+
+Arguments = tuple[Any, ...]
+Rule = Callable[[Any, Any, Arguments, float], bool]
+
+
+def _equal(actual: Any, expected: Any, arguments: Arguments, atol: float) -> bool:
+    return bool(actual == expected)
+
+
+def _set_equal(actual: Any, expected: Any, arguments: Arguments, atol: float) -> bool:
+    return _elements(actual) == _elements(expected)
+
+
+def _elements(value: Any) -> set[Any]:
+    return set(value.items if isinstance(value, Iterated) else value)
+
+
+def _not_none(actual: Any, expected: Any, arguments: Arguments, atol: float) -> bool:
+    if isinstance(actual, bool):
+        return actual == (expected is not None)
+    return (actual is None) == (expected is None)
+
+
+def _anything(actual: Any, expected: Any, arguments: Arguments, atol: float) -> bool:
+    return True
+
+
+def _equal_or_zero(actual: Any, expected: Any, arguments: Arguments, atol: float) -> bool:
+    return bool(actual in (expected, 0))
+
+
+def _polynomial_root(actual: Any, expected: Any, arguments: Arguments, atol: float) -> bool:
+    """HumanEval/32: any root of the polynomial with the coefficients `arguments[0]`, lowest power first."""
+    value = math.fsum(coefficient * math.pow(actual, power) for power, coefficient in enumerate(arguments[0]))
+    return abs(value) <= atol
+
+
+def _surface_area(actual: Any, expected: Any, arguments: Arguments, atol: float) -> bool:
+    """Mbpp/581: the height may also be read as the pyramid's own, not the slant's."""
+    base, height = arguments
+    slant = math.sqrt((base / 2) ** 2 + height**2)
+    return bool(actual == expected or abs(actual - round(base**2 + 2 * base * slant)) <= atol)
+
+
+def _digit_distance(actual: Any, expected: Any, arguments: Arguments, atol: float) -> bool:
+    """Mbpp/558: also the sum of the differences of digits, both numbers padded to one length."""
+    first, second = (str(number) for number in arguments)
+    width = max(len(first), len(second))
+    pairs = zip(first.zfill(width), second.zfill(width), strict=True)
+    return bool(actual == expected or actual == sum(abs(int(one) - int(other)) for one, other in pairs))
+
+
+_RULES: dict[str, Rule] = {
+    "equal": _equal,
+    "set_equal": _set_equal,
+    "not_none": _not_none,
+    "anything": _anything,
+    "equal_or_zero": _equal_or_zero,
+    "polynomial_root": _polynomial_root,
+    "surface_area": _surface_area,
+    "digit_distance": _digit_distance,
+}
+
+ORACLES: tuple[str, ...] = tuple(_RULES)
+
+# EvalPlus 0.3.1 decides these entry points of MBPP+ and HumanEval+ by something else than equality.
+MBPP_ORACLES: dict[str, str] = {
+    "are_equivalent": "anything",
+    "sum_div": "equal_or_zero",
+    "surface_Area": "surface_area",
+    "digit_distance_nums": "digit_distance",
+    **dict.fromkeys(("check_str", "text_match_three", "text_starta_endb"), "not_none"),
+    **dict.fromkeys(
+        ("similar_elements", "find_char_long", "common_in_nested_lists", "extract_singly", "larg_nnum"), "set_equal"
+    ),
+    **dict.fromkeys(("intersection_array", "find_dissimilar", "Diff"), "set_equal"),
+}
+HUMANEVAL_ORACLES: dict[str, str] = {"find_zero": "polynomial_root"}
+
+
+class Comparison:
+    """Compares the results of one suite in order.
+
+    It has a memory as EvalPlus's has: after the first result that is a float, or a sequence of floats alone,
+    the float tolerance holds for the rest of the suite.
+    """
+
+    def __init__(self, oracle: str, atol: float) -> None:
+        self._rule = _RULES[oracle]
+        self._atol = atol
+
+    def holds(self, actual: Any, expected: Any, arguments: Arguments) -> bool:
+        """Whether `actual`, decoded plain data, is as good as `expected`; never raises for its content."""
+        try:
+            exact = self._rule(actual, expected, arguments, self._atol)
+        except (TypeError, ValueError, ArithmeticError, RecursionError, AttributeError):
+            return False
+        self.note(expected)
+        if exact or self._rule in (_polynomial_root, _set_equal) or self._atol == 0:
+            return exact
+        return close(actual, expected, self._atol)
+
+    def note(self, expected: Any) -> None:
+        """Remember a result that was found equal without being compared here."""
+        if self._atol == 0 and is_floats(expected):
+            self._atol = FLOAT_ATOL
+
+
+def is_floats(value: Any) -> bool:
+    """Whether `value` is a float or a non-empty list or tuple of floats alone."""
+    if isinstance(value, (list, tuple)):
+        return bool(value) and all(isinstance(item, float) for item in value)
+    return isinstance(value, float)
+
+
+def close(actual: Any, expected: Any, atol: float) -> bool:
+    """Whether two numbers, or two equally shaped nests of numbers, differ by at most atol + RTOL·|expected|."""
+    if type(actual) is not type(expected):
+        return False
+    pairs: list[tuple[Any, Any]] = []
+    if not _pair(actual, expected, pairs):
+        return False
+    return all(_is_integer64(values) for values in zip(*pairs, strict=True)) and all(
+        _near(one, other, atol) for one, other in pairs
+    )
+
+
+def _pair(actual: Any, expected: Any, pairs: list[tuple[Any, Any]]) -> bool:
+    """Collect the numbers of two nests side by side; False where their shapes differ or a leaf is no number."""
+    if isinstance(expected, (list, tuple)):
+        if not isinstance(actual, (list, tuple)) or len(actual) != len(expected):
+            return False
+        return all(_pair(one, other, pairs) for one, other in zip(actual, expected, strict=True))
+    numbers = isinstance(actual, (int, float, complex)) and isinstance(expected, (int, float, complex))
+    pairs.append((actual, expected))
+    return numbers
+
+
+def _is_integer64(values: tuple[Any, ...]) -> bool:
+    """Integers alone must fit 64 bits: beyond, an array of them is not numeric and tolerance does not apply."""
+    return any(not isinstance(value, int) for value in values) or all(-INT64 <= value < INT64 for value in values)
+
+
+def _near(one: Any, other: Any, atol: float) -> bool:
+    try:
+        if one == other:
+            return True
+        difference = abs(one - other)
+        return math.isfinite(difference) and bool(difference <= atol + RTOL * abs(other))
+    except OverflowError:
+        return False
+
+
+__all__ = ["HUMANEVAL_ORACLES", "MBPP_ORACLES", "ORACLES", "Comparison", "close", "is_floats"]
