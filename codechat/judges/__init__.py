@@ -3,8 +3,18 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from codechat.config import Config, result_option, run_option
 from codechat.domain import Adherence, Applicability, Instruction
 from codechat.registry import Registry
+
+
+class JudgeConfig(Config):
+    """Options every judge has."""
+
+    kind: str = result_option(..., "which judge")
+    lookahead: int = run_option(
+        1, "candidates checked at once when an instruction is chosen; the selection is the same for any value", ge=1
+    )
 
 
 class Judge(Protocol):
@@ -26,4 +36,4 @@ class Judge(Protocol):
 JudgeFactory = Callable[[Any], Judge]
 JUDGES: Registry[JudgeFactory] = Registry("judge", "codechat.judges")
 
-__all__ = ["JUDGES", "Judge", "JudgeFactory"]
+__all__ = ["JUDGES", "Judge", "JudgeConfig", "JudgeFactory"]

@@ -1,0 +1,76 @@
+"""Evaluation agendas A(N, D): the type of instruction of every turn, fixed before the session (paper III-C)."""
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from codechat.config import Config, result_option
+from codechat.domain import CHANGES, SCOPES, Instruction
+from codechat.registry import Registry
+
+Axis = Literal["scope", "change", "cell"]
+
+TYPES: Mapping[Axis, tuple[str, ...]] = {
+    "scope": SCOPES,
+    "change": CHANGES,
+    "cell": tuple(f"{scope}/{change}" for scope in SCOPES for change in CHANGES),
+}
+
+
+class AgendaConfig(Config):
+    """N, D and how types are drawn from D."""
+
+    turns: int = result_option(10, "N: turns of a session, turn 0 (the initial generation) included", ge=2, le=1000)
+    axis: Axis = result_option("scope", "what a type is: scope, change, or cell (scope/change)")
+    distribution: dict[str, float] | None = result_option(
+        None, "D: a weight per type, normalised; null spreads evenly over all types of the axis"
+    )
+    sampling: str = result_option("quota", "quota: D as exact counts (largest remainder); iid: each turn drawn from D")
+    order: Literal["shuffled", "grouped"] = result_option(
+        "shuffled", "quota only: shuffled per session, or grouped by type in the order of the axis"
+    )
+    sequence: list[str] | None = result_option(
+        None, "the types turn by turn, repeated or cut to N-1 entries; takes the place of distribution", min_length=1
+    )
+
+    @model_validator(mode="after")
+    def _types_belong_to_the_axis(self) -> Self:
+        known = TYPES[self.axis]
+        for option, named in (("distribution", self.distribution), ("sequence", self.sequence)):
+            for name in named or ():
+                if name not in known:
+                    raise ValueError(f"{option}: '{name}' is no type of axis {self.axis} ({', '.join(known)})")
+        if self.distribution is not None:
+            weights = self.distribution.values()
+            if any(not 0 <= weight < float("inf") for weight in weights) or not sum(weights) > 0:
+                raise ValueError("distribution: weights must be at least 0 and not all 0")
+        return self
+
+    def weights(self) -> dict[str, float]:
+        """The share of every type of the axis, in the axis's order; they sum to 1."""
+        types = TYPES[self.axis]
+        given = self.distribution if self.distribution is not None else dict.fromkeys(types, 1.0)
+        total = sum(given.values())
+        return {name: given.get(name, 0.0) / total for name in types}
+
+
+Sampler = Callable[[AgendaConfig, random.Random], list[str]]
+AGENDAS: Registry[Sampler] = Registry("agenda", "codechat.agendas", key="sampling")
+
+
+def draw(config: AgendaConfig, generator: random.Random) -> list[str]:
+    """The session's agenda: N-1 types, entry t-1 for turn t."""
+    count = config.turns - 1
+    if config.sequence is not None:
+        return [config.sequence[index % len(config.sequence)] for index in range(count)]
+    return AGENDAS[config.sampling].factory(config, generator)
+
+
+def type_of(instruction: Instruction, axis: Axis) -> str:
+    """The type of an instruction on an axis."""
+    return {"scope": instruction.scope, "change": instruction.change, "cell": instruction.cell}[axis]
+
+
+__all__ = ["AGENDAS", "TYPES", "AgendaConfig", "Axis", "Sampler", "draw", "type_of"]

@@ -1,0 +1,86 @@
+"""The entry point: which command, and what becomes of its failures."""
+
+import sys
+from collections.abc import Callable, Sequence
+
+import codechat
+from codechat.cli.terminal import err, out
+from codechat.errors import UserError, nearest
+
+MISTAKE, INTERRUPTED = 2, 130
+
+
+def entry() -> None:
+    """The console script."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run a command line; returns the exit status (contract, section 1). A bug raises."""
+    try:
+        return _dispatch(list(argv))
+    except UserError as mistake:
+        err.print(f"error: {mistake}", markup=False)
+        return MISTAKE
+    except KeyboardInterrupt:
+        err.print("interrupted", markup=False)
+        return INTERRUPTED
+
+
+def _dispatch(argv: list[str]) -> int:
+    if any(flag in argv for flag in ("-h", "--help")):
+        from codechat.cli.help import print_help
+
+        return print_help()
+    if "--version" in argv:
+        out.print(f"codechat {codechat.__version__}", markup=False)
+        return 0
+    if argv and "=" not in argv[0] and not argv[0].startswith(("-", "+", "~")):
+        return _command(argv[0])(argv[1:])
+    return _run(argv)
+
+
+def _command(name: str) -> Callable[[list[str]], int]:
+    # Imported where it is used: each command pays for its own libraries only.
+    if name == "list":
+        from codechat.cli.listing import list_components
+
+        return list_components
+    raise UserError(f"there is no command '{name}'", f"{nearest(name, ('list',))} Settings are written key=value.")
+
+
+def _run(argv: list[str]) -> int:
+    flags = {"-m", "--multirun"} & set(argv)
+    show = "--cfg" in argv
+    settings = [word for word in argv if word not in ("-m", "--multirun", "--cfg")]
+    for word in settings:
+        if word.startswith("-"):
+            raise UserError(
+                f"there is no flag {word}", "the flags are -m (sweep), --cfg (show the config), --help, --version"
+            )
+        if word.lstrip("+~").startswith("hydra"):
+            raise UserError(f"codechat does not take Hydra's own settings ({word})", "leave it out")
+    if show:
+        return _show_config(settings)
+    if flags:
+        from codechat.cli.sweep import run_sweep
+
+        return run_sweep(settings)
+    from codechat.cli.compose import compose
+    from codechat.cli.run import run_cell
+
+    if any(word.startswith("+sweep=") for word in settings):
+        raise UserError(
+            "+sweep names a recipe of several cells", "put -m in front: python -m codechat -m " + " ".join(settings)
+        )
+    experiment, labels = compose(settings)
+    return run_cell(experiment, labels, ["python", "-m", "codechat", *settings], sweep=None).status
+
+
+def _show_config(settings: list[str]) -> int:
+    from codechat.cell import as_yaml
+    from codechat.cli.compose import compose
+
+    experiment, _ = compose(settings)
+    out.print(as_yaml(experiment.model_dump(mode="json")), markup=False, end="")
+    return 0

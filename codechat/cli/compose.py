@@ -1,0 +1,123 @@
+"""From command-line overrides to a validated experiment: the only file that composes with Hydra."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import codechat
+from codechat.config import defaults_of
+from codechat.errors import UserError, nearest
+from codechat.experiment import GROUPS, Experiment
+
+_PACKAGE = Path(codechat.__file__).parent
+
+
+def data_folder(name: str) -> Path:
+    """`conf` or `sweeps`: inside an installed package, or beside it in a source tree."""
+    packed = _PACKAGE / "_data" / name
+    return packed if packed.is_dir() else _PACKAGE.parent / name
+
+
+def compose(overrides: Sequence[str]) -> tuple[Experiment, dict[str, str]]:
+    """The experiment that the overrides describe, and the chosen option of every group. Raises `UserError`."""
+    values, labels = compose_values(overrides)
+    return Experiment.from_values(values), labels
+
+
+def compose_values(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The composed values before validation, and the chosen options. Raises `UserError`."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    offer_components()
+    conf = str(data_folder("conf"))
+    try:
+        with initialize_config_dir(config_dir=conf, version_base="1.3", job_name="codechat"):
+            config = hydra_compose("config", _replacing(overrides), return_hydra_config=True)
+        labels = {key: value for key, value in config.hydra.runtime.choices.items() if key in GROUPS}
+        OmegaConf.set_struct(config, False)
+        del config["hydra"]
+        values = OmegaConf.to_container(config, resolve=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise _explain(error, overrides) from error
+    assert isinstance(values, dict)
+    return {str(key): value for key, value in values.items()}, labels
+
+
+def _replacing(overrides: Sequence[str]) -> list[str]:
+    """A mapping given for a key takes the old one's place, where Hydra would merge the two."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    result: list[str] = []
+    for text, override in zip(overrides, OverridesParser.create().parse_overrides(list(overrides)), strict=True):
+        if isinstance(override.value(), dict) and not text.startswith(("+", "~")):
+            result += [f"~{override.key_or_group}", f"+{text}"]
+        else:
+            result.append(text)
+    return result
+
+
+def _explain(error: Exception, overrides: Sequence[str]) -> UserError:
+    """A Hydra error in the user's terms: what was wrong, and the nearest that is right."""
+    from hydra.errors import MissingConfigException, OverrideParseException
+
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        group, _, option = error.missing_cfg_file.rpartition("/")
+        options = error.options or []
+        what = f"no {group} is called '{option}'" if group else f"there is no group or key '{option}'"
+        return UserError(what, f"{nearest(option, options)} (`codechat list {group}` describes them)")
+    if isinstance(error, OverrideParseException):
+        detail = str(error).splitlines()[0]
+        return UserError(
+            f"cannot read '{error.override}': {detail}", "write key=value; quote values with commas or spaces"
+        )
+    key = getattr(error.__cause__, "full_key", None) or getattr(error, "full_key", None)
+    if key and "not in struct" in str(error.__cause__ or error):
+        return _unknown_key(str(key), overrides)
+    if str(error).startswith("Ambiguous value"):
+        return UserError(str(error).splitlines()[0], "put -m in front to sweep over the values, or quote the value")
+    return UserError(str(error).strip().splitlines()[0], str(error.__cause__ or "").partition("\n")[0])
+
+
+def _unknown_key(key: str, overrides: Sequence[str]) -> UserError:
+    """Name the nearest keys beside an unknown one, with the groups chosen as they are."""
+    chosen = [
+        text for text in overrides if "=" in text and "." not in text.partition("=")[0] and not text.startswith("+")
+    ]
+    chosen = [text for text in chosen if text.partition("=")[0] in GROUPS]
+    node: Any = compose_values(chosen)[0]
+    *parents, last = key.split(".")
+    for index, name in enumerate(parents):
+        if not isinstance(node, dict) or name not in node:
+            key, last = ".".join(parents[: index + 1]), name
+            break
+        node = node[name]
+    known = node if isinstance(node, dict) else {}
+    place = key.rpartition(".")[0]
+    return UserError(f"there is no option {key}", nearest(last, known) + (f" (options of {place})" if place else ""))
+
+
+def offer_components() -> None:
+    """Make every registered kind an option of its group, with its defaults, where no YAML has that name."""
+    from hydra.core.config_store import ConfigStore
+    from omegaconf import OmegaConf
+
+    store = ConfigStore.instance()
+    for group, registry in GROUPS.items():
+        for component in registry:
+            if not (data_folder("conf") / group / f"{component.name}.yaml").exists():
+                node = {**defaults_of(component.config), registry.key: component.name}
+                store.store(group=group, name=component.name, node=node, provider="codechat")
+    OmegaConf.register_new_resolver("prompt", _read_prompt, replace=True, use_cache=True)
+
+
+def _read_prompt(name: str) -> str:
+    """The text of a prompt file: a path of the user's, else one of codechat's own prompts."""
+    own = data_folder("conf") / "prompts"
+    for path in (Path(name), own / name):
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
+    raise UserError(f"there is no prompt file {name}", nearest(name, (path.name for path in own.glob("*.md"))))

@@ -1,0 +1,29 @@
+"""`--help`."""
+
+from codechat.cli.listing import fixed_keys, options_of
+from codechat.cli.terminal import out
+from codechat.experiment import GROUPS
+
+USAGE = """\
+[bold]codechat[/bold]: does a model keep code working while a developer keeps asking for changes?
+
+  python -m codechat \\[group=option ...] \\[key=value ...]     run one cell (no arguments: the offline default)
+  python -m codechat -m key=a,b ...                          run a sweep: one cell per combination
+  python -m codechat -m +sweep=NAME                          run the recipe sweeps/NAME.yaml
+  python -m codechat list \\[GROUP]                           describe options and keys
+  python -m codechat --cfg \\[...]                            show the composed config and run nothing
+
+The same command run again resumes: it does only what is missing.
+Exit status: 0 done, 1 bug, 2 your mistake, 3 too many errored sessions, 130 interrupted.
+"""
+
+
+def print_help() -> int:
+    """Print usage, the groups with their options, and the fixed keys."""
+    out.print(USAGE)
+    out.print("[bold]Groups[/bold] (group=option; `list GROUP` describes them and their keys)")
+    for group in GROUPS:
+        out.print(f"  [cyan]{group:<13}[/cyan] {', '.join(options_of(group))}")
+    out.print("\n[bold]Keys[/bold]")
+    out.print(fixed_keys())
+    return 0

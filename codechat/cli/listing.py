@@ -1,0 +1,87 @@
+"""`codechat list [GROUP]` and what `--help` shows of the groups: every option with its one-line description."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from codechat.cli.compose import data_folder
+from codechat.cli.terminal import out
+from codechat.config import Config
+from codechat.errors import UserError, nearest
+from codechat.experiment import GROUPS, Experiment
+
+
+def options_of(group: str) -> dict[str, str]:
+    """The options of a config group with their one-line descriptions: registered kinds and presets."""
+    registry = GROUPS[group]
+    options = {component.name: component.summary for component in registry}
+    for path in sorted((data_folder("conf") / group).glob("*.yaml")):
+        first = path.read_text(encoding="utf-8").partition("\n")[0]
+        if first.startswith("#"):
+            options[path.stem] = first.lstrip("# ").rstrip(".")
+        else:
+            options.setdefault(path.stem, "")
+    return dict(sorted(options.items()))
+
+
+def list_components(arguments: list[str]) -> int:
+    """Print the groups, or one group's options and the keys of each of its kinds."""
+    if len(arguments) > 1:
+        raise UserError("list takes one group at most", f"one of {', '.join(GROUPS)}")
+    if not arguments:
+        for group in GROUPS:
+            _print_options(group)
+        return 0
+    group = arguments[0]
+    if group not in GROUPS:
+        raise UserError(f"there is no group '{group}'", nearest(group, GROUPS))
+    _print_options(group)
+    models: dict[type[Config], list[str]] = {}
+    for component in GROUPS[group]:
+        models.setdefault(component.config, []).append(component.name)
+    for model, names in models.items():
+        out.print(f"\n[bold]keys of {group}={'|'.join(names)}[/bold]")
+        out.print(_table((f"{group}.{key}", default, text) for key, default, text in _fields(model)))
+    return 0
+
+
+def fixed_keys() -> Table:
+    """The keys that belong to no group."""
+    return _table((name, _shown(field.get_default()), field.description or "")
+                  for name, field in Experiment.model_fields.items() if name not in GROUPS)  # fmt: skip
+
+
+def _print_options(group: str) -> None:
+    field = Experiment.model_fields[group]
+    out.print(f"\n[bold]{group}[/bold]: {field.description}")
+    out.print(_table((name, "", text) for name, text in options_of(group).items()))
+
+
+def _fields(model: type[Config], prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, Config):
+            yield from _fields(kind, f"{prefix}{name}.")
+        else:
+            yield (
+                prefix + name,
+                "required" if field.is_required() else _shown(field.get_default(call_default_factory=True)),
+                field.description or "",
+            )
+
+
+def _shown(value: Any) -> str:
+    text = "null" if value is None else str(value)
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+def _table(rows: Any) -> Table:
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 2))
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    return table

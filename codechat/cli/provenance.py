@@ -1,0 +1,49 @@
+"""What a run was made with: versions, content hashes and the commit of the code."""
+
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import codechat
+from codechat.cell import Cell
+
+_LIBRARIES = ("mlflow", "evalplus", "openai", "pymannkendall")
+
+
+def tags_of(cell: Cell) -> dict[str, str]:
+    """The tags of a cell's tracked run."""
+    experiment = cell.experiment
+    tags = {
+        "codechat.cell_id": cell.id,
+        "codechat.dataset_hash": cell.dataset.content_hash,
+        "codechat.pool_hash": cell.pool.content_hash,
+        "codechat.version": codechat.__version__,
+        "codechat.python": platform.python_version(),
+        **{f"codechat.choice.{group}": choice for group, choice in cell.labels.items()},
+        "codechat.model": cell.model_label,
+        "codechat.dataset": cell.dataset.name,
+        "codechat.seed": str(experiment.seed),
+    }
+    for library in _LIBRARIES:
+        try:
+            tags[f"codechat.versions.{library}"] = version(library)
+        except PackageNotFoundError:
+            continue
+    commit = git_commit()
+    return {**tags, "codechat.git_commit": commit} if commit else tags
+
+
+def git_commit() -> str | None:
+    """The commit of codechat's own source tree, with `-dirty` where it was changed; None for an installed package."""
+    root = Path(codechat.__file__).parent.parent
+    if not (root / ".git").exists():
+        return None
+    try:
+        told = subprocess.run(
+            ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
+            capture_output=True, text=True, timeout=10, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return told.stdout.strip()

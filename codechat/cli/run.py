@@ -1,0 +1,118 @@
+"""Run one cell: compose → validate → sessions → records → metrics → tracking → summary → exit status."""
+
+import asyncio
+import json
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codechat.cell import Cell, build_cell, held
+from codechat.cli.provenance import tags_of
+from codechat.cli.terminal import ProgressBar, err, out, summary
+from codechat.experiment import Experiment
+from codechat.files import write_atomically
+from codechat.journal import Journal
+from codechat.records import write_sessions
+from codechat.report import write_figures, write_tables
+from codechat.runner import Progress, run_sessions
+from codechat.tracking import TRACKING, FinishedCell, Tracker, TrackingError
+
+DONE, BUG, MISTAKE, TOO_MANY_ERRORS, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+@dataclass(frozen=True)
+class CellOutcome:
+    """What a cell ended with."""
+
+    status: int
+    cell: Cell
+    metrics: Mapping[str, Any] | None
+
+
+def run_cell(
+    experiment: Experiment, labels: Mapping[str, str], command: Sequence[str], sweep: str | None
+) -> CellOutcome:
+    """Run a cell, or what is missing of it. `command` is what resumes it. Raises `UserError`."""
+    cell = build_cell(experiment, labels)
+    tracker = TRACKING.of(experiment.tracking).factory(experiment.tracking)
+    protocol = cell.protocol()
+    out.print(f"[bold]{cell.name}[/bold] · {len(cell.tasks)} tasks × {protocol.turns} turns · {cell.folder}")
+    with held(cell):
+        write_atomically(cell.folder / "config.yaml", cell.config_yaml())
+        progress = Progress()
+        started = time.monotonic()
+        try:
+            with ProgressBar(len(cell.tasks), protocol.turns) as bar:
+                totals = asyncio.run(_sessions(cell, progress, bar))
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            _write_records(cell, progress)
+            err.print(f"interrupted; everything finished is kept. Resume: {shlex.join(command)}", markup=False)
+            return CellOutcome(INTERRUPTED, cell, None)
+        _write_records(cell, progress)
+        sessions = [progress.records[task.task_id] for task in cell.tasks]
+        metrics = protocol.metrics(sessions, seed=experiment.seed, **totals)
+        write_atomically(cell.folder / "metrics.json", json.dumps(metrics, indent=1, ensure_ascii=False) + "\n")
+        write_tables(metrics, cell.folder / "tables")
+        write_figures(metrics, cell.name, cell.folder / "figures")
+    out.print(summary(metrics, f"\n{cell.name} ({time.monotonic() - started:.1f} s)"))
+    out.print(f"run folder  {cell.folder}", markup=False)
+    _track(cell, tracker, metrics, sweep)
+    return CellOutcome(_status(cell, metrics), cell, metrics)
+
+
+async def _sessions(cell: Cell, progress: Progress, bar: ProgressBar) -> dict[str, Any]:
+    started = time.monotonic()
+    journal = Journal(cell.folder / "journal.db")
+    try:
+        await run_sessions(cell, journal, progress, bar)
+    finally:
+        wall_s = journal.add_wall(time.monotonic() - started)
+        retries = journal.retries()
+        await journal.aclose()
+    return {"wall_s": wall_s, "retries": retries}
+
+
+def _write_records(cell: Cell, progress: Progress) -> None:
+    records = [progress.records[task.task_id] for task in cell.tasks if task.task_id in progress.records]
+    write_sessions(cell.folder / "sessions.jsonl", records)
+
+
+def _track(cell: Cell, tracker: Tracker, metrics: Mapping[str, Any], sweep: str | None) -> None:
+    finished = FinishedCell(
+        cell_id=cell.id,
+        name=cell.name,
+        params=cell.experiment.model_dump(mode="json", exclude={"tracking", "runs_dir"}),
+        tags=tags_of(cell),
+        sweep=sweep,
+        points=cell.protocol().points(metrics),
+        folder=cell.folder,
+    )
+    try:
+        tracked = tracker.log(finished)
+    except TrackingError as error:
+        err.print(
+            f"warning: not tracked: {error}. The records are in {cell.folder}; run the command again.", markup=False
+        )
+        return
+    if tracked is not None:
+        out.print(f"MLflow run  {tracked.run_id}", markup=False)
+        out.print(f"compare     {tracked.open_with}", markup=False)
+
+
+def _status(cell: Cell, metrics: Mapping[str, Any]) -> int:
+    allowed = cell.experiment.max_errors
+    if metrics["errored"] <= allowed:
+        return DONE
+    err.print(f"{metrics['errored']} sessions errored, {allowed} are allowed (max_errors); the first:", markup=False)
+    for session in _errored(cell.folder / "sessions.jsonl")[:1]:
+        err.print(f"  {session['task_id']}: {session['error'][:300]}", markup=False)
+    err.print("Run the same command again to retry only these.", markup=False)
+    return TOO_MANY_ERRORS
+
+
+def _errored(path: Path) -> list[dict[str, Any]]:
+    sessions = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    return [session for session in sessions if session["status"] == "errored"]

@@ -1,0 +1,123 @@
+"""Run a sweep: one cell per combination of values, each on its own; a failed cell does not stop the others."""
+
+import hashlib
+import itertools
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+from rich.table import Table
+
+from codechat.cli.compose import compose, data_folder
+from codechat.cli.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS, CellOutcome, run_cell
+from codechat.cli.terminal import err, out
+from codechat.errors import UserError, nearest
+from codechat.experiment import Experiment
+
+STATES = {DONE: "done", BUG: "bug", MISTAKE: "not run", TOO_MANY_ERRORS: "errors", INTERRUPTED: "interrupted"}
+
+
+class Recipe(BaseModel):
+    """A file in sweeps/: the question it answers, and grids of overrides whose union is the sweep."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str
+    grids: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class _Planned:
+    overrides: tuple[str, ...]
+    experiment: Experiment
+    labels: dict[str, str]
+
+
+def run_sweep(words: Sequence[str]) -> int:
+    """Run all cells; returns the highest of their exit statuses. Raises `UserError` before the first cell runs."""
+    names = [word.removeprefix("+sweep=") for word in words if word.startswith("+sweep=")]
+    settings = [word for word in words if not word.startswith("+sweep=")]
+    if len(names) > 1:
+        raise UserError("a sweep has one recipe", f"choose one of {', '.join(names)}")
+    grids = [[*_grid(grid), *settings] for grid in read_recipe(names[0]).grids] if names else [settings]
+    name = names[0] if names else "adhoc-" + hashlib.sha256("\n".join(settings).encode()).hexdigest()[:8]
+    # Every cell is composed and validated before any of them costs something.
+    combinations = list(dict.fromkeys(overrides for grid in grids for overrides in expand(grid)))
+    planned = [_Planned(overrides, *compose(overrides)) for overrides in combinations]
+    out.print(f"[bold]sweep {name}[/bold]: {len(planned)} cells")
+    outcomes: list[tuple[_Planned, int, CellOutcome | None]] = []
+    for number, cell in enumerate(planned, 1):
+        out.print(f"\n[dim]cell {number} of {len(planned)}: {' '.join(cell.overrides)}[/dim]")
+        status, outcome = _run_one(cell, ["python", "-m", "codechat", "-m", *words], name)
+        outcomes.append((cell, status, outcome))
+        if status == INTERRUPTED:
+            break
+    out.print(_table(name, outcomes))
+    return max(status for _, status, _ in outcomes)
+
+
+def _run_one(cell: _Planned, command: list[str], sweep: str) -> tuple[int, CellOutcome | None]:
+    try:
+        outcome = run_cell(cell.experiment, cell.labels, command, sweep)
+    except UserError as mistake:
+        err.print(f"error: {mistake}", markup=False)
+        return MISTAKE, None
+    except Exception:  # noqa: BLE001  a bug in one cell is shown whole, and the other cells still run
+        err.print(traceback.format_exc(), markup=False)
+        return BUG, None
+    return outcome.status, outcome
+
+
+def expand(settings: Sequence[str]) -> list[tuple[str, ...]]:
+    """All combinations of Hydra's sweep syntax (`a,b`, `range(…)`, `choice(…)`), the last key varying fastest."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import OverrideParseException
+
+    try:
+        parsed = OverridesParser.create().parse_overrides(list(settings))
+    except OverrideParseException as error:
+        raise UserError(f"cannot read '{error.override}'", "write key=value or key=a,b") from error
+    choices: list[list[str]] = []
+    for text, override in zip(settings, parsed, strict=True):
+        if override.is_sweep_override():
+            key = override.get_key_element()
+            choices.append([f"{key}={value}" for value in override.sweep_string_iterator()])
+        else:
+            choices.append([text])
+    return list(itertools.product(*choices))
+
+
+def read_recipe(name: str) -> Recipe:
+    """A recipe by name: in the working folder's sweeps/, else one of codechat's own. Raises `UserError`."""
+    folders = [Path("sweeps"), data_folder("sweeps")]
+    for folder in folders:
+        path = folder / f"{name}.yaml"
+        if path.is_file():
+            try:
+                return Recipe.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+            except (yaml.YAMLError, ValidationError) as error:
+                raise UserError(f"{path} is no recipe: {error}", "it needs `question` and `grids`") from error
+    known = {path.stem for folder in folders for path in folder.glob("*.yaml")}
+    raise UserError(f"there is no sweep '{name}'", nearest(name, known))
+
+
+def _grid(grid: dict[str, Any]) -> list[str]:
+    """A grid's overrides: a list sweeps over its values, anything else is one value."""
+    return [f"{key}={','.join(map(str, value)) if isinstance(value, list) else value}" for key, value in grid.items()]
+
+
+def _table(name: str, outcomes: list[tuple[_Planned, int, CellOutcome | None]]) -> Table:
+    table = Table(title=f"\nsweep {name}", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for header in ("cell", "state", "Pass@1 first", "last", "MST", "folder"):
+        table.add_column(header, overflow="fold")
+    for cell, status, outcome in outcomes:
+        metrics = outcome.metrics if outcome else None
+        ends = [metrics["pass_at_1"][0], metrics["pass_at_1"][-1], metrics["mst"]] if metrics else [None] * 3
+        shown = ["—" if value is None else f"{value:.3f}" for value in ends]
+        folder = str(outcome.cell.folder) if outcome else ""
+        table.add_row(" ".join(cell.overrides), STATES[status], *shown, folder)
+    return table

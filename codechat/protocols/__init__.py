@@ -1,0 +1,56 @@
+"""Protocols: how a dialogue unfolds. One file per protocol; the engine runs any of them.
+
+A protocol's `run` reads as its paper's algorithm in plain control flow; everything that costs or can fail goes
+through the `Kit`, which records it.
+"""
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from codechat.agendas import AgendaConfig
+from codechat.domain import Task
+from codechat.instructions import Pool
+from codechat.metrics import Point
+from codechat.protocols.kit import Kit, SessionLog
+from codechat.records import SessionRecord
+from codechat.registry import Registry
+
+
+class DialogueProtocol(Protocol):
+    """One way to hold a dialogue over a task, and what is measured of it."""
+
+    @property
+    def turns(self) -> int:
+        """The most turns a session can have: what progress and estimates count."""
+
+    def agenda(self, generator: random.Random) -> list[str]:
+        """The types of the turns after the first, as the record keeps them; [] where a protocol has none."""
+
+    async def run(self, task: Task, kit: Kit) -> None:
+        """Hold the dialogue, writing finished turns to `kit.log`, whose agenda is set.
+
+        Raises `InfrastructureError` where something outside failed: the session is then errored.
+        """
+
+    def metrics(self, sessions: list[SessionRecord], **totals: Any) -> dict[str, Any]:
+        """The content of metrics.json; `totals` are seed, retries and wall_s of the cell."""
+
+    def points(self, metrics: Mapping[str, Any]) -> list[Point]:
+        """What of the metrics is tracked: series over turns, final figures, costs."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The components that a protocol may build on; those it names in `uses` become part of the cell id."""
+
+    agenda: AgendaConfig
+    pool: Pool
+    lookahead: int
+
+
+ProtocolFactory = Callable[[Any, Parts], DialogueProtocol]
+PROTOCOLS: Registry[ProtocolFactory] = Registry("protocol", "codechat.protocols")
+
+__all__ = ["PROTOCOLS", "DialogueProtocol", "Kit", "Parts", "ProtocolFactory", "SessionLog"]

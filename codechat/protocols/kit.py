@@ -1,0 +1,158 @@
+"""What a protocol may do: ask the model, ask the judge, run the tests, draw a random number.
+
+Every verb is a journal step: its result is on disk before the protocol sees it, and a resumed session gets
+the recorded one back. So a protocol must be deterministic given its verbs' results.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, TypeVar
+
+from codechat.domain import Adherence, Applicability, Extraction, Instruction, Message, Reply, Task, Verdict
+from codechat.errors import ContextOverflow, UserError
+from codechat.files import content_hash
+from codechat.journal import Journal
+from codechat.judges import Judge
+from codechat.models import Crib, Model, Request
+from codechat.records import TurnRecord
+from codechat.sandbox import Sandbox
+from codechat.seeding import generator
+
+T = TypeVar("T")
+
+
+@dataclass
+class SessionLog:
+    """What a session has shown so far; the runner makes its record from it."""
+
+    agenda: list[str] = field(default_factory=list)
+    turns: list[TurnRecord] = field(default_factory=list)
+    ended: Literal["context_overflow"] | None = None
+
+
+class _Checked(Protocol):
+    async def check(self) -> None: ...
+
+
+class Gate:
+    """Checks a component once, before its first use: a cell that needs no call contacts nothing."""
+
+    def __init__(self, component: _Checked) -> None:
+        self._component = component
+        self._lock = asyncio.Lock()
+        self._open = False
+
+    async def pass_through(self) -> None:
+        """Raises what the component's `check` raises, for everybody until it succeeds."""
+        async with self._lock:
+            if not self._open:
+                await self._component.check()
+                self._open = True
+
+
+@dataclass(frozen=True)
+class Services:
+    """The cell's components, shared by its sessions."""
+
+    model: Model
+    baseline: bool
+    judge: Judge
+    sandbox: Sandbox
+    journal: Journal
+    model_gate: Gate
+    judge_gate: Gate
+
+
+@dataclass(frozen=True, slots=True)
+class _Overflowed:
+    """A reply step that ended in a context overflow, as the journal keeps it."""
+
+    overflow: str
+
+
+class Kit:
+    """The verbs of one session. `on_turn` is told of every finished turn, in order."""
+
+    def __init__(
+        self, task: Task, session_id: str, seed: int, services: Services, on_turn: Callable[[TurnRecord], None]
+    ) -> None:
+        self.log = SessionLog()
+        self._task, self._session, self._seed = task, session_id, seed
+        self._services, self._on_turn = services, on_turn
+
+    def generator(self, purpose: str) -> random.Random:
+        """A generator of its own for every random choice, by (seed, task, purpose)."""
+        return generator(self._seed, self._task.task_id, purpose)
+
+    def finish_turn(self, turn: TurnRecord) -> None:
+        """Append a finished turn to the session's record."""
+        self.log.turns.append(turn)
+        self._on_turn(turn)
+
+    async def complete(
+        self, turn: int, messages: tuple[Message, ...], instruction: Instruction | None, code: str | None
+    ) -> Reply:
+        """The model's reply. `instruction` and `code` reach baselines only. Raises `ContextOverflow`."""
+        services = self._services
+        if services.baseline and self._task.reference is None:
+            raise UserError(
+                f"{self._task.task_id} has no reference solution, and a baseline model answers with it",
+                "add canonical_solution to the task, or choose a model that is not a baseline",
+            )
+        crib = Crib(self._task, instruction, code, self._seed) if services.baseline else None
+        request = Request(messages, self._task.task_id, turn, crib)
+
+        async def ask() -> Reply | _Overflowed:
+            await services.model_gate.pass_through()
+            try:
+                return _writable(await services.model.complete(request))
+            except ContextOverflow as overflow:
+                return _Overflowed(str(overflow))
+
+        digest = content_hash([[message.role, message.content] for message in messages])
+        answer: Reply | _Overflowed = await self._step(f"{turn}/reply", digest, Reply | _Overflowed, ask)
+        if isinstance(answer, _Overflowed):
+            raise ContextOverflow(answer.overflow)
+        return answer
+
+    async def applicable(self, turn: int, code: str, instruction: Instruction) -> Applicability:
+        """Whether the instruction fits the code."""
+
+        async def ask() -> Applicability:
+            await self._services.judge_gate.pass_through()
+            return await self._services.judge.applicable(code, instruction)
+
+        digest = content_hash([code, instruction.id, instruction.text])
+        return await self._step(f"{turn}/{instruction.id}/applicable", digest, Applicability, ask)
+
+    async def adherence(self, turn: int, before: str, after: str, instruction: Instruction) -> Adherence:
+        """Whether the change does what was asked."""
+
+        async def ask() -> Adherence:
+            await self._services.judge_gate.pass_through()
+            return await self._services.judge.adherence(before, after, instruction)
+
+        digest = content_hash([before, after, instruction.id, instruction.text])
+        return await self._step(f"{turn}/adherence", digest, Adherence, ask)
+
+    async def verify(self, turn: int, extraction: Extraction) -> Verdict:
+        """What the tests say of the extracted program."""
+        program = extraction.program
+        if program is None:
+            raise ValueError("there is no program to verify")
+        digest = content_hash([program])
+        return await self._step(
+            f"{turn}/verdict", digest, Verdict, lambda: self._services.sandbox.verify(program, self._task)
+        )
+
+    async def _step(self, name: str, digest: str, kind: Any, compute: Callable[[], Awaitable[T]]) -> T:
+        result: T = await self._services.journal.step(self._session, name, digest, kind, compute)
+        return result
+
+
+def _writable(reply: Reply) -> Reply:
+    """The reply without lone surrogates, which no UTF-8 file can hold."""
+    text = reply.text.encode("utf-8", "replace").decode()
+    return reply if text == reply.text else replace(reply, text=text)
