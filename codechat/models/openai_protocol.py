@@ -1,0 +1,176 @@
+"""The OpenAI protocol as values: request bodies, replies, and what a refusal says. Nothing here touches a socket.
+
+Fates of an odd reply: no text (null content, a tool call) is a reply with empty text, and a refusal is a reply with the
+refusal's text, since the model did answer; a body that is no JSON, holds no choice or reports an error is `Unreadable`,
+since the endpoint failed. Reasoning that the endpoint returns in a field of its own is not part of the text.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from codechat.domain import Message, Reply, Usage
+
+Api = Literal["chat", "responses"]
+
+OVERFLOW = re.compile(
+    r"context[ _]length|context[ _]window|context[ _]size|prompt is too long|prompt too long|too many (input )?tokens"
+    r"|input is too long|exceeds? the (model'?s )?maximum (input )?length|longer than the maximum"
+    r"|input token count|inputs`? tokens .*must be <=",
+    re.IGNORECASE,
+)
+UNSUPPORTED = re.compile(r"unsupported|not supported|does not support|not allowed|deprecated", re.IGNORECASE)
+
+
+class Unreadable(Exception):
+    """An answer with a good status that is no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An HTTP error, as the endpoint worded it."""
+
+    status: int
+    message: str
+    code: str = ""
+    param: str = ""
+
+    @property
+    def is_overflow(self) -> bool:
+        """Whether the conversation is too long for the model (OpenAI's code, vLLM's and other servers' words)."""
+        if self.status not in (400, 413, 422, 500):
+            return False
+        return self.code == "context_length_exceeded" or bool(OVERFLOW.search(self.message))
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether the provider's filter declined this conversation: an answer of the model's side, not a failure."""
+        return self.status == 400 and self.code in ("content_filter", "content_policy_violation", "invalid_prompt")
+
+    def names_unsupported(self, parameter: str) -> bool:
+        """Whether the endpoint says that it takes no such parameter, or not this value, for this model."""
+        if self.status not in (400, 422):
+            return False
+        named = self.param == parameter or re.search(rf"\b{parameter}\b", self.message) is not None
+        return named and UNSUPPORTED.search(f"{self.code} {self.message}") is not None
+
+    @property
+    def context_limit(self) -> int | None:
+        """The model's context in tokens where the message tells it."""
+        found = re.search(r"maximum context length is (\d+)", self.message)
+        return int(found.group(1)) if found else None
+
+
+def refusal_of(status: int, body: str) -> Refusal:
+    """Read an error body: OpenAI's `{"error": {...}}`, vLLM's flat object, FastAPI's `detail`, or plain text."""
+    try:
+        value = json.loads(body)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        return Refusal(status, " ".join(body.split()))
+    error = value.get("error", value)
+    if not isinstance(error, dict):
+        return Refusal(status, str(error))
+    message = error.get("message") or error.get("detail") or body
+    text = message if isinstance(message, str) else json.dumps(message)
+    code = error.get("code") or error.get("type")
+    return Refusal(status, " ".join(text.split()), str(code or ""), str(error.get("param") or ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What this endpoint takes: learnt from its refusals, the same for every call after."""
+
+    temperature: bool = True
+    max_tokens_field: str = "max_tokens"
+
+    def after(self, refusal: Refusal, body: Mapping[str, Any]) -> "Dialect | None":
+        """The dialect that avoids the refusal; None where nothing that was sent can be left out or renamed."""
+        if "temperature" in body and refusal.names_unsupported("temperature"):
+            return Dialect(False, self.max_tokens_field)
+        if "max_tokens" in body and refusal.names_unsupported("max_tokens"):
+            return Dialect(self.temperature, "max_completion_tokens")
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How to answer; None leaves the endpoint's default."""
+
+    temperature: float | None
+    max_tokens: int | None
+    reasoning_effort: str | None
+    extra_body: Mapping[str, Any]
+
+
+def body_of(api: Api, model: str, messages: Iterable[Message], how: Decoding, dialect: Dialect) -> dict[str, Any]:
+    """The JSON body of one request."""
+    sent = [{"role": message.role, "content": message.content} for message in messages]
+    body: dict[str, Any] = {"model": model, "messages": sent}
+    if api == "responses":
+        body = {"model": model, "input": sent, "store": False}
+    if how.temperature is not None and dialect.temperature:
+        body["temperature"] = how.temperature
+    if how.max_tokens is not None:
+        body["max_output_tokens" if api == "responses" else dialect.max_tokens_field] = how.max_tokens
+    if how.reasoning_effort is not None:
+        if api == "responses":
+            body["reasoning"] = {"effort": how.reasoning_effort}
+        else:
+            body["reasoning_effort"] = how.reasoning_effort
+    return body | dict(how.extra_body)
+
+
+def reply_of(api: Api, body: bytes) -> Reply:
+    """The reply in a response body. Raises `Unreadable`."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Unreadable(f"the answer is not JSON ({len(body)} bytes)") from None
+    if not isinstance(value, dict):
+        raise Unreadable("the answer is not a JSON object")
+    if value.get("error"):
+        raise Unreadable(f"the answer is an error: {json.dumps(value['error'])[:200]}")
+    try:
+        return _of_responses(value) if api == "responses" else _of_chat(value)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        raise Unreadable(f"the answer has another shape than the {api} API's: {json.dumps(value)[:200]}") from None
+
+
+def _of_chat(value: dict[str, Any]) -> Reply:
+    if not value["choices"]:
+        raise Unreadable("the answer holds no choice")
+    choice = value["choices"][0]
+    message = choice["message"]
+    content = message.get("content")
+    if isinstance(content, list):
+        content = "".join(part.get("text") or "" for part in content)
+    text = content or message.get("refusal") or ""
+    usage = value.get("usage") or {}
+    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
+    counted = _usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
+    return Reply(_storable(text), choice.get("finish_reason"), counted)
+
+
+def _of_responses(value: dict[str, Any]) -> Reply:
+    if value.get("status") in ("failed", "cancelled"):
+        raise Unreadable(f"the response has the status '{value['status']}'")
+    parts = [part for item in value["output"] if item.get("type") == "message" for part in item["content"]]
+    text = "".join(part.get("text") or part.get("refusal") or "" for part in parts)
+    reason = (value.get("incomplete_details") or {}).get("reason")
+    finish = {None: "stop", "max_output_tokens": "length"}.get(reason, reason)
+    usage = value.get("usage") or {}
+    cached = (usage.get("input_tokens_details") or {}).get("cached_tokens")
+    return Reply(_storable(text), finish, _usage(usage.get("input_tokens"), usage.get("output_tokens"), cached))
+
+
+def _usage(sent: Any, received: Any, cached: Any) -> Usage:
+    return Usage(int(sent or 0), int(received or 0), int(cached or 0))
+
+
+def _storable(text: str) -> str:
+    """The text with lone surrogates replaced: JSON can carry them, UTF-8 (a record, the next request) cannot."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,409 @@
+"""The openai model against a real HTTP server: everything here crosses a socket."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+from servers.openai_server import (
+    CUT_SHORT,
+    EMPTY_CHOICES,
+    RESET,
+    TRUNCATED_JSON,
+    Answer,
+    Behaviour,
+    Call,
+    Fault,
+    OpenAIServer,
+    Result,
+    error,
+    overflow,
+    rate_limited,
+    refuses_temperature,
+    stall,
+)
+
+from codechat.domain import Message, Reply, Usage
+from codechat.errors import ContextOverflow, EndpointDown, InfrastructureError, UserError
+from codechat.models import MODELS, Model, Request
+
+KEY = "sk-very-secret-0123456789"
+QUESTION = Request((Message("system", "Be brief."), Message("user", "Write x.")), "T/0", 0)
+Serve = Callable[[Behaviour], OpenAIServer]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    with ExitStack() as stack:
+        yield lambda behaviour: stack.enter_context(OpenAIServer(behaviour))
+
+
+@pytest.fixture(autouse=True)
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.001)
+
+
+@asynccontextmanager
+async def model_at(base_url: str, **options: Any) -> AsyncIterator[Model]:
+    config = MODELS.validate(
+        {"kind": "openai", "name": "test-model", "base_url": base_url, "max_retries": 2, **options}
+    )
+    model = MODELS.of(config).factory(config)
+    try:
+        yield model
+    finally:
+        await model.aclose()
+
+
+async def ask(server: OpenAIServer, **options: Any) -> Reply:
+    async with model_at(server.base_url, **options) as model:
+        return await model.complete(QUESTION)
+
+
+def script(*results: Result) -> Behaviour:
+    """Answer call n with entry n; the last entry repeats."""
+    return lambda call: results[min(call.number, len(results) - 1)]
+
+
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+# -- requests and replies ----------------------------------------------------------------------------------------
+
+
+async def test_chat_sends_the_conversation_and_reads_the_reply(serve: Serve) -> None:
+    usage = {"prompt_tokens": 11, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 4}}
+    server = serve(script(Answer("x = 1", "length", usage, {"reasoning_content": "hmm"})))
+    reply = await ask(server, max_tokens=50, reasoning_effort="low", extra_body={"top_p": 0.5})
+    assert (reply.text, reply.finish_reason, reply.usage, reply.retries) == ("x = 1", "length", Usage(11, 7, 4), 0)
+    assert reply.latency_s > 0
+    assert server.calls[0].path == "/v1/chat/completions"
+    assert server.calls[0].body == {
+        "model": "test-model",
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Write x."}],
+        "temperature": 0.0,
+        "max_tokens": 50,
+        "reasoning_effort": "low",
+        "top_p": 0.5,
+    }
+
+
+async def test_responses_sends_the_conversation_and_reads_the_reply(serve: Serve) -> None:
+    usage = {"input_tokens": 11, "output_tokens": 7, "input_tokens_details": {"cached_tokens": 4}}
+    server = serve(script(Answer("x = 1", "length", usage)))
+    reply = await ask(server, api="responses", temperature=None, max_tokens=50, reasoning_effort="high")
+    assert (reply.text, reply.finish_reason, reply.usage) == ("x = 1", "length", Usage(11, 7, 4))
+    assert server.calls[0].path == "/v1/responses"
+    assert server.calls[0].body == {
+        "model": "test-model",
+        "input": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Write x."}],
+        "store": False,
+        "max_output_tokens": 50,
+        "reasoning": {"effort": "high"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "finish"),
+    [
+        (Answer(None, "content_filter"), "", "content_filter"),
+        (Answer(None, message={"refusal": "I can't."}), "I can't.", "stop"),
+        (Answer(None, "tool_calls", message={"tool_calls": []}), "", "tool_calls"),
+        (Answer("a\ud800b\x00\u00e9"), "a\ufffdb\x00\u00e9", "stop"),
+        (error(400, "flagged as possibly violating our policy", "invalid_prompt"), "", "content_filter"),
+    ],
+)
+async def test_an_odd_answer_is_still_an_answer(serve: Serve, answer: Result, text: str, finish: str) -> None:
+    reply = await ask(serve(script(answer)))
+    assert (reply.text, reply.finish_reason) == (text, finish)
+
+
+async def test_calls_in_flight_never_pass_the_limit(serve: Serve) -> None:
+    async def slow(call: Call) -> str:
+        await asyncio.sleep(0.005)
+        return "x"
+
+    server = serve(slow)
+    async with model_at(server.base_url, max_concurrency=3) as model:
+        await asyncio.gather(*(model.complete(QUESTION) for _ in range(12)))
+    assert (len(server.calls), server.most_in_flight) == (12, 3)
+
+
+async def test_sixty_four_connections_at_once(serve: Serve) -> None:
+    async def slow(call: Call) -> str:
+        await asyncio.sleep(0.05)
+        return call.messages[-1]["content"]
+
+    server = serve(slow)
+    async with model_at(server.base_url, max_concurrency=64) as model:
+        requests = [Request((Message("user", str(n)),), "T", 0) for n in range(128)]
+        replies = await asyncio.gather(*(model.complete(request) for request in requests))
+    assert [reply.text for reply in replies] == [str(n) for n in range(128)]
+    assert server.most_in_flight == 64
+
+
+async def test_a_closed_model_connects_again(serve: Serve) -> None:
+    server = serve(script("x"))
+    async with model_at(server.base_url) as model:
+        await model.complete(QUESTION)
+        await model.aclose()
+        assert (await model.complete(QUESTION)).text == "x"
+
+
+# -- retries -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [rate_limited(), rate_limited(0.001), error(500, "oops"), error(503, "busy"), RESET, CUT_SHORT, TRUNCATED_JSON],
+    ids=["429", "429-after", "500", "503", "reset", "cut", "json"],
+)
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_a_passing_fault_is_retried_and_counted(serve: Serve, fault: Fault, api: str) -> None:
+    server = serve(script(fault, fault, "x"))
+    reply = await ask(server, api=api)
+    assert (reply.text, reply.retries, len(server.calls)) == ("x", 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (rate_limited(), "HTTP 429: Rate limit reached"),
+        (error(502, "bad gateway"), "HTTP 502"),
+        (RESET, "the connection broke"),
+        (CUT_SHORT, "the connection broke"),
+        (TRUNCATED_JSON, "not JSON"),
+        (EMPTY_CHOICES, "no choice"),
+        (Fault(200, "[]"), "not a JSON object"),
+        (Fault(200, {"choices": [{"text": "x"}]}), "another shape"),
+        (Fault(200, {"error": {"message": "upstream is gone"}}), "upstream is gone"),
+    ],
+)
+async def test_a_lasting_fault_is_infrastructure(serve: Serve, fault: Fault, told: str) -> None:
+    server = serve(script(fault))
+    with pytest.raises(InfrastructureError, match=told) as caught:
+        await ask(server)
+    assert len(server.calls) == 3
+    assert not isinstance(caught.value, EndpointDown)
+
+
+async def test_no_answer_in_time(serve: Serve) -> None:
+    server = serve(script(stall(5)))
+    with pytest.raises(InfrastructureError, match=r"gave no answer in 0\.1 s"):
+        await ask(server, timeout_s=0.1, max_retries=0)
+    with pytest.raises(InfrastructureError, match=r"gave no whole answer in 0\.2 s"):
+        await ask(server, timeout_s=0.1, max_retries=20)
+
+
+async def test_an_endpoint_that_went_away_is_down() -> None:
+    async with model_at(f"http://127.0.0.1:{closed_port()}/v1") as model:
+        with pytest.raises(EndpointDown, match="nothing answers at"):
+            await model.complete(QUESTION)
+
+
+async def test_an_account_without_quota_is_down(serve: Serve) -> None:
+    with pytest.raises(EndpointDown, match="exceeded your current quota"):
+        await ask(serve(script(error(429, "You exceeded your current quota", "insufficient_quota"))))
+
+
+# -- what the model cannot take ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        overflow(),
+        overflow(wording="vllm"),
+        error(400, "Your input exceeds the context window of this model.", "context_length_exceeded"),
+        error(400, "prompt is too long: 200001 tokens > 200000 maximum"),
+        error(400, "the request exceeds the available context size"),
+        error(400, "The input token count (9000) exceeds the maximum number of tokens allowed (8192)."),
+        error(422, "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 and 512"),
+    ],
+)
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_a_conversation_too_long(serve: Serve, fault: Fault, api: str) -> None:
+    server = serve(script(fault))
+    with pytest.raises(ContextOverflow, match="HTTP 4"):
+        await ask(server, api=api)
+    assert len(server.calls) == 1
+
+
+async def test_a_token_cap_beyond_the_context_is_a_mistake(serve: Serve) -> None:
+    with pytest.raises(UserError, match="max_tokens=4096 leaves no room"):
+        await ask(serve(script(overflow(2048, "vllm"))), max_tokens=4096)
+
+
+async def test_a_refused_temperature_is_dropped_once_and_told(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    server = serve(lambda call: refuses_temperature() if "temperature" in call.body else "x")
+    async with model_at(server.base_url) as model:
+        assert [(await model.complete(QUESTION)).text for _ in range(3)] == ["x"] * 3
+    assert ["temperature" in call.body for call in server.calls] == [True, False, False, False]
+    warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(warnings) == 1
+    assert "'temperature' does not support 0" in warnings[0].getMessage()
+
+
+async def test_a_refused_token_field_is_renamed(serve: Serve) -> None:
+    text = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    fault = error(400, text, "unsupported_parameter", "max_tokens")
+    server = serve(lambda call: fault if "max_tokens" in call.body else "x")
+    assert (await ask(server, max_tokens=9)).text == "x"
+    assert server.calls[1].body["max_completion_tokens"] == 9
+
+
+async def test_a_temperature_out_of_range_is_not_dropped(serve: Serve) -> None:
+    text = "Invalid 'temperature': decimal above maximum value. Expected a value <= 1."
+    server = serve(script(error(400, text, "decimal_above_max_value", "temperature")))
+    with pytest.raises(UserError, match="decimal above maximum"):
+        await ask(server, temperature=2)
+    assert len(server.calls) == 1
+
+
+# -- mistakes of the user ----------------------------------------------------------------------------------------
+
+
+async def test_check_is_content_with_any_answer(serve: Serve) -> None:
+    server = serve(script("x"))
+    async with model_at(server.base_url) as model:
+        await model.check()
+        server.models_fault = error(404, "no such page")
+        await model.check()
+        server.models_fault = Fault(200, "not json")
+        await model.check()
+    assert server.probes == 3
+
+
+async def test_check_finds_nobody_there() -> None:
+    base_url = f"http://127.0.0.1:{closed_port()}/v1"
+    async with model_at(base_url) as model:
+        with pytest.raises(UserError, match="nothing answers at") as caught:
+            await model.check()
+    assert base_url in str(caught.value)
+    assert "set base_url" in str(caught.value)
+
+
+async def test_check_finds_somebody_who_does_not_answer(serve: Serve) -> None:
+    server = serve(script("x"))
+    server.models_fault = stall(5)
+    async with model_at(server.base_url, timeout_s=0.1) as model:
+        with pytest.raises(UserError, match="nothing answers at"):
+            await model.check()
+
+
+async def test_an_unknown_model_is_answered_with_the_served_ones(serve: Serve) -> None:
+    server = serve(script(error(404, "The model `test-modell` does not exist.", "model_not_found")))
+    async with model_at(server.base_url, name="test-modell") as model:
+        await model.check()
+        with pytest.raises(UserError, match="did you mean 'test-model'"):
+            await model.complete(QUESTION)
+
+
+async def test_a_bad_request_is_a_mistake_until_one_call_was_good(serve: Serve) -> None:
+    bad = error(400, "reasoning_effort must be low, medium or high")
+    with pytest.raises(UserError, match="must be low"):
+        await ask(serve(script(bad)))
+    async with model_at(serve(script("x", bad)).base_url) as model:
+        await model.complete(QUESTION)
+        with pytest.raises(InfrastructureError, match="must be low"):
+            await model.complete(QUESTION)
+
+
+async def test_a_redirect_is_not_followed(serve: Serve) -> None:
+    server = serve(script(Fault(307, "", {"location": "http://127.0.0.1:1/v1/chat/completions"})))
+    with pytest.raises(UserError, match="redirect"):
+        await ask(server)
+
+
+# -- keys --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def key(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("TEST_KEY", KEY + "\n")
+    return "TEST_KEY"
+
+
+async def test_the_key_is_sent_as_a_bearer(serve: Serve, key: str) -> None:
+    server = serve(script("x"))
+    await ask(server, api_key_env=key)
+    assert server.calls[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+async def test_no_key_of_the_environment_reaches_an_endpoint_without_keys(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY"):
+        monkeypatch.setenv(variable, KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    server = serve(script("x"))
+    await ask(server)
+    assert KEY not in str(server.calls[0].headers)
+
+
+@pytest.mark.parametrize("call", ["check", "complete"])
+async def test_a_missing_key_is_told_by_its_variable(serve: Serve, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TEST_KEY", raising=False)
+    server = serve(script("x"))
+    async with model_at(server.base_url, api_key_env="TEST_KEY") as model:
+        with pytest.raises(UserError, match="environment variable TEST_KEY is not set"):
+            await (model.check() if call == "check" else model.complete(QUESTION))
+    assert server.probes == len(server.calls) == 0
+
+
+def leaks(problem: BaseException) -> bool:
+    """Whether the key is in a message of the exception or of one that a traceback would show."""
+    shown: BaseException | None = problem
+    while shown is not None:
+        if KEY in f"{shown} {shown!r} {getattr(shown, 'remedy', '')}":
+            return True
+        shown = shown.__cause__ or (None if shown.__suppress_context__ else shown.__context__)
+    return False
+
+
+@pytest.mark.parametrize("status", [307, 400, 401, 403, 404, 429, 500])
+async def test_no_error_holds_the_key(serve: Serve, key: str, status: int, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    server = serve(script(error(status, f"Incorrect API key provided: {KEY}. 'temperature' is what you sent.")))
+    server.models_fault = error(status, f"Incorrect API key provided: {KEY}.")
+    async with model_at(server.base_url, api_key_env=key) as model:
+        with pytest.raises((UserError, InfrastructureError)) as caught:
+            await model.check()
+            await model.complete(QUESTION)
+    assert not leaks(caught.value)
+    assert KEY not in caplog.text
+    if status in (401, 403):
+        assert "TEST_KEY" in str(caught.value)
+
+
+async def test_an_unusable_key_is_not_shown(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_KEY", KEY + "\n" + KEY)
+    async with model_at(serve(script("x")).base_url, api_key_env="TEST_KEY") as model:
+        with pytest.raises(UserError, match="TEST_KEY does not hold a key") as caught:
+            await model.complete(QUESTION)
+    assert not leaks(caught.value)
+
+
+async def test_a_server_that_asks_for_a_key(serve: Serve) -> None:
+    with pytest.raises(UserError, match="set api_key_env"):
+        await ask(serve(script(error(401, "no key"))))
+
+
+def test_a_model_serves_one_event_loop_after_another() -> None:
+    config = {"kind": "openai", "name": "test-model", "max_concurrency": 1}
+    with OpenAIServer(script("x")) as server:
+        model = MODELS["openai"].factory(MODELS.validate(config | {"base_url": server.base_url}))
+
+        async def use() -> None:
+            await asyncio.gather(*(model.complete(QUESTION) for _ in range(3)))
+            await model.aclose()
+
+        asyncio.run(use())
+        asyncio.run(use())
+        assert len(server.calls) == 6
