@@ -1,0 +1,127 @@
+"""The journal gives back what it was given, survives a kill, and refuses in words."""
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codechat.domain import Adherence, Failure, Reply, Usage, Verdict
+from codechat.errors import UserError
+from codechat.journal import Journal
+
+
+class Counting:
+    def __init__(self, value: object) -> None:
+        self.calls, self.value = 0, value
+
+    async def __call__(self) -> object:
+        self.calls += 1
+        await asyncio.sleep(0)
+        return self.value
+
+
+VALUES = [
+    Reply("text \x00 \u2028 ü", "length", Usage(1, 2, 3), 0.5, 2),
+    Verdict("fail", True, Failure("wrong", "plus", 3, "f(1)", "2", "3"), 0.25),
+    Adherence("undecided", "llm", "unreadable", Usage(5, 6)),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+async def test_a_step_is_computed_once_and_outlives_the_process(tmp_path: Path, value: object) -> None:
+    compute = Counting(value)
+    for _ in range(2):
+        journal = Journal(tmp_path / "journal.db")
+        for _ in range(2):
+            assert await journal.step("s", "0/x", "digest", type(value), compute) == value
+        await journal.aclose()
+    assert compute.calls == 1
+
+
+async def test_another_digest_or_session_is_another_step(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.db")
+    compute = Counting(Reply("x"))
+    for session, digest in (("a", "1"), ("a", "2"), ("b", "1")):
+        await journal.step(session, "0/reply", digest, Reply, compute)
+    assert compute.calls == 3
+    await journal.aclose()
+
+
+async def test_many_steps_at_once(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.db")
+    replies = [Counting(Reply(str(number), retries=1)) for number in range(200)]
+    got = await asyncio.gather(*(journal.step("s", f"{n}/reply", "d", Reply, each) for n, each in enumerate(replies)))
+    assert [reply.text for reply in got] == [str(number) for number in range(200)]
+    assert journal.retries() == 200
+    await journal.aclose()
+    again = Journal(tmp_path / "journal.db")
+    assert (await again.step("s", "7/reply", "d", Reply, Counting(None))).text == "7"
+    await again.aclose()
+
+
+async def test_wall_time_adds_up_and_finished_sessions_come_back(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.db")
+    assert journal.add_wall(1.5) == 1.5
+    assert journal.add_wall(2.0) == 3.5
+    await journal.finish("s", "{}")
+    assert journal.finished() == {"s": "{}"}
+    await journal.aclose()
+
+
+def test_a_killed_process_loses_nothing_that_was_committed(tmp_path: Path) -> None:
+    script = f"""
+import asyncio, os, sys
+from pathlib import Path
+from codechat.domain import Reply
+from codechat.journal import Journal
+async def main():
+    journal = Journal(Path({str(tmp_path / "journal.db")!r}))
+    async def compute(): return Reply("kept")
+    await journal.step("s", "0/reply", "d", Reply, compute)
+    print("committed", flush=True)
+    await asyncio.sleep(60)
+asyncio.run(main())
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "committed\n"
+        os.kill(process.pid, signal.SIGKILL)
+
+    async def read() -> Reply:
+        journal = Journal(tmp_path / "journal.db")
+        try:
+            return await journal.step("s", "0/reply", "d", Reply, Counting(Reply("lost")))  # type: ignore[arg-type]
+        finally:
+            await journal.aclose()
+
+    assert asyncio.run(read()).text == "kept"
+
+
+def test_another_schema_is_refused_in_words(tmp_path: Path) -> None:
+    database = sqlite3.connect(tmp_path / "journal.db")
+    database.execute("PRAGMA user_version=99")
+    database.close()
+    with pytest.raises(UserError, match="schema 99"):
+        Journal(tmp_path / "journal.db")
+
+
+def test_a_file_that_is_no_database_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "journal.db").write_text("not a database " * 100)
+    with pytest.raises(UserError, match="cannot open the journal"):
+        Journal(tmp_path / "journal.db")
+
+
+async def test_a_full_disk_is_told_and_what_was_written_stays(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.db")
+    await journal.step("s", "0/reply", "d", Reply, Counting(Reply("kept")))  # type: ignore[arg-type]
+    pages = journal._db.execute("PRAGMA page_count").fetchone()[0]
+    journal._db.execute(f"PRAGMA max_page_count={pages + 1}")
+    with pytest.raises(UserError, match="cannot write the journal"):
+        await journal.step("s", "1/reply", "d", Reply, Counting(Reply("x" * 100_000)))  # type: ignore[arg-type]
+    assert (await journal.step("s", "0/reply", "d", Reply, Counting(None))).text == "kept"  # type: ignore[arg-type]
+    await journal.aclose()
