@@ -1,0 +1,348 @@
+"""Algorithm 1 and its edges, with a scripted model and judges whose decisions are given."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from codechat.agendas import AgendaConfig
+from codechat.domain import (
+    Adherence,
+    Applicability,
+    InputOutputTests,
+    Instruction,
+    Message,
+    Reply,
+    Task,
+    Usage,
+    Verdict,
+)
+from codechat.errors import ContextOverflow, InfrastructureError, UserError
+from codechat.instructions import Pool
+from codechat.journal import Journal
+from codechat.models import Request
+from codechat.protocols import Kit, Parts
+from codechat.protocols.kit import Gate, Services
+from codechat.protocols.refine import RefineConfig, RefinePrompts, refine
+from codechat.records import TurnRecord
+
+TASK = Task(
+    "t/1",
+    "Add two numbers.",
+    "add",
+    "def add(a, b):",
+    "def add(a, b):\n    return a + b\n",
+    InputOutputTests(((1, 2),), ()),
+)
+SCOPES = ("cosmetic", "structural", "semantic")
+POOL = tuple(Instruction(f"{scope}-{n}", f"Add {scope} {n}.", scope, "add") for scope in SCOPES for n in range(6))  # type: ignore[arg-type]
+PROMPTS = RefinePrompts(initial="Do: {{prompt}} {{signature}}", followup="Change: {{instruction}}")
+
+
+def code(number: int) -> str:
+    return f"def add(a, b):\n    return a + b  # {number}\n"
+
+
+class Script:
+    """Answers by turn; an exception in the script is raised."""
+
+    def __init__(self, answer: Callable[[Request], str | Exception]) -> None:
+        self.answer, self.requests = answer, list[Request]()
+
+    async def check(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+    async def complete(self, request: Request) -> Reply:
+        self.requests.append(request)
+        await asyncio.sleep(0)
+        answer = self.answer(request)
+        if isinstance(answer, Exception):
+            raise answer
+        return Reply(answer, usage=Usage(10, 5, 1))
+
+
+class Judging:
+    def __init__(self, applies: Callable[[Instruction], bool | Exception | None] = lambda _: True) -> None:
+        self.applies, self.asked = applies, list[str]()
+
+    async def check(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+    async def applicable(self, code: str, instruction: Instruction) -> Applicability:
+        self.asked.append(instruction.id)
+        await asyncio.sleep(0)
+        decision = self.applies(instruction)
+        if isinstance(decision, Exception):
+            raise decision
+        return Applicability(decision, "test", "because", Usage(3, 2))
+
+    async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
+        return Adherence("adhered" if before != after else "violated", "test", "seen", Usage(7, 1))
+
+
+class Bench:
+    """Passes unless the program says `broken`; raises where it says `unlucky`."""
+
+    def __init__(self) -> None:
+        self.programs: list[str] = []
+
+    async def verify(self, program: str, task: Task) -> Verdict:
+        self.programs.append(program)
+        await asyncio.sleep(0.002)
+        if "unlucky" in program:
+            raise InfrastructureError("the sandbox is gone")
+        return Verdict("fail" if "broken" in program else "pass", "broken" not in program)
+
+    async def aclose(self) -> None: ...
+
+
+def fenced(text: str) -> str:
+    return f"Here:\n```python\n{text}```\n"
+
+
+async def converse(
+    tmp_path: Path,
+    answer: Callable[[Request], str | Exception] = lambda request: fenced(code(request.turn)),
+    *,
+    judge: Judging | None = None,
+    turns: int = 10,
+    lookahead: int = 1,
+    baseline: bool = False,
+    task: Task = TASK,
+    pool: tuple[Instruction, ...] = POOL,
+    journal_name: str = "journal.db",
+) -> tuple[Kit, Script, Judging]:
+    model, judging = Script(answer), judge or Judging()
+    journal = Journal(tmp_path / journal_name)
+    services = Services(model, baseline, judging, Bench(), journal, Gate(model), Gate(judging))
+    protocol = refine(RefineConfig(prompts=PROMPTS), Parts(AgendaConfig(turns=turns), Pool(pool, "hash"), lookahead))
+    kit = Kit(task, "session", 0, services, lambda _: None)
+    kit.log.agenda = protocol.agenda(kit.generator("agenda"))
+    try:
+        await protocol.run(task, kit)
+    finally:
+        await journal.aclose()
+    return kit, model, judging
+
+
+def shape(turns: list[TurnRecord]) -> list[dict[str, object]]:
+    return [turn.model_dump(exclude={"cpu_s", "latency_s"}) for turn in turns]
+
+
+async def test_ten_turns_follow_the_agenda_and_never_repeat_an_instruction(tmp_path: Path) -> None:
+    kit, _, _ = await converse(tmp_path)
+    turns = kit.log.turns
+    assert [turn.turn for turn in turns] == list(range(10))
+    assert turns[0].instruction is None
+    assert turns[0].adherence is None
+    assert [turn.instruction.scope for turn in turns[1:] if turn.instruction] == kit.log.agenda
+    ids = [turn.instruction.id for turn in turns[1:] if turn.instruction]
+    assert len(set(ids)) == 9
+    assert all(turn.passed and turn.passed_base and turn.failure is None for turn in turns)
+    assert all(turn.adherence and turn.adherence.verdict == "adhered" for turn in turns[1:])
+    assert turns[3].usage.model_dump() == {"input_tokens": 10, "output_tokens": 5, "cached_input_tokens": 1}
+
+
+async def test_the_whole_conversation_is_sent_without_thinking(tmp_path: Path) -> None:
+    def answer(request: Request) -> str:
+        return f"<think>secret plan {request.turn}</think>" + fenced(code(request.turn))
+
+    kit, model, _ = await converse(tmp_path, answer, turns=3)
+    assert model.requests[0].messages == (Message("user", "Do: Add two numbers. def add(a, b):"),)
+    last = model.requests[2].messages
+    assert [message.role for message in last] == ["user", "assistant", "user", "assistant", "user"]
+    assert "secret" not in "".join(message.content for message in last)
+    assert last[1].content == fenced(code(0)).strip() or last[1].content == fenced(code(0))
+    assert kit.log.turns[1].instruction is not None
+    assert last[2].content == f"Change: {kit.log.turns[1].instruction.text}"
+    assert [message.model_dump() for message in kit.log.turns[2].request] == [
+        {"role": message.role, "content": message.content} for message in last
+    ]
+    assert kit.log.turns[2].response is not None
+    assert "secret plan 2" in kit.log.turns[2].response, "the record keeps the whole reply"
+
+
+async def test_the_first_applicable_candidate_is_taken_and_the_tried_are_recorded(tmp_path: Path) -> None:
+    kit, _, judge = await converse(tmp_path, judge=Judging(lambda each: each.id.endswith(("-4", "-5"))), turns=3)
+    for turn in kit.log.turns[1:]:
+        assert turn.instruction is not None
+        assert turn.candidates[-1].id == turn.instruction.id
+        assert [candidate.applicable for candidate in turn.candidates] == [False] * (len(turn.candidates) - 1) + [True]
+    assert judge.asked == [candidate.id for turn in kit.log.turns for candidate in turn.candidates]
+
+
+async def test_undecided_counts_as_not_applicable(tmp_path: Path) -> None:
+    kit, _, _ = await converse(tmp_path, judge=Judging(lambda _: None), turns=2)
+    turn = kit.log.turns[1]
+    assert turn.skipped
+    assert len(turn.candidates) == 6
+    assert {candidate.applicable for candidate in turn.candidates} == {None}
+
+
+async def test_skip_keeps_the_code_and_leaves_no_trace_in_the_conversation(tmp_path: Path) -> None:
+    judge = Judging(lambda each: each.scope != "structural")
+    kit, model, _ = await converse(tmp_path, lambda r: fenced("def add(a, b):\n    return 'broken'\n"), judge=judge)
+    skipped = [turn for turn in kit.log.turns if turn.skipped]
+    assert [turn.turn for turn in skipped] == [t for t, scope in enumerate(kit.log.agenda, 1) if scope == "structural"]
+    assert len(model.requests) == 7
+    for turn in skipped:
+        before = kit.log.turns[turn.turn - 1]
+        assert (
+            (turn.code, turn.outcome, turn.passed)
+            == (before.code, before.outcome, before.passed)
+            == (turn.code, "fail", False)
+        )
+        assert turn.instruction is turn.response is turn.adherence is None
+        assert turn.request == []
+        assert turn.usage.input_tokens == 0
+        assert turn.judge_usage.input_tokens == 18, "the judge was asked six times"
+    assert len(model.requests[-1].messages) == 13
+
+
+@pytest.mark.parametrize("lookahead", [2, 3, 7, 100])
+async def test_lookahead_changes_nothing_but_the_number_of_questions(tmp_path: Path, lookahead: int) -> None:
+    def applies(each: Instruction) -> bool:
+        return hash_of(each) % 3 == 0
+
+    one, _, asked_one = await converse(tmp_path, judge=Judging(applies), journal_name="one.db")
+    many, _, asked_many = await converse(tmp_path, judge=Judging(applies), lookahead=lookahead, journal_name="many.db")
+    assert shape(one.log.turns) == shape(many.log.turns)
+    assert len(asked_many.asked) >= len(asked_one.asked)
+
+
+def hash_of(instruction: Instruction) -> int:
+    return sum(map(ord, instruction.id))
+
+
+async def test_a_failure_behind_the_chosen_candidate_is_not_met(tmp_path: Path) -> None:
+    first: list[str] = []
+
+    def applies(each: Instruction) -> bool | Exception:
+        first.append(each.id)
+        return True if len(first) == 1 else InfrastructureError("judge down")
+
+    kit, _, _ = await converse(tmp_path, judge=Judging(applies), turns=2, lookahead=4)
+    assert kit.log.turns[1].instruction is not None
+    with pytest.raises(ExceptionGroup) as caught:
+        await converse(
+            tmp_path, judge=Judging(lambda _: InfrastructureError("judge down")), turns=2, journal_name="b.db"
+        )
+    assert caught.group_contains(InfrastructureError)
+
+
+async def test_a_followup_without_code_is_violated_and_the_session_goes_on(tmp_path: Path) -> None:
+    kit, _, _ = await converse(
+        tmp_path, lambda r: "I would rather not." if r.turn == 2 else fenced(code(r.turn)), turns=4
+    )
+    lost = kit.log.turns[2]
+    assert (lost.outcome, lost.passed, lost.code) == ("no_code", False, None)
+    assert lost.adherence is not None
+    assert (lost.adherence.verdict, lost.adherence.by) == ("violated", "rules")
+    assert lost.failure is not None
+    after = kit.log.turns[3]
+    assert after.passed
+    assert after.adherence is not None
+    assert after.adherence.verdict == "adhered"
+
+
+async def test_code_that_does_not_parse_is_a_syntax_error_and_is_still_judged(tmp_path: Path) -> None:
+    kit, _, _ = await converse(
+        tmp_path, lambda r: fenced("def add(a, b:\n    return\n") if r.turn == 1 else fenced(code(0)), turns=3
+    )
+    turn = kit.log.turns[1]
+    assert turn.outcome == "syntax_error"
+    assert turn.code is not None
+    assert turn.adherence is not None
+    assert turn.adherence.by == "test"
+
+
+async def test_without_any_code_yet_nothing_applies(tmp_path: Path) -> None:
+    kit, model, judge = await converse(tmp_path, lambda _: "no", turns=3)
+    assert [turn.outcome for turn in kit.log.turns] == ["no_code"] * 3
+    assert [turn.skipped for turn in kit.log.turns] == [False, True, True]
+    assert judge.asked == []
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize("at", [0, 1, 4, 9])
+async def test_a_context_overflow_completes_the_session_with_failures(tmp_path: Path, at: int) -> None:
+    kit, model, _ = await converse(
+        tmp_path, lambda r: ContextOverflow("8192 tokens") if r.turn == at else fenced(code(r.turn))
+    )
+    assert kit.log.ended == "context_overflow"
+    assert len(kit.log.turns) == 10
+    assert len(model.requests) == at + 1
+    for turn in kit.log.turns[at:]:
+        assert (turn.outcome, turn.passed, turn.code, turn.response) == ("no_code", False, None, None)
+        assert turn.instruction is turn.adherence is None
+        assert not turn.skipped
+    assert kit.log.turns[at].request
+    assert all(turn.passed for turn in kit.log.turns[:at])
+    again, unasked, _ = await converse(tmp_path, lambda _: "never asked")
+    assert again.log.ended == "context_overflow"
+    assert unasked.requests == [], "the journal remembers the overflow"
+
+
+async def test_a_failure_of_the_sandbox_keeps_the_turns_before_it(tmp_path: Path) -> None:
+    kit_seen: list[TurnRecord] = []
+    model = Script(lambda r: fenced(f"def add(a, b):\n    return {'unlucky' if r.turn == 2 else 1}\n"))
+    judge, journal = Judging(), Journal(tmp_path / "j.db")
+    services = Services(model, False, judge, Bench(), journal, Gate(model), Gate(judge))
+    protocol = refine(RefineConfig(prompts=PROMPTS), Parts(AgendaConfig(turns=6), Pool(POOL, ""), 1))
+    kit = Kit(TASK, "s", 0, services, kit_seen.append)
+    kit.log.agenda = protocol.agenda(kit.generator("agenda"))
+    with pytest.raises(ExceptionGroup) as caught:
+        await protocol.run(TASK, kit)
+    await journal.aclose()
+    assert caught.group_contains(InfrastructureError)
+    assert [turn.turn for turn in kit_seen] == [0, 1]
+
+
+async def test_a_resumed_session_asks_only_what_is_missing(tmp_path: Path) -> None:
+    def dies(request: Request) -> str | Exception:
+        return InfrastructureError("down") if request.turn == 4 else fenced(code(request.turn))
+
+    with pytest.raises(ExceptionGroup):
+        await converse(tmp_path, dies)
+    kit, model, judge = await converse(tmp_path)
+    undisturbed, _, _ = await converse(tmp_path, journal_name="other.db")
+    assert [request.turn for request in model.requests] == [4, 5, 6, 7, 8, 9]
+    assert shape(kit.log.turns) == shape(undisturbed.log.turns)
+    assert len(judge.asked) == 5, "applicability of turns 1 to 4 was in the journal"
+
+
+async def test_only_a_baseline_sees_the_reference(tmp_path: Path) -> None:
+    _, model, _ = await converse(tmp_path, turns=2)
+    assert all(request.crib is None for request in model.requests)
+    _, baseline, _ = await converse(tmp_path, turns=2, baseline=True, journal_name="b.db")
+    crib = baseline.requests[1].crib
+    assert crib is not None
+    assert (crib.task.reference, crib.code) == (TASK.reference, code(0).rstrip("\n"))
+    assert crib.instruction is not None
+    without = Task("t/2", "p", "add", "def add(a, b):", None, TASK.tests)
+    with pytest.raises(ExceptionGroup) as caught:
+        await converse(tmp_path, baseline=True, task=without, journal_name="c.db")
+    assert caught.group_contains(UserError, match="no reference solution")
+
+
+async def test_a_lone_surrogate_in_a_reply_reaches_the_record_as_text(tmp_path: Path) -> None:
+    kit, _, _ = await converse(tmp_path, lambda r: "\ud800" + fenced(code(r.turn)), turns=2)
+    assert kit.log.turns[0].model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("prompts", "message"),
+    [
+        ({"initial": "no field", "followup": "{{instruction}}"}, "must contain {{prompt}}"),
+        ({"initial": "{{prompt}}", "followup": "{{instrution}}"}, "must contain {{instruction}}"),
+        ({"initial": "{{prompt}} {{reference}}", "followup": "{{instruction}}"}, "unknown field {{reference}}"),
+    ],
+)
+def test_a_prompt_without_its_field_is_a_mistake(prompts: dict[str, str], message: str) -> None:
+    from codechat.config import validate
+
+    with pytest.raises(UserError, match=message.replace("{", r"\{")):
+        validate(RefineConfig, {"prompts": prompts}, "protocol")
