@@ -1,0 +1,194 @@
+"""From a model's reply to the code it gives and the program that is run. Pure functions; nothing is executed here.
+
+Paper III-E2: a reply counts only if code that follows the predefined signature can be taken from it. The rules, in
+order (the first that finds the entry point decides):
+
+1. a whole reply that is valid Python is the code;
+2. else, after removal of `<think>` parts, the last fenced Python block that parses and defines the entry point with
+   a body (models revise themselves, and show usage last); a block that only imports it, or shows its signature, counts
+   only where nothing better is there. Names it lacks are taken from other blocks, which are then joined in the
+   reply's order;
+3. else the Python blocks joined; blocks tagged as something else; the statements among the prose of an unclosed block;
+   those outside all blocks.
+
+A transcript of an interactive session gives its input lines. A patch is not applied: the whole code was asked for.
+A function bound by assignment or import, or under `if` or `try`, is defined; one in a main guard is not.
+"""
+
+import gc
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from codechat.domain import Extraction
+from codechat.extraction.blocks import Block, Markdown, split
+from codechat.extraction.definitions import Strength, missing_names, module_names, strength, wrapper
+from codechat.extraction.program import program
+from codechat.extraction.prose import code_start, gather
+from codechat.extraction.source import Source, parse, read, tidy
+from codechat.extraction.thinking import without_thinking
+
+MAX_BLOCKS = 500
+"""Blocks of one reply that are looked at, from the end; more than that is no answer to a task."""
+
+_FUTURE = re.compile(r"(?m)^from __future__ import .*$")
+
+
+def extract(reply: str, entry_point: str) -> Extraction:
+    """The code of a reply, and the program that defines `entry_point` at module level.
+
+    `code` is the reply's own text (line ends made Unix's, the indentation of its fence removed); `program` has the
+    same lines without the test code, and binds the method of a class-wrapped answer. Never raises, for any text;
+    linear in the reply's length.
+    """
+    with _quick_and_quiet():
+        whole = parse(tidy(reply))
+        if whole.tree is not None and strength(whole.tree, entry_point):
+            return _runnable(whole, entry_point, "the whole reply is code")
+        answer = without_thinking(reply)
+        markdown = split(answer)
+        return (
+            _from_blocks(markdown, entry_point)
+            or _from_remnants(markdown, entry_point)
+            or _nothing(reply, answer, markdown, entry_point)
+        )
+
+
+@contextmanager
+def _quick_and_quiet() -> Iterator[None]:
+    """No warnings about the model's code; and no collector, which doubles the time to build a large syntax tree."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _from_blocks(markdown: Markdown, entry_point: str) -> Extraction | None:
+    blocks = [block for block in markdown.blocks[-MAX_BLOCKS:] if block.python]
+    best, best_index, best_strength = None, -1, Strength.NONE
+    for index in range(len(blocks) - 1, -1, -1):
+        source = read(blocks[index].text, blocks[index].indent)
+        found = strength(source.tree, entry_point) if source.tree else Strength.NONE
+        if found > best_strength:
+            best, best_index, best_strength = source, index, found
+        if found == Strength.FULL:
+            break
+    if best is None:
+        return None
+    where = "a fenced block" if len(blocks) == 1 else f"fenced block {best_index + 1} of {len(blocks)}"
+    joined = _with_missing(best, best_index, blocks, entry_point)
+    return _runnable(joined or best, entry_point, f"{where}, with what it lacks from others" if joined else where)
+
+
+def _with_missing(chosen: Source, position: int, blocks: list[Block], entry_point: str) -> Source | None:
+    """The chosen block joined with those that define the names it lacks, nearest before it first; None if none do."""
+    if len(blocks) == 1 or not missing_names(chosen.text):
+        return None
+    providers: dict[str, int] = {}
+    sources: dict[int, Source] = {position: chosen}
+    for index in [*range(position - 1, -1, -1), *range(position + 1, len(blocks))]:
+        source = read(blocks[index].text, blocks[index].indent)
+        names = module_names(source.tree) if source.tree else set()
+        if index < position or entry_point not in names:
+            sources[index] = source
+            for name in names:
+                providers.setdefault(name, index)
+    used, queue = {position}, [position]
+    while queue:
+        for name in missing_names(sources[queue.pop()].text):
+            index = providers.get(name, position)
+            if index not in used:
+                used.add(index)
+                queue.append(index)
+    joined = _join([sources[index].text for index in sorted(used)]) if len(used) > 1 else None
+    return joined if joined and joined.tree and strength(joined.tree, entry_point) else None
+
+
+def _join(texts: list[str]) -> Source:
+    """The texts as one module; `from __future__` imports go first."""
+    text = "\n\n".join(texts)
+    futures = list(dict.fromkeys(match[0] for match in _FUTURE.finditer(text)))
+    return read("\n".join([*futures, _FUTURE.sub("", text)]) if futures else text)
+
+
+def _from_remnants(markdown: Markdown, entry_point: str) -> Extraction | None:
+    blocks = markdown.blocks[-MAX_BLOCKS:]
+    for source, how in _remnants(blocks, markdown.outside):
+        if source is not None and source.tree is not None and strength(source.tree, entry_point):
+            return _runnable(source, entry_point, how)
+    return None
+
+
+def _remnants(blocks: tuple[Block, ...], outside: str) -> Iterator[tuple[Source | None, str]]:
+    """What may hold the code where no Python block does, best guess first, each with where it was found."""
+    texts = [tidy(block.text) for block in blocks if block.python]
+    if len(texts) > 1:
+        yield _join(texts), f"{len(texts)} fenced blocks joined"
+    for block in reversed(blocks):
+        if not block.python and not block.diff:
+            yield read(block.text, block.indent), f"a fenced block tagged {block.language}"
+    if blocks and not blocks[-1].closed and blocks[-1].python:
+        yield gather(blocks[-1].text), "the statements of an unclosed fence"
+    if not blocks:
+        yield read(outside), "the whole reply is code"
+    yield gather(outside), "the statements among the prose"
+
+
+def _runnable(source: Source, entry_point: str, where: str) -> Extraction:
+    assert source.tree is not None
+    at_module_level = entry_point in module_names(source.tree)
+    wrapped = None if at_module_level else wrapper(source.tree, entry_point)
+    made = program(source, entry_point, wrapped)
+    notes = [where, source.how]
+    notes.append(f"'{entry_point}' is bound to the method of class {wrapped.name}" if wrapped else "")
+    notes.append(f"{made.dropped} statements of test code left out" if made.dropped else "")
+    return Extraction(source.text, made.text, None, "; ".join(note for note in notes if note))
+
+
+def _nothing(reply: str, answer: str, markdown: Markdown, entry_point: str) -> Extraction:
+    """Tell why there is no program: what does not parse is worth keeping, what lacks the entry point is not."""
+    if not answer.strip():
+        return _no_code("the reply holds nothing outside its <think> part" if reply.strip() else "the reply is empty")
+    blocks = [block for block in markdown.blocks[-MAX_BLOCKS:] if block.python]
+    sources = [read(block.text, block.indent) for block in blocks]
+    if not markdown.blocks and (start := code_start(markdown.outside)) is not None:
+        sources = [read(markdown.outside[start:])]
+    broken = [source for source in sources if source.tree is None]
+    mentions = re.compile(
+        rf"\b(?:def|class)[ \t]+{re.escape(entry_point)}\b|^[ \t]*{re.escape(entry_point)}[ \t]*=", re.M
+    )
+    attempts = [source for source in broken if mentions.search(source.text)]
+    parsed = [source for source in sources if source.tree is not None and source.tree.body]
+    if not attempts and not parsed:
+        attempts = [source for source in broken if code_start(source.text) is not None]
+    if attempts:
+        return Extraction(attempts[-1].text, None, "syntax_error", f"does not parse: {attempts[-1].error}")
+    if parsed:
+        return _no_code(_lacks(parsed[-1], entry_point))
+    if any(block.diff for block in markdown.blocks):
+        return _no_code("the reply gives a patch, not the whole code")
+    tags = sorted({block.language for block in markdown.blocks if block.language})
+    return _no_code(f"no Python code: only {', '.join(tags)}" if tags else "no code in the reply")
+
+
+def _lacks(source: Source, entry_point: str) -> str:
+    assert source.tree is not None
+    wrapped = wrapper(source.tree, entry_point)
+    if wrapped and wrapped.obstacle:
+        return wrapped.obstacle
+    names = sorted(module_names(source.tree))
+    defined = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    return f"the code parses, but does not define '{entry_point}' (it defines {defined or 'nothing'})"
+
+
+def _no_code(reason: str) -> Extraction:
+    return Extraction(None, None, "no_code", " ".join(reason.split())[:300])
+
+
+__all__ = ["extract", "without_thinking"]

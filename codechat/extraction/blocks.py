@@ -1,0 +1,155 @@
+"""Fenced blocks of a Markdown reply, as models really write them."""
+
+import re
+from dataclasses import dataclass, field
+
+_LIST_MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])?\Z")
+_CODE_START = re.compile(r"(?:async\s+def|def|class|import)\s+\w|from\s+[\w.]+\s+import\b|@\w")
+_PYTHON = re.compile(r"(?:i?py(?:thon)?[\d.]*|pycon|python-repl|py-repl)\Z", re.IGNORECASE)
+_DIFF = re.compile(r"(?m)^(?:@@ .*@@|\+\+\+ |diff --git )")
+_MARKUP = frozenset({"markdown", "md"})
+_CLOSE_INDENT = 3
+"""Columns by which a closing fence may be indented more than its opening (CommonMark)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The content of one fence. `indent`: columns by which the fence is indented. `language`: lower case, or empty."""
+
+    text: str
+    language: str
+    indent: int = 0
+    closed: bool = True
+
+    @property
+    def python(self) -> bool:
+        """Whether it may be taken for Python: tagged so, or not tagged at all."""
+        return not self.diff and (not self.language or bool(_PYTHON.match(self.language)))
+
+    @property
+    def diff(self) -> bool:
+        """A patch is not the whole code that was asked for: it is never applied."""
+        return self.language in ("diff", "patch") or (not self.language and bool(_DIFF.search(self.text)))
+
+
+@dataclass(frozen=True, slots=True)
+class Markdown:
+    """A reply taken apart: its blocks in order, and the lines outside them."""
+
+    blocks: tuple[Block, ...]
+    outside: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Fence:
+    before: str
+    run: str
+    after: str
+
+    def closes(self, opening: "_Fence") -> bool:
+        return (
+            self.run[0] == opening.run[0]
+            and len(self.run) >= len(opening.run)
+            and not self.before.strip()
+            and not self.after.strip()
+            and len(self.before) <= len(opening.before) + _CLOSE_INDENT
+        )
+
+    def opens_anew(self, opening: "_Fence") -> bool:
+        """A tagged fence inside an open one: the earlier was left unclosed, since no code has such a line."""
+        return (
+            self.run[0] == opening.run[0]
+            and len(self.run) >= len(opening.run)
+            and not self.before.strip()
+            and bool(self.after.strip())
+            and "`" not in self.after
+            and len(self.before) <= len(opening.before) + _CLOSE_INDENT
+        )
+
+    def opens(self) -> bool:
+        if self.run[0] == "`" and "`" in self.after:
+            return False
+        tag = self.after.strip()
+        return bool(_LIST_MARKER.match(self.before.strip())) or bool(tag and _PYTHON.match(tag))
+
+
+def split(text: str) -> Markdown:
+    """Take a reply apart; Markdown inside a fence tagged as such is taken apart once more. Linear."""
+    whole = _split(text.replace("\r\n", "\n").replace("\r", "\n"))
+    blocks: list[Block] = []
+    for block in whole.blocks:
+        inner = _split(block.text).blocks if block.language in _MARKUP else ()
+        blocks += inner or [block]
+    return Markdown(tuple(blocks), whole.outside)
+
+
+@dataclass(slots=True)
+class _Open:
+    fence: _Fence
+    language: str
+    lines: list[str] = field(default_factory=list)
+
+    def block(self, closed: bool) -> Block:
+        return Block("\n".join(self.lines), self.language, len(self.fence.before.expandtabs(4)), closed)
+
+
+def _split(text: str) -> Markdown:
+    blocks: list[Block] = []
+    outside: list[str] = []
+    current: _Open | None = None
+    for line in text.split("\n"):
+        fence = _fence(line)
+        if current is not None:
+            if fence and fence.closes(current.fence):
+                blocks.append(current.block(closed=True))
+                current = None
+            elif fence and fence.opens_anew(current.fence):
+                blocks.append(current.block(closed=False))
+                current = _opened(fence)
+            else:
+                current.lines.append(line)
+        elif fence and fence.opens():
+            current = _opened(fence)
+            if fence.before.strip():
+                outside.append(fence.before)
+        elif fence and (content := _one_line_block(fence)):
+            blocks.append(content)
+        else:
+            outside.append(line)
+    if current is not None:
+        blocks.append(current.block(closed=False))
+    return Markdown(tuple(blocks), "\n".join(outside))
+
+
+def _fence(line: str) -> _Fence | None:
+    starts = [start for start in (line.find("```"), line.find("~~~")) if start >= 0]
+    if not starts:
+        return None
+    start = min(starts)
+    rest = line[start:].lstrip(line[start])
+    return _Fence(line[:start], line[start : len(line) - len(rest)], rest)
+
+
+def _opened(fence: _Fence) -> _Open:
+    """The block a fence line opens: its info string is a language and attributes, or already code."""
+    before = fence.before if _LIST_MARKER.match(fence.before.strip()) else ""
+    fence = _Fence(before, fence.run, fence.after)
+    info = fence.after.strip()
+    if _CODE_START.match(info):
+        return _Open(fence, "", [info])
+    words = info.split(maxsplit=1)
+    language = words[0].strip("{}.").split(",")[0].split(":")[0].lower() if words else ""
+    rest = words[1] if len(words) > 1 else ""
+    return _Open(fence, language, [rest] if _CODE_START.match(rest) else [])
+
+
+def _one_line_block(fence: _Fence) -> Block | None:
+    """A block that opens and closes on one line."""
+    body = fence.after.rstrip()
+    if fence.before.strip() or not body.endswith(fence.run):
+        return None
+    body = body.rstrip(fence.run[0]).strip()
+    words = body.split(maxsplit=1)
+    if len(words) == 2 and _PYTHON.match(words[0]):
+        body = words[1]
+    return Block(body, "") if _CODE_START.match(body) or "=" in body else None

@@ -1,0 +1,183 @@
+"""The program of a code: the same lines, without those that only try it out."""
+
+import ast
+import re
+from collections import Counter, deque
+from dataclasses import dataclass
+
+from codechat.extraction.definitions import Wrapper, bound_names, is_main_guard
+from codechat.extraction.source import Definition, Source, parse, suites
+
+_TRIAL_CALLS = frozenset(
+    {"print", "pprint", "pprint.pprint", "check", "main", "unittest.main", "doctest.testmod", "pytest.main"}
+)
+_TEST_MODULES = frozenset({"doctest", "hypothesis", "nose", "pytest", "unittest"})
+_REST_OF_LINE_EMPTY = re.compile(rb"[ \t\f]*(?:#|\n|\Z)")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """`text` has the line numbers of the code it comes from; `dropped` counts the statements left out."""
+
+    text: str
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    node: ast.stmt
+    reads: frozenset[str]
+    binds: frozenset[str]
+
+
+def program(source: Source, entry_point: str, wrapper: Wrapper | None) -> Program:
+    """What is run of a valid module: its statements but for those that test or demonstrate the entry point.
+
+    Left out: main guards; bare asserts; calls, as statements, of print, the entry point, `check`, a test function or
+    a test runner; loops and conditions of nothing but these; and, where nothing that stays reads their names, test
+    functions and classes, imports of test frameworks, and variables that hold a result of the entry point or of
+    `input()`. Everything else stays, as it may prepare what the function needs. A wrapper's method is bound at the end.
+    """
+    assert source.tree is not None
+    dropped = _trials(source.tree, entry_point, wrapper)
+    text = _without(source, dropped) if dropped else source.text
+    if dropped and parse(text).tree is None:
+        text, dropped = source.text, set()
+    if wrapper:
+        owner = f"{wrapper.name}()" if wrapper.needs_instance else wrapper.name
+        text = f"{text}\n\n{entry_point} = {owner}.{entry_point}"
+    return Program(f"{text}\n", len(dropped))
+
+
+def _trials(tree: ast.Module, entry_point: str, wrapper: Wrapper | None) -> set[int]:
+    """The identities of the top-level statements to leave out."""
+    entry_calls = {entry_point} | ({f"{wrapper.name}.{entry_point}"} if wrapper else set())
+    protected = {entry_point} | ({wrapper.name} if wrapper else set())
+    trial_calls = (entry_calls | _TRIAL_CALLS | _test_functions(tree)) - _keeping_state(tree, entry_point)
+    dropped = {id(node) for node in tree.body if _tries(node, trial_calls)}
+    optional = [node for node in tree.body if id(node) not in dropped and _may_go(node, entry_calls, protected)]
+    loops = [node for node in tree.body if id(node) in dropped and not is_main_guard(node) and bound_names(node)]
+    if optional or loops:
+        _settle(tree, dropped, optional, loops)
+    return dropped
+
+
+def _test_functions(tree: ast.Module) -> set[str]:
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and _is_test(node)}
+
+
+def _keeping_state(tree: ast.Module, entry_point: str) -> set[str]:
+    """Functions named like trials that set globals: a call of one may prepare what the entry point needs."""
+    return {
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+        and node.name != entry_point
+        and (_is_test(node) or node.name in _TRIAL_CALLS)
+        and any(isinstance(inner, ast.Global) for inner in ast.walk(node))
+    }
+
+
+def _settle(tree: ast.Module, dropped: set[int], optional: list[ast.stmt], loops: list[ast.stmt]) -> None:
+    """Drop what nothing that stays reads, until nothing changes; each statement is looked at once a name it binds."""
+    statements = {id(node): _Statement(node, _reads(node), frozenset(bound_names(node))) for node in tree.body}
+    readers = Counter(name for key, item in statements.items() if key not in dropped for name in item.reads)
+    for node in loops:
+        if any(readers[name] for name in statements[id(node)].binds):
+            dropped.discard(id(node))
+            readers.update(statements[id(node)].reads)
+    binders: dict[str, list[int]] = {}
+    for node in optional:
+        for name in statements[id(node)].binds:
+            binders.setdefault(name, []).append(id(node))
+    queue = deque(id(node) for node in optional)
+    while queue:
+        key = queue.popleft()
+        item = statements[key]
+        if key in dropped or any(readers[name] - (name in item.reads) > 0 for name in item.binds):
+            continue
+        dropped.add(key)
+        readers.subtract(item.reads)
+        queue.extend(other for name in item.reads for other in binders.get(name, ()))
+
+
+def _tries(node: ast.stmt, trial_calls: set[str]) -> bool:
+    """Whether a statement does nothing but try the code out; one that binds a name by `:=` may do more."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, ast.Expr):
+            if not isinstance(current.value, ast.Call) or _dotted(current.value.func) not in trial_calls:
+                return False
+        elif isinstance(current, ast.For | ast.If | ast.Try | ast.With):
+            if not is_main_guard(current):
+                stack += [inner for suite in suites(current) for inner in suite]
+        elif not isinstance(current, ast.Assert) and (current is node or not isinstance(current, ast.Pass)):
+            return False
+    return is_main_guard(node) or not any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node))
+
+
+def _may_go(node: ast.stmt, entry_calls: set[str], protected: set[str]) -> bool:
+    """Whether a statement may be left out if nothing that stays reads what it binds."""
+    if bound_names(node) & protected:
+        return False
+    if isinstance(node, Definition):
+        return _is_test(node)
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+        return all(module.split(".")[0] in _TEST_MODULES for module in modules)
+    if isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets):
+        calls = {_dotted(inner.func) for inner in ast.walk(node.value) if isinstance(inner, ast.Call)}
+        return bool(calls & (entry_calls | {"input"}))
+    return False
+
+
+def _is_test(node: Definition) -> bool:
+    if isinstance(node, ast.ClassDef):
+        return node.name.startswith("Test") or any(_dotted(base).endswith("TestCase") for base in node.bases)
+    return node.name.startswith("test") or node.name == "check"
+
+
+def _dotted(value: ast.expr) -> str:
+    """`a.b.c` of a name or an attribute chain; a call in it stands for what it calls; empty for anything else."""
+    parts: list[str] = []
+    while isinstance(value, ast.Attribute | ast.Call):
+        if isinstance(value, ast.Attribute):
+            parts.append(value.attr)
+        value = value.value if isinstance(value, ast.Attribute) else value.func
+    return ".".join([value.id, *reversed(parts)]) if isinstance(value, ast.Name) else ""
+
+
+def _reads(node: ast.stmt) -> frozenset[str]:
+    names: set[str] = set()
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Store):
+            names.add(inner.id)
+        elif isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name):
+            names.add(inner.target.id)
+        elif isinstance(inner, ast.Global):
+            names.update(inner.names)
+    return frozenset(names)
+
+
+def _without(source: Source, dropped: set[int]) -> str:
+    """The text without these statements; the others keep their lines.
+
+    A statement that shares its line with another becomes `pass`. Columns count bytes of UTF-8.
+    """
+    assert source.tree is not None
+    text = source.text.encode()
+    line_starts = [0, *(match.end() for match in re.finditer(b"\n", text))]
+    pieces: list[bytes] = []
+    position, last_line_before = 0, -1
+    for node in source.tree.body:
+        first = min([node.lineno, *(inner.lineno for inner in getattr(node, "decorator_list", []))]) - 1
+        last = (node.end_lineno or node.lineno) - 1
+        if id(node) in dropped:
+            end = line_starts[last] + (node.end_col_offset or 0)
+            alone = first > last_line_before and _REST_OF_LINE_EMPTY.match(text, end)
+            pieces += [text[position : line_starts[first] + node.col_offset], b"\n" * (last - first)]
+            pieces += [] if alone else [b"pass"]
+            position = end
+        last_line_before = last
+    return b"".join([*pieces, text[position:]]).decode()

@@ -1,0 +1,148 @@
+"""Reading text as Python without running it, and without ever raising."""
+
+import ast
+import re
+import symtable
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeGuard
+
+LONGEST_ERROR = 200
+_BLANK_LINES = re.compile(r"\A(?:[ \t\f]*\n)+")
+_PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.)(?: |$)")
+
+Compound = ast.If | ast.For | ast.AsyncFor | ast.While | ast.With | ast.AsyncWith | ast.Try | ast.TryStar | ast.Match
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text read as Python: `tree` where it is a valid module, else `error`, one line. `how`: what was mended."""
+
+    text: str
+    tree: ast.Module | None
+    error: str = ""
+    how: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    text: str
+    how: str
+
+
+def tidy(text: str) -> str:
+    """Unix line ends, as Python itself reads them; no byte order mark; no blank lines around."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
+    return _BLANK_LINES.sub("", text).rstrip()
+
+
+def parse(text: str) -> Source:
+    """Read `text` as a module.
+
+    The compiler proper is not asked: its time grows with the square of the number of functions, and doubles with
+    every nested `finally`. The symbol table finds most of what the grammar lets through, `_misplaced` the rest.
+    """
+    try:
+        symtable.symtable(text, "<reply>", "exec")
+        tree = ast.parse(text, "<reply>")
+    except SyntaxError as error:
+        return Source(text, None, _one_line(f"line {error.lineno}: {error.msg}" if error.lineno else error.msg))
+    except (RecursionError, MemoryError):
+        return Source(text, None, "nested too deeply to be parsed")
+    except UnicodeEncodeError:
+        return Source(text, None, "holds half of a surrogate pair, which is no text")
+    except (ValueError, OverflowError) as error:
+        return Source(text, None, _one_line(str(error)))
+    misplaced = _misplaced(tree)
+    return Source(text, None if misplaced else tree, misplaced)
+
+
+def read(text: str, indent: int = 0) -> Source:
+    """`text`, or the first mended variant of it that is valid Python; the error is that of the text as it stands.
+
+    `indent`: columns that the text is shifted by because its fence is (in a list, say).
+    """
+    first: Source | None = None
+    for variant in _variants(tidy(text), indent):
+        source = parse(variant.text)
+        if source.tree is not None:
+            return Source(source.text, source.tree, how=variant.how)
+        first = first or source
+    assert first is not None
+    return first
+
+
+def _variants(text: str, indent: int) -> Iterator[_Variant]:
+    if indent:
+        yield _Variant(tidy(textwrap.dedent(text)), "")
+        yield _Variant(re.sub(rf"(?m)^[ \t]{{1,{min(indent, 99)}}}", "", text), "")
+    else:
+        yield _Variant(text, "")
+        if text[:1] in (" ", "\t"):
+            yield _Variant(tidy(textwrap.dedent(text)), "indentation removed")
+    if text.lstrip().startswith(">>>"):
+        prompts = [match for line in text.split("\n") if (match := _PROMPT.match(line))]
+        yield _Variant(tidy("\n".join(match.string[match.end() :] for match in prompts)), "prompts and output removed")
+    before, _, after = text.partition("```")
+    line = before[before.rfind("\n") + 1 :]
+    if after and line.strip() and "#" not in line and after.lstrip("`").startswith("\n"):
+        yield _Variant(tidy(before), "ended by a fence that has no line of its own")
+
+
+def _one_line(message: str) -> str:
+    line = " ".join(message.split())
+    return line if len(line) <= LONGEST_ERROR else line[: LONGEST_ERROR - 1] + "…"
+
+
+def suites(statement: ast.stmt) -> list[list[ast.stmt]]:
+    """The statement lists of a compound statement that opens no scope; none for any other statement."""
+    if not is_compound(statement):
+        return []
+    if isinstance(statement, ast.Match):
+        return [case.body for case in statement.cases]
+    found = [statement.body]
+    if not isinstance(statement, ast.With | ast.AsyncWith):
+        found.append(statement.orelse)
+    if isinstance(statement, ast.Try | ast.TryStar):
+        found += [*(handler.body for handler in statement.handlers), statement.finalbody]
+    return found
+
+
+def is_compound(statement: ast.stmt) -> TypeGuard[Compound]:
+    return isinstance(statement, Compound)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    statement: ast.stmt
+    in_function: bool
+    in_loop: bool
+
+
+def _misplaced(tree: ast.Module) -> str:
+    """The error of a `return`, `break`, `continue` or `__future__` import where none may stand, or nothing."""
+    preamble = True
+    for position, statement in enumerate(tree.body):
+        future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__" and not statement.level
+        if future and not preamble:
+            return f"line {statement.lineno}: from __future__ imports must occur at the beginning of the file"
+        docstring = position == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        preamble = preamble and (future or docstring)
+    stack = [_Place(statement, False, False) for statement in reversed(tree.body)]
+    while stack:
+        place = stack.pop()
+        node = place.statement
+        if isinstance(node, ast.Return) and not place.in_function:
+            return f"line {node.lineno}: 'return' outside function"
+        if isinstance(node, ast.Break | ast.Continue) and not place.in_loop:
+            return f"line {node.lineno}: '{type(node).__name__.lower()}' outside loop"
+        if isinstance(node, Definition):
+            stack += [_Place(inner, not isinstance(node, ast.ClassDef), False) for inner in node.body]
+        elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
+            stack += [_Place(inner, place.in_function, True) for inner in node.body]
+            stack += [_Place(inner, place.in_function, place.in_loop) for inner in node.orelse]
+        else:
+            stack += [_Place(inner, place.in_function, place.in_loop) for suite in suites(node) for inner in suite]
+    return ""

@@ -1,0 +1,33 @@
+"""Instructions: the pool of refinement requests that an agenda draws from."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from codechat.domain import Instruction, Scope
+from codechat.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A candidate that curation turned down, and why: it is never drawn."""
+
+    id: str
+    text: str
+    scope: Scope
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Accepted instructions in order, with the hash of their whole content; beside them the rejected candidates."""
+
+    instructions: tuple[Instruction, ...]
+    content_hash: str
+    rejected: tuple[Rejected, ...] = ()
+
+
+PoolFactory = Callable[[Any], Pool]
+INSTRUCTIONS: Registry[PoolFactory] = Registry("instructions", "codechat.instructions")
+
+__all__ = ["INSTRUCTIONS", "Pool", "PoolFactory", "Rejected"]

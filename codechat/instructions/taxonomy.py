@@ -1,0 +1,50 @@
+"""Scope × change, and the change that an instruction's leading verb stands for (paper III-B, Table II)."""
+
+import re
+from collections.abc import Mapping
+
+from codechat.domain import Change
+from codechat.errors import UserError, nearest
+
+_VERBS: dict[Change, str] = {
+    "add": """
+        add adopt annotate apply attach create declare define describe document ensure explain implement include insert
+        introduce log memoise provide put state use
+    """,
+    "remove": """
+        avoid delete discard drop eliminate exclude forbid limit minimise omit prevent prohibit reduce remove strip
+    """,
+    "modify": """
+        change combine convert extract inline invert merge move optimise refactor reformat rename reorder replace
+        rewrite shorten simplify split swap switch transform turn
+    """,
+}
+
+VERBS: Mapping[str, Change] = {verb: change for change, verbs in _VERBS.items() for verb in verbs.split()}
+"""The 59 verbs. Words in -ise stand for their spelling in -ize too."""
+
+
+def leading_verb(text: str) -> str:
+    """The first word of an instruction, in lower case; empty where there is none."""
+    match = re.match(r"\W*([A-Za-z][A-Za-z'-]*)", text)
+    return match.group(1).lower() if match else ""
+
+
+def change_of(text: str, verbs: Mapping[str, Change] = VERBS) -> Change:
+    """The change that the leading verb stands for. Raises `UserError` for a verb that the map does not hold."""
+    verb = leading_verb(text)
+    for spelling in _spellings(verb):
+        if spelling in verbs:
+            return verbs[spelling]
+    raise UserError(
+        f"the leading verb '{verb}' of '{text:.60}' stands for no change",
+        f"map it: +instructions.verbs.{verb or 'VERB'}=add (or remove, modify); {nearest(verb, verbs)}",
+    )
+
+
+def _spellings(verb: str) -> tuple[str, ...]:
+    if verb.endswith("ize"):
+        return verb, f"{verb[:-3]}ise"
+    if verb.endswith("ise"):
+        return verb, f"{verb[:-3]}ize"
+    return (verb,)

@@ -1,0 +1,36 @@
+"""The judge that decides by reading the syntax tree and tokens: exact, free and repeatable."""
+
+from typing import Literal
+
+from codechat.config import Config, result_option
+from codechat.domain import Adherence, Applicability, Instruction
+from codechat.judges import JUDGES
+from codechat.patterns import adherence, applicable
+
+
+class RulesConfig(Config):
+    """The rules have no options of their own: each instruction carries its rule."""
+
+    kind: Literal["rules"] = result_option("rules", "decide by the instructions' own rules")
+
+
+class RulesJudge:
+    """Decides instructions that carry a rule; leaves the others undecided. Raises `UserError` for a malformed rule."""
+
+    async def check(self) -> None:
+        """Nothing outside is needed."""
+
+    async def applicable(self, code: str, instruction: Instruction) -> Applicability:
+        return applicable(code, instruction)
+
+    async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
+        return adherence(before, after, instruction)
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+
+@JUDGES.register("rules", RulesConfig)
+def rules(config: RulesConfig) -> RulesJudge:
+    """Deterministic checks on syntax tree and tokens, undecided where an instruction has no rule."""
+    return RulesJudge()

@@ -1,0 +1,80 @@
+"""What a pattern is, and the table of all of them."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from codechat.errors import UserError, nearest
+from codechat.patterns.code import Code
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Occurrence:
+    """One place where a pattern is found: its line, and what is there where the line alone would not tell."""
+
+    line: int
+    what: str = ""
+
+
+Finder = Callable[..., Iterable[Occurrence]]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Something that is present in code or not.
+
+    `noun` names one occurrence in reasons, `plural` several. A pattern on `tokens` can be found in code that does not
+    parse; one on the `tree` cannot.
+    """
+
+    name: str
+    find: Finder
+    noun: str
+    plural: str
+    on_tokens: bool
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """Raise `UserError` for an option that the pattern does not take."""
+        known = list(inspect.signature(self.find).parameters)[1:]
+        for option in options:
+            if option not in known:
+                raise UserError(f"the pattern '{self.name}' has no option '{option}'", nearest(option, known))
+
+    def present(self, code: Code, options: Mapping[str, Any]) -> tuple[Occurrence, ...]:
+        """Its occurrences in source order."""
+        return tuple(sorted(self.find(code, **options)))
+
+
+_patterns: dict[str, Pattern] = {}
+
+
+def pattern(name: str, noun: str, plural: str = "", *, on_tokens: bool = False) -> Callable[[Finder], Finder]:
+    """Register a finder under a name that rules use."""
+
+    def remember(finder: Finder) -> Finder:
+        known = _patterns.get(name)
+        if known is not None and known.find.__module__ != finder.__module__:
+            raise ValueError(f"the pattern '{name}' is registered twice")
+        _patterns[name] = Pattern(name, finder, noun, plural or f"{noun}s", on_tokens)
+        return finder
+
+    return remember
+
+
+@cache
+def patterns() -> Mapping[str, Pattern]:
+    """Every pattern of the room by name."""
+    room = importlib.import_module("codechat.patterns")
+    for module in pkgutil.iter_modules(room.__path__, "codechat.patterns."):
+        importlib.import_module(module.name)
+    return _patterns
+
+
+def at(node: ast.AST, what: str = "") -> Occurrence:
+    """The occurrence at a node's first line."""
+    return Occurrence(getattr(node, "lineno", 1), what)

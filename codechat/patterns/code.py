@@ -1,0 +1,217 @@
+"""Code read once: its syntax tree, its tokens, and the few derived views that patterns share."""
+
+import ast
+import io
+import tokenize
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TypeAlias, TypeVar
+
+MAX_DEPTH = 180  # deeper trees are no code a person wrote, and would exhaust the stack of recursive readers
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_MARKS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)  # shared singletons without a place
+_DIRECTIVES = ("type:", "noqa", "pylint:", "pragma:", "fmt:", "mypy:", "ruff:", "isort:", "flake8:", "-*-", "pyright:")
+
+N = TypeVar("N", bound=ast.AST)
+
+
+@dataclass(frozen=True)
+class Comment:
+    """A comment that speaks to people; what speaks to tools (`# type:`, `# noqa`, a shebang) is none."""
+
+    line: int
+    column: int
+    text: str
+    own_line: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Code:
+    """One version of a program. `tree` is None where it does not parse, and `problem` says why.
+
+    `text` has line ends normalised and no byte order mark. `tokens_problem` tells why the token stream is incomplete.
+    """
+
+    text: str
+    tree: ast.Module | None
+    problem: str
+    nodes: tuple[ast.AST, ...]
+    parents: dict[ast.AST, ast.AST]
+
+    def find(self, *kinds: type[N]) -> Iterator[N]:
+        """The nodes of these kinds, in source order."""
+        for node in self.nodes:
+            if isinstance(node, kinds):
+                yield node
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    @cached_property
+    def _tokenized(self) -> tuple[tuple[tokenize.TokenInfo, ...], str]:
+        found: list[tokenize.TokenInfo] = []
+        try:
+            found.extend(tokenize.generate_tokens(io.StringIO(self.text).readline))
+        except (tokenize.TokenError, SyntaxError, ValueError) as error:
+            return tuple(found), f"cannot be read as Python tokens: {error.args[0]}"
+        return tuple(found), ""
+
+    @property
+    def tokens(self) -> tuple[tokenize.TokenInfo, ...]:
+        return self._tokenized[0]
+
+    @property
+    def tokens_problem(self) -> str:
+        return self._tokenized[1]
+
+    @cached_property
+    def comments(self) -> tuple[Comment, ...]:
+        found = []
+        for token in self.tokens:
+            if token.type != tokenize.COMMENT:
+                continue
+            text = token.string.lstrip("#").strip()
+            shebang = token.start == (1, 0) and token.string.startswith("#!")
+            if not shebang and not text.lower().startswith(_DIRECTIVES):
+                before = token.line[: token.start[1]]
+                found.append(Comment(token.start[0], token.start[1], token.string, not before.strip()))
+        return tuple(found)
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, FUNCTIONS))
+
+    @cached_property
+    def string_lines(self) -> frozenset[int]:
+        """The lines that begin inside a string that spans lines: their layout is content."""
+        inside: set[int] = set()
+        starts: list[int] = []
+        for token in self.tokens:
+            if token.type == tokenize.STRING:
+                inside.update(range(token.start[0] + 1, token.end[0] + 1))
+            elif tokenize.tok_name[token.type] == "FSTRING_START":
+                starts.append(token.start[0])
+            elif tokenize.tok_name[token.type] == "FSTRING_END" and starts:
+                inside.update(range(starts.pop() + 1, token.end[0] + 1))
+        return frozenset(inside)
+
+    @cached_property
+    def imports(self) -> dict[str, str]:
+        """The dotted origin of every imported name: `{"np": "numpy", "reduce": "functools.reduce"}`."""
+        origin: dict[str, str] = {}
+        for node in self.find(ast.Import, ast.ImportFrom):
+            for alias in node.names:
+                if isinstance(node, ast.ImportFrom):
+                    origin[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
+                else:
+                    root = alias.name if alias.asname else alias.name.partition(".")[0]
+                    origin[alias.asname or root] = root
+        return origin
+
+    @cached_property
+    def bound(self) -> frozenset[str]:
+        """Every name the program itself binds by assignment, definition or parameter, in any scope."""
+        names = {node.id for node in self.find(ast.Name) if isinstance(node.ctx, ast.Store)}
+        names |= {node.arg for node in self.find(ast.arg)}
+        for node in self.nodes:
+            if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+                names.add(node.name)
+        return frozenset(names)
+
+    def origin(self, expression: ast.AST) -> str:
+        """What a name or attribute stands for: `functools.reduce`, `sorted`, `.append` for a method; "" if unknown."""
+        if isinstance(expression, ast.Name):
+            if expression.id in self.bound:
+                return ""
+            return self.imports.get(expression.id, expression.id)
+        if isinstance(expression, ast.Attribute):
+            base = expression.value
+            parts = [expression.attr]
+            while isinstance(base, ast.Attribute):
+                parts.append(base.attr)
+                base = base.value
+            if isinstance(base, ast.Name) and base.id in self.imports and base.id not in self.bound:
+                return ".".join([self.imports[base.id], *reversed(parts)])
+            return f".{expression.attr}"
+        return ""
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around one, innermost first."""
+        while node in self.parents:
+            node = self.parents[node]
+            yield node
+
+    def function_of(self, node: ast.AST) -> Function | None:
+        """The innermost function around a node (its defaults and decorators count as inside)."""
+        return next((above for above in self.ancestors(node) if isinstance(above, FUNCTIONS)), None)
+
+
+def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function's body without those of nested functions, lambdas and classes."""
+    stack: list[ast.AST] = list(reversed(getattr(scope, "body", [])))
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
+            stack.extend(reversed(list(ast.iter_child_nodes(node))))
+
+
+def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The statement lists directly under a node: body, else, handlers' bodies, finally, cases."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(node, name, None)
+        if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+            yield block
+
+
+def docstring(node: ast.AST) -> ast.Constant | None:
+    """The docstring's node of a function, class or module."""
+    body = getattr(node, "body", None)
+    if not isinstance(body, list) or not body or not isinstance(body[0], ast.Expr):
+        return None
+    value = body[0].value
+    return value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
+
+
+def body_without_docstring(node: ast.Module | Function | ast.ClassDef) -> list[ast.stmt]:
+    return node.body[1:] if docstring(node) else node.body
+
+
+def parameters(function: Function | ast.Lambda) -> list[ast.arg]:
+    """Every parameter in order of the signature, `*args` and `**kwargs` included."""
+    a = function.args
+    return [*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs, *([a.kwarg] if a.kwarg else [])]
+
+
+@lru_cache(maxsize=256)
+def read(text: str) -> Code:
+    """Parse a program. Never raises, whatever the text."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except SyntaxError as error:
+        place = f" (line {error.lineno})" if error.lineno else ""
+        return Code(text, None, f"does not parse: {error.msg}{place}", (), {})
+    except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+        return Code(text, None, f"does not parse: {error or type(error).__name__}", (), {})
+    nodes: list[ast.AST] = []
+    parents: dict[ast.AST, ast.AST] = {}
+    stack: list[tuple[ast.AST, int]] = [(tree, 0)]
+    while stack:
+        node, depth = stack.pop()
+        if depth > MAX_DEPTH:
+            return Code(text, None, "does not parse: nested too deeply to read", (), {})
+        nodes.append(node)
+        children = [child for child in ast.iter_child_nodes(node) if not isinstance(child, _MARKS)]
+        for child in children:
+            parents[child] = node
+        stack.extend((child, depth + 1) for child in reversed(children))
+    return Code(text, tree, "", tuple(nodes), parents)

@@ -1,0 +1,106 @@
+"""Comments and where they stand, and what prose (comments and docstrings) says."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from typing import Literal, TypeAlias
+
+from codechat.patterns.base import Occurrence, at, pattern
+from codechat.patterns.code import FUNCTIONS, LOOPS, Code, docstring
+
+Statement: TypeAlias = Literal["loop", "if", "return", "assignment", "function"]
+Place: TypeAlias = Literal["above", "beside", "either"]
+_KINDS: dict[str, tuple[type[ast.AST], ...]] = {
+    "loop": LOOPS,
+    "if": (ast.If,),
+    "return": (ast.Return,),
+    "assignment": (ast.Assign, ast.AnnAssign, ast.AugAssign),
+    "function": FUNCTIONS,
+}
+
+
+@pattern("comment", "comment", on_tokens=True)
+def comment(code: Code, own_line: bool | None = None, matches: str = "") -> Iterable[Occurrence]:
+    """Comments; `own_line` tells those on a line of their own from those after code, `matches` is searched in them."""
+    for found in code.comments:
+        if (own_line is None or found.own_line is own_line) and re.search(matches, found.text, re.IGNORECASE):
+            yield Occurrence(found.line)
+
+
+@pattern("header_comment", "comment above the first statement", "comments above the first statement")
+def header_comment(code: Code, matches: str = "") -> Iterable[Occurrence]:
+    """Comments before all code."""
+    body = code.tree.body if code.tree else []
+    first = min((_first_line(statement) for statement in body), default=len(code.lines) + 1)
+    for found in code.comments:
+        if found.line < first and re.search(matches, found.text, re.IGNORECASE):
+            yield Occurrence(found.line)
+
+
+@pattern("code_in_comment", "commented-out statement")
+def code_in_comment(code: Code) -> Iterable[Occurrence]:
+    """Comments whose text is a Python statement with an effect, not a word or a sentence."""
+    telling = (ast.Assign, ast.AugAssign, ast.Return, ast.Import, ast.ImportFrom, ast.Assert, ast.Raise, ast.Delete)
+    for found in code.comments:
+        text = found.text.lstrip("#").strip()
+        try:
+            body = ast.parse(text if not text.endswith(":") else f"{text} pass").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        for statement in body[:1]:
+            call = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+            if call or isinstance(statement, (*telling, *LOOPS, ast.If)):
+                yield Occurrence(found.line)
+
+
+@pattern("prose", "note")
+def prose(code: Code, matches: str) -> Iterable[Occurrence]:
+    """Comments and docstrings that `matches` is found in."""
+    for found in code.comments:
+        if re.search(matches, found.text, re.IGNORECASE):
+            yield Occurrence(found.line)
+    for node in code.find(ast.Module, ast.ClassDef, *FUNCTIONS):
+        text = docstring(node)
+        if text is not None and re.search(matches, str(text.value), re.IGNORECASE):
+            yield at(text)
+
+
+@pattern("commented", "commented statement")
+def commented(code: Code, statement: Statement, place: Place = "either") -> Iterable[Occurrence]:
+    """Statements of a kind that have a comment directly above them, or beside them on one of their lines."""
+    return (at(node) for node, has in _with_comments(code, statement, place) if has)
+
+
+@pattern("uncommented", "statement without a comment", "statements without a comment")
+def uncommented(code: Code, statement: Statement, place: Place = "either") -> Iterable[Occurrence]:
+    """The others."""
+    return (at(node) for node, has in _with_comments(code, statement, place) if not has)
+
+
+def _with_comments(code: Code, statement: Statement, place: Place) -> Iterator[tuple[ast.stmt, bool]]:
+    own = {found.line for found in code.comments if found.own_line}
+    trailing = {found.line for found in code.comments if not found.own_line}
+    for node in code.find(*_KINDS[statement]):
+        assert isinstance(node, ast.stmt)
+        if is_elif(code, node):
+            continue
+        above = _first_line(node) - 1 in own
+        body = getattr(node, "body", None)
+        end = max(node.lineno, body[0].lineno - 1) if body else (node.end_lineno or node.lineno)
+        beside = any(line in trailing for line in range(node.lineno, end + 1))
+        yield node, (above and place != "beside") or (beside and place != "above")
+
+
+def is_elif(code: Code, node: ast.AST) -> bool:
+    """Whether an `if` is written `elif`."""
+    above = code.parents.get(node)
+    if not isinstance(node, ast.If) or not isinstance(above, ast.If) or above.orelse != [node]:
+        return False
+    return code.lines[node.lineno - 1].encode()[node.col_offset :].startswith(b"elif")
+
+
+def _first_line(statement: ast.stmt) -> int:
+    decorators = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+
+

@@ -1,0 +1,239 @@
+"""Expressions, literals and plain syntax: what can be told from a node and its neighbours."""
+
+import ast
+from collections.abc import Iterable
+
+from codechat.patterns.base import Finder, Occurrence, at, pattern
+from codechat.patterns.code import LOOPS, Code
+
+_SYNTAX: dict[str, tuple[tuple[type[ast.AST], ...], str, str]] = {
+    "lambda": ((ast.Lambda,), "lambda", ""),
+    "list_comprehension": ((ast.ListComp,), "list comprehension", ""),
+    "set_comprehension": ((ast.SetComp,), "set comprehension", ""),
+    "dict_comprehension": ((ast.DictComp,), "dict comprehension", ""),
+    "generator_expression": ((ast.GeneratorExp,), "generator expression", ""),
+    "comprehension": ((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), "comprehension", ""),
+    "ternary": ((ast.IfExp,), "conditional expression", ""),
+    "walrus": ((ast.NamedExpr,), "assignment expression", ""),
+    "f_string": ((ast.JoinedStr,), "f-string", ""),
+    "match": ((ast.Match,), "match statement", ""),
+    "try": ((ast.Try, ast.TryStar), "try statement", ""),
+    "assert": ((ast.Assert,), "assert", ""),
+    "raise": ((ast.Raise,), "raise", ""),
+    "global": ((ast.Global, ast.Nonlocal), "global or nonlocal declaration", ""),
+    "loop": (LOOPS, "loop", ""),
+    "while": ((ast.While,), "while loop", ""),
+    "for": ((ast.For, ast.AsyncFor), "for loop", ""),
+    "break": ((ast.Break,), "break", ""),
+    "continue": ((ast.Continue,), "continue", ""),
+    "jump": ((ast.Break, ast.Continue), "break or continue", "breaks and continues"),
+    "return": ((ast.Return,), "return statement", ""),
+    "augmented_assignment": ((ast.AugAssign,), "augmented assignment", ""),
+    "slice": ((ast.Slice,), "slice", ""),
+    "subscript": ((ast.Subscript,), "subscript", ""),
+    "with": ((ast.With, ast.AsyncWith), "with statement", ""),
+    "class": ((ast.ClassDef,), "class", "classes"),
+    "import": ((ast.Import, ast.ImportFrom), "import", ""),
+    "yield": ((ast.Yield, ast.YieldFrom), "yield", ""),
+    "starred": ((ast.Starred,), "starred expression", ""),
+    "delete": ((ast.Delete,), "del statement", ""),
+    "assignment": ((ast.Assign, ast.AnnAssign), "assignment", ""),
+    "boolean_operation": ((ast.BoolOp,), "and/or combination", ""),
+    "set_literal": ((ast.Set,), "set literal", ""),
+    "dict_literal": ((ast.Dict,), "dict literal", ""),
+}
+
+
+def _finder(kinds: tuple[type[ast.AST], ...]) -> Finder:
+    def find(code: Code) -> Iterable[Occurrence]:
+        return (at(node) for node in code.find(*kinds) if not _inside_f_string(code, node))
+
+    return find
+
+
+def _inside_f_string(code: Code, node: ast.AST) -> bool:
+    """A format specification is a string node of its own: it is part of the f-string around it."""
+    return isinstance(node, ast.JoinedStr) and isinstance(code.parents.get(node), ast.FormattedValue)
+
+
+for _name, (_kinds, _noun, _plural) in _SYNTAX.items():
+    pattern(_name, _noun, _plural)(_finder(_kinds))
+
+
+@pattern("magic_number", "number without a name", "numbers without a name")
+def magic_number(code: Code) -> Iterable[Occurrence]:
+    """Numeric literals other than 0, 1 and -1 outside assignments to upper-case names and parameter defaults."""
+    for node in code.find(ast.Constant):
+        number = isinstance(node.value, int | float | complex) and not isinstance(node.value, bool)
+        if number and node.value not in (0, 1) and not _names_number(code, node):
+            yield at(node, str(node.value)[:20])
+
+
+def _names_number(code: Code, node: ast.AST) -> bool:
+    for above in code.ancestors(node):
+        if isinstance(above, ast.arguments):
+            return True
+        if isinstance(above, ast.Assign | ast.AnnAssign):
+            targets = above.targets if isinstance(above, ast.Assign) else [above.target]
+            return all(isinstance(target, ast.Name) and target.id.isupper() for target in targets)
+        if isinstance(above, ast.stmt):
+            return False
+    return False
+
+
+@pattern("named_constant", "named constant")
+def named_constant(code: Code) -> Iterable[Occurrence]:
+    """Assignments of a value to an upper-case name at module level."""
+    for node in code.tree.body if code.tree else []:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            if any(isinstance(target, ast.Name) and target.id.isupper() for target in targets):
+                yield at(node)
+
+
+@pattern("chained_comparison", "chained comparison")
+def chained_comparison(code: Code) -> Iterable[Occurrence]:
+    """Comparisons with more than one operator, as `0 <= x < n`."""
+    return (at(node) for node in code.find(ast.Compare) if len(node.ops) > 1)
+
+
+@pattern("split_comparison", "pair of comparisons that could be one", "pairs of comparisons that could be one")
+def split_comparison(code: Code) -> Iterable[Occurrence]:
+    """`and` of two ordering comparisons that share an operand."""
+    ordering = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+    for node in code.find(ast.BoolOp):
+        if not isinstance(node.op, ast.And):
+            continue
+        pairs = [value for value in node.values if isinstance(value, ast.Compare) and isinstance(value.ops[0], ordering)]
+        operands = [{ast.dump(pair.left), ast.dump(pair.comparators[-1])} for pair in pairs]
+        if any(one & other for one, other in zip(operands, operands[1:], strict=False)):
+            yield at(node)
+
+
+@pattern("emptiness_test", "comparison with an empty value", "comparisons with an empty value")
+def emptiness_test(code: Code) -> Iterable[Occurrence]:
+    """`len(x) == 0`, `len(x) > 0`, `x == []`, `x == ""` and the like."""
+    for node in code.find(ast.Compare):
+        if len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.Gt):
+            continue
+        left, right = node.left, node.comparators[0]
+        counted = isinstance(left, ast.Call) and code.origin(left.func) == "len"
+        zero = isinstance(right, ast.Constant) and right.value == 0 and not isinstance(right.value, bool)
+        if (counted and zero) or (_is_empty(right) and not isinstance(node.ops[0], ast.Gt)):
+            yield at(node)
+
+
+def _is_empty(node: ast.expr) -> bool:
+    if isinstance(node, ast.List | ast.Tuple):
+        return not node.elts
+    if isinstance(node, ast.Dict):
+        return not node.keys
+    return isinstance(node, ast.Constant) and node.value == ""
+
+
+@pattern("comparison_with_boolean", "comparison with True, False or None by ==", "comparisons with True, False or None by ==")
+def comparison_with_boolean(code: Code) -> Iterable[Occurrence]:
+    """`x == True`, `x != None` and the like."""
+    for node in code.find(ast.Compare):
+        for operator, right in zip(node.ops, node.comparators, strict=True):
+            literal = isinstance(right, ast.Constant) and (right.value is None or isinstance(right.value, bool))
+            if isinstance(operator, ast.Eq | ast.NotEq) and literal:
+                yield at(node)
+
+
+@pattern("equality_choice", "or of equalities", "ors of equalities")
+def equality_choice(code: Code) -> Iterable[Occurrence]:
+    """`x == a or x == b`: several equalities with one left side."""
+    for node in code.find(ast.BoolOp):
+        lefts = [
+            ast.dump(value.left)
+            for value in node.values
+            if isinstance(value, ast.Compare) and len(value.ops) == 1 and isinstance(value.ops[0], ast.Eq)
+        ]
+        if isinstance(node.op, ast.Or) and len(lefts) > len(set(lefts)):
+            yield at(node)
+
+
+@pattern("membership_test", "membership test")
+def membership_test(code: Code) -> Iterable[Occurrence]:
+    """`x in y` and `x not in y`."""
+    return (at(node) for node in code.find(ast.Compare) if isinstance(node.ops[0], ast.In | ast.NotIn))
+
+
+@pattern("negation", "negated condition")
+def negation(code: Code) -> Iterable[Occurrence]:
+    """`not x`."""
+    return (at(node) for node in code.find(ast.UnaryOp) if isinstance(node.op, ast.Not))
+
+
+@pattern("string_concatenation", "string built with +", "strings built with +")
+def string_concatenation(code: Code) -> Iterable[Occurrence]:
+    """Sums with a string literal, f-string or `str(...)` on a side."""
+    for node in code.find(ast.BinOp):
+        if isinstance(node.op, ast.Add) and (_is_text(code, node.left) or _is_text(code, node.right)):
+            yield at(node)
+
+
+@pattern("old_formatting", "old-style string formatting", "old-style string formattings")
+def old_formatting(code: Code) -> Iterable[Occurrence]:
+    """`"…" % x` and `"…".format(x)`."""
+    for node in code.find(ast.BinOp, ast.Call):
+        if isinstance(node, ast.BinOp):
+            if isinstance(node.op, ast.Mod) and _is_text(code, node.left):
+                yield at(node)
+        elif isinstance(node.func, ast.Attribute) and node.func.attr == "format" and _is_text(code, node.func.value):
+            yield at(node)
+
+
+def _is_text(code: Code, node: ast.expr) -> bool:
+    if isinstance(node, ast.Call):
+        return code.origin(node.func) == "str"
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+@pattern("tuple_assignment", "tuple assignment")
+def tuple_assignment(code: Code) -> Iterable[Occurrence]:
+    """Assignments to several names at once by unpacking."""
+    for node in code.find(ast.Assign):
+        if any(isinstance(target, ast.Tuple | ast.List) for target in node.targets):
+            yield at(node)
+
+
+@pattern("self_assignment", "assignment of the form x = x + …", "assignments of the form x = x + …")
+def self_assignment(code: Code) -> Iterable[Occurrence]:
+    """Plain assignments that could be augmented ones."""
+    for node in code.find(ast.Assign):
+        if isinstance(node.value, ast.BinOp) and len(node.targets) == 1:
+            target = ast.dump(node.targets[0]).replace("Store()", "Load()")
+            if target == ast.dump(node.value.left):
+                yield at(node)
+
+
+@pattern("computed_return", "return of an expression", "returns of an expression")
+def computed_return(code: Code) -> Iterable[Occurrence]:
+    """Returns of anything but a name or a literal."""
+    for node in code.find(ast.Return):
+        if node.value is not None and not isinstance(node.value, ast.Name | ast.Constant):
+            yield at(node)
+
+
+@pattern("named_return", "return of a variable", "returns of a variable")
+def named_return(code: Code) -> Iterable[Occurrence]:
+    """Returns of a single name."""
+    return (at(node) for node in code.find(ast.Return) if isinstance(node.value, ast.Name))
+
+
+@pattern("passing_variable", "variable that is only returned", "variables that are only returned")
+def passing_variable(code: Code) -> Iterable[Occurrence]:
+    """`x = …` directly followed by `return x`."""
+    for owner in code.nodes:
+        body = getattr(owner, "body", None)
+        for block in (body, getattr(owner, "orelse", None)):
+            if not isinstance(block, list):
+                continue
+            for first, second in zip(block, block[1:], strict=False):
+                if isinstance(first, ast.Assign | ast.AnnAssign) and isinstance(second, ast.Return):
+                    target = first.targets[0] if isinstance(first, ast.Assign) else first.target
+                    if isinstance(target, ast.Name) and isinstance(second.value, ast.Name):
+                        if target.id == second.value.id:
+                            yield at(first, f"'{target.id}'")

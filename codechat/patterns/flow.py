@@ -1,0 +1,234 @@
+"""Control flow: loops, branches, returns, jumps, nesting."""
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from codechat.patterns.base import Occurrence, at, pattern
+from codechat.patterns.code import FUNCTIONS, LOOPS, Code, Function, body_without_docstring, own_nodes
+from codechat.patterns.comments import is_elif
+
+_NESTING = (ast.If, *LOOPS, ast.With, ast.AsyncWith, ast.Try, ast.Match)
+_EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+
+
+@pattern("nesting", "block nested that deep", "blocks nested that deep")
+def nesting(code: Code, deeper_than: int) -> Iterable[Occurrence]:
+    """Control blocks with at least `deeper_than` others around them in their function (an `elif` is no deeper)."""
+    for node in code.find(*_NESTING):
+        if not is_elif(code, node) and _depth(code, node) >= deeper_than:
+            yield at(node)
+
+
+def _depth(code: Code, node: ast.AST) -> int:
+    depth, inner = 0, node
+    for above in code.ancestors(node):
+        if isinstance(above, FUNCTIONS):
+            break
+        depth += isinstance(above, _NESTING) and not is_elif(code, inner)
+        inner = above
+    return depth
+
+
+@pattern("if_statement", "if statement")
+def if_statement(code: Code) -> Iterable[Occurrence]:
+    """`if` statements, their `elif` branches not counted apart."""
+    return (at(node) for node in code.find(ast.If) if not is_elif(code, node))
+
+
+@pattern("elif", "elif branch", "elif branches")
+def elif_branch(code: Code) -> Iterable[Occurrence]:
+    """`elif` branches."""
+    return (at(node) for node in code.find(ast.If) if is_elif(code, node))
+
+
+@pattern("if_chain", "chain of conditions", "chains of conditions")
+def if_chain(code: Code) -> Iterable[Occurrence]:
+    """`if` statements with at least one `elif`."""
+    for node in code.find(ast.If):
+        if not is_elif(code, node) and len(node.orelse) == 1 and is_elif(code, node.orelse[0]):
+            yield at(node)
+
+
+@pattern("if_with_else", "if statement with an else branch", "if statements with an else branch")
+def if_with_else(code: Code) -> Iterable[Occurrence]:
+    """`if` statements whose chain ends in `else`."""
+    return (at(node) for node in code.find(ast.If) if not is_elif(code, node) and _has_else(code, node))
+
+
+@pattern("if_without_else", "if statement without an else branch", "if statements without an else branch")
+def if_without_else(code: Code) -> Iterable[Occurrence]:
+    """The others."""
+    return (at(node) for node in code.find(ast.If) if not is_elif(code, node) and not _has_else(code, node))
+
+
+def _has_else(code: Code, node: ast.If) -> bool:
+    while len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If) and is_elif(code, node.orelse[0]):
+        node = node.orelse[0]
+    return bool(node.orelse)
+
+
+@pattern("else_after_exit", "else branch after an exit", "else branches after an exit")
+def else_after_exit(code: Code) -> Iterable[Occurrence]:
+    """`else` and `elif` branches behind a block that always leaves by return, raise, continue or break."""
+    for node in code.find(ast.If):
+        if node.orelse and isinstance(node.body[-1], _EXITS):
+            yield at(node.orelse[0])
+
+
+@pattern("mergeable_if", "pair of nested conditions", "pairs of nested conditions")
+def mergeable_if(code: Code) -> Iterable[Occurrence]:
+    """`if` statements that hold nothing but another `if`, neither with an `else`."""
+    for node in code.find(ast.If):
+        inner = node.body[0]
+        if len(node.body) == 1 and isinstance(inner, ast.If) and not node.orelse and not inner.orelse:
+            yield at(node)
+
+
+@pattern("two_way_value", "if/else that chooses a value", "if/else statements that choose a value")
+def two_way_value(code: Code) -> Iterable[Occurrence]:
+    """`if`/`else` whose two branches each only return a value, or only assign to the same name."""
+    for node in code.find(ast.If):
+        if len(node.body) == 1 and len(node.orelse) == 1 and not is_elif(code, node):
+            kinds = {_chosen(node.body[0]), _chosen(node.orelse[0])}
+            if len(kinds) == 1 and kinds != {""}:
+                yield at(node)
+
+
+def _chosen(statement: ast.stmt) -> str:
+    if isinstance(statement, ast.Return):
+        return "return" if statement.value else ""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+        return f"= {target.id}" if isinstance(target, ast.Name) else ""
+    return ""
+
+
+@pattern("boolean_branch", "branch that returns True or False", "branches that return True or False")
+def boolean_branch(code: Code) -> Iterable[Occurrence]:
+    """`if` statements that return a Boolean literal."""
+    for node in code.find(ast.If):
+        last = node.body[-1]
+        if isinstance(last, ast.Return) and isinstance(last.value, ast.Constant) and isinstance(last.value.value, bool):
+            yield at(node)
+
+
+def _returns(function: Function) -> list[ast.Return]:
+    return [node for node in own_nodes(function) if isinstance(node, ast.Return)]
+
+
+@pattern("several_returns", "function with several returns", "functions with several returns")
+def several_returns(code: Code) -> Iterable[Occurrence]:
+    """Functions with more than one return statement of their own."""
+    return (at(function, function.name) for function in code.functions if len(_returns(function)) > 1)
+
+
+@pattern("single_return", "function with one return at its end", "functions with one return at their end")
+def single_return(code: Code) -> Iterable[Occurrence]:
+    """Functions whose only return statement is their last statement."""
+    for function in code.functions:
+        returns = _returns(function)
+        if len(returns) == 1 and returns[0] is function.body[-1]:
+            yield at(function, function.name)
+
+
+@pattern("early_return", "early return")
+def early_return(code: Code) -> Iterable[Occurrence]:
+    """Return statements that are not their function's last statement."""
+    for function in code.functions:
+        for node in _returns(function):
+            if node is not function.body[-1]:
+                yield at(node)
+
+
+@pattern("guard", "guard clause")
+def guard(code: Code) -> Iterable[Occurrence]:
+    """An `if` without `else` among the first statements of a function that only leaves it, with more code to follow."""
+    for function in code.functions:
+        body = body_without_docstring(function)
+        for statement, after in zip(body, body[1:], strict=False):
+            if isinstance(statement, ast.If) and not statement.orelse:
+                if isinstance(statement.body[-1], ast.Return | ast.Raise) and not isinstance(after, ast.FunctionDef):
+                    yield at(statement)
+
+
+@pattern("nested_loop", "nested loop")
+def nested_loop(code: Code) -> Iterable[Occurrence]:
+    """Loops inside a loop of the same function."""
+    for node in code.find(*LOOPS):
+        for above in code.ancestors(node):
+            if isinstance(above, FUNCTIONS):
+                break
+            if isinstance(above, LOOPS):
+                yield at(node)
+                break
+
+
+@pattern("index_loop", "loop over range(len(...))", "loops over range(len(...))")
+def index_loop(code: Code) -> Iterable[Occurrence]:
+    """`for` loops and comprehensions over `range(len(x))`."""
+    for node in code.find(ast.For, ast.AsyncFor, ast.comprehension):
+        call = node.iter
+        if isinstance(call, ast.Call) and code.origin(call.func) == "range" and call.args:
+            if any(_calls_len(code, argument) for argument in call.args):
+                yield at(call)
+
+
+def _calls_len(code: Code, node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and code.origin(node.func) == "len"
+
+
+@pattern("endless_loop", "while True loop")
+def endless_loop(code: Code) -> Iterable[Occurrence]:
+    """`while` with a constant true condition."""
+    for node in code.find(ast.While):
+        if isinstance(node.test, ast.Constant) and node.test.value:
+            yield at(node)
+
+
+@pattern("loop_else", "loop with an else branch", "loops with an else branch")
+def loop_else(code: Code) -> Iterable[Occurrence]:
+    """Loops with an `else`."""
+    return (at(node) for node in code.find(*LOOPS) if node.orelse)
+
+
+@pattern("collecting_loop", "loop that fills a collection", "loops that fill a collection")
+def collecting_loop(code: Code) -> Iterable[Occurrence]:
+    """`for` loops whose body appends or adds to a collection."""
+    for node in code.find(ast.For):
+        if any(_collects(inner) for inner in ast.walk(node)):
+            yield at(node)
+
+
+def _collects(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("append", "add")
+
+
+@pattern("condition", "spelled-out condition")
+def condition(code: Code, compound: bool = False) -> Iterable[Occurrence]:
+    """Conditions of `if` and `while` that are comparisons or combinations; with `compound` only `and`/`or` ones."""
+    for node in code.find(ast.If, ast.While):
+        if isinstance(node.test, ast.BoolOp if compound else ast.BoolOp | ast.Compare):
+            yield at(node.test)
+
+
+@pattern("named_condition", "named condition")
+def named_condition(code: Code) -> Iterable[Occurrence]:
+    """Conditions of `if` and `while` that are one local variable, possibly negated."""
+    for node, name in _single_names(code):
+        if name in {inner.id for inner in code.find(ast.Name) if isinstance(inner.ctx, ast.Store)}:
+            yield at(node)
+
+
+def _single_names(code: Code) -> Iterator[tuple[ast.AST, str]]:
+    for node in code.find(ast.If, ast.While):
+        test = node.test.operand if isinstance(node.test, ast.UnaryOp) else node.test
+        if isinstance(test, ast.Name):
+            yield node, test.id
+
+
+@pattern("swallowing_handler", "handler for any exception", "handlers for any exception")
+def swallowing_handler(code: Code) -> Iterable[Occurrence]:
+    """`except:`, `except Exception`, `except BaseException`."""
+    for node in code.find(ast.ExceptHandler):
+        if node.type is None or code.origin(node.type) in ("Exception", "BaseException"):
+            yield at(node)

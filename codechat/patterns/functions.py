@@ -1,0 +1,139 @@
+"""How a program is cut into functions and classes, and how these use each other."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+
+from codechat.patterns.base import Occurrence, at, pattern
+from codechat.patterns.code import FUNCTIONS, Code, Function, own_nodes, parameters
+
+
+@pattern("recursion", "recursive function")
+def recursion(code: Code) -> Iterable[Occurrence]:
+    """Functions that call themselves, directly or through others of the program."""
+    calls = {function: set(_called(code, function)) for function in code.functions}
+    for function in code.functions:
+        reached: set[Function] = set()
+        ahead = list(calls[function])
+        while ahead:
+            callee = ahead.pop()
+            if callee not in reached:
+                reached.add(callee)
+                ahead.extend(calls[callee])
+        if function in reached:
+            yield at(function, function.name)
+
+
+def _called(code: Code, caller: Function) -> Iterator[Function]:
+    """The program's functions that one calls by name, or by attribute for methods; its nested ones run on their own."""
+    named = {
+        node.func.id for node in _own(caller) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    through = {
+        node.func.attr
+        for node in _own(caller)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
+    }
+    hidden = {parameter.arg for parameter in parameters(caller)}
+    for function in code.functions:
+        method = isinstance(code.parents.get(function), ast.ClassDef)
+        if function.name in (through if method else named - hidden):
+            yield function
+
+
+def _own(function: Function) -> Iterator[ast.AST]:
+    for node in own_nodes(function):
+        yield node
+        if isinstance(node, ast.Lambda):
+            yield from ast.walk(node.body)
+
+
+@pattern("helper", "helper function")
+def helper(code: Code, nested: bool | None = None) -> Iterable[Occurrence]:
+    """Functions that another function of the program calls or names; `nested` tells inner ones from module-level ones."""
+    for function in code.functions:
+        inner = isinstance(code.parents.get(function), (ast.stmt))
+        if isinstance(code.parents.get(function), ast.ClassDef) or (nested is not None and nested is not inner):
+            continue
+        if any(node.id == function.name and _outside(code, node, function) for node in code.find(ast.Name)):
+            yield at(function, function.name)
+
+
+def _outside(code: Code, node: ast.AST, function: Function) -> bool:
+    """Whether a name is read in some function, but not in that one itself."""
+    around = [above for above in code.ancestors(node) if isinstance(above, FUNCTIONS)]
+    decorates = bool(around) and node in [*around[0].decorator_list]
+    return bool(around) and function not in around and not decorates
+
+
+@pattern("nested_function", "nested function")
+def nested_function(code: Code) -> Iterable[Occurrence]:
+    """Functions defined inside a function."""
+    return (at(function, function.name) for function in code.functions if code.function_of(function))
+
+
+@pattern("long_function", "long function")
+def long_function(code: Code, statements: int) -> Iterable[Occurrence]:
+    """Functions with more than that many statements, nested ones included and the docstring left out."""
+    for function in code.functions:
+        inner = [node for node in ast.walk(function) if isinstance(node, ast.stmt) and node is not function]
+        if len(inner) - bool(ast.get_docstring(function)) > statements:
+            yield at(function, function.name)
+
+
+@pattern("generator_function", "generator function")
+def generator_function(code: Code) -> Iterable[Occurrence]:
+    """Functions with a yield of their own."""
+    for function in code.functions:
+        if any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own_nodes(function)):
+            yield at(function, function.name)
+
+
+@pattern("decorated", "decorated definition")
+def decorated(code: Code, by: list[str] | None = None, own: bool = False) -> Iterable[Occurrence]:
+    """Functions and classes decorated by one of these names, or with `own` by a function that the program defines."""
+    defined = {function.name for function in code.functions}
+    for node in code.find(*FUNCTIONS, ast.ClassDef):
+        for decorator in node.decorator_list:
+            head = decorator.func if isinstance(decorator, ast.Call) else decorator
+            mine = isinstance(head, ast.Name) and head.id in defined
+            if (own and mine) or any(fnmatchcase(code.origin(head), name) for name in by or []):
+                yield at(node, node.name)
+
+
+@pattern("subclass", "class of that kind", "classes of that kind")
+def subclass(code: Code, of: list[str]) -> Iterable[Occurrence]:
+    """Classes that derive from one of these."""
+    for node in code.find(ast.ClassDef):
+        if any(fnmatchcase(code.origin(base), name) for base in node.bases for name in of):
+            yield at(node, node.name)
+
+
+@pattern("working_class", "class that does the work", "classes that do the work")
+def working_class(code: Code) -> Iterable[Occurrence]:
+    """Classes with a method, whose name a function outside them reads."""
+    for node in code.find(ast.ClassDef):
+        if any(isinstance(inner, FUNCTIONS) for inner in node.body):
+            for name in code.find(ast.Name):
+                around = list(code.ancestors(name))
+                if name.id == node.name and node not in around and any(isinstance(a, FUNCTIONS) for a in around):
+                    yield at(node, node.name)
+                    break
+
+
+@pattern("mutated_parameter", "change to an argument", "changes to an argument")
+def mutated_parameter(code: Code) -> Iterable[Occurrence]:
+    """Statements that change a parameter's object in place; a parameter that is rebound anywhere counts as a copy."""
+    mutators = {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "add", "discard"}
+    for function in code.functions:
+        names = {parameter.arg for parameter in parameters(function)} - {"self", "cls"}
+        own = list(own_nodes(function))
+        names -= {node.id for node in own if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        for node in own:
+            target: ast.AST | None = None
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in mutators:
+                target = node.func.value
+            elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+                target = node.value
+            if isinstance(target, ast.Name) and target.id in names:
+                yield at(node, f"'{target.id}'")

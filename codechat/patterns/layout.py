@@ -1,0 +1,259 @@
+"""How code is laid out on lines: blank lines, length, indentation, quotes, spaces, parentheses."""
+
+import ast
+import tokenize
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple, TypeAlias
+
+from codechat.patterns.base import Occurrence, at, pattern
+from codechat.patterns.code import FUNCTIONS, LOOPS, Code, blocks, docstring, parameters
+
+Unit: TypeAlias = Literal["tab", "2", "4"]
+_UNITS = {"tab": "\t", "2": "  ", "4": "    "}
+_STATEMENTS: dict[str, tuple[type[ast.AST], ...]] = {
+    "return": (ast.Return,),
+    "loop": LOOPS,
+    "if": (ast.If,),
+    "function": FUNCTIONS,
+}
+_SPACED = {"==", "!=", "<=", ">=", "<", ">", "+=", "-=", "*=", "/=", "//=", "%=", "->", ":="}
+
+
+@pattern("blank_line", "blank line in a function", "blank lines in functions")
+def blank_line(code: Code) -> Iterable[Occurrence]:
+    """Blank lines inside functions; those within a string are content."""
+    inside: set[int] = set()
+    for function in code.functions:
+        inside.update(range(function.lineno + 1, (function.end_lineno or function.lineno) + 1))
+    return (Occurrence(line) for line in inside - code.string_lines if not code.lines[line - 1].strip())
+
+
+@pattern("blank_before", "statement after a blank line", "statements after a blank line")
+def blank_before(code: Code, statement: str) -> Iterable[Occurrence]:
+    """Statements of a kind, not first in their block, that a blank line sets apart (comments between are skipped)."""
+    return (at(node) for node, apart in _apart(code, statement) if apart)
+
+
+@pattern("no_blank_before", "statement without a blank line before it", "statements without a blank line before them")
+def no_blank_before(code: Code, statement: str) -> Iterable[Occurrence]:
+    """The others."""
+    return (at(node) for node, apart in _apart(code, statement) if not apart)
+
+
+def _apart(code: Code, statement: str) -> Iterator[tuple[ast.stmt, bool]]:
+    comments = {comment.line for comment in code.comments if comment.own_line}
+    for owner in code.nodes:
+        for block in blocks(owner):
+            for above, node in zip(block, block[1:], strict=False):
+                if not isinstance(node, _STATEMENTS[statement]):
+                    continue
+                gap = range((above.end_lineno or above.lineno) + 1, node.lineno)
+                yield node, any(line not in comments and not code.lines[line - 1].strip() for line in gap)
+
+
+@pattern("blank_after_docstring", "docstring followed by a blank line", "docstrings followed by a blank line")
+def blank_after_docstring(code: Code) -> Iterable[Occurrence]:
+    """Function docstrings that a blank line sets apart from the code below."""
+    return (at(node) for node, apart in _after_docstring(code) if apart)
+
+
+@pattern(
+    "no_blank_after_docstring", "docstring directly followed by code", "docstrings directly followed by code"
+)
+def no_blank_after_docstring(code: Code) -> Iterable[Occurrence]:
+    """The others that have code below them."""
+    return (at(node) for node, apart in _after_docstring(code) if not apart)
+
+
+def _after_docstring(code: Code) -> Iterator[tuple[ast.stmt, bool]]:
+    for function in code.functions:
+        if docstring(function) and len(function.body) > 1:
+            first = function.body[0]
+            yield first, not code.lines[first.end_lineno or first.lineno].strip()
+
+
+@pattern("long_line", "overlong line", on_tokens=True)
+def long_line(code: Code, limit: int = 79) -> Iterable[Occurrence]:
+    """Lines of more than `limit` characters."""
+    return (Occurrence(number) for number, line in enumerate(code.lines, 1) if len(line) > limit)
+
+
+@pattern("code_line", "line", on_tokens=True)
+def code_line(code: Code) -> Iterable[Occurrence]:
+    """Lines that are not blank."""
+    return (Occurrence(number) for number, line in enumerate(code.lines, 1) if line.strip())
+
+
+@pattern("trailing_space", "line ending in spaces", "lines ending in spaces", on_tokens=True)
+def trailing_space(code: Code) -> Iterable[Occurrence]:
+    """Lines with spaces or tabs at their end, those inside strings left out."""
+    for number, line in enumerate(code.lines, 1):
+        if line != line.rstrip() and number + 1 not in code.string_lines:
+            yield Occurrence(number)
+
+
+@pattern("joined_statements", "line with several statements", "lines with several statements")
+def joined_statements(code: Code) -> Iterable[Occurrence]:
+    """Statements that start on the line of another: after a semicolon, or after the colon of a header."""
+    for node in code.nodes:
+        for block in blocks(node):
+            line = getattr(node, "lineno", 0)
+            for statement in block:
+                if statement.lineno == line and not (isinstance(node, ast.If) and statement in node.orelse):
+                    yield at(statement)
+                line = statement.end_lineno or statement.lineno
+
+
+@pattern("backslash", "backslash continuation")
+def backslash(code: Code) -> Iterable[Occurrence]:
+    """Lines continued by a backslash outside strings and comments."""
+    commented = {comment.line for comment in code.comments}
+    for number, line in enumerate(code.lines, 1):
+        if line.endswith("\\") and number not in commented and number + 1 not in code.string_lines:
+            yield Occurrence(number)
+
+
+@pattern("indented", "block with that indentation", "blocks with that indentation", on_tokens=True)
+def indented(code: Code, unit: Unit) -> Iterable[Occurrence]:
+    """Blocks indented by exactly one unit."""
+    return (Occurrence(line) for line, step in _steps(code) if step == _UNITS[unit])
+
+
+@pattern("otherwise_indented", "block with another indentation", "blocks with another indentation", on_tokens=True)
+def otherwise_indented(code: Code, unit: Unit) -> Iterable[Occurrence]:
+    """The others."""
+    return (Occurrence(line) for line, step in _steps(code) if step != _UNITS[unit])
+
+
+def _steps(code: Code) -> Iterator[tuple[int, str]]:
+    levels = [""]
+    for token in code.tokens:
+        if token.type == tokenize.INDENT:
+            yield token.start[0], token.string.removeprefix(levels[-1])
+            levels.append(token.string)
+        elif token.type == tokenize.DEDENT:
+            levels.pop()
+
+
+class Quoted(NamedTuple):
+    """A string as written: where, its quote (one character or three) and the text between."""
+
+    line: int
+    quote: str
+    body: str
+
+
+def strings(code: Code) -> Iterator[Quoted]:
+    """The string literals of the program, outermost ones only (from Python 3.12 f-strings come in parts)."""
+    opened: list[tokenize.TokenInfo] = []
+    for token in code.tokens:
+        name = tokenize.tok_name[token.type]
+        if name == "FSTRING_START":
+            opened.append(token)
+        elif name == "FSTRING_END" and opened:
+            start = opened.pop()
+            if not opened:
+                quote = start.string.lstrip("rRfFbBuUtT")
+                yield Quoted(start.start[0], quote, _between(code, start.end, token.start))
+        elif name == "STRING" and not opened:
+            text = token.string.lstrip("rRfFbBuUtT")
+            quote = text[:3] if text[:3] in ('"""', "'''") else text[:1]
+            yield Quoted(token.start[0], quote, text[len(quote) : -len(quote)])
+
+
+def _between(code: Code, start: tuple[int, int], end: tuple[int, int]) -> str:
+    if start[0] == end[0]:
+        return code.lines[start[0] - 1][start[1] : end[1]]
+    middle = code.lines[start[0] : end[0] - 1]
+    return "\n".join([code.lines[start[0] - 1][start[1] :], *middle, code.lines[end[0] - 1][: end[1]]])
+
+
+@pattern("quoted", "string in those quotes", "strings in those quotes", on_tokens=True)
+def quoted(code: Code, quote: Literal["single", "double", "triple_single", "triple_double"]) -> Iterable[Occurrence]:
+    """Strings in one kind of quotes; those that hold a quote of either kind are left out, since they would need escapes."""
+    wanted = {"single": "'", "double": '"', "triple_single": "'''", "triple_double": '"""'}[quote]
+    for found in strings(code):
+        if found.quote == wanted and (len(wanted) == 3 or not set("'\"\\") & set(found.body)):
+            yield Occurrence(found.line)
+
+
+@pattern("signature_over_lines", "signature with one parameter per line", "signatures with one parameter per line")
+def signature_over_lines(code: Code) -> Iterable[Occurrence]:
+    """Functions whose parameters each have a line of their own below the `def`."""
+    return (at(function) for function, spread in _signatures(code) if spread)
+
+
+@pattern("signature_on_line", "signature with parameters sharing a line", "signatures with parameters sharing a line")
+def signature_on_line(code: Code) -> Iterable[Occurrence]:
+    """The other functions that have parameters."""
+    return (at(function) for function, spread in _signatures(code) if not spread)
+
+
+def _signatures(code: Code) -> Iterator[tuple[ast.stmt, bool]]:
+    for function in code.functions:
+        lines = [parameter.lineno for parameter in parameters(function)]
+        if lines:
+            yield function, len(set(lines)) == len(lines) and min(lines) > function.lineno
+
+
+@pattern("wrapped_return", "returned value in parentheses", "returned values in parentheses", on_tokens=True)
+def wrapped_return(code: Code) -> Iterable[Occurrence]:
+    """`return (...)` where the parentheses hold the whole value."""
+    return (Occurrence(line) for word, line, wrapped, _ in _keyword_values(code) if word == "return" and wrapped)
+
+
+@pattern("bare_return", "returned value without parentheses", "returned values without parentheses", on_tokens=True)
+def bare_return(code: Code) -> Iterable[Occurrence]:
+    """The others that return a value."""
+    return (Occurrence(line) for word, line, wrapped, _ in _keyword_values(code) if word == "return" and not wrapped)
+
+
+@pattern("redundant_parentheses", "redundant pair of parentheses", "redundant pairs of parentheses", on_tokens=True)
+def redundant_parentheses(code: Code) -> Iterable[Occurrence]:
+    """Parentheses around the whole of a condition or returned value that fits on its line and is no tuple."""
+    return (Occurrence(line) for _, line, wrapped, needed in _keyword_values(code) if wrapped and not needed)
+
+
+def _keyword_values(code: Code) -> Iterator[tuple[str, int, bool, bool]]:
+    """For `return`, `if`, `elif`, `while`: the word, its line, whether parentheses wrap all, whether they are needed."""
+    tokens = [token for token in code.tokens if token.type not in (tokenize.COMMENT, tokenize.NL)]
+    for index, token in enumerate(tokens[:-1]):
+        if token.type != tokenize.NAME or token.string not in ("return", "if", "elif", "while"):
+            continue
+        if tokens[index + 1].type == tokenize.NEWLINE or tokens[index + 1].string == ";":
+            continue
+        if tokens[index + 1].string != "(":
+            yield token.string, token.start[0], False, False
+            continue
+        depth, end, needed = 0, index + 1, False
+        for end in range(index + 1, len(tokens)):
+            text = tokens[end].string if tokens[end].type == tokenize.OP else ""
+            depth += (text in "([{") - (text in ")]}") if text else 0
+            needed = needed or (depth == 1 and (text in (",", ":=") or tokens[end].string in ("for", "yield")))
+            if depth == 0:
+                break
+        after = tokens[end + 1] if end + 1 < len(tokens) else None
+        closing = after is not None and (after.type == tokenize.NEWLINE or after.string in (":", ";"))
+        several = tokens[end].start[0] != token.start[0] or end == index + 2
+        yield token.string, token.start[0], closing, needed or several
+
+
+@pattern("tight_comma", "comma without a space after it", "commas without a space after them", on_tokens=True)
+def tight_comma(code: Code) -> Iterable[Occurrence]:
+    """Commas that touch what follows, closing brackets aside."""
+    for token, after in zip(code.tokens, code.tokens[1:], strict=False):
+        if token.type == tokenize.OP and token.string == "," and token.end == after.start:
+            if after.string not in tuple(")]}") and after.type not in (tokenize.NEWLINE, tokenize.NL):
+                yield Occurrence(token.start[0])
+
+
+@pattern("tight_operator", "operator without spaces around it", "operators without spaces around them", on_tokens=True)
+def tight_operator(code: Code) -> Iterable[Occurrence]:
+    """Comparison and assignment operators that touch an operand (`=` of keyword arguments aside)."""
+    depth = 0
+    for before, token, after in zip(code.tokens, code.tokens[1:], code.tokens[2:], strict=False):
+        if before.type == tokenize.OP:
+            depth += (before.string in tuple("([{")) - (before.string in tuple(")]}"))
+        spaced = token.string in _SPACED or (token.string == "=" and depth == 0 and token.end[0] == before.end[0])
+        if token.type == tokenize.OP and spaced and (before.end == token.start or token.end == after.start):
+            yield Occurrence(token.start[0])

@@ -1,0 +1,162 @@
+"""Runs one program on its inputs, in the child that was forked for it, and writes what comes out."""
+
+import gc
+import io
+import linecache
+import marshal
+import mmap
+import os
+import random
+import signal
+import socket
+import sys
+import time
+import types
+from typing import Any, NoReturn
+
+from . import wire
+from .encode import canonical, encode
+
+NAME = "<candidate>"
+TEXT_LIMIT = 1000
+TRACE_LINES = 12
+FLUSH_AFTER = 0.02  # seconds
+
+
+class Channel:
+    """Frames into shared memory, and over the socket when it fills, when 20 ms are gone, or when told."""
+
+    def __init__(self, results: socket.socket, shared: mmap.mmap) -> None:
+        self.results, self.shared = results, shared
+        self.waiting = self.start = 0
+        self.flushed = time.monotonic()
+
+    def send(self, kind: bytes, payload: bytes = b"") -> None:
+        frame = wire.HEADER.pack(kind, len(payload)) + payload
+        if self.waiting + len(frame) > wire.FRAMES_ROOM:
+            self.flush()
+        at = wire.FRAMES_AT + self.waiting
+        self.shared[at : at + len(frame)] = frame
+        self.waiting += len(frame)
+        wire.CURSOR.pack_into(self.shared, 0, self.waiting, self.start)
+        if time.monotonic() - self.flushed > FLUSH_AFTER:
+            self.flush()
+
+    def flush(self) -> None:
+        self.results.sendall(self.shared[wire.FRAMES_AT : wire.FRAMES_AT + self.waiting])
+        self.start += self.waiting
+        self.waiting = 0
+        wire.CURSOR.pack_into(self.shared, 0, 0, self.start)
+        self.flushed = time.monotonic()
+
+    def ask(self, kind: bytes, payload: bytes) -> bytes:
+        self.send(kind, payload)
+        self.flush()
+        return self.results.recv(1)
+
+
+class Head(io.TextIOBase):
+    """A text stream that keeps its first bytes in shared memory and drops the rest."""
+
+    def __init__(self, shared: mmap.mmap, room: int) -> None:
+        self._shared, self._used, self._room = shared, 0, room
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        room = self._room - self._used
+        if room > 0:
+            head = text[:room].encode("utf-8", "replace")[:room]
+            at = wire.STDOUT_AT + self._used
+            self._shared[at : at + len(head)] = head
+            self._used += len(head)
+        return len(text)
+
+
+def run(job: dict[str, Any], inputs: bytes, results: socket.socket, shared: mmap.mmap) -> NoReturn:
+    """Load the program, call its entry point on every input, and end the process."""
+    channel = Channel(results, shared)
+    calls, limits = marshal.loads(inputs)
+    random.seed(0)
+    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), Head(shared, wire.STDOUT_ROOM), Head(shared, 0)
+    sys.argv = [""]
+    gc.enable()
+    try:
+        function = _load(job["program"], job["entry"], job["load_cpu_s"], channel)
+        if function is not None:
+            channel.send(wire.LOADED)
+            _call(function, calls, limits, job, channel)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        channel.flush()
+    finally:
+        os._exit(0)
+
+
+def _load(program: str, entry: str, limit: float, channel: Channel) -> Any:
+    """The entry point of the program, or None after telling why there is none."""
+    signal.setitimer(signal.ITIMER_PROF, limit)
+    try:
+        code = compile(program, NAME, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+        channel.send(wire.SYNTAX, _text(error).encode("utf-8", "replace"))
+        return None
+    module = types.ModuleType("candidate")
+    module.__file__ = NAME
+    sys.modules["candidate"] = module
+    linecache.cache[NAME] = (len(program), None, program.splitlines(keepends=True), NAME)
+    try:
+        exec(code, module.__dict__)
+    except BaseException as error:  # noqa: BLE001  whatever the program raises is its own failure
+        channel.send(wire.ERROR, _describe(error))
+        return None
+    function = module.__dict__.get(entry)
+    if function is None:
+        channel.send(wire.MISSING)
+    return function
+
+
+def _call(function: Any, calls: Any, limits: Any, job: dict[str, Any], channel: Channel) -> None:
+    timed, elements, send, timer = job["timed"], job["elements"], channel.send, signal.setitimer
+    flush_after = job["flush_after"]
+    for index, arguments in enumerate(calls):
+        if index == flush_after:
+            channel.flush()
+        timer(signal.ITIMER_PROF, limits[index] if limits else job["load_cpu_s"])
+        began = time.process_time() if timed else 0.0
+        try:
+            value = function(*arguments)
+            if timed:
+                send(wire.CPU, wire.DOUBLE.pack(time.process_time() - began))
+            data, size = encode(value, elements)
+            if not size:
+                send(wire.VALUE, data)
+                continue
+            answer = channel.ask(wire.DIGEST, data + size.to_bytes(8, "little"))
+            if answer == wire.ASK_CANONICAL:
+                send(wire.CANONICAL, canonical(value))
+        except BaseException as error:  # noqa: BLE001  whatever the program raises is its own failure
+            send(wire.ERROR, _describe(error))
+            return
+    send(wire.DONE)
+
+
+def _describe(error: BaseException) -> bytes:
+    """Type, text, the candidate's own traceback lines and what it means, bounded, as plain data."""
+    kind = "memory" if isinstance(error, MemoryError) else "exit" if isinstance(error, SystemExit) else "error"
+    lines: list[str] = []
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_filename == NAME:
+            source = linecache.getline(NAME, trace.tb_lineno).strip()
+            lines.append(f"line {trace.tb_lineno}, in {code.co_name}: {source}"[:TEXT_LIMIT])
+        trace = trace.tb_next
+    return marshal.dumps((type(error).__name__[:TEXT_LIMIT], _text(error), lines[-TRACE_LINES:], kind), 2)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str.__str__(str(error))[:TEXT_LIMIT]
+    except BaseException:  # noqa: BLE001  its own __str__ may raise anything
+        return "(no text)"

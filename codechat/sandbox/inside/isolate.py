@@ -1,0 +1,211 @@
+"""Takes rights away from this process: user, namespaces, capabilities, limits.
+
+Namespaces are entered once by the zygote, which stays the init process of its own PID namespace and keeps the
+capabilities of its own user namespace; every child gets a PID and a mount namespace more and loses all of them.
+"""
+
+import ctypes
+import os
+import resource
+import signal
+import struct
+from typing import Any
+
+from .seccomp import Filter
+from .wire import TIMED_OUT
+
+NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 4096, 16384, 1 << 18
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 24, 36, 38
+SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = 442, -100, 0x8000, 1
+CAPABILITY_VERSION = 0x20080522
+STACK = 64 << 20
+
+libc = ctypes.CDLL(None, use_errno=True)
+_filter = Filter()
+
+
+class Refused(OSError):
+    """The system does not grant an isolation that was asked for."""
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        code = ctypes.get_errno()
+        raise Refused(code, f"{what}: {os.strerror(code)}")
+
+
+def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    _check(
+        libc.mount(source.encode(), target.encode(), kind.encode() or None, flags, options.encode() or None),
+        f"mount {target}",
+    )
+
+
+def reach(paths: list[str], uid: int) -> None:
+    """As root, before the user is dropped: keep the interpreter's folders readable for `uid`.
+
+    Where a folder lies below one that others may not enter, that one is covered, in this process's own view of
+    the file system, by an empty folder that holds the interpreter's folders alone.
+    """
+    barred: dict[str, list[str]] = {}
+    for path in paths:
+        barrier = _barrier(path)
+        if barrier:
+            barred.setdefault(barrier, []).append(path)
+    if not barred:
+        return
+    _check(libc.unshare(NEWNS), "unshare mounts")
+    mount("none", "/", "", MS_REC | MS_PRIVATE)
+    for barrier, below in barred.items():
+        handles = [(path, os.open(path, os.O_PATH)) for path in below]
+        mount("tmpfs", barrier, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=64k")
+        for path, handle in handles:
+            os.makedirs(path, 0o755, exist_ok=True)
+            mount(f"/proc/self/fd/{handle}", path, "", MS_BIND | MS_REC)
+            os.close(handle)
+
+
+def _barrier(path: str) -> str | None:
+    """The topmost folder on the way to `path` that others may not enter."""
+    place = ""
+    for part in os.path.realpath(path).strip("/").split("/"):
+        place = f"{place}/{part}"
+        if not os.stat(place).st_mode & 0o001:
+            return place
+    return None
+
+
+def drop_user(uid: int) -> None:
+    """Become an unprivileged user for good."""
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+    libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+
+
+def enter_namespaces(hide: list[str]) -> int:
+    """Move into namespaces of our own and return a handle on the PID namespace; raises `Refused` where denied.
+
+    Returns in a child that is the init process there. The tree becomes read-only, and /proc and `hide` empty.
+    """
+    uid, gid = os.getuid(), os.getgid()
+    _check(libc.unshare(NEWUSER | NEWNS | NEWUTS | NEWIPC | NEWPID | NEWNET), "unshare")
+    _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"{uid} {uid} 1")
+    _write("/proc/self/gid_map", f"{gid} {gid} 1")
+    child = os.fork()
+    if child:
+        _stand_by(child)
+    libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    handle = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    _write("/proc/self/oom_score_adj", "1000")
+    libc.sethostname(b"sandbox", 7)
+    mount("none", "/", "", MS_REC | MS_PRIVATE)
+    attributes = struct.pack("<QQQQ", MOUNT_ATTR_RDONLY, 0, 0, 0)
+    _check(libc.syscall(SYS_MOUNT_SETATTR, AT_FDCWD, b"/", AT_RECURSIVE, attributes, len(attributes)), "read-only /")
+    for folder in ("/proc", *hide):
+        if os.path.isdir(folder):
+            mount("tmpfs", folder, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "mode=755,size=4k")
+    return handle
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as stream:
+        stream.write(text)
+
+
+def _stand_by(child: int) -> None:
+    """What is left of the process outside the namespaces: hold nothing, wait, end as the inner one ends."""
+    os.closerange(0, 256)
+    _, status = os.waitpid(child, 0)
+    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+def lock_down() -> None:
+    """For the zygote: nothing it starts gains rights, nobody else reads its memory, orphans come back to it."""
+    for capability in range(64):
+        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+    libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def new_pid_namespace() -> None:
+    """The next child of this process is the init of a PID namespace: with it dies all that it starts."""
+    _check(libc.unshare(NEWPID), "unshare pid")
+
+
+def back_to(handle: int) -> None:
+    _check(libc.setns(handle, NEWPID), "setns pid")
+
+
+def confine(limits: dict[str, int], namespaces: bool) -> None:
+    """For the child, before the candidate's first line: own /tmp, resource limits, no capability, the filter.
+
+    A CPU timer that rings ends the process with status `TIMED_OUT`, whatever it is doing: the handler is the C
+    library's own `_exit`, since an init process is not killed by a signal's default action.
+    """
+    if namespaces:
+        _check(libc.unshare(NEWNS), "unshare mounts")
+        for folder in ("/tmp", "/var/tmp", "/dev/shm"):
+            if folder == "/tmp" or os.path.isdir(folder):
+                options = f"mode=1777,size={limits['file']},nr_inodes=4096"
+                mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, options)
+        os.chdir("/tmp")
+    _limit(resource.RLIMIT_AS, limits["memory"])
+    _limit(resource.RLIMIT_CPU, limits["cpu"])
+    _limit(resource.RLIMIT_FSIZE, limits["file"])
+    _limit(resource.RLIMIT_NOFILE, limits["open_files"])
+    _limit(resource.RLIMIT_NPROC, limits["processes"])
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_STACK, STACK)
+    header = struct.pack("<Ii", CAPABILITY_VERSION, 0)
+    _check(libc.capset(header, bytes(24)), "capset")
+    _filter.install(libc)
+    assert signal.SIGPROF == TIMED_OUT
+    libc.signal(int(signal.SIGPROF), ctypes.cast(libc._exit, ctypes.c_void_p))
+
+
+def _limit(which: int, value: int) -> None:
+    hard = resource.getrlimit(which)[1]
+    wanted = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(which, (wanted, wanted))
+
+
+def filter_works() -> bool:
+    """Whether the system call filter can be installed, tried in a child."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if _filter.install(libc) else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def sweep(main: int) -> None:
+    """Without a PID namespace: kill and reap what the child left behind; its orphans are ours (subreaper)."""
+    try:
+        os.killpg(main, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    while True:
+        for child in _children():
+            try:
+                os.kill(child, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _children() -> list[int]:
+    try:
+        with open("/proc/thread-self/children") as stream:
+            return [int(word) for word in stream.read().split()]
+    except OSError:
+        return []
+
+
+def describe(tier: dict[str, Any]) -> str:
+    return ", ".join(name for name, on in tier.items() if on)

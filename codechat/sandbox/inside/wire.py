@@ -1,0 +1,31 @@
+"""The bytes between the two sides.
+
+Parent and zygote talk over a SOCK_SEQPACKET socket: RUN with four descriptors (job, inputs, shared memory, results),
+KILL, and back one STATUS message per run. The child writes a stream of frames: one byte of kind, a length, a payload.
+Frames gather in shared memory, so that they survive the child's death, and go over the results socket when it fills.
+"""
+
+import struct
+
+RUN, KILL = b"R", b"K"
+STATUS = struct.Struct("<iddq")  # wait status, user and system CPU seconds, peak resident KiB
+HEADER = struct.Struct("<cI")
+CURSOR = struct.Struct("<QQ")  # bytes waiting in the buffer, stream position of its start
+DOUBLE = struct.Struct("<d")
+
+STDOUT_AT, STDOUT_ROOM = 64, 2048  # the head of what was printed, zero-padded
+FRAMES_AT, FRAMES_ROOM = 4096, 1 << 20
+SHARED_SIZE = FRAMES_AT + FRAMES_ROOM
+
+DIGEST_OVER = 256 * 1024  # bytes of a value beyond which its digest goes instead
+CANONICAL_UP_TO = 16 << 20  # bytes of a value up to which a second, type-blind digest is made when asked for
+MANY = 65_536  # items of a sequence beyond which it is digested in slices
+
+STARTED = b"P"  # first of all, before any code of the candidate's
+LOADED, MISSING, SYNTAX = b"L", b"M", b"S"
+VALUE, DIGEST, CANONICAL = b"V", b"D", b"C"
+ERROR, CPU, DONE = b"X", b"T", b"Z"
+
+NEXT, ASK_CANONICAL = b"n", b"c"  # the parent's answers to a DIGEST
+
+TIMED_OUT = 27  # exit status of a child whose CPU timer rang (SIGPROF's number)

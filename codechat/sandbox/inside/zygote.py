@@ -1,0 +1,120 @@
+"""The warm interpreter: forks one isolated child per candidate and reports how it ended."""
+
+import array
+import gc
+import json
+import marshal
+import mmap
+import os
+import select
+import signal
+import socket
+import sys
+from typing import Any, NoReturn
+
+from . import candidate, isolate, wire
+
+# What programs import most; what is missing here is imported by the child that asks for it.
+WARM = (
+    "abc bisect calendar cmath collections contextlib copy dataclasses datetime decimal enum fractions functools heapq "
+    "inspect itertools json math numbers operator queue random re statistics string textwrap time traceback typing unicodedata"
+)
+
+
+def main(text: str) -> NoReturn:
+    """Run until the parent hangs up. `text` is the JSON that the parent made of its `Inside`."""
+    config = json.loads(text)
+    control = socket.socket(fileno=os.dup(0))
+    os.set_inheritable(control.fileno(), False)
+    nothing = os.open("/dev/null", os.O_RDWR)
+    os.dup2(nothing, 0)
+    sys.path[:] = config["paths"]
+    for name in WARM.split():
+        __import__(name)
+    if config["uid"] is not None:
+        isolate.reach(config["reach"], config["uid"])
+        isolate.drop_user(config["uid"])
+    handle, refusal = None, ""
+    try:
+        handle = isolate.enter_namespaces(config["hide"])
+    except OSError as error:
+        refusal = str(error)
+    isolate.lock_down()
+    blind = [path for path in config["paths"] if os.path.exists(path) and not os.access(path, os.R_OK)]
+    hello = {"namespaces": handle is not None, "refusal": refusal, "seccomp": isolate.filter_works(), "blind": blind}
+    control.send(json.dumps(hello).encode())
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    _serve(control, handle, config["limits"])
+
+
+def _serve(control: socket.socket, handle: int | None, limits: dict[str, int]) -> NoReturn:
+    while True:
+        message, handles = _receive(control)
+        if not message:
+            os._exit(0)
+        if message != wire.RUN:
+            continue  # a KILL that crossed the end of the last run
+        if handle is not None:
+            isolate.new_pid_namespace()
+        child = os.fork()
+        if child == 0:
+            _child(handles, limits, handle is not None)
+        if handle is not None:
+            isolate.back_to(handle)
+        for number in handles:
+            os.close(number)
+        _watch(control, child, handle is not None)
+
+
+def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
+    handles = array.array("i")
+    message, ancillary, _, _ = control.recvmsg(64, socket.CMSG_SPACE(4 * handles.itemsize))
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            handles.frombytes(data[: len(data) - len(data) % handles.itemsize])
+    return message, list(handles)
+
+
+def _watch(control: socket.socket, child: int, contained: bool) -> None:
+    """Wait for the child's end, killing it when told, and report."""
+    pidfd = os.pidfd_open(child)
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    poll.register(pidfd, select.POLLIN)
+    ended = False
+    while not ended:
+        for ready, _ in poll.poll():
+            if ready == pidfd:
+                ended = True
+            elif control.recv(64) != wire.KILL:
+                os.kill(child, signal.SIGKILL)
+                os._exit(0)
+            else:
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    os.close(pidfd)
+    _, status, usage = os.wait4(child, 0)
+    if not contained:
+        isolate.sweep(child)
+    control.send(wire.STATUS.pack(status, usage.ru_utime, usage.ru_stime, usage.ru_maxrss))
+
+
+def _child(handles: list[int], limits: dict[str, int], namespaces: bool) -> NoReturn:
+    """Read the job, confine, run. Never returns."""
+    try:
+        job_file, inputs_file, shared_file, results_file = handles
+        job = marshal.loads(_whole(job_file))
+        inputs = _whole(inputs_file)
+        shared = mmap.mmap(shared_file, wire.SHARED_SIZE)
+        results = socket.socket(fileno=os.dup2(results_file, 3))
+        keep = _number_of(shared)
+        del handles
+        _close_but(3, keep)
+        if not namespaces:
+            os.setpgid(0, 0)
+        results.sendall(wire.HEADER.pack(wire.STARTED, 0))
+        isolate.confine({**limits, "cpu": job["cpu"]}, namespaces)
+        candidate.run(job, inputs, results, shared)
+    finally:
+        os._exit(70)

@@ -1,0 +1,79 @@
+"""Where an MLflow store is: what a tracking URI may be, and what follows from it."""
+
+import re
+import shlex
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
+
+LOCAL_URI = "sqlite:///mlflow/store.db"
+SERVERS = ("http", "https", "databricks")
+DATABASES = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}  # with the ports they listen on by default
+REMEDY = (
+    "choose from: sqlite:///PATH, http://HOST:PORT, https://…, postgresql://…, mysql://…, mssql://…, databricks;\n"
+    f"tracking.uri=null means {LOCAL_URI}, tracking=none means no tracking"
+)
+
+
+def problem_of(uri: str) -> str | None:
+    """Why a text cannot be a tracking URI, or None. MLflow's plug-ins for other stores are known by their scheme."""
+    scheme = _scheme(uri)
+    if scheme == "sqlite":
+        return None if re.match(r"sqlite:///(?!:memory:|$|\?)", uri) else "an SQLite store needs a file: sqlite:///PATH"
+    if scheme == "file" or (not scheme and uri not in SERVERS):
+        return f"MLflow keeps no runs in plain folders any more: use {LOCAL_URI}, or another path"
+    known = {*SERVERS, *DATABASES, *(point.name for point in entry_points(group="mlflow.tracking_store"))}
+    if scheme and scheme not in known:
+        return f"'{scheme}' is not a kind of MLflow store"
+    if scheme in {"http", "https"} and not urlsplit(uri).hostname:
+        return "there is no host in it"
+    return None
+
+
+def without_password(text: str) -> str:
+    """The text with the user part of every URI in it blanked out."""
+    return re.sub(r"(?<=://)[^/\s@]+@", "***@", text)
+
+
+@dataclass(frozen=True)
+class Address:
+    """A store. `client_uri` is what MLflow is given; `database` the file of a local one, whose artifacts lie beside it."""
+
+    uri: str
+    client_uri: str
+    database: Path | None
+
+    @classmethod
+    def of(cls, uri: str | None) -> "Address":
+        """The store of a URI, None being the local default; relative paths start in the working folder."""
+        uri = uri or LOCAL_URI
+        if _scheme(uri) != "sqlite":
+            return cls(uri, uri, None)
+        # MLflow keeps one store per URI for the life of the process, so a relative one would outlive a change of folder
+        name, mark, options = uri.removeprefix("sqlite:///").partition("?")
+        database = Path.cwd() / unquote(name)
+        return cls(uri, f"sqlite:///{quote(str(database), safe='/ ')}{mark}{options}", database)
+
+    @property
+    def artifacts(self) -> str | None:
+        """Where a local store's artifacts lie: absolute, so that `mlflow ui` finds them from any folder."""
+        return (self.database.parent / "artifacts").as_uri() if self.database else None
+
+    @property
+    def socket(self) -> tuple[str, int] | None:
+        """Host and port of a database server."""
+        parts = urlsplit(self.uri)
+        port = DATABASES.get(_scheme(self.uri))
+        return (parts.hostname, parts.port or port) if port and parts.hostname else None
+
+    def open_with(self, experiment_id: str, run_id: str) -> str:
+        """The command, or the page, that shows a run."""
+        if _scheme(self.uri) in {"http", "https"}:
+            return f"{without_password(self.uri).rstrip('/')}/#/experiments/{experiment_id}/runs/{run_id}"
+        return f"mlflow ui --backend-store-uri {shlex.quote(without_password(self.uri))}"
+
+
+def _scheme(uri: str) -> str:
+    """The scheme without the driver: `postgresql` of `postgresql+psycopg://…`."""
+    return uri.partition(":")[0].partition("+")[0].lower() if ":" in uri else ""

@@ -1,0 +1,124 @@
+"""An MLflow store, opened so that cells that start together neither break it nor talk over the terminal."""
+
+import contextlib
+import logging
+import os
+import socket
+import sqlite3
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from codechat.errors import UserError
+from codechat.tracking import TrackingError
+from codechat.tracking.address import Address, without_password
+
+LOCK_TIMEOUT_S = 120
+CONNECT_TIMEOUT_S = 5
+# A server that does not answer costs the cell half a minute, not the quarter of an hour of MLflow's defaults.
+PATIENCE = {
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+}
+
+
+class Store:
+    """A client and the experiment's id. Always pass that id on: MLflow's own default can be another experiment."""
+
+    def __init__(self, address: Address, client: Any, experiment_id: str) -> None:
+        self.address, self.client, self.experiment_id = address, client, experiment_id
+
+    @classmethod
+    def open(cls, address: Address, experiment: str) -> "Store":
+        """Create the database and the experiment where they are missing. Raises as `failures` does, and `UserError`."""
+        os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+        for name, value in PATIENCE.items():
+            os.environ.setdefault(name, value)
+        _reach(address)
+        with locked(address), warnings.catch_warnings():
+            # A local database is created while its lock is held: two migrations at once would break it for good.
+            warnings.simplefilter("ignore")
+            import mlflow
+
+            for chatter in ("mlflow", "alembic"):
+                logging.getLogger(chatter).setLevel(logging.ERROR)
+            client = mlflow.MlflowClient(address.client_uri)
+            return cls(address, client, _experiment(client, experiment, address.artifacts))
+
+
+def _reach(address: Address) -> None:
+    """Fail fast where MLflow would go on trying: on a file it cannot open, on a database server that is not there."""
+    if address.database is not None:
+        address.database.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(sqlite3.connect(address.database, timeout=CONNECT_TIMEOUT_S)) as connection:
+            connection.execute("PRAGMA schema_version")
+        if not os.access(address.database, os.W_OK):
+            raise TrackingError(f"{address.database} is read-only")
+    elif address.socket is not None:
+        socket.create_connection(address.socket, timeout=CONNECT_TIMEOUT_S).close()
+
+
+def _experiment(client: Any, name: str, artifacts: str | None) -> str:
+    """The id of the experiment of this name, made if need be; another process may make it at the same time."""
+    import mlflow
+
+    found = client.get_experiment_by_name(name)
+    if found is None:
+        try:
+            return str(client.create_experiment(name, artifact_location=artifacts))
+        except mlflow.exceptions.MlflowException as error:
+            if error.error_code != "RESOURCE_ALREADY_EXISTS":
+                raise
+            found = client.get_experiment_by_name(name)
+    if found.lifecycle_stage == "deleted":
+        raise UserError(
+            f"the MLflow experiment '{name}' is in the trash",
+            f"restore it (mlflow experiments restore -x {found.experiment_id}), or choose another tracking.experiment",
+        )
+    return str(found.experiment_id)
+
+
+@contextlib.contextmanager
+def locked(address: Address) -> Iterator[None]:
+    """Hold a local store's lock. A server orders its own clients."""
+    if address.database is None:
+        yield
+        return
+    try:
+        with FileLock(f"{address.database}.lock", timeout=LOCK_TIMEOUT_S):
+            yield
+    except Timeout as error:
+        raise TrackingError(f"another process has kept {error.lock_file} for {LOCK_TIMEOUT_S} s") from error
+
+
+@contextlib.contextmanager
+def failures(address: Address) -> Iterator[None]:
+    """Turn what a store raises into `TrackingError`, and a missing database driver into `UserError`."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"tracking.uri={without_password(address.uri)} needs a driver that is not installed",
+            f"install the package that provides the Python module '{error.name}'",
+        ) from error
+    except Exception as error:
+        if not isinstance(error, _store_errors()):
+            raise
+        # The cause may hold the URI with its password, so it is told in words and not kept.
+        told = without_password(str(error).strip().partition("\n")[0])[:300] or type(error).__name__
+        raise TrackingError(f"cannot log to MLflow at {without_password(address.uri)}: {told}") from None
+
+
+def _store_errors() -> tuple[type[Exception], ...]:
+    """What MLflow and the libraries under it raise for a store that fails; MLflow may not have been imported yet."""
+    import mlflow
+    import requests
+    import sqlalchemy
+
+    return (
+        mlflow.exceptions.MlflowException, requests.RequestException, sqlalchemy.exc.SQLAlchemyError,
+        sqlite3.Error, OSError,
+    )  # fmt: skip
