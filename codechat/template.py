@@ -1,0 +1,21 @@
+"""Prompt templates: `{{name}}` is replaced, once; what is put in is never read as a template."""
+
+import re
+
+_FIELD = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+
+
+def fill(template: str, **values: str) -> str:
+    """The template with its fields replaced. Raises `KeyError` for a field without a value."""
+    return _FIELD.sub(lambda match: values[match.group(1)], template).strip("\n")
+
+
+def require(template: str, *must: str, may: tuple[str, ...] = ()) -> str:
+    """The template itself; raises `ValueError` where a field is missing or unknown."""
+    found = set(_FIELD.findall(template))
+    for name in must:
+        if name not in found:
+            raise ValueError(f"the prompt must contain {{{{{name}}}}}")
+    for name in sorted(found - {*must, *may}):
+        raise ValueError(f"the prompt has the unknown field {{{{{name}}}}}; it may have {', '.join((*must, *may))}")
+    return template
