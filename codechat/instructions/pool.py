@@ -23,7 +23,9 @@ class PoolConfig(Config):
 
     kind: Literal["default"] = result_option("default", "the embedded pool, or the one that path names")
     path: str | None = run_option(None, "a pool of your own as CSV, JSONL or YAML; its content is in the cell id")
-    columns: dict[Field, str] = run_option({}, "your column for id, text, scope, change, rule, rejected: {text: Prompt}")
+    columns: dict[Field, str] = run_option(
+        {}, "your column for id, text, scope, change, rule, rejected: {text: Prompt}"
+    )
     verbs: dict[str, Change] = result_option({}, "changes of further leading verbs, or other ones: {tidy: modify}")
 
 
@@ -120,7 +122,9 @@ def _rule(fields: dict[str, Any], row: Row, path: Path) -> dict[str, Any] | None
         try:
             rule = json.loads(rule)
         except ValueError as error:
-            raise UserError(f"{path}:{row.line}: the rule is not JSON: {error}", 'e.g. {"pattern": "comment"}') from error
+            raise UserError(
+                f"{path}:{row.line}: the rule is not JSON: {error}", 'e.g. {"pattern": "comment"}'
+            ) from error
     if rule in (None, ""):
         return None
     if not isinstance(rule, dict) or "pattern" not in rule:

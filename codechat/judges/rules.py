@@ -2,13 +2,13 @@
 
 from typing import Literal
 
-from codechat.config import Config, result_option
+from codechat.config import result_option
 from codechat.domain import Adherence, Applicability, Instruction
-from codechat.judges import JUDGES
+from codechat.judges import JUDGES, JudgeConfig
 from codechat.patterns import adherence, applicable
 
 
-class RulesConfig(Config):
+class RulesConfig(JudgeConfig):
     """The rules have no options of their own: each instruction carries its rule."""
 
     kind: Literal["rules"] = result_option("rules", "decide by the instructions' own rules")

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, overload
 
 MAX_DEPTH = 180  # deeper trees are no code a person wrote, and would exhaust the stack of recursive readers
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -18,6 +18,8 @@ _MARKS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)  #
 _DIRECTIVES = ("type:", "noqa", "pylint:", "pragma:", "fmt:", "mypy:", "ruff:", "isort:", "flake8:", "-*-", "pyright:")
 
 N = TypeVar("N", bound=ast.AST)
+M = TypeVar("M", bound=ast.AST)
+L = TypeVar("L", bound=ast.AST)
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,15 @@ class Code:
     nodes: tuple[ast.AST, ...]
     parents: dict[ast.AST, ast.AST]
 
-    def find(self, *kinds: type[N]) -> Iterator[N]:
+    @overload
+    def find(self, one: type[N], /) -> Iterator[N]: ...
+    @overload
+    def find(self, one: type[N], two: type[M], /) -> Iterator[N | M]: ...
+    @overload
+    def find(self, one: type[N], two: type[M], three: type[L], /) -> Iterator[N | M | L]: ...
+    @overload
+    def find(self, *kinds: type[N]) -> Iterator[N]: ...
+    def find(self, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
         """The nodes of these kinds, in source order."""
         for node in self.nodes:
             if isinstance(node, kinds):

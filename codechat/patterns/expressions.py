@@ -2,17 +2,19 @@
 
 import ast
 from collections.abc import Iterable
+from itertools import pairwise
 
 from codechat.patterns.base import Finder, Occurrence, at, pattern
-from codechat.patterns.code import LOOPS, Code
+from codechat.patterns.code import COMPREHENSIONS, LOOPS, Code, blocks
 
 _SYNTAX: dict[str, tuple[tuple[type[ast.AST], ...], str, str]] = {
     "lambda": ((ast.Lambda,), "lambda", ""),
     "list_comprehension": ((ast.ListComp,), "list comprehension", ""),
     "set_comprehension": ((ast.SetComp,), "set comprehension", ""),
     "dict_comprehension": ((ast.DictComp,), "dict comprehension", ""),
+    "iteration": ((*LOOPS, *COMPREHENSIONS), "loop or comprehension", "loops and comprehensions"),
     "generator_expression": ((ast.GeneratorExp,), "generator expression", ""),
-    "comprehension": ((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), "comprehension", ""),
+    "comprehension": (COMPREHENSIONS, "comprehension", ""),
     "ternary": ((ast.IfExp,), "conditional expression", ""),
     "walrus": ((ast.NamedExpr,), "assignment expression", ""),
     "f_string": ((ast.JoinedStr,), "f-string", ""),
@@ -86,9 +88,9 @@ def named_constant(code: Code) -> Iterable[Occurrence]:
     """Assignments of a value to an upper-case name at module level."""
     for node in code.tree.body if code.tree else []:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        if isinstance(node, ast.Assign | ast.AnnAssign):
-            if any(isinstance(target, ast.Name) and target.id.isupper() for target in targets):
-                yield at(node)
+        named = any(isinstance(target, ast.Name) and target.id.isupper() for target in targets)
+        if named and isinstance(node, ast.Assign | ast.AnnAssign):
+            yield at(node)
 
 
 @pattern("chained_comparison", "chained comparison")
@@ -104,9 +106,11 @@ def split_comparison(code: Code) -> Iterable[Occurrence]:
     for node in code.find(ast.BoolOp):
         if not isinstance(node.op, ast.And):
             continue
-        pairs = [value for value in node.values if isinstance(value, ast.Compare) and isinstance(value.ops[0], ordering)]
+        pairs = [
+            value for value in node.values if isinstance(value, ast.Compare) and isinstance(value.ops[0], ordering)
+        ]
         operands = [{ast.dump(pair.left), ast.dump(pair.comparators[-1])} for pair in pairs]
-        if any(one & other for one, other in zip(operands, operands[1:], strict=False)):
+        if any(one & other for one, other in pairwise(operands)):
             yield at(node)
 
 
@@ -131,7 +135,9 @@ def _is_empty(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value == ""
 
 
-@pattern("comparison_with_boolean", "comparison with True, False or None by ==", "comparisons with True, False or None by ==")
+@pattern(
+    "comparison_with_boolean", "comparison with True, False or None by ==", "comparisons with True, False or None by =="
+)
 def comparison_with_boolean(code: Code) -> Iterable[Occurrence]:
     """`x == True`, `x != None` and the like."""
     for node in code.find(ast.Compare):
@@ -227,13 +233,19 @@ def named_return(code: Code) -> Iterable[Occurrence]:
 def passing_variable(code: Code) -> Iterable[Occurrence]:
     """`x = …` directly followed by `return x`."""
     for owner in code.nodes:
-        body = getattr(owner, "body", None)
-        for block in (body, getattr(owner, "orelse", None)):
-            if not isinstance(block, list):
-                continue
-            for first, second in zip(block, block[1:], strict=False):
-                if isinstance(first, ast.Assign | ast.AnnAssign) and isinstance(second, ast.Return):
-                    target = first.targets[0] if isinstance(first, ast.Assign) else first.target
-                    if isinstance(target, ast.Name) and isinstance(second.value, ast.Name):
-                        if target.id == second.value.id:
-                            yield at(first, f"'{target.id}'")
+        for block in blocks(owner):
+            for first, second in pairwise(block):
+                name = _assigned(first)
+                value = second.value if isinstance(second, ast.Return) else None
+                if name and isinstance(value, ast.Name) and value.id == name:
+                    yield at(first, f"'{name}'")
+
+
+def _assigned(statement: ast.stmt) -> str:
+    """The only name that a plain assignment binds."""
+    target: ast.expr | None = None
+    if isinstance(statement, ast.AnnAssign):
+        target = statement.target
+    elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+    return target.id if isinstance(target, ast.Name) else ""

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 from codechat.patterns.base import Occurrence, at, pattern
 from codechat.patterns.code import FUNCTIONS, LOOPS, Code, Function, body_without_docstring, own_nodes
@@ -145,10 +146,11 @@ def guard(code: Code) -> Iterable[Occurrence]:
     """An `if` without `else` among the first statements of a function that only leaves it, with more code to follow."""
     for function in code.functions:
         body = body_without_docstring(function)
-        for statement, after in zip(body, body[1:], strict=False):
-            if isinstance(statement, ast.If) and not statement.orelse:
-                if isinstance(statement.body[-1], ast.Return | ast.Raise) and not isinstance(after, ast.FunctionDef):
-                    yield at(statement)
+        for statement, after in pairwise(body):
+            if not isinstance(statement, ast.If) or statement.orelse or isinstance(after, FUNCTIONS):
+                continue
+            if isinstance(statement.body[-1], ast.Return | ast.Raise):
+                yield at(statement)
 
 
 @pattern("nested_loop", "nested loop")
@@ -168,13 +170,42 @@ def index_loop(code: Code) -> Iterable[Occurrence]:
     """`for` loops and comprehensions over `range(len(x))`."""
     for node in code.find(ast.For, ast.AsyncFor, ast.comprehension):
         call = node.iter
-        if isinstance(call, ast.Call) and code.origin(call.func) == "range" and call.args:
-            if any(_calls_len(code, argument) for argument in call.args):
-                yield at(call)
+        if not isinstance(call, ast.Call) or code.origin(call.func) != "range":
+            continue
+        if any(_calls_len(code, argument) for argument in call.args):
+            yield at(call)
 
 
 def _calls_len(code: Code, node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and code.origin(node.func) == "len"
+
+
+@pattern("forward_loop", "loop that runs forward", "loops that run forward")
+def forward_loop(code: Code) -> Iterable[Occurrence]:
+    """`for` statements whose iterable is not turned around by `reversed`, a a negative step."""
+    for node in code.find(ast.For):
+        if not any(turns_around(code, part) for part in ast.walk(node.iter)):
+            yield at(node)
+
+
+def turns_around(code: Code, node: ast.AST) -> bool:
+    """Whether an expression runs backward: `reversed(...)`, or a slice or range with a negative step."""
+    if isinstance(node, ast.Slice):
+        return node.step is not None and _is_negative(node.step)
+    if not isinstance(node, ast.Call):
+        return False
+    stepped = code.origin(node.func) == "range" and len(node.args) == 3 and _is_negative(node.args[2])
+    return stepped or code.origin(node.func) == "reversed"
+
+
+def _is_negative(node: ast.expr) -> bool:
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+
+
+@pattern("backward_iteration", "backward iteration")
+def backward_iteration(code: Code) -> Iterable[Occurrence]:
+    """Expressions that run backward."""
+    return (at(node) for node in code.find(ast.Call, ast.Slice) if turns_around(code, node))
 
 
 @pattern("endless_loop", "while True loop")

@@ -26,9 +26,7 @@ def recursion(code: Code) -> Iterable[Occurrence]:
 
 def _called(code: Code, caller: Function) -> Iterator[Function]:
     """The program's functions that one calls by name, or by attribute for methods; its nested ones run on their own."""
-    named = {
-        node.func.id for node in _own(caller) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    }
+    named = {node.func.id for node in _own(caller) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     through = {
         node.func.attr
         for node in _own(caller)
@@ -50,9 +48,9 @@ def _own(function: Function) -> Iterator[ast.AST]:
 
 @pattern("helper", "helper function")
 def helper(code: Code, nested: bool | None = None) -> Iterable[Occurrence]:
-    """Functions that another function of the program calls or names; `nested` tells inner ones from module-level ones."""
+    """Functions that another function of the program names; `nested` tells inner ones from module-level ones."""
     for function in code.functions:
-        inner = isinstance(code.parents.get(function), (ast.stmt))
+        inner = isinstance(code.parents.get(function), ast.stmt)
         if isinstance(code.parents.get(function), ast.ClassDef) or (nested is not None and nested is not inner):
             continue
         if any(node.id == function.name and _outside(code, node, function) for node in code.find(ast.Name)):

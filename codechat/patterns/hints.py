@@ -84,7 +84,9 @@ def modern_hint(code: Code, kind: Literal["generic", "optional"]) -> Iterable[Oc
     """Hints of the form `list[int]` (`generic`) or `int | None` (`optional`) in annotations."""
     for annotation in _annotations(code):
         for node in ast.walk(annotation):
-            generic = isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in _GENERICS
+            generic = (
+                isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in _GENERICS
+            )
             union = isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)
             if (generic and kind == "generic") or (union and kind == "optional"):
                 yield at(node)
@@ -160,6 +162,12 @@ def module_docstring(code: Code) -> Iterable[Occurrence]:
 def tall_docstring(code: Code) -> Iterable[Occurrence]:
     """Function docstrings whose text takes more than one line."""
     return (at(text) for _, text in _docstrings(code) if text and "\n" in str(text.value).strip())
+
+
+@pattern("short_docstring", "docstring of one line", "docstrings of one line")
+def short_docstring(code: Code) -> Iterable[Occurrence]:
+    """The others."""
+    return (at(text) for _, text in _docstrings(code) if text and "\n" not in str(text.value).strip())
 
 
 @pattern("documented_parameter", "parameter named in its docstring", "parameters named in their docstring")

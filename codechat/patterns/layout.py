@@ -3,6 +3,7 @@
 import ast
 import tokenize
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias
 
 from codechat.patterns.base import Occurrence, at, pattern
@@ -44,7 +45,7 @@ def _apart(code: Code, statement: str) -> Iterator[tuple[ast.stmt, bool]]:
     comments = {comment.line for comment in code.comments if comment.own_line}
     for owner in code.nodes:
         for block in blocks(owner):
-            for above, node in zip(block, block[1:], strict=False):
+            for above, node in pairwise(block):
                 if not isinstance(node, _STATEMENTS[statement]):
                     continue
                 gap = range((above.end_lineno or above.lineno) + 1, node.lineno)
@@ -57,9 +58,7 @@ def blank_after_docstring(code: Code) -> Iterable[Occurrence]:
     return (at(node) for node, apart in _after_docstring(code) if apart)
 
 
-@pattern(
-    "no_blank_after_docstring", "docstring directly followed by code", "docstrings directly followed by code"
-)
+@pattern("no_blank_after_docstring", "docstring directly followed by code", "docstrings directly followed by code")
 def no_blank_after_docstring(code: Code) -> Iterable[Occurrence]:
     """The others that have code below them."""
     return (at(node) for node, apart in _after_docstring(code) if not apart)
@@ -170,7 +169,7 @@ def _between(code: Code, start: tuple[int, int], end: tuple[int, int]) -> str:
 
 @pattern("quoted", "string in those quotes", "strings in those quotes", on_tokens=True)
 def quoted(code: Code, quote: Literal["single", "double", "triple_single", "triple_double"]) -> Iterable[Occurrence]:
-    """Strings in one kind of quotes; those that hold a quote of either kind are left out, since they would need escapes."""
+    """Strings in one kind of quotes; short ones that hold a quote or backslash are left out: they need escapes."""
     wanted = {"single": "'", "double": '"', "triple_single": "'''", "triple_double": '"""'}[quote]
     for found in strings(code):
         if found.quote == wanted and (len(wanted) == 3 or not set("'\"\\") & set(found.body)):
@@ -215,7 +214,7 @@ def redundant_parentheses(code: Code) -> Iterable[Occurrence]:
 
 
 def _keyword_values(code: Code) -> Iterator[tuple[str, int, bool, bool]]:
-    """For `return`, `if`, `elif`, `while`: the word, its line, whether parentheses wrap all, whether they are needed."""
+    """For `return`, `if`, `elif`, `while`: word, line, whether parentheses wrap all, whether they are needed."""
     tokens = [token for token in code.tokens if token.type not in (tokenize.COMMENT, tokenize.NL)]
     for index, token in enumerate(tokens[:-1]):
         if token.type != tokenize.NAME or token.string not in ("return", "if", "elif", "while"):
@@ -241,10 +240,10 @@ def _keyword_values(code: Code) -> Iterator[tuple[str, int, bool, bool]]:
 @pattern("tight_comma", "comma without a space after it", "commas without a space after them", on_tokens=True)
 def tight_comma(code: Code) -> Iterable[Occurrence]:
     """Commas that touch what follows, closing brackets aside."""
-    for token, after in zip(code.tokens, code.tokens[1:], strict=False):
-        if token.type == tokenize.OP and token.string == "," and token.end == after.start:
-            if after.string not in tuple(")]}") and after.type not in (tokenize.NEWLINE, tokenize.NL):
-                yield Occurrence(token.start[0])
+    for token, after in pairwise(code.tokens):
+        last = after.string in (")", "]", "}") or after.type in (tokenize.NEWLINE, tokenize.NL)
+        if token.type == tokenize.OP and token.string == "," and token.end == after.start and not last:
+            yield Occurrence(token.start[0])
 
 
 @pattern("tight_operator", "operator without spaces around it", "operators without spaces around them", on_tokens=True)

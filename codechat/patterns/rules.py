@@ -199,18 +199,17 @@ def _unmet(old: Code, new: Code, rule: Rule) -> str:
         left = rule.where.present(new) if rule.quantifier == "all" else ()
         if left:
             return f"{rule.where.count(len(left))} left: {rule.where.list(left)}"
-        if len(now) <= len(was):
-            return f"nothing was added: {rule.subject.count(len(was))} before, {len(now) or 'none'} after"
-        return ""
+        return _not_more(rule.subject, old, new, "nothing was added")
     if rule.quantifier == "all" and now:
         return f"{rule.subject.count(len(now))} left: {rule.subject.list(now)}"
     if len(now) >= len(was) and was:
         return f"no fewer than before: {rule.subject.count(len(now))}"
-    if rule.into is not None:
-        made, had = rule.into.present(new), rule.into.present(old)
-        if len(made) <= len(had):
-            return f"nothing took its place: {rule.into.count(len(had))} before, {len(made) or 'none'} after"
-    return ""
+    return _not_more(rule.into, old, new, "nothing took its place") if rule.into is not None else ""
+
+
+def _not_more(clause: Clause, old: Code, new: Code, fault: str) -> str:
+    was, now = len(clause.present(old)), len(clause.present(new))
+    return f"{fault}: {clause.count(was)} before, {now or 'none'} after" if now <= was else ""
 
 
 def _done(old: Code, new: Code, rule: Rule) -> str:

@@ -68,23 +68,6 @@ def _is_hint(code: Code, node: ast.AST) -> bool:
     return False
 
 
-@pattern("backward_iteration", "backward iteration")
-def backward_iteration(code: Code) -> Iterable[Occurrence]:
-    """`reversed(...)`, slices and ranges with a negative step."""
-    for node in code.find(ast.Call, ast.Slice):
-        if isinstance(node, ast.Slice):
-            backward = node.step is not None and _is_negative(node.step)
-        else:
-            stepped = code.origin(node.func) == "range" and len(node.args) == 3 and _is_negative(node.args[2])
-            backward = stepped or code.origin(node.func) == "reversed"
-        if backward:
-            yield at(node)
-
-
-def _is_negative(node: ast.expr) -> bool:
-    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
-
-
 @pattern("bit_operation", "bitwise operation")
 def bit_operation(code: Code) -> Iterable[Occurrence]:
     """`&`, `|`, `^`, `~`, `<<`, `>>` outside annotations."""
@@ -94,40 +77,47 @@ def bit_operation(code: Code) -> Iterable[Occurrence]:
             yield at(node)
 
 
+_ARITHMETIC: dict[str, type[ast.operator]] = {
+    "+": ast.Add,
+    "-": ast.Sub,
+    "*": ast.Mult,
+    "/": ast.Div,
+    "//": ast.FloorDiv,
+    "%": ast.Mod,
+    "**": ast.Pow,
+}
+
+
 @pattern("arithmetic", "arithmetic operation")
-def arithmetic(code: Code) -> Iterable[Occurrence]:
-    """`+`, `-`, `*`, `/`, `//`, `%`, `**`."""
-    operators = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
-    return (at(node) for node in code.find(ast.BinOp, ast.AugAssign) if isinstance(node.op, operators))
-
-
-@pattern("remainder", "pair of // and %", "pairs of // and %")
-def remainder(code: Code) -> Iterable[Occurrence]:
-    """Remainders `%` of numbers; string formatting has a text on its left."""
+def arithmetic(code: Code, operators: list[str] | None = None) -> Iterable[Occurrence]:
+    """These operations, all arithmetic ones where none are named; a text on the left makes it none."""
+    wanted = tuple(_ARITHMETIC[sign] for sign in operators or _ARITHMETIC)
     for node in code.find(ast.BinOp, ast.AugAssign):
         left = node.left if isinstance(node, ast.BinOp) else node.target
         text = isinstance(left, ast.JoinedStr) or (isinstance(left, ast.Constant) and isinstance(left.value, str))
-        if isinstance(node.op, ast.Mod) and not text:
+        if isinstance(node.op, wanted) and not text:
             yield at(node)
 
 
 @pattern("stack", "list used as a stack", "lists used as stacks")
 def stack(code: Code) -> Iterable[Occurrence]:
     """Names of the program that both `.append(...)` and `.pop()` (without index) are called on."""
-    calls: dict[str, set[str]] = {}
+    pushed: dict[str, ast.Call] = {}
+    popped: set[str] = set()
     for node in code.find(ast.Call):
         if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
-            if node.func.attr == "append" or (node.func.attr == "pop" and not node.args):
-                calls.setdefault(node.func.value.id, set()).add(node.func.attr)
-                if len(calls[node.func.value.id]) == 2:
-                    calls[node.func.value.id].add("counted")
-                    yield at(node, f"'{node.func.value.id}'")
+            name = node.func.value.id
+            if node.func.attr == "append":
+                pushed.setdefault(name, node)
+            elif node.func.attr == "pop" and not node.args:
+                popped.add(name)
+    return (at(node, f"'{name}'") for name, node in pushed.items() if name in popped)
 
 
 @pattern("table_lookup", "lookup in a table", "lookups in a table")
 def table_lookup(code: Code) -> Iterable[Occurrence]:
     """Reads by key or `.get` of a name bound to a non-empty dict literal or comprehension."""
-    tables = set()
+    tables: set[str] = set()
     for node in code.find(ast.Assign, ast.AnnAssign):
         full = isinstance(node.value, ast.DictComp) or (isinstance(node.value, ast.Dict) and bool(node.value.keys))
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -140,3 +130,35 @@ def table_lookup(code: Code) -> Iterable[Occurrence]:
             base = method.value if isinstance(method, ast.Attribute) and method.attr == "get" else None
         if isinstance(base, ast.Name) and base.id in tables:
             yield at(reader)
+
+
+@pattern("listed_membership", "membership test against a list", "membership tests against lists")
+def listed_membership(code: Code) -> Iterable[Occurrence]:
+    """`x in [...]`, also by the name of a variable that only holds lists the program displays."""
+    lists: dict[str, bool] = {}
+    for assignment in code.find(ast.Assign):
+        for target in assignment.targets:
+            if isinstance(target, ast.Name):
+                made = isinstance(assignment.value, ast.List | ast.ListComp)
+                lists[target.id] = lists.get(target.id, True) and made
+    for node in code.find(ast.Compare):
+        for operator, right in zip(node.ops, node.comparators, strict=True):
+            held = isinstance(right, ast.Name) and lists.get(right.id, False)
+            if isinstance(operator, ast.In | ast.NotIn) and (held or isinstance(right, ast.List | ast.ListComp)):
+                yield at(node)
+
+
+@pattern("node_class", "class of linked nodes", "classes of linked nodes")
+def node_class(code: Code, links: list[str]) -> Iterable[Occurrence]:
+    """Classes whose instances have all of these attributes, as nodes of a list (`next`) or tree (`left`, `right`)."""
+    for node in code.find(ast.ClassDef):
+        held: set[str] = set()
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store):
+                held.add(inner.attr)
+            elif isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):
+                held.add(inner.target.id)
+            elif isinstance(inner, ast.Constant) and isinstance(inner.value, str) and inner.value in links:
+                held.add(inner.value)  # an entry of __slots__
+        if held.issuperset(links):
+            yield at(node, node.name)
