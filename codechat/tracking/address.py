@@ -26,9 +26,12 @@ def problem_of(uri: str) -> str | None:
     known = {*SERVERS, *DATABASES, *(point.name for point in entry_points(group="mlflow.tracking_store"))}
     if scheme and scheme not in known:
         return f"'{scheme}' is not a kind of MLflow store"
-    if scheme in {"http", "https"} and not urlsplit(uri).hostname:
-        return "there is no host in it"
-    return None
+    try:
+        parts = urlsplit(uri)
+        _ = parts.port  # parsed only when asked for
+    except ValueError as error:
+        return str(error)
+    return "there is no host in it" if scheme in {"http", "https"} and not parts.hostname else None
 
 
 def without_password(text: str) -> str:
@@ -38,7 +41,7 @@ def without_password(text: str) -> str:
 
 @dataclass(frozen=True)
 class Address:
-    """A store. `client_uri` is what MLflow is given; `database` the file of a local one, whose artifacts lie beside it."""
+    """A store. `client_uri` is what MLflow is given, `database` the file of a local store."""
 
     uri: str
     client_uri: str

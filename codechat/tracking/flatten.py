@@ -6,21 +6,25 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from codechat.files import content_hash
+from codechat.tracking.address import without_password
 
 # MLflow refuses more than 6,000 characters, older servers more than 500; prompts are longer than is readable anyway.
 LONGEST_VALUE = 250
 LONGEST_KEY = 250
 KEPT = 60
+# In a key: other characters than these, a dot at the start, and a slash that does not stand between two words.
+REFUSED = re.compile(r"[^/\w.\- :]|^\.|(?<!\w)/|/(?!\w)")
 
 
 def flat_params(config: Mapping[str, Any]) -> dict[str, str]:
     """Dotted keys and short texts.
 
     Values that are not text are written as JSON. Of a long one only the beginning stays, with a hash that tells
-    two of them apart; the whole is in config.yaml. Characters that MLflow refuses in a key become underscores.
+    two of them apart; the whole is in config.yaml. A password in a URI is blanked out. Characters that MLflow
+    refuses in a key become underscores.
     """
     return {
-        re.sub(r"[^/\w.\- :]", "_", key)[:LONGEST_KEY]: _short(value if isinstance(value, str) else json.dumps(value))
+        REFUSED.sub("_", key)[:LONGEST_KEY]: _short(value if isinstance(value, str) else json.dumps(value))
         for key, value in _leaves(config, "")
     }
 
@@ -34,6 +38,7 @@ def _leaves(config: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]
 
 
 def _short(text: str) -> str:
+    text = without_password(text)
     if len(text) <= LONGEST_VALUE:
         return text
     return f"{text[:KEPT]}… [{len(text)} characters, sha256 {content_hash(text.encode('utf-8', 'replace'))[:12]}]"

@@ -1,0 +1,40 @@
+"""What every tracker keeps to, whatever its store."""
+
+from pathlib import Path
+
+import pytest
+
+from codechat.config import is_identity
+from codechat.metrics import Point
+from codechat.tracking import TRACKING, FinishedCell, TrackedRun
+
+KINDS = [component.name for component in TRACKING]
+
+
+def finished_cell(folder: Path) -> FinishedCell:
+    run = folder / "runs" / "echo-1"
+    run.mkdir(parents=True)
+    (run / "config.yaml").write_text("seed: 0\n")
+    return FinishedCell("c0ffee", "echo", {"seed": 0}, (Point("turn/pass_at_1", 1.0, 0),), run)
+
+
+def test_the_kinds_of_the_group() -> None:
+    assert {"mlflow", "none"} <= set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_logging_twice_is_logging_once(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = TRACKING.validate({"kind": kind})
+    cell = finished_cell(tmp_path)
+    runs = [TRACKING.of(config).factory(config).log(cell) for _ in range(2)]
+    assert runs[0] == runs[1]
+    assert runs[0] is None or isinstance(runs[0], TrackedRun)
+    assert [path.name for path in cell.folder.iterdir()] == ["config.yaml"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_option_is_part_of_a_cells_identity(kind: str) -> None:
+    fields = TRACKING[kind].config.model_fields
+    assert not any(is_identity(field) for field in fields.values())
+    assert all(field.description for field in fields.values())

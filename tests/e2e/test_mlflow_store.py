@@ -1,0 +1,265 @@
+"""Cells in real MLflow stores: once, complete, found again, and never at the cost of the cell."""
+
+import dataclasses
+import multiprocessing
+import shutil
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codechat.errors import UserError
+from codechat.metrics import Point
+from codechat.tracking import TRACKING, FinishedCell, TrackedRun, TrackingError
+
+POINTS = (
+    *(Point("turn/pass_at_1", value, turn) for turn, value in enumerate([1.0, 0.75, 0.5])),
+    *(Point("turn/iar", value, turn) for turn, value in enumerate([0.9, 0.8], 1)),
+    Point("final/mst", 2.25),
+    Point("cost/wall_s", 1.5),
+)
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty MLflow database: making one takes seconds, copying it none."""
+    folder = tmp_path_factory.mktemp("template")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        track({"experiment": "template"}, cell_in(folder))
+    return folder / "mlflow" / "store.db"
+
+
+@pytest.fixture
+def store(tmp_path: Path, migrated: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder whose default store exists, without the experiment."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mlflow").mkdir()
+    shutil.copy(migrated, tmp_path / "mlflow" / "store.db")
+    return tmp_path
+
+
+def cell_in(folder: Path, cell_id: str = "c0ffee", **changes: Any) -> FinishedCell:
+    run = folder / "runs" / cell_id
+    (run / "tables").mkdir(parents=True, exist_ok=True)
+    for name in ("config.yaml", "sessions.jsonl", "metrics.json", "tables/turns.csv", "journal.sqlite"):
+        (run / name).write_text(f"{name} of {cell_id}\n")
+    cell = FinishedCell(
+        cell_id=cell_id,
+        name=f"echo {cell_id}",
+        params={"model": {"kind": "echo", "max_concurrency": 8}, "prompt": "x" * 9000},
+        points=POINTS,
+        folder=run,
+        tags={"codechat.dataset_hash": "abc", "codechat.git_commit": "def"},
+    )
+    return dataclasses.replace(cell, **changes)
+
+
+def track(options: dict[str, Any], cell: FinishedCell) -> TrackedRun:
+    config = TRACKING.validate({"kind": "mlflow", **options})
+    run = TRACKING.of(config).factory(config).log(cell)
+    assert run is not None
+    return run
+
+
+def client_of(folder: Path) -> Any:
+    import mlflow
+
+    return mlflow.MlflowClient(f"sqlite:///{folder}/mlflow/store.db")
+
+
+def runs_in(folder: Path, experiment: str = "codechat") -> list[Any]:
+    client = client_of(folder)
+    return list(client.search_runs([client.get_experiment_by_name(experiment).experiment_id]))
+
+
+def series(folder: Path, run_id: str, key: str) -> list[tuple[int, float]]:
+    return [(metric.step, metric.value) for metric in client_of(folder).get_metric_history(run_id, key)]
+
+
+def files_of(folder: Path, run_id: str, path: str = "") -> set[str]:
+    found = client_of(folder).list_artifacts(run_id, path)
+    return {name for item in found for name in (files_of(folder, run_id, item.path) if item.is_dir else {item.path})}
+
+
+def test_a_cell_is_one_run_with_everything(store: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    tracked = track({}, cell_in(store, sweep="table4"))
+    [run] = runs_in(store)
+    assert run.info.run_id == tracked.run_id
+    assert (run.info.run_name, run.info.status) == ("echo c0ffee", "FINISHED")
+    assert run.data.params["model.kind"] == "echo"
+    assert len(run.data.params["prompt"]) < 250
+    tags = run.data.tags
+    assert (tags["codechat.cell_id"], tags["codechat.sweep"], tags["codechat.dataset_hash"]) == (
+        "c0ffee",
+        "table4",
+        "abc",
+    )
+    assert {f"codechat.version{name}" for name in ("", ".python", ".mlflow", ".evalplus")} <= tags.keys()
+    assert series(store, run.info.run_id, "turn/pass_at_1") == [(0, 1.0), (1, 0.75), (2, 0.5)]
+    assert series(store, run.info.run_id, "turn/iar") == [(1, 0.9), (2, 0.8)]
+    assert run.data.metrics["final/mst"] == 2.25
+    assert files_of(store, run.info.run_id) == {"config.yaml", "sessions.jsonl", "metrics.json", "tables/turns.csv"}
+    assert (store / "mlflow" / "artifacts" / run.info.run_id / "artifacts" / "config.yaml").is_file()
+    assert {path.name for path in store.iterdir()} == {"mlflow", "runs"}
+    assert tracked.open_with == "mlflow ui --backend-store-uri sqlite:///mlflow/store.db"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_logging_again_changes_nothing_but_what_changed(store: Path) -> None:
+    cell = cell_in(store)
+    first = track({}, cell)
+    changed = dataclasses.replace(
+        cell,
+        params={"model": {"kind": "echo", "max_concurrency": 64}, "prompt": "x", "new": 1},
+        points=(*POINTS[:-1], Point("cost/wall_s", 9.0), Point("final/phi", 0.1)),
+    )
+    (cell.folder / "metrics.json").write_text("newer\n")
+    assert track({}, changed).run_id == track({}, changed).run_id == first.run_id
+    [run] = runs_in(store)
+    assert series(store, first.run_id, "turn/pass_at_1") == [(0, 1.0), (1, 0.75), (2, 0.5)]
+    assert (run.data.metrics["cost/wall_s"], run.data.metrics["final/phi"]) == (9.0, 0.1)
+    assert len(series(store, first.run_id, "cost/wall_s")) == 2
+    assert (run.data.params["model.max_concurrency"], run.data.params["new"]) == ("8", "1")
+    kept = store / "mlflow" / "artifacts" / first.run_id / "artifacts" / "metrics.json"
+    assert kept.read_text() == "newer\n"
+
+
+@pytest.mark.parametrize(
+    "points",
+    [(Point("turn/pass_at_1", 0.5, 0), Point("turn/pass_at_1", 0.25, 1)), POINTS[:-1]],
+    ids=["other turns", "a figure is null now"],
+)
+def test_a_run_whose_points_no_longer_hold_gives_way(store: Path, points: tuple[Point, ...]) -> None:
+    """A resumed cell has new values at the same turns; a chart would draw the old ones beside them."""
+    cell = cell_in(store, sweep="one")
+    old = track({}, cell)
+    client_of(store).set_tag(old.run_id, "mlflow.note.content", "look at this")
+    new = track({}, dataclasses.replace(cell, points=points, sweep="two"))
+    [run] = runs_in(store)
+    assert run.info.run_id == new.run_id != old.run_id
+    assert run.data.metrics.keys() == {point.key for point in points}
+    assert series(store, new.run_id, "turn/pass_at_1") == [
+        (point.step, point.value) for point in points if point.key == "turn/pass_at_1"
+    ]
+    assert (run.data.tags["codechat.sweep"], run.data.tags["mlflow.note.content"]) == ("one,two", "look at this")
+
+
+def test_every_sweep_adds_itself_once(store: Path) -> None:
+    cell = cell_in(store)
+    tags = []
+    for sweep in (None, "table4", "adhoc-12345678", "table4", None):
+        track({}, dataclasses.replace(cell, sweep=sweep))
+        [run] = runs_in(store)
+        tags.append(run.data.tags.get("codechat.sweep"))
+    assert tags == [None, "table4", *["table4,adhoc-12345678"] * 3]
+
+
+def test_another_store_and_another_experiment_get_runs_of_their_own(store: Path, migrated: Path) -> None:
+    cell = cell_in(store)
+    shutil.copy(migrated, store / "other store.db")
+    there = track({"uri": "sqlite:///other store.db"}, cell)
+    assert (store / "artifacts" / there.run_id / "artifacts" / "config.yaml").is_file()
+    here = track({}, cell)
+    beside = track({"experiment": "beside"}, cell)
+    assert len({there.run_id, here.run_id, beside.run_id}) == 3
+    assert [run.info.run_id for run in runs_in(store, "beside")] == [beside.run_id]
+    assert [run.info.run_id for run in runs_in(store)] == [here.run_id]
+
+
+def test_more_points_than_mlflow_takes_at_once(store: Path) -> None:
+    points = tuple(Point("turn/pass_at_1", turn / 2500, turn) for turn in range(2500))
+    params = {f"option_{number}": number for number in range(250)}
+    run = track({}, cell_in(store, points=points, params=params))
+    assert len(series(store, run.run_id, "turn/pass_at_1")) == 2500
+    assert len(runs_in(store)[0].data.params) == 250
+
+
+def test_an_experiment_in_the_trash_is_the_users_to_restore(store: Path) -> None:
+    track({}, cell_in(store))
+    client = client_of(store)
+    client.delete_experiment(client.get_experiment_by_name("codechat").experiment_id)
+    with pytest.raises(UserError, match="in the trash\nrestore it"):
+        track({}, cell_in(store))
+
+
+def log_in_process(folder: str, number: int, start: Any, told: Any) -> None:
+    import os
+
+    os.chdir(folder)
+    start.wait()
+    try:
+        track({}, cell_in(Path(folder), f"cell{number}", sweep="race"))
+        told.put("ok")
+    except Exception as error:  # whatever it is, the parent shows it
+        told.put(repr(error))
+
+
+def test_four_cells_that_finish_together_on_a_fresh_store(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    start, told = context.Barrier(4), context.Queue()
+    crew = [context.Process(target=log_in_process, args=(str(tmp_path), n, start, told)) for n in range(4)]
+    for process in crew:
+        process.start()
+    assert [told.get(timeout=120) for _ in crew] == ["ok"] * 4
+    for process in crew:
+        process.join(timeout=30)
+    runs = runs_in(tmp_path)
+    assert {run.info.run_name for run in runs} == {f"echo cell{n}" for n in range(4)}
+    assert all(len(series(tmp_path, run.info.run_id, "turn/pass_at_1")) == 3 for run in runs)
+    assert all(len(files_of(tmp_path, run.info.run_id)) == 4 for run in runs)
+    assert [e.name for e in client_of(tmp_path).search_experiments()] == ["codechat", "Default"]
+
+
+def not_a_database(folder: Path) -> dict[str, Any]:
+    (folder / "mlflow").mkdir()
+    (folder / "mlflow" / "store.db").write_text("this is no database, but a note to myself " * 50)
+    return {}
+
+
+def a_file_in_the_way(folder: Path) -> dict[str, Any]:
+    (folder / "mlflow").write_text("")
+    return {}
+
+
+def nobody_listens(folder: Path) -> dict[str, Any]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return {"uri": f"http://user:secret@127.0.0.1:{probe.getsockname()[1]}"}
+
+
+def no_database_server(folder: Path) -> dict[str, Any]:
+    return {"uri": nobody_listens(folder)["uri"].replace("http", "postgresql")}
+
+
+@pytest.mark.parametrize("broken", [not_a_database, a_file_in_the_way, nobody_listens, no_database_server])
+def test_a_store_that_fails_says_so_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = broken(tmp_path)
+    cell = cell_in(tmp_path)
+    start = time.monotonic()
+    with pytest.raises(TrackingError, match="cannot log to MLflow at") as caught:
+        track(options, cell)
+    assert time.monotonic() - start < 20
+    assert "secret" not in str(caught.value)
+
+
+def test_a_server_that_never_answers_costs_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        start = time.monotonic()
+        with pytest.raises(TrackingError, match="cannot log to MLflow at"):
+            track({"uri": f"http://127.0.0.1:{silent.getsockname()[1]}"}, cell_in(tmp_path))
+        assert time.monotonic() - start < 15
+
+
+def test_no_tracking_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    cell = cell_in(tmp_path)
+    config = TRACKING.validate({"kind": "none"})
+    assert TRACKING.of(config).factory(config).log(cell) is None
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]

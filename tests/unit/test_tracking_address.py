@@ -1,0 +1,80 @@
+"""Which tracking URIs are understood, and what is told of them."""
+
+from pathlib import Path
+
+import pytest
+
+from codechat.errors import UserError
+from codechat.tracking import TRACKING
+from codechat.tracking.address import Address
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "sqlite:///mlflow/store.db",
+        "sqlite:////var/store.db?timeout=60",
+        "http://127.0.0.1:5000",
+        "https://user:secret@tracking.example.org/mlflow",
+        "postgresql+psycopg://user:secret@db/mlflow",
+        "mysql://db/mlflow",
+        "mssql+pyodbc://db/mlflow",
+        "databricks",
+        "databricks://profile",
+    ],
+)
+def test_stores_that_mlflow_knows(uri: str) -> None:
+    config = TRACKING.validate({"kind": "mlflow", "uri": uri})
+    assert config.model_dump()["uri"] == uri
+
+
+@pytest.mark.parametrize(
+    ("uri", "told"),
+    [
+        ("htpp://127.0.0.1:5000", "'htpp' is not a kind"),
+        ("gopher+x://user:secret@host", "'gopher' is not a kind"),
+        ("./mlruns", "no runs in plain folders"),
+        ("file:///tmp/mlruns", "no runs in plain folders"),
+        ("", "no runs in plain folders"),
+        ("sqlite://", "needs a file"),
+        ("sqlite:///:memory:", "needs a file"),
+        ("http://", "no host"),
+        ("http://user:secret@[::1", "Invalid IPv6"),
+        ("http://127.0.0.1:notaport", "Port could not"),
+    ],
+)
+def test_a_uri_that_is_none_is_the_users_mistake(uri: str, told: str) -> None:
+    with pytest.raises(UserError) as caught:
+        TRACKING.validate({"kind": "mlflow", "uri": uri})
+    assert told in str(caught.value)
+    assert "secret" not in str(caught.value)
+    assert len(str(caught.value).splitlines()) <= 5
+
+
+def test_the_default_store_lies_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    address = Address.of(None)
+    assert address.database == tmp_path / "mlflow" / "store.db"
+    assert address.artifacts == (tmp_path / "mlflow" / "artifacts").as_uri()
+    assert address.open_with("1", "r") == "mlflow ui --backend-store-uri sqlite:///mlflow/store.db"
+
+
+def test_two_working_folders_are_two_stores_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uris = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        uris.append(Address.of(None).client_uri)
+    assert uris[0] != uris[1]
+
+
+def test_a_servers_run_has_a_page_and_no_password_in_it() -> None:
+    address = Address.of("https://user:secret@tracking.example.org/mlflow/")
+    assert address.open_with("3", "abc") == "https://***@tracking.example.org/mlflow/#/experiments/3/runs/abc"
+    assert address.database is address.artifacts is address.socket is None
+
+
+def test_a_database_server_is_reached_at_its_usual_port() -> None:
+    assert Address.of("postgresql+psycopg://u:p@db/mlflow").socket == ("db", 5432)
+    assert Address.of("mysql://db:3333/mlflow").socket == ("db", 3333)
+    assert Address.of("postgresql:///mlflow?host=/run/postgresql").socket is None
