@@ -1,0 +1,106 @@
+"""What every registered model owes to the runner, whatever answers behind it."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from servers.openai_server import OpenAIServer
+
+from codechat.config import is_identity
+from codechat.domain import InputOutputTests, Message, Reply, Task
+from codechat.models import MODELS, Crib, Model, ModelConfig, Request
+
+KINDS = [component.name for component in MODELS]
+RUN_OPTIONS = {"base_url", "api_key_env", "max_concurrency", "timeout_s", "max_retries", "path"}
+TASK = Task("T/0", "Add.", "add", "def add(a, b):", "def add(a, b):\n    return a + b\n", InputOutputTests((), ()))
+RECORDING = (
+    '{"schema":1,"cell_id":"c","session_id":"s","task_id":"T/0","dataset":"d","model":"m","protocol":"refine","agenda":[],'
+    '"seed":0,"status":"completed","turns":[{"turn":0,"response":"x","outcome":"fail","passed":false,"passed_base":false}]}'
+)
+
+
+@pytest.fixture
+def minimal(tmp_path: Path) -> Iterator[dict[str, dict[str, Any]]]:
+    """The least that must be said to get a working model of each kind. A new kind needs its line here."""
+    recording = tmp_path / "sessions.jsonl"
+    recording.write_text(RECORDING + "\n", encoding="utf-8")
+    with OpenAIServer(lambda call: "x") as server:
+        yield {
+            "echo": {},
+            "openai": {"name": "m", "base_url": server.base_url},
+            "replay": {"path": str(recording)},
+            "scripted": {"replies": ["x"]},
+        }
+
+
+def config_of(kind: str, minimal: dict[str, dict[str, Any]]) -> ModelConfig:
+    config = MODELS.validate({"kind": kind, **minimal[kind]})
+    assert isinstance(config, ModelConfig)
+    return config
+
+
+def build(kind: str, minimal: dict[str, dict[str, Any]]) -> Model:
+    config = config_of(kind, minimal)
+    return MODELS.of(config).factory(config)
+
+
+def request(kind: str) -> Request:
+    crib = Crib(TASK, None, None, 0) if MODELS[kind].baseline else None
+    return Request((Message("user", "Write add."),), "T/0", 0, crib)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_its_options_are_classified_and_described(kind: str, minimal: dict[str, dict[str, Any]]) -> None:
+    config = config_of(kind, minimal)
+    for name, field in type(config).model_fields.items():
+        assert field.description, name
+        assert is_identity(field) == (name not in RUN_OPTIONS), name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_its_identity_is_json_and_free_of_where_it_runs(kind: str, minimal: dict[str, dict[str, Any]]) -> None:
+    config = config_of(kind, minimal)
+    identity = config.identity()
+    assert json.loads(json.dumps(identity)) == identity
+    assert identity["kind"] == kind
+    assert not RUN_OPTIONS & set(identity)
+    assert config.model_copy(update={"max_concurrency": 3}).identity() == identity
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_it_answers_alike_alone_together_and_after_closing(kind: str, minimal: dict[str, dict[str, Any]]) -> None:
+    model = build(kind, minimal)
+    try:
+        await model.check()
+        first = await model.complete(request(kind))
+        together = await asyncio.gather(*(model.complete(request(kind)) for _ in range(5)))
+        await model.aclose()
+        later = await model.complete(request(kind))
+    finally:
+        await model.aclose()
+        await model.aclose()
+    assert isinstance(first, Reply)
+    assert first.text
+    assert {reply.text for reply in (*together, later)} == {first.text}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_built_without_touching_anything(kind: str) -> None:
+    """No loop runs, no endpoint exists, no file is there: only `check` and `complete` may mind."""
+    needed = {"openai": {"name": "m"}, "replay": {"path": "nowhere.jsonl"}, "scripted": {"replies": ["x"]}}
+    build(kind, {kind: needed.get(kind, {})})
+
+
+def test_naming_the_kinds_imports_no_heavy_library() -> None:
+    script = (
+        "import sys; from codechat.models import MODELS; list(MODELS); from codechat.judges import JUDGES; list(JUDGES)\n"
+        "print(sorted({'openai', 'httpx2', 'httpx', 'mlflow', 'pandas', 'numpy'} & set(sys.modules)))"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=root)
+    assert done.stdout == "[]\n"

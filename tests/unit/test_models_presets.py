@@ -1,0 +1,49 @@
+"""The shipped model presets: each is a valid config with a description, and the paper's eight are among them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from codechat.config import defaults_of
+from codechat.models import MODELS
+from codechat.models.openai import OpenAIConfig
+
+FOLDER = Path(__file__).parents[2] / "conf" / "model"
+PAPER = {
+    *("llama31_8b", "llama33_70b", "qwen25_coder_7b", "qwen25_coder_14b", "qwen25_coder_32b"),
+    *("deepseek_v3", "gpt5_nano", "gpt5", "gpt_oss_20b", "gpt_oss_120b"),
+}
+
+
+def preset(name: str) -> OpenAIConfig:
+    values: dict[str, Any] = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    parent, own = values.pop("defaults")
+    assert own == "_self_"
+    config = MODELS.validate({**defaults_of(MODELS[parent].config), **values})
+    assert isinstance(config, OpenAIConfig)
+    return config
+
+
+def test_the_papers_models_and_judges_are_there() -> None:
+    assert {path.stem for path in FOLDER.glob("*.yaml")} >= PAPER
+
+
+@pytest.mark.parametrize("name", sorted(PAPER))
+def test_a_preset_decodes_greedily_unless_the_model_refuses(name: str) -> None:
+    config = preset(name)
+    assert config.temperature == (None if name.startswith("gpt5") else 0.0)
+
+
+@pytest.mark.parametrize("name", sorted(PAPER))
+def test_only_hosted_models_need_a_key(name: str) -> None:
+    config = preset(name)
+    assert (config.api_key_env is None) == config.base_url.startswith("http://127.0.0.1:")
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
+def test_a_preset_starts_with_its_description(path: Path) -> None:
+    first = path.read_text(encoding="utf-8").splitlines()[0]
+    assert first.startswith("# ")
+    assert len(first) > 20
