@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import field_validator
 
-from codechat import __version__
+import codechat
 from codechat.config import Config, run_option
 from codechat.errors import UserError
 from codechat.metrics import Point
@@ -144,7 +144,7 @@ def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 def _versions() -> Mapping[str, str]:
     """What the figures were made with."""
     return {
-        "codechat.version": __version__,
+        "codechat.version": codechat.__version__,
         "codechat.version.python": platform.python_version(),
         **{f"codechat.version.{package}": version(package) for package in ("evalplus", "mlflow")},
     }
