@@ -16,7 +16,9 @@ from codechat.domain import Dataset, InputOutputTests, Task
 from codechat.errors import UserError
 from codechat.files import content_hash
 
-Oracle = Literal["equal", "set_equal", "not_none", "polynomial_root", "digit_distance", "pyramid_surface"]
+Oracle = Literal[
+    "equal", "set_equal", "not_none", "anything", "equal_or_zero", "polynomial_root", "surface_area", "digit_distance"
+]
 ORACLE_NAMES: tuple[Oracle, ...] = get_args(Oracle)
 
 REMEDY = (

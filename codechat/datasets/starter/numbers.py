@@ -37,7 +37,8 @@ def digit_persistence(number: int) -> int:
     base=[(11, [1, 2, 5]), (3, [2]), (0, [5]), (6, [1, 3, 4])],
     plus=[
         (1, [2]), (2, [2]), (7, [2, 4]), (8, [2, 4]), (30, [25, 10, 1]), (40, [25, 20, 1]), (99, [50, 20, 5, 2, 1]),
-        (10, []), (0, []), (5, [5, 5]), (14, [10, 7, 1]), (27, [4, 9]), (23, [4, 9]), (100, [7, 11, 13]), (12, [9, 6, 1]),
+        (10, []), (0, []), (5, [5, 5]), (14, [10, 7, 1]), (27, [4, 9]), (23, [4, 9]), (100, [7, 11, 13]),
+        (12, [9, 6, 1]),
     ],
 )  # fmt: skip
 def fewest_coins(amount: int, coins: list[int]) -> int:
@@ -70,7 +71,8 @@ def fewest_coins(amount: int, coins: list[int]) -> int:
     base=[(7, 3), (6, 3), (1, 2), (-7, 3)],
     plus=[
         (0, 5), (7, -3), (-7, -3), (10, 4), (4, 10), (-4, 10), (-1, 2), (-6, 3), (1, 1), (100, 99), (99, 100), (12, 18),
-        (18, 12), (10**12 + 1, 10**6), (-9, 6), (5, 5),
+        (18, 12), (10**12 + 1, 10**6), (-9, 6), (5, 5), (0, -5),
+        (1, -3), (5, -1), (1, -1),
     ],
 )  # fmt: skip
 def mixed_fraction(numerator: int, denominator: int) -> str:
@@ -105,7 +107,7 @@ def mixed_fraction(numerator: int, denominator: int) -> str:
 
 @topic.task(
     base=[(5,), (0,), (-1,), (8,)],
-    plus=[*((number,) for number in range(-14, 15, 3)), (2,), (-2,), (121,), (-122,), (1000,), (3**10,), (10**15,)],
+    plus=[*((number,) for number in range(-14, 15, 3)), (2,), (-4,), (121,), (-122,), (1000,), (3**10,), (10**15,)],
 )
 def balanced_ternary(number: int) -> str:
     """Write an integer in balanced ternary: base three with the digits '+' (one), '0' and '-' (minus one).

@@ -10,7 +10,8 @@ topic = Topic()
 @topic.task(
     base=[([1, [2, [3]]],), ([],), ([[[]]],), ([4, 5],)],
     plus=[
-        ([[4]],), ([0, [0]],), ([-1, [-1]],), ([[1], [2], [3]],), ([[[[[1]]]]],), ([1, [2], 3, [[4]]],), ([10**9, [10**9]],),
+        ([[4]],), ([0, [0]],), ([-1, [-1]],), ([[1], [2], [3]],), ([[[[[1]]]]],), ([1, [2], 3, [[4]]],),
+        ([10**9, [10**9]],),
         ([[], [1], [[]]],), ([[1, [2, 3], 4], 5],), ([-5, [5]],), ([[2, -1]],),
     ],
 )  # fmt: skip
@@ -38,7 +39,8 @@ def depth_weighted_sum(items: list[Any]) -> int:
 @topic.task(
     base=[(3, [1, 2]), (0, [1]), (4, [3]), (4, [2, 1])],
     plus=[
-        (1, [1]), (1, [2]), (2, [2]), (5, [2, 3]), (5, [3, 2]), (6, [1, 5]), (4, []), (0, []), (7, [7, 3, 4]), (6, [2, 4, 6]),
+        (1, [1]), (1, [2]), (2, [2]), (5, [2, 3]), (5, [3, 2]), (6, [1, 5]), (4, []), (0, []), (7, [7, 3, 4]),
+        (6, [2, 4, 6]),
         (5, [1, 2]),
     ],
 )  # fmt: skip
@@ -55,11 +57,11 @@ def climb_plans(steps: int, strides: list[int]) -> list[list[int]]:
     """
     if steps == 0:
         return [[]]
-    plans = []
+    plans: list[list[int]] = []
     for stride in strides:
         if stride <= steps:
-            for plan in climb_plans(steps - stride, strides):
-                plans.append([stride, *plan])
+            rest = climb_plans(steps - stride, strides)
+            plans.extend([stride, *plan] for plan in rest)
     return plans
 
 
@@ -67,8 +69,10 @@ def climb_plans(steps: int, strides: list[int]) -> list[list[int]]:
     base=[({"src": {"main.py": {}, "lib": {"io.py": {}}}, "readme": {}},), ({},), ({"a": {}},)],
     plus=[
         ({"a": {"b": {"c": {}}}},), ({"b": {}, "a": {}},), ({"a": {"x": {}}, "b": {"x": {}}},), ({"": {"y": {}}},),
-        ({"é": {"ü": {}, "ö": {}}},), ({"z": {"y": {}, "x": {}}, "a": {}},), ({"1": {"2": {"3": {}, "4": {}}, "5": {}}},),
-        ({"a b": {"c d": {}}},), ({"a": {"b": {}, "c": {"d": {}}}, "e": {}},), ({"only": {"one": {"way": {"down": {}}}}},),
+        ({"é": {"ü": {}, "ö": {}}},), ({"z": {"y": {}, "x": {}}, "a": {}},),
+        ({"1": {"2": {"3": {}, "4": {}}, "5": {}}},),
+        ({"a b": {"c d": {}}},), ({"a": {"b": {}, "c": {"d": {}}}, "e": {}},),
+        ({"only": {"one": {"way": {"down": {}}}}},),
     ],
 )  # fmt: skip
 def leaf_paths(tree: dict[str, Any]) -> list[str]:
@@ -135,7 +139,7 @@ def expand_braces(pattern: str) -> list[str]:
 
 @topic.task(
     base=[(1,), (2,), (3,), (0,)],
-    plus=[*((bits,) for bits in range(4, 9)), (-1,), (-5,)],
+    plus=[*((bits,) for bits in range(4, 12)), (-1,), (-5,)],
 )
 def gray_codes(bits: int) -> list[str]:
     """List the reflected Gray code of the given number of bits, from all zeros: neighbours differ in one bit.

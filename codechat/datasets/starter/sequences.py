@@ -60,7 +60,7 @@ def run_lengths(values: list[int]) -> list[int]:
         ([[1, 2], [2, 3]],), ([[1, 2], [3, 4]],), ([[3, 4], [1, 2], [2, 3]],), ([[1, 10], [2, 3], [4, 5]],),
         ([[0, 0]],), ([[0, 0], [0, 0]],), ([[-5, -3], [-4, 0], [1, 1]],), ([[1, 4], [0, 2]],), ([[1, 4], [0, 5]],),
         ([[2, 3], [4, 5], [6, 7], [1, 10]],), ([[5, 8], [5, 6]],), ([[1, 3], [2, 6], [8, 10], [9, 18]],),
-        ([[1, 2], [1, 2], [1, 3]],), ([[10, 20], [20, 30], [31, 40]],),
+        ([[1, 2], [1, 2], [1, 3]],), ([[10, 20], [20, 30], [31, 40]],), ([[1, 2], [5, 9], [6, 7]],),
     ],
 )  # fmt: skip
 def merge_bookings(bookings: list[list[int]]) -> list[list[int]]:
@@ -112,7 +112,7 @@ def podium_ranks(scores: list[int]) -> list[int]:
     ],
 )  # fmt: skip
 def find_summits(heights: list[int]) -> list[int]:
-    """Return the positions where a hike has a summit: higher ground before and after would be none.
+    """Return the positions of the summits of a hike, given the height of the ground at each point.
 
     A summit is a stretch of equal heights with a lower neighbour on both sides; its position is that of its first
     point. The ends of the hike are never part of a summit.

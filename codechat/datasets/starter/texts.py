@@ -55,10 +55,7 @@ def name_initials(name: str) -> str:
     """
     result = ""
     for word in name.split():
-        letters = []
-        for part in word.split("-"):
-            if part:
-                letters.append(part[0].upper())
+        letters = [part[0].upper() for part in word.split("-") if part]
         if letters:
             result += "-".join(letters) + "."
     return result
@@ -104,7 +101,8 @@ def wrap_words(text: str, width: int) -> list[str]:
     base=[("aaabccdddd", 2), ("aaa", 1), ("", 2), ("abc", 3)],
     plus=[
         ("aaa", 0), ("aaaa", 4), ("aaaa", 3), ("aabbaa", 1), ("  double  spaces  ", 1), ("ééé", 2), ("AaAa", 1),
-        ("111222", 2), ("x" * 50, 7), ("\n\n\n", 1), ("abababab", 1), ("aab", 2), ("baa", 1), ("zzzyyyzzz", 2), ("a", 1),
+        ("111222", 2), ("x" * 50, 7), ("\n\n\n", 1), ("abababab", 1), ("aab", 2), ("baa", 1), ("zzzyyyzzz", 2),
+        ("a", 1),
     ],
 )  # fmt: skip
 def limit_repeats(text: str, limit: int) -> str:
