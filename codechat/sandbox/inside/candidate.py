@@ -28,7 +28,8 @@ class Channel:
 
     def __init__(self, results: socket.socket, shared: mmap.mmap) -> None:
         self.results, self.shared = results, shared
-        self.waiting = self.start = 0
+        self.waiting = 0
+        self.start = wire.HEADER.size  # the frame STARTED went before
         self.flushed = time.monotonic()
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
@@ -74,10 +75,10 @@ class Head(io.TextIOBase):
         return len(text)
 
 
-def run(job: dict[str, Any], inputs: bytes, results: socket.socket, shared: mmap.mmap) -> NoReturn:
+def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap) -> NoReturn:
     """Load the program, call its entry point on every input, and end the process."""
     channel = Channel(results, shared)
-    calls, limits = marshal.loads(inputs)
+    calls = marshal.loads(job.pop("calls"))
     random.seed(0)
     sys.stdin, sys.stdout, sys.stderr = io.StringIO(), Head(shared, wire.STDOUT_ROOM), Head(shared, 0)
     sys.argv = [""]
@@ -86,7 +87,7 @@ def run(job: dict[str, Any], inputs: bytes, results: socket.socket, shared: mmap
         function = _load(job["program"], job["entry"], job["load_cpu_s"], channel)
         if function is not None:
             channel.send(wire.LOADED)
-            _call(function, calls, limits, job, channel)
+            _call(function, calls, job, channel)
         signal.setitimer(signal.ITIMER_PROF, 0)
         channel.flush()
     finally:
@@ -116,13 +117,13 @@ def _load(program: str, entry: str, limit: float, channel: Channel) -> Any:
     return function
 
 
-def _call(function: Any, calls: Any, limits: Any, job: dict[str, Any], channel: Channel) -> None:
+def _call(function: Any, calls: Any, job: dict[str, Any], channel: Channel) -> None:
     timed, elements, send, timer = job["timed"], job["elements"], channel.send, signal.setitimer
-    flush_after = job["flush_after"]
+    limits, flush_after = job["limits"], job["flush_after"]
     for index, arguments in enumerate(calls):
         if index == flush_after:
             channel.flush()
-        timer(signal.ITIMER_PROF, limits[index] if limits else job["load_cpu_s"])
+        timer(signal.ITIMER_PROF, limits[index])
         began = time.process_time() if timed else 0.0
         try:
             value = function(*arguments)

@@ -3,6 +3,7 @@
 import hashlib
 import marshal
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from .wire import DIGEST_OVER, MANY
@@ -46,7 +47,7 @@ def _digest_slices(value: Any) -> tuple[bytes, int]:
 
 def _is_iterable(value: Any) -> bool:
     kind = type(value)
-    return kind not in PLAIN and not issubclass(kind, tuple(PLAIN - {type(None)})) and hasattr(kind, "__iter__")
+    return not issubclass(kind, (str, bytes, list, tuple, dict, set, frozenset)) and hasattr(kind, "__iter__")
 
 
 def iterated(value: Any) -> Any:
@@ -60,32 +61,34 @@ def plain(value: Any, depth: int) -> Any:
         return value
     if depth > MAX_DEPTH:
         return (..., "opaque", "a value nested too deeply")
-    deeper = depth + 1
-    if issubclass(kind, list):
-        return [plain(item, deeper) for item in list.__iter__(value)]
-    if issubclass(kind, tuple):
-        return tuple([plain(item, deeper) for item in tuple.__iter__(value)])
-    if issubclass(kind, dict):
-        return {plain(key, deeper): plain(item, deeper) for key, item in dict.items(value)}
-    if issubclass(kind, set):
-        return frozenset(plain(item, deeper) for item in set.__iter__(value))
-    if issubclass(kind, frozenset):
-        return frozenset(plain(item, deeper) for item in frozenset.__iter__(value))
-    return _scalar(value, kind)
+    for base, convert in CONTAINERS.items():
+        if issubclass(kind, base):
+            return convert(value, depth + 1)
+    for base, scalar in BASES.items():
+        if issubclass(kind, base):
+            return scalar(value)
+    return _number_of_library(value, kind)
 
 
-def _scalar(value: Any, kind: type) -> Any:
-    if issubclass(kind, int):
-        return int.__add__(value, 0)
-    if issubclass(kind, float):
-        return float.__add__(value, 0.0)
-    if issubclass(kind, complex):
-        return complex.__add__(value, 0j)
-    if issubclass(kind, str):
-        return str.__str__(value)
-    if issubclass(kind, (bytes, bytearray)):
-        return bytes(memoryview(value))
-    if kind.__module__ == "numpy" and hasattr(kind, "item") and not hasattr(kind, "__array_finalize__"):
+CONTAINERS: dict[type, Callable[[Any, int], Any]] = {
+    list: lambda value, depth: [plain(item, depth) for item in list.__iter__(value)],
+    tuple: lambda value, depth: tuple([plain(item, depth) for item in tuple.__iter__(value)]),
+    dict: lambda value, depth: {plain(key, depth): plain(item, depth) for key, item in dict.items(value)},
+    set: lambda value, depth: frozenset([plain(item, depth) for item in set.__iter__(value)]),
+    frozenset: lambda value, depth: frozenset([plain(item, depth) for item in frozenset.__iter__(value)]),
+}
+BASES: dict[type, Callable[[Any], Any]] = {
+    int: lambda value: int.__add__(value, 0),
+    float: lambda value: float.__add__(value, 0.0),
+    complex: lambda value: complex.__add__(value, 0j),
+    str: str.__str__,
+    bytes: lambda value: bytes(memoryview(value)),
+    bytearray: lambda value: bytes(memoryview(value)),
+}
+
+
+def _number_of_library(value: Any, kind: type) -> Any:
+    if kind.__module__ == "numpy" and kind.__name__ != "ndarray" and hasattr(kind, "item"):
         item = value.item()
         return item if type(item) in SCALARS else (..., "opaque", kind.__name__)
     if kind.__module__ in ("decimal", "fractions"):

@@ -4,12 +4,15 @@ Namespaces are entered once by the zygote, which stays the init process of its o
 capabilities of its own user namespace; every child gets a PID and a mount namespace more and loses all of them.
 """
 
+# No pathlib: every module loaded here is memory that each fork copies.
+# ruff: noqa: PTH103, PTH112, PTH116, PTH123
+
+import contextlib
 import ctypes
 import os
 import resource
 import signal
 import struct
-from typing import Any
 
 from .seccomp import Filter
 from .wire import TIMED_OUT
@@ -183,10 +186,8 @@ def filter_works() -> bool:
 
 def sweep(main: int) -> None:
     """Without a PID namespace: kill and reap what the child left behind; its orphans are ours (subreaper)."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(main, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     while True:
         for child in _children():
             try:
@@ -205,7 +206,3 @@ def _children() -> list[int]:
             return [int(word) for word in stream.read().split()]
     except OSError:
         return []
-
-
-def describe(tier: dict[str, Any]) -> str:
-    return ", ".join(name for name, on in tier.items() if on)

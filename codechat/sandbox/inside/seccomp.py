@@ -83,7 +83,12 @@ def _program() -> bytes | None:
     ]
     for numbers in DENIED.values():
         lines += [(JUMP_EQUAL, 0, 1, numbers[column]), deny]
-    lines += [(JUMP_EQUAL, 0, 3, CLONE[column]), (LOAD, 0, 0, FIRST_ARGUMENT), (JUMP_ANY_BIT, 0, 1, NEW_NAMESPACES), deny]
+    lines += [
+        (JUMP_EQUAL, 0, 3, CLONE[column]),
+        (LOAD, 0, 0, FIRST_ARGUMENT),
+        (JUMP_ANY_BIT, 0, 1, NEW_NAMESPACES),
+        deny,
+    ]
     lines += [(LOAD, 0, 0, NUMBER), (JUMP_EQUAL, 0, 3, SOCKET[column]), (LOAD, 0, 0, FIRST_ARGUMENT)]
     lines += [(JUMP_EQUAL, 1, 0, AF_UNIX), deny, (RETURN, 0, 0, ALLOW)]
     return b"".join(struct.pack("<HBBI", *line) for line in lines)

@@ -1,5 +1,8 @@
 """The warm interpreter: forks one isolated child per candidate and reports how it ended."""
 
+# No pathlib: every module loaded here is memory that each fork copies.
+# ruff: noqa: PTH110
+
 import array
 import gc
 import json
@@ -10,14 +13,15 @@ import select
 import signal
 import socket
 import sys
-from typing import Any, NoReturn
+import traceback
+from typing import NoReturn
 
 from . import candidate, isolate, wire
 
 # What programs import most; what is missing here is imported by the child that asks for it.
 WARM = (
-    "abc bisect calendar cmath collections contextlib copy dataclasses datetime decimal enum fractions functools heapq "
-    "inspect itertools json math numbers operator queue random re statistics string textwrap time traceback typing unicodedata"
+    "abc bisect calendar cmath collections contextlib copy datetime decimal enum fractions functools heapq itertools "
+    "json math numbers operator random re statistics string textwrap time typing"
 )
 
 
@@ -101,20 +105,31 @@ def _watch(control: socket.socket, child: int, contained: bool) -> None:
 
 
 def _child(handles: list[int], limits: dict[str, int], namespaces: bool) -> NoReturn:
-    """Read the job, confine, run. Never returns."""
+    """Read the job, confine, run. Never returns; what goes wrong before the candidate's code is told on stderr."""
     try:
-        job_file, inputs_file, shared_file, results_file = handles
+        job_file, shared_file, results_file = handles
         job = marshal.loads(_whole(job_file))
-        inputs = _whole(inputs_file)
         shared = mmap.mmap(shared_file, wire.SHARED_SIZE)
-        results = socket.socket(fileno=os.dup2(results_file, 3))
-        keep = _number_of(shared)
-        del handles
-        _close_but(3, keep)
+        os.dup2(results_file, 3, inheritable=False)
+        results = socket.socket(fileno=3)
+        os.closerange(4, 1 << 16)
         if not namespaces:
             os.setpgid(0, 0)
-        results.sendall(wire.HEADER.pack(wire.STARTED, 0))
         isolate.confine({**limits, "cpu": job["cpu"]}, namespaces)
-        candidate.run(job, inputs, results, shared)
-    finally:
+        results.sendall(wire.HEADER.pack(wire.STARTED, 0))
+        os.dup2(0, 1)
+        os.dup2(0, 2)
+    except BaseException:  # noqa: BLE001  nothing may run past this point
+        traceback.print_exc()
         os._exit(70)
+    candidate.run(job, results, shared)
+
+
+def _whole(handle: int) -> bytes:
+    """All of a file, without moving an offset that other processes share."""
+    size = os.fstat(handle).st_size
+    pieces, at = [], 0
+    while at < size:
+        pieces.append(os.pread(handle, size - at, at))
+        at += len(pieces[-1])
+    return b"".join(pieces)

@@ -1,0 +1,70 @@
+"""Isolation by limits, an unprivileged user where there is a choice, and namespaces where the system grants them."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Literal
+
+from codechat.config import run_option
+from codechat.sandbox import SANDBOXES, SandboxConfig
+from codechat.sandbox.engine import ZygoteSandbox
+from codechat.sandbox.truth import cache_folder
+from codechat.sandbox.worker import Inside, Launch
+
+NOBODY = 65534
+NOTICE = (
+    "sandbox=process is weak: programs can read this user's files. "
+    "Install bubblewrap (package 'bubblewrap') and use sandbox=bubblewrap to test code of a model."
+)
+
+
+class ProcessConfig(SandboxConfig):
+    """Options of `process`."""
+
+    kind: Literal["process"] = run_option("process", "limits only; programs can read this user's files")
+
+
+@SANDBOXES.register("process", ProcessConfig)
+def process(config: ProcessConfig, workers: int = 1) -> ZygoteSandbox:
+    """Limits only: weaker, since programs can read this user's files."""
+    uid = NOBODY if os.getuid() == 0 else None
+    paths = module_path()
+    inside = Inside(
+        paths=paths,
+        limits=limits_of(config),
+        uid=uid,
+        reach=[str(Path(sys.base_prefix).resolve()), *(path for path in paths if "-packages" in path)] if uid else [],
+        hide=secrets(),
+    )
+    launch = Launch(lambda arguments: [interpreter(), *arguments], str(Path(__file__).parent), inside, strict=False)
+    return ZygoteSandbox(config, launch, workers, weak=True, notice=NOTICE)
+
+
+def limits_of(config: SandboxConfig) -> dict[str, int]:
+    """The limits of a child, as the system takes them."""
+    return {
+        "memory": config.memory_mb << 20,
+        "file": config.file_mb << 20,
+        "open_files": config.open_files,
+        "processes": config.processes,
+    }
+
+
+def interpreter() -> str:
+    """The interpreter behind a virtual environment, or this one."""
+    base = getattr(sys, "_base_executable", "") or sys.executable
+    return str(Path(base).resolve())
+
+
+def module_path() -> list[str]:
+    """Where programs import from: the standard library and installed packages; never the project's own folder."""
+    base = str(Path(sys.base_prefix).resolve())
+    folders = [str(Path(entry).resolve()) for entry in sys.path if entry and Path(entry).exists()]
+    wanted = [path for path in folders if path.startswith(base) or path.endswith(("site-packages", "dist-packages"))]
+    return list(dict.fromkeys(wanted))
+
+
+def secrets() -> list[str]:
+    """Folders with expected values or embedded datasets, hidden where namespaces can be had."""
+    named = [cache_folder(), Path(__file__).resolve().parent.parent, Path.home() / ".cache"]
+    return [str(folder) for folder in named if folder.is_dir()]

@@ -1,0 +1,205 @@
+"""What the reference solution answers and how long it takes, computed once per machine and kept on disk.
+
+Nothing of this is ever sent to a candidate. A file holds one task: a JSON line with the kinds, sizes and CPU times,
+then the values' bytes as the child wrote them. The key covers reference, inputs, interpreter, machine and the code
+that makes the bytes, so that a change of any of them computes anew.
+"""
+
+import functools
+import hashlib
+import json
+import marshal
+import os
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from codechat.domain import Failure, Task
+from codechat.errors import UserError
+from codechat.files import write_atomically
+from codechat.sandbox.decode import Iterated, Undecodable, decode
+from codechat.sandbox.inside import wire
+from codechat.sandbox.oracle import is_floats
+from codechat.sandbox.stream import Frames
+
+NOT_A_NUMBER, FLOATS = 1, 2  # flags of an expected value
+
+
+@dataclass(frozen=True)
+class Expected:
+    """One expected value: its bytes, or a digest with the size of what was digested (else 0)."""
+
+    data: bytes
+    size: int
+    canonical: bytes | None
+    flags: int
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A task's expected values and the reference's CPU seconds, base inputs first."""
+
+    expected: tuple[Expected, ...]
+    cpu_s: tuple[float, ...]
+
+    @property
+    def weight(self) -> int:
+        """Bytes that it holds in memory, about."""
+        return sum(len(value.data) + 200 for value in self.expected)
+
+
+def inputs_of(task: Task) -> tuple[tuple[object, ...], ...]:
+    """Every call's arguments, base first."""
+    return task.tests.base + task.tests.plus
+
+
+def inputs_bytes(task: Task) -> bytes:
+    """The inputs as the child reads them; raises `UserError` for what cannot be handed over."""
+    try:
+        return marshal.dumps([tuple(arguments) for arguments in inputs_of(task)], 2)
+    except ValueError as error:
+        raise UserError(f"an input of {task.task_id} is not plain data: {error}", "mend the dataset") from error
+
+
+def key_of(task: Task, inputs: bytes) -> str:
+    """The name under which a task's truth is kept."""
+    parts = [task.reference or "", task.entry_point, str(task.tests.oracle == "set_equal"), machine()]
+    digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass"))
+    digest.update(inputs)
+    return digest.hexdigest()
+
+
+@functools.cache
+def machine() -> str:
+    """What CPU times and bytes depend on: host, processor, interpreter, and the code inside the sandbox."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    model = next((line for line in lines if line.startswith("model name")), "")
+    sources = sorted((Path(__file__).parent / "inside").glob("*.py"))
+    code = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    return "\x1f".join([platform.node(), model, sys.version, sys.executable, code])
+
+
+def cache_folder() -> Path:
+    """Where truths are kept: readable for this user alone."""
+    named = os.environ.get("CODECHAT_CACHE_DIR")
+    base = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "codechat"
+    folder = base / "expected"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error.strerror}", "set CODECHAT_CACHE_DIR to a folder") from error
+    return folder
+
+
+class Recorder:
+    """Reads the stream of a reference's run."""
+
+    def __init__(self) -> None:
+        self._frames = Frames()
+        self.values: list[Expected] = []
+        self.cpu_s: list[float] = []
+        self.done = False
+        self.problem: str | None = None
+
+    def read(self, data: bytes) -> tuple[bytes, bool]:
+        for kind, payload in self._frames.feed(data):
+            if kind == wire.CPU:
+                self.cpu_s.append(wire.DOUBLE.unpack(payload)[0])
+            elif kind == wire.VALUE:
+                self.values.append(Expected(payload, 0, None, _flags(payload)))
+            elif kind == wire.DIGEST:
+                return self._digested(payload), False
+            elif kind == wire.CANONICAL:
+                last = self.values[-1]
+                self.values[-1] = Expected(last.data, last.size, payload, 0)
+            elif kind == wire.DONE:
+                self.done = True
+            elif kind not in (wire.STARTED, wire.LOADED):
+                self.problem = _problem(kind, payload)
+        return b"", self.problem is not None
+
+    def _digested(self, payload: bytes) -> bytes:
+        size = int.from_bytes(payload[32:], "little")
+        self.values.append(Expected(payload[:32], size, None, 0))
+        return wire.ASK_CANONICAL if size <= wire.CANONICAL_UP_TO else wire.NEXT
+
+
+def _problem(kind: bytes, payload: bytes) -> str:
+    if kind == wire.MISSING:
+        return "it does not define the entry point"
+    if kind == wire.SYNTAX:
+        return "it does not parse: " + payload.decode(errors="replace")
+    name, text, *_ = decode(payload)
+    return f"it raises {name}: {text}"
+
+
+def _flags(data: bytes) -> int:
+    try:
+        value = decode(data)
+    except Undecodable:
+        return 0
+    return NOT_A_NUMBER * has_nan(value) | FLOATS * is_floats(value)
+
+
+def has_nan(value: object) -> bool:
+    """Whether a plain value is, or holds, something that is not equal to itself."""
+    if isinstance(value, Iterated):
+        return has_nan(value.items)
+    if isinstance(value, dict):
+        return any(has_nan(part) for pair in value.items() for part in pair)
+    if isinstance(value, (list, tuple, frozenset)):
+        return any(has_nan(item) for item in value)
+    return value != value  # noqa: PLR0124  what tells NaN
+
+
+def save(path: Path, truth: Truth) -> None:
+    head = {
+        "sizes": [value.size for value in truth.expected],
+        "flags": [value.flags for value in truth.expected],
+        "lengths": [len(value.data) for value in truth.expected],
+        "canonical": [value.canonical.hex() if value.canonical else None for value in truth.expected],
+        "cpu_s": truth.cpu_s,
+    }
+    blob = b"".join(value.data for value in truth.expected)
+    check = hashlib.sha256(blob).hexdigest()
+    write_atomically(path, json.dumps({**head, "check": check}).encode() + b"\n" + blob)
+    path.chmod(0o600)
+
+
+def load(path: Path) -> Truth | None:
+    """What `save` wrote, or None where there is no whole file."""
+    try:
+        line, _, blob = path.read_bytes().partition(b"\n")
+        head = json.loads(line)
+        if hashlib.sha256(blob).hexdigest() != head["check"]:
+            return None
+        values, at = [], 0
+        columns = (head["lengths"], head["sizes"], head["canonical"], head["flags"])
+        for length, size, canonical, flags in zip(*columns, strict=True):
+            data = blob[at : at + length]
+            values.append(Expected(data, size, bytes.fromhex(canonical) if canonical else None, flags))
+            at += length
+        return Truth(tuple(values), tuple(head["cpu_s"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def compute(task: Task, run: Callable[[Recorder], str | None]) -> Truth:
+    """Run the reference through `run`, which answers how the child ended if it ended badly. Raises `UserError`."""
+    recorder = Recorder()
+    ended = run(recorder)
+    wanted = len(inputs_of(task))
+    if not recorder.done or len(recorder.values) != wanted or len(recorder.cpu_s) != wanted:
+        place = f"on input {len(recorder.values)}" if recorder.problem is None else f"({len(recorder.values)} done)"
+        cause = recorder.problem or ended or "it ended early"
+        raise UserError(f"the reference of {task.task_id} fails {place}: {cause}", "mend the task or leave it out")
+    return Truth(tuple(recorder.values), tuple(recorder.cpu_s))
+
+
+__all__ = ["Expected", "Failure", "Truth", "compute", "load", "save"]

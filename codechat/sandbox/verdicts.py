@@ -1,0 +1,209 @@
+"""The verdict over one candidate's stream: compared in order, decided at the first failure."""
+
+import os
+import re
+import reprlib
+import signal
+from dataclasses import replace
+from typing import Any, Literal
+
+from codechat.domain import Failure, Outcome, Task, Verdict
+from codechat.sandbox.decode import Iterated, Opaque, Undecodable, decode
+from codechat.sandbox.inside import wire
+from codechat.sandbox.oracle import Comparison
+from codechat.sandbox.stream import Frames, Malformed
+from codechat.sandbox.truth import FLOATS, NOT_A_NUMBER, Expected, Truth, inputs_of
+from codechat.sandbox.worker import Ended
+
+SHOWN = 400  # characters of a value in a failure
+ADDRESS = re.compile(r"0x[0-9a-f]{6,}")  # of objects in memory: other in every process
+Suite = Literal["base", "plus"]
+
+
+class Judge:
+    """Reads one candidate's stream. What the candidate writes is a claim about results, and nothing else."""
+
+    def __init__(self, task: Task, truth: Truth, output_limit: int) -> None:
+        self._task, self._truth = task, truth
+        self._inputs = inputs_of(task)
+        self._base = len(task.tests.base)
+        self._room = output_limit
+        self._frames = Frames()
+        self._comparison = Comparison(task.tests.oracle, task.tests.atol)
+        self._asked: bytes | None = None
+        self.index = 0  # results found right so far
+        self.started = self.loaded = self.done = False
+        self.outcome: Outcome | None = None
+        self.failure: Failure | None = None
+
+    @property
+    def suite(self) -> Suite:
+        return "base" if self.index < self._base else "plus"
+
+    @property
+    def passed_base(self) -> bool:
+        return self.loaded and self.index >= self._base
+
+    def read(self, data: bytes) -> tuple[bytes, bool]:
+        """Take bytes; answer what to send back and whether the verdict is decided."""
+        self._room -= len(data)
+        answer = b""
+        try:
+            if self._room < 0:
+                raise Malformed("more output than is read")
+            for kind, payload in self._frames.feed(data):
+                answer = self._frame(kind, payload)
+                if self.outcome is not None:
+                    break
+        except Malformed as error:
+            self._fail("crash", f"the results cannot be read: {error}")
+        return answer, self.outcome is not None
+
+    def _frame(self, kind: bytes, payload: bytes) -> bytes:
+        if kind == wire.STARTED and not self.started:
+            self.started = True
+        elif kind == wire.LOADED and self.started and not self.loaded:
+            self.loaded = True
+        elif kind == wire.MISSING and not self.loaded:
+            self._fail("fail", f"the program does not define {self._task.entry_point}")
+        elif kind == wire.SYNTAX and not self.loaded:
+            self._fail("syntax_error", "the program does not parse: " + payload.decode(errors="replace")[:SHOWN])
+        elif kind == wire.ERROR:
+            self._raised(payload)
+        elif kind == wire.DONE and self.loaded and self.index == len(self._inputs):
+            self.done = True
+            self.outcome = "pass"
+        elif kind in (wire.VALUE, wire.DIGEST, wire.CANONICAL) and self.loaded and self.index < len(self._inputs):
+            return self._result(kind, payload)
+        else:
+            raise Malformed("a frame out of order")
+        return b""
+
+    def _result(self, kind: bytes, payload: bytes) -> bytes:
+        if (kind == wire.CANONICAL) != (self._asked is not None):
+            raise Malformed("an answer to no question")
+        self._asked = None
+        expected = self._truth.expected[self.index]
+        if kind == wire.VALUE:
+            right = self._same_bytes(expected, payload, 0) or self._value_right(expected, payload)
+        elif kind == wire.DIGEST:
+            size = int.from_bytes(payload[32:40], "little")
+            right = self._same_bytes(expected, payload[:32], size)
+            if not right and expected.canonical is not None:
+                self._asked = payload
+                return wire.ASK_CANONICAL
+        else:
+            right = payload == expected.canonical
+        if not right:
+            self._wrong(kind, payload, expected)
+            return b""
+        self.index += 1
+        if self.index == self._base:
+            self._comparison = Comparison(self._task.tests.oracle, self._task.tests.atol)
+        return wire.NEXT if kind == wire.DIGEST else b""
+
+    def _same_bytes(self, expected: Expected, data: bytes, size: int) -> bool:
+        """Whether the bytes, which are one for one value, are the expected ones."""
+        if data != expected.data or size != expected.size or expected.flags & NOT_A_NUMBER:
+            return False
+        if expected.flags & FLOATS:
+            self._comparison.note(0.0)
+        return True
+
+    def _value_right(self, expected: Expected, payload: bytes) -> bool:
+        if expected.size:
+            return False
+        try:
+            actual = decode(payload)
+        except Undecodable:
+            return False
+        return self._comparison.holds(actual, decode(expected.data), self._inputs[self.index])
+
+    def _wrong(self, kind: bytes, payload: bytes, expected: Expected) -> None:
+        shown = shown_bytes(payload) if kind == wire.VALUE else "a value too long to be shown"
+        wanted = "a value too long to be shown" if expected.size else shown_bytes(expected.data)
+        self._fail("fail", "wrong result", expected=wanted, actual=shown)
+
+    def _raised(self, payload: bytes) -> None:
+        try:
+            name, text, lines, kind = decode(payload)
+            described = "\n".join([*(str(line)[:SHOWN] for line in lines[:12]), f"{name}: {text}"[: 2 * SHOWN]])
+            described = ADDRESS.sub("0x…", described)
+        except (Undecodable, TypeError, ValueError) as error:
+            raise Malformed("an exception that cannot be read") from error
+        if kind == "memory":
+            self._fail("crash", "out of memory", exception=described)
+        elif kind == "exit":
+            self._fail("crash", "the program exits", exception=described)
+        else:
+            self._fail("fail", "an exception", exception=described)
+
+    def _fail(self, outcome: Outcome, reason: str, **details: Any) -> None:
+        """Decide, with the input that it happened on."""
+        self.outcome = outcome
+        if self.loaded and self.index < len(self._inputs):
+            at = self.index - (0 if self.suite == "base" else self._base)
+            arguments = ", ".join(shown(argument) for argument in self._inputs[self.index])
+            details |= {"suite": self.suite, "index": at, "input": arguments[: 2 * SHOWN]}
+        self.failure = Failure(reason, **details)
+
+    def conclude(self, ended: Ended, cpu_limit: int) -> Verdict:
+        """The verdict, once the child is gone."""
+        if self.outcome is None:
+            self._fail(*how_it_ended(ended, cpu_limit))
+        outcome = self.outcome or "crash"
+        failure = self.failure
+        if failure is not None and ended.stdout:
+            failure = replace(failure, stdout=ADDRESS.sub("0x…", ended.stdout))
+        return Verdict(outcome, self.passed_base, failure, round(ended.cpu_s, 4))
+
+
+def how_it_ended(ended: Ended, cpu_limit: int) -> tuple[Outcome, str]:
+    """What a child's end means that left the verdict open."""
+    if ended.why == "idle":
+        return "timeout", "it sleeps or waits for longer than it may"
+    if os.WIFSIGNALED(ended.status):
+        number = os.WTERMSIG(ended.status)
+        if number in (signal.SIGXCPU, signal.SIGKILL) and ended.cpu_s >= cpu_limit - 0.5:
+            return "timeout", "the CPU time of the whole program is used up"
+        return "crash", f"killed by {signal.Signals(number).name}"
+    code = os.WEXITSTATUS(ended.status)
+    if code == wire.TIMED_OUT:
+        return "timeout", "the CPU time of this input is used up"
+    return "crash", f"the process ended with status {code}"
+
+
+class _Bounded(reprlib.Repr):
+    """Short representations, also of integers with more digits than the interpreter prints."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlist = self.maxtuple = self.maxdict = self.maxset = self.maxfrozenset = 12
+        self.maxstring = self.maxother = 160
+        self.maxlevel = 5
+
+    def repr_int(self, x: int, level: int) -> str:
+        return f"<an integer of {x.bit_length()} bits>" if x.bit_length() > 2000 else repr(x)
+
+    def repr_frozenset(self, x: frozenset[Any], level: int) -> str:
+        return self.repr_set(set(x), level)
+
+
+_bounded = _Bounded()
+
+
+def shown(value: object) -> str:
+    """A bounded representation of plain data."""
+    if isinstance(value, Opaque):
+        return f"<{value.name}>"
+    if isinstance(value, Iterated):
+        return "<iterator of " + shown(value.items) + ">"
+    text = _bounded.repr(value)
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+def shown_bytes(data: bytes) -> str:
+    try:
+        return shown(decode(data))
+    except Undecodable:
+        return "<a value that is not plain data>"
