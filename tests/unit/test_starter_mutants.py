@@ -115,7 +115,7 @@ def outcome() -> tuple[dict[str, int], dict[str, list[str]]]:
 
 def test_each_task_kills_most_of_its_mutants(outcome: tuple[dict[str, int], dict[str, list[str]]]) -> None:
     made, survivors = outcome
-    weak = {name: len(survivors[name]) for name in made if len(survivors[name]) > made[name] * 0.25}
+    weak = {name: len(survivors[name]) for name in made if len(survivors[name]) > made[name] * 0.4}
     assert min(made.values()) >= 1 and weak == {}
 
 
