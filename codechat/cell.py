@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 from filelock import FileLock, Timeout
 
+from codechat.agendas import AgendaConfig
 from codechat.datasets import DATASETS, select
 from codechat.domain import Dataset, Task
 from codechat.errors import UserError
@@ -21,28 +22,36 @@ from codechat.protocols import PROTOCOLS, DialogueProtocol, Parts
 
 
 @dataclass(frozen=True)
-class Cell:
-    """What the engine runs. `labels` are the names of the chosen options, by group; they identify nothing."""
+class Composed:
+    """A validated experiment with how it was asked for: the chosen option of every group, and what else was set."""
 
     experiment: Experiment
-    labels: Mapping[str, str]
+    choices: Mapping[str, str]
+    settings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What the engine runs. The name is for people; the id alone identifies."""
+
+    experiment: Experiment
+    choices: Mapping[str, str]
     dataset: Dataset
     tasks: tuple[Task, ...]
     pool: Pool
     id: str
-    folder: Path
+    name: str
+
+    @property
+    def folder(self) -> Path:
+        """Where the cell leaves its files."""
+        readable = re.sub(r"[^A-Za-z0-9.]+", "-", self.name).strip("-.").lower()[:80].rstrip("-.")
+        return Path(self.experiment.runs_dir) / f"{readable}-{self.id[:8]}"
 
     @property
     def model_label(self) -> str:
-        """The model as records name it: the preset's name, or the model's own where the provider is used bare."""
-        model = self.experiment.model
-        choice = self.labels.get("model", model.kind)
-        return model.name if choice == model.kind else choice
-
-    @property
-    def name(self) -> str:
-        """What varies between cells, for people: `gpt5 humaneval balanced`."""
-        return " ".join((self.model_label, self.dataset.name, self.labels.get("agenda", "agenda")))
+        """The model as records name it."""
+        return _model_label(self.experiment, self.choices)
 
     def protocol(self) -> DialogueProtocol:
         """The protocol, built on the cell's agenda and pool."""
@@ -57,7 +66,7 @@ class Cell:
 
     def config_yaml(self) -> str:
         """The whole resolved configuration; it holds names of key variables, never keys."""
-        values = {**self.experiment.model_dump(mode="json"), "choices": dict(self.labels)}
+        values = {**self.experiment.model_dump(mode="json"), "choices": dict(self.choices)}
         return as_yaml(values)
 
 
@@ -66,19 +75,33 @@ def as_yaml(values: Mapping[str, Any]) -> str:
     return yaml.dump(dict(values), Dumper=_BlockDumper, sort_keys=False, allow_unicode=True, width=120)
 
 
-def build_cell(experiment: Experiment, labels: Mapping[str, str]) -> Cell:
+def build_cell(composed: Composed) -> Cell:
     """Load what the identity depends on, and name the cell. Raises `UserError`."""
+    experiment = composed.experiment
     dataset: Dataset = DATASETS.of(experiment.dataset).factory(experiment.dataset)
     tasks = select(dataset, experiment.dataset)
     if not tasks:
         raise UserError(f"the dataset {dataset.name} has no tasks", "choose another dataset, or mend dataset.path")
     pool: Pool = INSTRUCTIONS.of(experiment.instructions).factory(experiment.instructions)
     identity = cell_id(experiment, dataset, tasks, pool)
-    unnamed = Cell(experiment, labels, dataset, tasks, pool, identity, Path())
-    turns = experiment.agenda.turns
-    readable = re.sub(r"[^A-Za-z0-9.]+", "-", f"{unnamed.name} {turns} turns").strip("-.").lower()[:80]
-    folder = Path(experiment.runs_dir) / f"{readable}-{identity[:8]}"
-    return Cell(experiment, labels, dataset, tasks, pool, identity, folder)
+    return Cell(experiment, composed.choices, dataset, tasks, pool, identity, _name(composed, dataset, tasks))
+
+
+def _name(composed: Composed, dataset: Dataset, tasks: tuple[Task, ...]) -> str:
+    """What varies between cells: `gpt5 humaneval balanced`, and whatever departs from the default."""
+    experiment = composed.experiment
+    parts = [_model_label(experiment, composed.choices), dataset.name, composed.choices.get("agenda", "agenda")]
+    if experiment.agenda.turns != AgendaConfig().turns:
+        parts.append(f"{experiment.agenda.turns} turns")
+    if len(tasks) != len(dataset.tasks):
+        parts.append(f"{len(tasks)} tasks")
+    return " ".join([*parts, *(" ".join(setting.split())[:60] for setting in composed.settings)])[:200]
+
+
+def _model_label(experiment: Experiment, choices: Mapping[str, str]) -> str:
+    """The preset's name, or the model's own where the provider is used bare."""
+    choice = choices.get("model", experiment.model.kind)
+    return experiment.model.name if choice == experiment.model.kind else choice
 
 
 def session_id(cell: str, task_id: str) -> str:

@@ -73,14 +73,12 @@ def _run(argv: list[str]) -> int:
         raise UserError(
             "+sweep names a recipe of several cells", "put -m in front: python -m codechat -m " + " ".join(settings)
         )
-    experiment, labels = compose(settings)
-    return run_cell(experiment, labels, ["python", "-m", "codechat", *settings], sweep=None).status
+    return run_cell(compose(settings), ["python", "-m", "codechat", *settings], sweep=None).status
 
 
 def _show_config(settings: list[str]) -> int:
     from codechat.cell import as_yaml
     from codechat.cli.compose import compose
 
-    experiment, _ = compose(settings)
-    out.print(as_yaml(experiment.model_dump(mode="json")), markup=False, end="")
+    out.print(as_yaml(compose(settings).experiment.model_dump(mode="json")), markup=False, end="")
     return 0

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import codechat
-from codechat.config import defaults_of
+from codechat.cell import Composed
+from codechat.config import Config, defaults_of, is_identity
 from codechat.errors import UserError, nearest
 from codechat.experiment import GROUPS, Experiment
 
@@ -18,10 +19,25 @@ def data_folder(name: str) -> Path:
     return packed if packed.is_dir() else _PACKAGE.parent / name
 
 
-def compose(overrides: Sequence[str]) -> tuple[Experiment, dict[str, str]]:
-    """The experiment that the overrides describe, and the chosen option of every group. Raises `UserError`."""
-    values, labels = compose_values(overrides)
-    return Experiment.from_values(values), labels
+def compose(overrides: Sequence[str]) -> Composed:
+    """The experiment that the overrides describe. Raises `UserError`."""
+    values, choices = compose_values(overrides)
+    experiment = Experiment.from_values(values)
+    return Composed(experiment, choices, tuple(word for word in overrides if _tells(experiment, word)))
+
+
+def _tells(experiment: Experiment, override: str) -> bool:
+    """Whether an override belongs into the cell's name: it can change a result, and the name does not say it yet."""
+    key = override.lstrip("+").partition("=")[0]
+    if key in ("model", "dataset", "agenda", "agenda.turns", "sandbox"):
+        return False
+    node: Any = experiment
+    for name in key.split("."):
+        field = type(node).model_fields.get(name) if isinstance(node, Config) else None
+        if isinstance(node, Config) and (field is None or not is_identity(field)):
+            return False
+        node = getattr(node, name, None)
+    return True
 
 
 def compose_values(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -54,7 +70,7 @@ def _replacing(overrides: Sequence[str]) -> list[str]:
     result: list[str] = []
     for text, override in zip(overrides, OverridesParser.create().parse_overrides(list(overrides)), strict=True):
         if isinstance(override.value(), dict) and not text.startswith(("+", "~")):
-            result += [f"~{override.key_or_group}", f"+{text}"]
+            result += [f"{override.key_or_group}=null", text]
         else:
             result.append(text)
     return result

@@ -20,7 +20,7 @@ def tags_of(cell: Cell) -> dict[str, str]:
         "codechat.pool_hash": cell.pool.content_hash,
         "codechat.version": codechat.__version__,
         "codechat.python": platform.python_version(),
-        **{f"codechat.choice.{group}": choice for group, choice in cell.labels.items()},
+        **{f"codechat.choice.{group}": choice for group, choice in cell.choices.items()},
         "codechat.model": cell.model_label,
         "codechat.dataset": cell.dataset.name,
         "codechat.seed": str(experiment.seed),

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codechat.cell import Cell, build_cell, held
+from codechat.cell import Cell, Composed, build_cell, held
 from codechat.cli.provenance import tags_of
 from codechat.cli.terminal import ProgressBar, err, out, summary
-from codechat.experiment import Experiment
 from codechat.files import write_atomically
 from codechat.journal import Journal
 from codechat.records import write_sessions
@@ -32,11 +31,9 @@ class CellOutcome:
     metrics: Mapping[str, Any] | None
 
 
-def run_cell(
-    experiment: Experiment, labels: Mapping[str, str], command: Sequence[str], sweep: str | None
-) -> CellOutcome:
+def run_cell(composed: Composed, command: Sequence[str], sweep: str | None) -> CellOutcome:
     """Run a cell, or what is missing of it. `command` is what resumes it. Raises `UserError`."""
-    cell = build_cell(experiment, labels)
+    cell, experiment = build_cell(composed), composed.experiment
     tracker = TRACKING.of(experiment.tracking).factory(experiment.tracking)
     protocol = cell.protocol()
     out.print(f"[bold]{cell.name}[/bold] · {len(cell.tasks)} tasks × {protocol.turns} turns · {cell.folder}")

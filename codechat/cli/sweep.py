@@ -12,11 +12,11 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 from rich.table import Table
 
+from codechat.cell import Composed
 from codechat.cli.compose import compose, data_folder
 from codechat.cli.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS, CellOutcome, run_cell
 from codechat.cli.terminal import err, out
 from codechat.errors import UserError, nearest
-from codechat.experiment import Experiment
 
 STATES = {DONE: "done", BUG: "bug", MISTAKE: "not run", TOO_MANY_ERRORS: "errors", INTERRUPTED: "interrupted"}
 
@@ -33,8 +33,7 @@ class Recipe(BaseModel):
 @dataclass(frozen=True)
 class _Planned:
     overrides: tuple[str, ...]
-    experiment: Experiment
-    labels: dict[str, str]
+    composed: Composed
 
 
 def run_sweep(words: Sequence[str]) -> int:
@@ -47,7 +46,7 @@ def run_sweep(words: Sequence[str]) -> int:
     name = names[0] if names else "adhoc-" + hashlib.sha256("\n".join(settings).encode()).hexdigest()[:8]
     # Every cell is composed and validated before any of them costs something.
     combinations = list(dict.fromkeys(overrides for grid in grids for overrides in expand(grid)))
-    planned = [_Planned(overrides, *compose(overrides)) for overrides in combinations]
+    planned = [_Planned(overrides, compose(overrides)) for overrides in combinations]
     out.print(f"[bold]sweep {name}[/bold]: {len(planned)} cells")
     outcomes: list[tuple[_Planned, int, CellOutcome | None]] = []
     for number, cell in enumerate(planned, 1):
@@ -62,7 +61,7 @@ def run_sweep(words: Sequence[str]) -> int:
 
 def _run_one(cell: _Planned, command: list[str], sweep: str) -> tuple[int, CellOutcome | None]:
     try:
-        outcome = run_cell(cell.experiment, cell.labels, command, sweep)
+        outcome = run_cell(cell.composed, command, sweep)
     except UserError as mistake:
         err.print(f"error: {mistake}", markup=False)
         return MISTAKE, None

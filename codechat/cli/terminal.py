@@ -1,5 +1,6 @@
 """What the person at the terminal sees: progress while a cell runs, then its figures."""
 
+import sys
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -10,9 +11,10 @@ from rich.table import Table
 
 from codechat.records import SessionRecord, TurnRecord
 
-# width: output that is piped or logged must not be folded at 80 columns
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+# What is piped or logged must not be folded at 80 columns.
+_PIPED_WIDTH = 160
+out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _PIPED_WIDTH)
+err = Console(stderr=True, highlight=False, soft_wrap=True, width=None if sys.stderr.isatty() else _PIPED_WIDTH)
 
 
 class ProgressBar:

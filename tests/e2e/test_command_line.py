@@ -1,0 +1,149 @@
+"""The command line as a user meets it: in a process of its own, in an empty folder."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def codechat(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "codechat", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        env={**{k: v for k, v in os.environ.items() if k != "OPENAI_API_KEY"}, **environment},
+    )
+
+
+def bad_jsonl(folder: Path) -> str:
+    task = {
+        "task_id": "t", "prompt": "def f(x):\n    pass\n", "entry_point": "f",
+        "canonical_solution": "    return x\n", "base_input": [[1]], "plus_input": [], "atol": 0,
+    }  # fmt: skip
+    lines = [json.dumps({**task, "task_id": f"t/{number}"}) for number in range(1, 20)]
+    lines[16] = lines[16][:40]
+    (folder / "tasks.jsonl").write_text("\n".join(lines))
+    return "tasks.jsonl"
+
+
+MISTAKES = [
+    (("model=gpt6",), "gpt5"),
+    (("agenda.turns=abc",), "agenda.turns"),
+    (("agenda.turns=1",), "greater than or equal to 2"),
+    (("agenda.trns=5",), "turns"),
+    (("modle=echo",), "model"),
+    (("dataset=jsonl", "dataset.path=nowhere.jsonl"), "nowhere.jsonl"),
+    (("dataset=humaneval", "dataset.path=nowhere.jsonl"), "nowhere.jsonl"),
+    (("dataset=jsonl",), "dataset.path"),
+    (("dataset=jsonl", "dataset.path=tasks.jsonl"), "tasks.jsonl:17"),
+    (("dataset.tasks=[starter/nothing]",), "starter/nothing"),
+    (("model=gpt5",), "OPENAI_API_KEY"),
+    (("model=openai", "model.name=x", "model.base_url=http://127.0.0.1:9/v1", "model.api_key_env=null"), "127.0.0.1:9"),
+    (("model=openai",), "model.name"),
+    (("agenda.distribution={cosmetik: 1}",), "cosmetik"),
+    (("protocol.prompts.initial=hello",), "{{prompt}}"),
+    (("instructions.path=nowhere.csv",), "nowhere.csv"),
+    (("model=replay", "model.path=nowhere.jsonl"), "nowhere.jsonl"),
+    (("sandbox=proces",), "process"),
+    (("model=echo,gpt5",), "-m"),
+    (("seed=[1",), "seed=[1"),
+    (("lst",), "list"),
+    (("--helpp",), "--help"),
+    (("-m", "+sweep=smok"), "smoke"),
+    (("-m", "model=echo,gpt6"), "gpt5"),
+    (("list", "modl"), "model"),
+    (("hydra.run.dir=x",), "hydra.run.dir"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"), MISTAKES, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
+)
+def test_a_mistake_is_told_in_five_lines_with_status_2(tmp_path: Path, arguments: tuple[str, ...], named: str) -> None:
+    bad_jsonl(tmp_path)
+    done = codechat(tmp_path, *arguments)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert named in done.stderr
+    assert 1 <= len(done.stderr.strip().splitlines()) <= 5, done.stderr
+
+
+def test_an_unwritable_runs_dir_is_told(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("a file, not a folder")
+    done = codechat(tmp_path, "dataset.limit=1", "tracking=none")
+    assert done.returncode == 2
+    assert "runs" in done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 5
+
+
+def test_help_lists_every_group_with_its_options(tmp_path: Path) -> None:
+    done = codechat(tmp_path, "--help")
+    assert done.returncode == 0
+    for word in ("model", "dataset", "instructions", "agenda", "protocol", "judge", "sandbox", "hardware", "tracking",
+                 "echo", "gpt5", "humaneval", "mbpp", "starter", "balanced", "escalating", "refine", "rules", "paper",
+                 "seed", "runs_dir", "max_errors"):  # fmt: skip
+        assert word in done.stdout
+    assert done.stderr == ""
+
+
+def test_help_loads_no_heavy_library(tmp_path: Path) -> None:
+    script = (
+        "import sys; from codechat.cli.app import main; main(['--help']);"
+        "print([m for m in ('mlflow','openai','pandas','numpy','scipy','evalplus','matplotlib') if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "group", ["model", "dataset", "instructions", "agenda", "protocol", "judge", "sandbox", "tracking"]
+)
+def test_list_describes_every_option_in_one_line(tmp_path: Path, group: str) -> None:
+    from codechat.cli.listing import options_of
+
+    for name, text in options_of(group).items():
+        assert len(text) > 10, f"{group}={name} has no description"
+    assert codechat(tmp_path, "list", group).returncode == 0
+
+
+def test_a_small_default_cell_leaves_what_the_contract_says(tmp_path: Path) -> None:
+    done = codechat(tmp_path, "dataset.limit=3", "tracking=none")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert {"config.yaml", "sessions.jsonl", "metrics.json", "tables", "figures"} <= {
+        path.name for path in folder.iterdir()
+    }
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert metrics["pass_at_1"] == [1.0] * 10
+    assert metrics["mst"] == 10
+    assert set(metrics["iar"]) == {0.0}
+    assert metrics["skipped_turns"] == 0
+    sessions = [json.loads(line) for line in (folder / "sessions.jsonl").read_text().splitlines()]
+    assert [len(session["turns"]) for session in sessions] == [10, 10, 10]
+    assert sessions[0]["turns"][1]["adherence"]["by"] == "rules"
+    assert (folder / "figures" / "turns.png").read_bytes().startswith(b"\x89PNG")
+    before = (folder / "sessions.jsonl").read_bytes()
+    again = codechat(tmp_path, "dataset.limit=3", "tracking=none")
+    assert again.returncode == 0
+    assert (folder / "sessions.jsonl").read_bytes() == before
+
+
+def test_a_second_process_on_the_same_cell_says_so(tmp_path: Path) -> None:
+    from filelock import FileLock
+
+    assert codechat(tmp_path, "dataset.limit=1", "tracking=none").returncode == 0
+    (folder,) = (tmp_path / "runs").iterdir()
+    with FileLock(folder / ".lock"):
+        done = codechat(tmp_path, "dataset.limit=1", "tracking=none")
+    assert done.returncode == 2
+    assert "in use by another process" in done.stderr
