@@ -48,7 +48,7 @@ class OpenAIConfig(ModelConfig):
     api_key_env: str | None = run_option(None, "environment variable that holds the key; null: no key needed")
     max_concurrency: int = run_option(32, "most calls under way at once", ge=1)
     timeout_s: float = run_option(300.0, "seconds for one attempt; a call with its retries gets twice as long", gt=0)
-    max_retries: int = run_option(5, "how often a failed attempt is repeated", ge=0, le=20)
+    max_retries: int = run_option(6, "how often a failed attempt is repeated", ge=0, le=20)
 
     @field_validator("base_url")
     @classmethod
@@ -192,26 +192,27 @@ class OpenAIModel:
 
         path = "/responses" if self.config.api == "responses" else "/chat/completions"
         while True:
-            body = body_of(self.config.api, self.config.name, request.messages, self._decoding, self._dialect)
+            dialect = self._dialect
+            body = body_of(self.config.api, self.config.name, request.messages, self._decoding, dialect)
             try:
                 return await self._connect().post(path, cast_to=httpx2.Response, body=body)
             except openai.APIStatusError as error:
                 refusal = refusal_of(error.status_code, error.response.text)
             except openai.APIConnectionError as error:
                 raise self._unreachable(error) from None
-            dialect = self._dialect.after(refusal, body)
-            if dialect is None:
+            if dialect.after(refusal, body) is None:
                 return self._fate(refusal)
-            if dialect != self._dialect:
+            learnt = self._dialect.after(refusal, body)
+            if learnt is not None:  # else another call has learnt it meanwhile
                 log.warning("%s: asked again without what it refuses: %s", self._place, self._redact(refusal.message))
-                self._dialect = dialect
+                self._dialect = learnt
 
     # -- failures --------------------------------------------------------------------------------------------------
 
     def _fate(self, refusal: Refusal) -> Reply:
         """What an HTTP error means. Raises, but for a filter's refusal, which is a reply without text."""
-        said = f"{self._place}: HTTP {refusal.status}: {self._redact(refusal.message)}"
         status = refusal.status
+        said = f"{self._place}: HTTP {status}: {self._redact(refusal.message)}"
         if refusal.is_overflow:
             limit, wanted = refusal.context_limit, self.config.max_tokens
             if limit is not None and wanted is not None and wanted >= limit:
@@ -220,22 +221,26 @@ class OpenAIModel:
         if refusal.is_filter:
             return Reply("", "content_filter")
         if status in (401, 403):
-            raise self._key_refused(status)
-        if status == 404:
-            remedy = nearest(self.config.name, self._served) if self._served else "is there a /v1 missing in base_url?"
-            raise UserError(said, f"check name and base_url; {remedy}")
+            said = f"{self._place}: HTTP {status}"  # the endpoint's own words are left out: some quote the key
         if refusal.code == "insufficient_quota":
             raise EndpointDown(said)
-        if status in (408, 409, 429) or status >= 500:
+        # Once a call was good the config is, so that a refusal is about this conversation or the endpoint's state.
+        if status in (408, 409, 429) or status >= 500 or self._has_answered:
             raise InfrastructureError(said)
+        raise self._mistake(status, said)
+
+    def _mistake(self, status: int, said: str) -> UserError:
+        """What the user got wrong, told by the first answer."""
+        if status in (401, 403):
+            return self._key_refused(status)
+        if status == 404:
+            remedy = nearest(self.config.name, self._served) if self._served else "is there a /v1 missing in base_url?"
+            return UserError(said, f"check name and base_url; {remedy}")
         if status < 400:
-            raise UserError(f"{self.config.base_url} answers with a redirect", "set base_url to the final address")
-        if self._has_answered:  # the request's form is known to be good, so it is something about this conversation
-            raise InfrastructureError(said)
-        raise UserError(said, "the endpoint refuses the request: change the model's options")
+            return UserError(f"{self.config.base_url} answers with a redirect", "set base_url to the final address")
+        return UserError(said, "the endpoint refuses the request: change the model's options")
 
     def _key_refused(self, status: int) -> UserError:
-        # The endpoint's own words are left out: some quote the key.
         variable = self.config.api_key_env
         if variable is None:
             return UserError(

@@ -8,7 +8,7 @@ since the endpoint failed. Reasoning that the endpoint returns in a field of its
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from codechat.domain import Message, Reply, Usage
@@ -85,14 +85,16 @@ class Dialect:
     """What this endpoint takes: learnt from its refusals, the same for every call after."""
 
     temperature: bool = True
-    max_tokens_field: str = "max_tokens"
+    """Whether a temperature may be sent."""
+    renames_cap: bool = False
+    """Whether the chat API's `max_tokens` is called `max_completion_tokens`."""
 
     def after(self, refusal: Refusal, body: Mapping[str, Any]) -> "Dialect | None":
         """The dialect that avoids the refusal; None where nothing that was sent can be left out or renamed."""
-        if "temperature" in body and refusal.names_unsupported("temperature"):
-            return Dialect(False, self.max_tokens_field)
-        if "max_tokens" in body and refusal.names_unsupported("max_tokens"):
-            return Dialect(self.temperature, "max_completion_tokens")
+        if self.temperature and "temperature" in body and refusal.names_unsupported("temperature"):
+            return replace(self, temperature=False)
+        if not self.renames_cap and "max_tokens" in body and refusal.names_unsupported("max_tokens"):
+            return replace(self, renames_cap=True)
         return None
 
 
@@ -115,7 +117,8 @@ def body_of(api: Api, model: str, messages: Iterable[Message], how: Decoding, di
     if how.temperature is not None and dialect.temperature:
         body["temperature"] = how.temperature
     if how.max_tokens is not None:
-        body["max_output_tokens" if api == "responses" else dialect.max_tokens_field] = how.max_tokens
+        cap = "max_completion_tokens" if dialect.renames_cap else "max_tokens"
+        body["max_output_tokens" if api == "responses" else cap] = how.max_tokens
     if how.reasoning_effort is not None:
         if api == "responses":
             body["reasoning"] = {"effort": how.reasoning_effort}

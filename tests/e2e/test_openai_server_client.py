@@ -250,6 +250,27 @@ async def test_a_refused_temperature_is_dropped_once_and_told(serve: Serve, capl
     assert "'temperature' does not support 0" in warnings[0].getMessage()
 
 
+async def test_calls_under_way_together_all_learn_what_is_refused(serve: Serve) -> None:
+    tokens = error(400, "'max_tokens' is not supported with this model", "unsupported_parameter", "max_tokens")
+
+    async def behave(call: Call) -> Result:
+        await asyncio.sleep(0.01)
+        wrong = [refuses_temperature()] * ("temperature" in call.body) + [tokens] * ("max_tokens" in call.body)
+        return wrong[call.number % len(wrong)] if wrong else "x"
+
+    server = serve(behave)
+    async with model_at(server.base_url, max_tokens=9) as model:
+        replies = await asyncio.gather(*(model.complete(QUESTION) for _ in range(8)))
+    assert {reply.text for reply in replies} == {"x"}
+
+
+async def test_what_the_user_insists_on_is_not_dropped(serve: Serve) -> None:
+    server = serve(script(refuses_temperature()))
+    with pytest.raises(UserError, match="'temperature' does not support 0"):
+        await ask(server, extra_body={"temperature": 0})
+    assert len(server.calls) == 2
+
+
 async def test_a_refused_token_field_is_renamed(serve: Serve) -> None:
     text = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
     fault = error(400, text, "unsupported_parameter", "max_tokens")
@@ -305,13 +326,14 @@ async def test_an_unknown_model_is_answered_with_the_served_ones(serve: Serve) -
             await model.complete(QUESTION)
 
 
-async def test_a_bad_request_is_a_mistake_until_one_call_was_good(serve: Serve) -> None:
-    bad = error(400, "reasoning_effort must be low, medium or high")
-    with pytest.raises(UserError, match="must be low"):
+@pytest.mark.parametrize("status", [307, 400, 401, 403, 404, 422])
+async def test_a_refusal_is_a_mistake_until_one_call_was_good(serve: Serve, status: int) -> None:
+    bad = error(status, "no, not that")
+    with pytest.raises(UserError):
         await ask(serve(script(bad)))
     async with model_at(serve(script("x", bad)).base_url) as model:
         await model.complete(QUESTION)
-        with pytest.raises(InfrastructureError, match="must be low"):
+        with pytest.raises(InfrastructureError, match=f"HTTP {status}"):
             await model.complete(QUESTION)
 
 

@@ -111,10 +111,14 @@ def stall(seconds: float) -> Fault:
 class OpenAIServer:
     """Serves on 127.0.0.1 from a thread of its own; a context manager. `calls` holds every request for an answer."""
 
-    def __init__(self, behaviour: Behaviour, *, port: int = 0, models: Iterable[str] = ("test-model",)) -> None:
+    def __init__(
+        self, behaviour: Behaviour, *, port: int = 0, models: Iterable[str] = ("test-model",), keep_calls: bool = True
+    ) -> None:
         self.behaviour = behaviour
         self.models_fault: Fault | None = None  # what GET /v1/models answers, if not the list
-        self.calls: list[Call] = []
+        self.calls: list[Call] = []  # empty with keep_calls=False, for runs of many thousand calls
+        self.answered = 0
+        self._keep_calls = keep_calls
         self.in_flight = self.most_in_flight = self.probes = 0
         self._port, self._models = port, tuple(models)
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
@@ -201,14 +205,21 @@ class OpenAIServer:
             return self.models_fault or Fault(200, listed)
         if path not in ("/v1/chat/completions", "/v1/responses") or method != "POST":
             return error(404, f"no {method} {path} here")
-        call = Call(len(self.calls), path, headers, json.loads(body))
-        self.calls.append(call)
+        try:
+            call = Call(self.answered, path, headers, json.loads(body))
+        except ValueError:
+            return error(400, "the body is not JSON")
+        self.answered += 1
+        if self._keep_calls:
+            self.calls.append(call)
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
             result = self.behaviour(call)
             if inspect.isawaitable(result):
                 result = await result
+        except Exception as problem:
+            return error(500, f"the behaviour raised {problem!r}")
         finally:
             self.in_flight -= 1
         if isinstance(result, Fault):
@@ -314,21 +325,23 @@ def _squeeze(text: str) -> str:
 def main() -> None:
     """Serve the reference solutions of a dataset until interrupted."""
     from codechat.datasets import DATASETS
+    from codechat.errors import UserError
 
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--dataset", default="starter", help="a dataset's name, as in dataset=NAME")
     parser.add_argument("--path", help="its file, as in dataset.path=FILE")
-    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--port", type=int, default=8000, help="0 takes a free one")
     parser.add_argument("--behaviour", choices=["reference"], default="reference")
     chosen = parser.parse_args()
-    config = DATASETS.validate({"kind": chosen.dataset} | ({"path": chosen.path} if chosen.path else {}))
-    dataset = DATASETS.of(config).factory(config)
-    with (
-        OpenAIServer(reference_solver(dataset.tasks), port=chosen.port) as server,
-        contextlib.suppress(KeyboardInterrupt),
-    ):
-        print(f"{len(dataset.tasks)} tasks of {chosen.dataset} at {server.base_url}", flush=True)
-        threading.Event().wait()
+    try:
+        config = DATASETS.validate({"kind": chosen.dataset} | ({"path": chosen.path} if chosen.path else {}))
+        tasks = DATASETS.of(config).factory(config).tasks
+    except UserError as mistake:
+        parser.error(str(mistake))
+    with OpenAIServer(reference_solver(tasks), port=chosen.port, models=["reference"], keep_calls=False) as server:
+        print(f"{len(tasks)} tasks of {chosen.dataset}, answered by their references at {server.base_url}", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
 
 
 if __name__ == "__main__":
