@@ -4,10 +4,13 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from codechat.errors import UserError, nearest
 from codechat.patterns.code import Code
@@ -39,16 +42,42 @@ class Pattern:
     on_tokens: bool
 
     def check_options(self, options: Mapping[str, Any]) -> None:
-        """Raise `UserError` for an option that the pattern does not take."""
-        known = list(inspect.signature(self.find).parameters)[1:]
+        """Raise `UserError` for an option that the pattern does not take, for a wrong value, and for a missing one."""
+        taken = list(inspect.signature(self.find).parameters.values())[1:]
         for option in options:
-            if option not in known:
-                raise UserError(f"the pattern '{self.name}' has no option '{option}'", nearest(option, known))
+            if option not in (parameter.name for parameter in taken):
+                raise UserError(
+                    f"the pattern '{self.name}' has no option '{option}'", nearest(option, (one.name for one in taken))
+                )
+        for parameter in taken:
+            if parameter.name in options:
+                _check(f"{self.name}.{parameter.name}", options[parameter.name], parameter.annotation)
+            elif parameter.default is parameter.empty:
+                raise UserError(f"the pattern '{self.name}' needs '{parameter.name}'", f"add `{parameter.name}: …`")
 
     def present(self, code: Code, options: Mapping[str, Any]) -> tuple[Occurrence, ...]:
         """Its occurrences in source order."""
         return tuple(sorted(self.find(code, **options)))
 
+
+def _check(name: str, value: Any, kind: Any) -> None:
+    try:
+        TypeAdapter(kind).validate_python(value, strict=True)
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise UserError(f"the option {name}: {problem} (got {value!r:.60})") from error
+
+
+def _regex(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from error
+    return text
+
+
+Regex = Annotated[str, AfterValidator(_regex)]
+"""An option that is a regular expression."""
 
 _patterns: dict[str, Pattern] = {}
 

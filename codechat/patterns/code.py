@@ -1,6 +1,7 @@
 """Code read once: its syntax tree, its tokens, and the few derived views that patterns share."""
 
 import ast
+import builtins
 import io
 import tokenize
 import warnings
@@ -125,20 +126,39 @@ class Code:
         return origin
 
     @cached_property
-    def bound(self) -> frozenset[str]:
-        """Every name the program itself binds by assignment, definition or parameter, in any scope."""
-        names = {node.id for node in self.find(ast.Name) if isinstance(node.ctx, ast.Store)}
-        names |= {node.arg for node in self.find(ast.arg)}
+    def _bound(self) -> dict[ast.AST, set[str]]:
+        """The names that each function, lambda and the module bind by assignment, definition or parameter."""
+        names: dict[ast.AST, set[str]] = {}
         for node in self.nodes:
-            if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-                names.add(node.name)
-        return frozenset(names)
+            name = getattr(node, "name", None) if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else None
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                name = node.id
+            elif isinstance(node, ast.arg):
+                name = node.arg
+            if name is not None:
+                names.setdefault(self._scope(node), set()).add(name)
+        return names
+
+    def _scope(self, node: ast.AST) -> ast.AST:
+        kinds = (*FUNCTIONS, ast.Lambda, ast.ClassDef, ast.Module)
+        return next((above for above in self.ancestors(node) if isinstance(above, kinds)), node)
+
+    def _is_own(self, node: ast.Name) -> bool:
+        """Whether a name is one that the program binds in a scope around it."""
+        return any(node.id in self._bound.get(above, ()) for above in self.ancestors(node))
+
+    @cached_property
+    def _star_modules(self) -> list[str]:
+        """The modules whose names are all imported by `from module import *`."""
+        return [node.module or "" for node in self.find(ast.ImportFrom) if node.names[0].name == "*"]
 
     def origin(self, expression: ast.AST) -> str:
         """What a name or attribute stands for: `functools.reduce`, `sorted`, `.append` for a method; "" if unknown."""
         if isinstance(expression, ast.Name):
-            if expression.id in self.bound:
+            if self._is_own(expression):
                 return ""
+            if expression.id not in self.imports and not hasattr(builtins, expression.id):
+                return next((f"{module}.{expression.id}" for module in self._star_modules), expression.id)
             return self.imports.get(expression.id, expression.id)
         if isinstance(expression, ast.Attribute):
             base = expression.value
@@ -146,7 +166,7 @@ class Code:
             while isinstance(base, ast.Attribute):
                 parts.append(base.attr)
                 base = base.value
-            if isinstance(base, ast.Name) and base.id in self.imports and base.id not in self.bound:
+            if isinstance(base, ast.Name) and base.id in self.imports and not self._is_own(base):
                 return ".".join([self.imports[base.id], *reversed(parts)])
             return f".{expression.attr}"
         return ""

@@ -1,12 +1,13 @@
 """Comments and where they stand, and what prose (comments and docstrings) says."""
 
 import ast
+import builtins
 import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
-from codechat.patterns.base import Occurrence, at, pattern
-from codechat.patterns.code import FUNCTIONS, LOOPS, Code, docstring
+from codechat.patterns.base import Occurrence, Regex, at, pattern
+from codechat.patterns.code import FUNCTIONS, LOOPS, Code, docstring, read
 
 Statement: TypeAlias = Literal["loop", "if", "return", "assignment", "function"]
 Place: TypeAlias = Literal["above", "beside", "either"]
@@ -20,7 +21,7 @@ _KINDS: dict[str, tuple[type[ast.AST], ...]] = {
 
 
 @pattern("comment", "comment", on_tokens=True)
-def comment(code: Code, own_line: bool | None = None, matches: str = "") -> Iterable[Occurrence]:
+def comment(code: Code, own_line: bool | None = None, matches: Regex = "") -> Iterable[Occurrence]:
     """Comments; `own_line` tells those on a line of their own from those after code, `matches` is searched in them."""
     for found in code.comments:
         if (own_line is None or found.own_line is own_line) and re.search(matches, found.text, re.IGNORECASE):
@@ -28,7 +29,7 @@ def comment(code: Code, own_line: bool | None = None, matches: str = "") -> Iter
 
 
 @pattern("header_comment", "comment above the first statement", "comments above the first statement")
-def header_comment(code: Code, matches: str = "") -> Iterable[Occurrence]:
+def header_comment(code: Code, matches: Regex = "") -> Iterable[Occurrence]:
     """Comments before all code."""
     body = code.tree.body if code.tree else []
     first = min((_first_line(statement) for statement in body), default=len(code.lines) + 1)
@@ -43,18 +44,22 @@ def code_in_comment(code: Code) -> Iterable[Occurrence]:
     telling = (ast.Assign, ast.AugAssign, ast.Return, ast.Import, ast.ImportFrom, ast.Assert, ast.Raise, ast.Delete)
     for found in code.comments:
         text = found.text.lstrip("#").strip()
-        try:
-            body = ast.parse(text if not text.endswith(":") else f"{text} pass").body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        for statement in body[:1]:
-            call = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
-            if call or isinstance(statement, (*telling, *LOOPS, ast.If)):
+        tree = read(f"{text} pass" if text.endswith(":") else text).tree
+        for statement in tree.body[:1] if tree else []:
+            if isinstance(statement, (*telling, *LOOPS, ast.If)) or _is_call(statement):
                 yield Occurrence(found.line)
 
 
+def _is_call(statement: ast.stmt) -> bool:
+    """Whether it calls a built-in or a method: `O(n)` is a remark."""
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        return False
+    called = statement.value.func
+    return isinstance(called, ast.Attribute) or (isinstance(called, ast.Name) and hasattr(builtins, called.id))
+
+
 @pattern("prose", "note")
-def prose(code: Code, matches: str) -> Iterable[Occurrence]:
+def prose(code: Code, matches: Regex) -> Iterable[Occurrence]:
     """Comments and docstrings that `matches` is found in."""
     for found in code.comments:
         if re.search(matches, found.text, re.IGNORECASE):

@@ -40,7 +40,6 @@ _SYNTAX: dict[str, tuple[tuple[type[ast.AST], ...], str, str]] = {
     "starred": ((ast.Starred,), "starred expression", ""),
     "delete": ((ast.Delete,), "del statement", ""),
     "assignment": ((ast.Assign, ast.AnnAssign), "assignment", ""),
-    "boolean_operation": ((ast.BoolOp,), "and/or combination", ""),
     "set_literal": ((ast.Set,), "set literal", ""),
     "dict_literal": ((ast.Dict,), "dict literal", ""),
 }
@@ -145,6 +144,12 @@ def comparison_with_boolean(code: Code) -> Iterable[Occurrence]:
             literal = isinstance(right, ast.Constant) and (right.value is None or isinstance(right.value, bool))
             if isinstance(operator, ast.Eq | ast.NotEq) and literal:
                 yield at(node)
+
+
+@pattern("boolean_operator", "and or or", "ands and ors")
+def boolean_operator(code: Code) -> Iterable[Occurrence]:
+    """Every `and` and `or`."""
+    return (at(value) for node in code.find(ast.BoolOp) for value in node.values[1:])
 
 
 @pattern("equality_choice", "or of equalities", "ors of equalities")

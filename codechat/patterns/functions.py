@@ -50,7 +50,7 @@ def _own(function: Function) -> Iterator[ast.AST]:
 def helper(code: Code, nested: bool | None = None) -> Iterable[Occurrence]:
     """Functions that another function of the program names; `nested` tells inner ones from module-level ones."""
     for function in code.functions:
-        inner = isinstance(code.parents.get(function), ast.stmt)
+        inner = code.function_of(function) is not None
         if isinstance(code.parents.get(function), ast.ClassDef) or (nested is not None and nested is not inner):
             continue
         if any(node.id == function.name and _outside(code, node, function) for node in code.find(ast.Name)):
@@ -135,3 +135,26 @@ def mutated_parameter(code: Code) -> Iterable[Occurrence]:
                 target = node.value
             if isinstance(target, ast.Name) and target.id in names:
                 yield at(node, f"'{target.id}'")
+
+
+@pattern("closure", "closure")
+def closure(code: Code) -> Iterable[Occurrence]:
+    """Functions that return a function or lambda made inside them."""
+    for function in code.functions:
+        inner = {node.name for node in own_nodes(function) if isinstance(node, FUNCTIONS)}
+        for node in own_nodes(function):
+            value = node.value if isinstance(node, ast.Return) else None
+            if isinstance(value, ast.Lambda) or (isinstance(value, ast.Name) and value.id in inner):
+                yield at(node, function.name)
+
+
+@pattern("keyword_argument", "keyword argument")
+def keyword_argument(code: Code) -> Iterable[Occurrence]:
+    """Arguments passed by keyword."""
+    return (
+        at(keyword, f"'{keyword.arg}'") for keyword in code.find(ast.keyword) if keyword.arg and _in_call(code, keyword)
+    )
+
+
+def _in_call(code: Code, node: ast.AST) -> bool:
+    return isinstance(code.parents.get(node), ast.Call)

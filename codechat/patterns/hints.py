@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from codechat.patterns.base import Occurrence, at, pattern
+from codechat.patterns.base import Occurrence, Regex, at, pattern
 from codechat.patterns.code import FUNCTIONS, Code, Function, body_without_docstring, docstring, own_nodes, parameters
 from codechat.patterns.names import local_bindings
 
@@ -125,13 +125,13 @@ def _is_type(code: Code, value: ast.expr) -> bool:
 
 
 @pattern("docstring", "docstring")
-def docstrings(code: Code, matches: str = "") -> Iterable[Occurrence]:
+def docstrings(code: Code, matches: Regex = "") -> Iterable[Occurrence]:
     """Docstrings of functions that `matches` is found in."""
     return (at(text) for _, text in _docstrings(code) if text and re.search(matches, str(text.value)))
 
 
 @pattern("no_docstring", "function without such a docstring", "functions without such a docstring")
-def no_docstring(code: Code, matches: str = "", takes_parameters: bool = False) -> Iterable[Occurrence]:
+def no_docstring(code: Code, matches: Regex = "", takes_parameters: bool = False) -> Iterable[Occurrence]:
     """The other functions; with `takes_parameters` only those that take any."""
     for function, text in _docstrings(code):
         if takes_parameters and not parameters(function):

@@ -68,7 +68,8 @@ def _after_docstring(code: Code) -> Iterator[tuple[ast.stmt, bool]]:
     for function in code.functions:
         if docstring(function) and len(function.body) > 1:
             first = function.body[0]
-            yield first, not code.lines[first.end_lineno or first.lineno].strip()
+            end = first.end_lineno or first.lineno
+            yield first, end < len(code.lines) and not code.lines[end].strip()
 
 
 @pattern("long_line", "overlong line", on_tokens=True)
@@ -93,14 +94,10 @@ def trailing_space(code: Code) -> Iterable[Occurrence]:
 
 @pattern("joined_statements", "line with several statements", "lines with several statements")
 def joined_statements(code: Code) -> Iterable[Occurrence]:
-    """Statements that start on the line of another: after a semicolon, or after the colon of a header."""
-    for node in code.nodes:
-        for block in blocks(node):
-            line = getattr(node, "lineno", 0)
-            for statement in block:
-                if statement.lineno == line and not (isinstance(node, ast.If) and statement in node.orelse):
-                    yield at(statement)
-                line = statement.end_lineno or statement.lineno
+    """Statements that do not start their line: after a semicolon, or after the colon of a header."""
+    for node in code.find(ast.stmt):
+        if code.lines[node.lineno - 1].encode()[: node.col_offset].strip():
+            yield at(node)
 
 
 @pattern("backslash", "backslash continuation")

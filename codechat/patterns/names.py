@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from codechat.patterns.base import Occurrence, at, pattern
+from codechat.patterns.base import Occurrence, Regex, at, pattern
 from codechat.patterns.code import Code, Function, own_nodes, parameters
 
 _BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_"))
@@ -46,7 +46,7 @@ def bound_name(node: ast.AST) -> str | None:
 
 
 @pattern("local_name", "local variable with such a name", "local variables with such names")
-def local_name(code: Code, matches: str) -> Iterable[Occurrence]:
+def local_name(code: Code, matches: Regex) -> Iterable[Occurrence]:
     """Local variables whose whole name matches."""
     for name, node, _ in local_bindings(code):
         if re.fullmatch(matches, name):
@@ -90,7 +90,7 @@ def unused_import(code: Code) -> Iterable[Occurrence]:
 
 
 @pattern("assignment_to", "assignment to that name", "assignments to that name")
-def assignment_to(code: Code, matches: str) -> Iterable[Occurrence]:
+def assignment_to(code: Code, matches: Regex) -> Iterable[Occurrence]:
     """Module-level variables whose whole name matches."""
     body = code.tree.body if code.tree else []
     for statement in body:

@@ -162,7 +162,7 @@ def adherence(before: str, after: str, instruction: Instruction) -> Adherence:
 
 
 def _not_a_revision(old: Code, new: Code, rule: Rule) -> str:
-    if old.text.strip() == new.text.strip():
+    if old.text.strip("\n") == new.text.strip("\n"):
         return "the code is unchanged"
     if not new.text.strip():
         return "there is no code"

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from codechat.patterns.base import Occurrence, at, pattern
-from codechat.patterns.code import Code
+from codechat.patterns.code import COMPREHENSIONS, LOOPS, Code
 
 
 @pattern("use", "such use", "such uses")
@@ -33,11 +33,21 @@ def call(code: Code, names: list[str]) -> Iterable[Occurrence]:
 
 @pattern("imported", "import of that module", "imports of that module")
 def imported(code: Code, modules: list[str]) -> Iterable[Occurrence]:
-    """Import statements that name one of these modules."""
+    """Import statements that name one of these modules, or one of these names as `module.name`."""
     for node in code.find(ast.Import, ast.ImportFrom):
-        named = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        named = [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom):
+            named = [node.module or "", *(f"{node.module}.{name}" for name in named)]
         if any(fnmatchcase(name, module) for name in named for module in modules):
             yield at(node, named[0])
+
+
+_MAKERS = {
+    "list": ("list",),
+    "dict": ("dict", "collections.defaultdict", "collections.Counter", "collections.OrderedDict"),
+    "set": ("set", "frozenset"),
+    "tuple": ("tuple",),
+}
 
 
 @pattern("collection", "such collection")
@@ -51,7 +61,7 @@ def collection(code: Code, kind: Literal["list", "dict", "set", "tuple"]) -> Ite
     }
     for node in code.find(ast.Call, *display[kind]):
         if isinstance(node, ast.Call):
-            if code.origin(node.func) == kind:
+            if code.origin(node.func) in _MAKERS[kind]:
                 yield at(node)
         elif isinstance(getattr(node, "ctx", ast.Load()), ast.Load) and not _is_hint(code, node):
             yield at(node)
@@ -75,6 +85,61 @@ def bit_operation(code: Code) -> Iterable[Occurrence]:
     for node in code.find(ast.BinOp, ast.AugAssign, ast.UnaryOp):
         if isinstance(node.op, operators) and not _is_hint(code, node):
             yield at(node)
+
+
+_TRAVERSING = [
+    "sum",
+    "min",
+    "max",
+    "any",
+    "all",
+    "map",
+    "filter",
+    "sorted",
+    "reversed",
+    "zip",
+    "enumerate",
+    "range",
+    "list",
+    "set",
+    "tuple",
+    "functools.reduce",
+    ".join",
+    ".sort",
+    ".count",
+    ".index",
+    ".reverse",
+]
+
+
+@pattern("traversal", "walk through values", "walks through values")
+def traversal(code: Code) -> Iterable[Occurrence]:
+    """Loops, comprehensions, and calls that go through all elements."""
+    yield from (at(node) for node in code.find(*LOOPS, *COMPREHENSIONS))
+    yield from call(code, _TRAVERSING)
+
+
+@pattern("module_cache", "cache at module level", "caches at module level")
+def module_cache(code: Code) -> Iterable[Occurrence]:
+    """Module-level names bound to an empty dict that a function stores into."""
+    for statement in code.tree.body if code.tree else []:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        value = getattr(statement, "value", None)
+        empty = isinstance(value, ast.Dict) and not value.keys
+        made = isinstance(value, ast.Call) and code.origin(value.func) in _MAKERS["dict"] and not value.args
+        for target in targets:
+            if isinstance(target, ast.Name) and (empty or made) and _stored_into(code, target.id):
+                yield at(statement, f"'{target.id}'")
+
+
+def _stored_into(code: Code, name: str) -> bool:
+    return any(
+        isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == name
+        and code.function_of(node) is not None
+        for node in code.find(ast.Subscript)
+    )
 
 
 _ARITHMETIC: dict[str, type[ast.operator]] = {
@@ -128,7 +193,7 @@ def table_lookup(code: Code) -> Iterable[Occurrence]:
         else:
             method = reader.func
             base = method.value if isinstance(method, ast.Attribute) and method.attr == "get" else None
-        if isinstance(base, ast.Name) and base.id in tables:
+        if isinstance(base, ast.Dict | ast.DictComp) or (isinstance(base, ast.Name) and base.id in tables):
             yield at(reader)
 
 
