@@ -29,7 +29,7 @@ def compose(overrides: Sequence[str]) -> Composed:
 def _tells(experiment: Experiment, override: str) -> bool:
     """Whether an override belongs into the cell's name: it can change a result, and the name does not say it yet."""
     key = override.lstrip("+").partition("=")[0]
-    if key in ("model", "dataset", "agenda", "agenda.turns", "sandbox"):
+    if key in ("model", "model.name", "dataset", "agenda", "agenda.turns", "sandbox"):
         return False
     node: Any = experiment
     for name in key.split("."):

@@ -86,7 +86,7 @@ class Refine:
 
     async def run(self, task: Task, kit: Kit) -> None:
         agenda = kit.log.agenda
-        history = (
+        history: tuple[Message, ...] = (
             Message("user", fill(self._prompts.initial, prompt=task.prompt.strip("\n"), signature=task.signature)),
         )
         pool: list[Instruction] = list(self._pool)
