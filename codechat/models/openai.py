@@ -23,6 +23,7 @@ from codechat.models import MODELS, ModelConfig, Request
 from codechat.models.openai_protocol import Api, Decoding, Dialect, Refusal, Unreadable, body_of, refusal_of, reply_of
 
 if TYPE_CHECKING:
+    import httpx2
     import openai
 
 log = logging.getLogger(__name__)
@@ -176,8 +177,6 @@ class OpenAIModel:
         retries, problem = 0, ""
         for _ in range(self.config.max_retries + 1):
             answer = await self._post(request)
-            if isinstance(answer, Reply):
-                return replace(answer, retries=retries)
             retries += _retries_of(answer)
             try:
                 return replace(reply_of(self.config.api, answer.content), retries=retries)
@@ -185,8 +184,8 @@ class OpenAIModel:
                 retries, problem = retries + 1, str(error)
         raise InfrastructureError(f"{self._place}: {self._redact(problem)}")
 
-    async def _post(self, request: Request) -> Any:
-        """The raw response, or the reply that a provider's filter stands for."""
+    async def _post(self, request: Request) -> "httpx2.Response":
+        """The response of a good status; a parameter that the endpoint refuses is left out from then on."""
         import httpx2
         import openai
 
@@ -201,7 +200,7 @@ class OpenAIModel:
             except openai.APIConnectionError as error:
                 raise self._unreachable(error) from None
             if dialect.after(refusal, body) is None:
-                return self._fate(refusal)
+                raise self._fate(refusal)
             learnt = self._dialect.after(refusal, body)
             if learnt is not None:  # else another call has learnt it meanwhile
                 log.warning("%s: asked again without what it refuses: %s", self._place, self._redact(refusal.message))
@@ -209,25 +208,23 @@ class OpenAIModel:
 
     # -- failures --------------------------------------------------------------------------------------------------
 
-    def _fate(self, refusal: Refusal) -> Reply:
-        """What an HTTP error means. Raises, but for a filter's refusal, which is a reply without text."""
+    def _fate(self, refusal: Refusal) -> Exception:
+        """What an HTTP error means."""
         status = refusal.status
         said = f"{self._place}: HTTP {status}: {self._redact(refusal.message)}"
         if refusal.is_overflow:
             limit, wanted = refusal.context_limit, self.config.max_tokens
             if limit is not None and wanted is not None and wanted >= limit:
-                raise UserError(said, f"max_tokens={wanted} leaves no room for a prompt: lower it below {limit}")
-            raise ContextOverflow(said)
-        if refusal.is_filter:
-            return Reply("", "content_filter")
+                return UserError(said, f"max_tokens={wanted} leaves no room for a prompt: lower it below {limit}")
+            return ContextOverflow(said)
         if status in (401, 403):
             said = f"{self._place}: HTTP {status}"  # the endpoint's own words are left out: some quote the key
         if refusal.code == "insufficient_quota":
-            raise EndpointDown(said)
+            return EndpointDown(said)
         # Once a call was good the config is, so that a refusal is about this conversation or the endpoint's state.
-        if status in (408, 409, 429) or status >= 500 or self._has_answered:
-            raise InfrastructureError(said)
-        raise self._mistake(status, said)
+        if status in (408, 409, 429) or status >= 500 or refusal.is_filter or self._has_answered:
+            return InfrastructureError(said)
+        return self._mistake(status, said)
 
     def _mistake(self, status: int, said: str) -> UserError:
         """What the user got wrong, told by the first answer."""
@@ -272,12 +269,12 @@ class OpenAIModel:
         return (text.replace(key, "***") if key else text)[:300]
 
 
-def _retries_of(response: Any) -> int:
+def _retries_of(response: "httpx2.Response") -> int:
     """How often the SDK repeated the request: it numbers its attempts in a header of its own."""
     return int(response.request.headers.get("x-stainless-retry-count", 0))
 
 
-def _model_names(response: Any) -> tuple[str, ...]:
+def _model_names(response: "httpx2.Response") -> tuple[str, ...]:
     try:
         return tuple(str(model["id"]) for model in response.json()["data"])
     except (ValueError, KeyError, TypeError):

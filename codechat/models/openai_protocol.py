@@ -46,7 +46,10 @@ class Refusal:
 
     @property
     def is_filter(self) -> bool:
-        """Whether the provider's filter declined this conversation: an answer of the model's side, not a failure."""
+        """Whether the provider's filter stopped the prompt before the model saw it.
+
+        Such filters misfire and differ from day to day, so this is a failure to ask and never the model's answer.
+        """
         return self.status == 400 and self.code in ("content_filter", "content_policy_violation", "invalid_prompt")
 
     def names_unsupported(self, parameter: str) -> bool:

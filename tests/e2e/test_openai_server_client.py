@@ -116,7 +116,6 @@ async def test_responses_sends_the_conversation_and_reads_the_reply(serve: Serve
         (Answer(None, message={"refusal": "I can't."}), "I can't.", "stop"),
         (Answer(None, "tool_calls", message={"tool_calls": []}), "", "tool_calls"),
         (Answer("a\ud800b\x00\u00e9"), "a\ufffdb\x00\u00e9", "stop"),
-        (error(400, "flagged as possibly violating our policy", "invalid_prompt"), "", "content_filter"),
     ],
 )
 async def test_an_odd_answer_is_still_an_answer(serve: Serve, answer: Result, text: str, finish: str) -> None:
@@ -205,6 +204,12 @@ async def test_an_endpoint_that_went_away_is_down() -> None:
     async with model_at(f"http://127.0.0.1:{closed_port()}/v1") as model:
         with pytest.raises(EndpointDown, match="nothing answers at"):
             await model.complete(QUESTION)
+
+
+async def test_a_prompt_stopped_by_a_filter_is_never_scored(serve: Serve) -> None:
+    server = serve(script(error(400, "flagged as possibly violating our policy", "invalid_prompt")))
+    with pytest.raises(InfrastructureError, match="flagged"):
+        await ask(server)
 
 
 async def test_an_account_without_quota_is_down(serve: Serve) -> None:
