@@ -79,20 +79,6 @@ _RULES: dict[str, Rule] = {
 
 ORACLES: tuple[str, ...] = tuple(_RULES)
 
-# EvalPlus 0.3.1 decides these entry points of MBPP+ and HumanEval+ by something else than equality.
-MBPP_ORACLES: dict[str, str] = {
-    "are_equivalent": "anything",
-    "sum_div": "equal_or_zero",
-    "surface_Area": "surface_area",
-    "digit_distance_nums": "digit_distance",
-    **dict.fromkeys(("check_str", "text_match_three", "text_starta_endb"), "not_none"),
-    **dict.fromkeys(
-        ("similar_elements", "find_char_long", "common_in_nested_lists", "extract_singly", "larg_nnum"), "set_equal"
-    ),
-    **dict.fromkeys(("intersection_array", "find_dissimilar", "Diff"), "set_equal"),
-}
-HUMANEVAL_ORACLES: dict[str, str] = {"find_zero": "polynomial_root"}
-
 
 class Comparison:
     """Compares the results of one suite in order.
@@ -167,4 +153,4 @@ def _near(one: Any, other: Any, atol: float) -> bool:
         return False
 
 
-__all__ = ["HUMANEVAL_ORACLES", "MBPP_ORACLES", "ORACLES", "Comparison", "close", "is_floats"]
+__all__ = ["ORACLES", "Comparison", "close", "is_floats"]

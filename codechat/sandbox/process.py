@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from codechat.config import run_option
-from codechat.sandbox import SANDBOXES, SandboxConfig
+from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.engine import ZygoteSandbox
 from codechat.sandbox.truth import cache_folder
 from codechat.sandbox.worker import Inside, Launch
@@ -25,8 +25,13 @@ class ProcessConfig(SandboxConfig):
 
 
 @SANDBOXES.register("process", ProcessConfig)
-def process(config: ProcessConfig, workers: int = 1) -> ZygoteSandbox:
+def process(config: ProcessConfig, workers: int = 1) -> Sandbox:
     """Limits only: weaker, since programs can read this user's files."""
+    return limits_only(config, workers)
+
+
+def limits_only(config: SandboxConfig, workers: int, why: str = "") -> ZygoteSandbox:
+    """The weak sandbox; `why` opens its notice where it stands in for another."""
     uid = NOBODY if os.getuid() == 0 else None
     paths = module_path()
     inside = Inside(
@@ -37,7 +42,7 @@ def process(config: ProcessConfig, workers: int = 1) -> ZygoteSandbox:
         hide=secrets(),
     )
     launch = Launch(lambda arguments: [interpreter(), *arguments], str(Path(__file__).parent), inside, strict=False)
-    return ZygoteSandbox(config, launch, workers, weak=True, notice=NOTICE)
+    return ZygoteSandbox(config, launch, workers, weak=True, notice=why + NOTICE)
 
 
 def limits_of(config: SandboxConfig) -> dict[str, int]:
