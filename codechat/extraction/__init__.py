@@ -50,8 +50,8 @@ def extract(reply: str, entry_point: str) -> Extraction:
         markdown = split(answer)
         return (
             _from_blocks(markdown, entry_point)
-            or _from_remnants(markdown, entry_point)
-            or _nothing(reply, answer, markdown, entry_point)
+            or _from_remnants(markdown, entry_point, whole)
+            or _nothing(answer, markdown, entry_point, whole)
         )
 
 
@@ -117,15 +117,15 @@ def _join(texts: list[str]) -> Source:
     return read("\n".join([*futures, _FUTURE.sub("", text)]) if futures else text)
 
 
-def _from_remnants(markdown: Markdown, entry_point: str) -> Extraction | None:
+def _from_remnants(markdown: Markdown, entry_point: str, whole: Source) -> Extraction | None:
     blocks = markdown.blocks[-MAX_BLOCKS:]
-    for source, how in _remnants(blocks, markdown.outside):
+    for source, how in _remnants(blocks, markdown.outside, whole):
         if source is not None and source.tree is not None and strength(source.tree, entry_point):
             return _runnable(source, entry_point, how)
     return None
 
 
-def _remnants(blocks: tuple[Block, ...], outside: str) -> Iterator[tuple[Source | None, str]]:
+def _remnants(blocks: tuple[Block, ...], outside: str, whole: Source) -> Iterator[tuple[Source | None, str]]:
     """What may hold the code where no Python block does, best guess first, each with where it was found."""
     texts = [tidy(block.text) for block in blocks if block.python]
     if len(texts) > 1:
@@ -136,7 +136,7 @@ def _remnants(blocks: tuple[Block, ...], outside: str) -> Iterator[tuple[Source 
     if blocks and not blocks[-1].closed and blocks[-1].python:
         yield gather(blocks[-1].text), "the statements of an unclosed fence"
     if not blocks:
-        yield read(outside), "the whole reply is code"
+        yield read(outside, known=whole), "the whole reply is code"
     yield gather(outside), "the statements among the prose"
 
 
@@ -151,14 +151,14 @@ def _runnable(source: Source, entry_point: str, where: str) -> Extraction:
     return Extraction(source.text, made.text, None, "; ".join(note for note in notes if note))
 
 
-def _nothing(reply: str, answer: str, markdown: Markdown, entry_point: str) -> Extraction:
+def _nothing(answer: str, markdown: Markdown, entry_point: str, whole: Source) -> Extraction:
     """Tell why there is no program: what does not parse is worth keeping, what lacks the entry point is not."""
     if not answer.strip():
-        return _no_code("the reply holds nothing outside its <think> part" if reply.strip() else "the reply is empty")
+        return _no_code("the reply holds nothing outside its <think> part" if whole.text else "the reply is empty")
     blocks = [block for block in markdown.blocks[-MAX_BLOCKS:] if block.python]
     sources = [read(block.text, block.indent) for block in blocks]
     if not markdown.blocks and (start := code_start(markdown.outside)) is not None:
-        sources = [read(markdown.outside[start:])]
+        sources = [read(markdown.outside[start:], known=whole)]
     broken = [source for source in sources if source.tree is None]
     mentions = re.compile(
         rf"\b(?:def|class)[ \t]+{re.escape(entry_point)}\b|^[ \t]*{re.escape(entry_point)}[ \t]*=", re.M
@@ -170,19 +170,21 @@ def _nothing(reply: str, answer: str, markdown: Markdown, entry_point: str) -> E
     if attempts:
         return Extraction(attempts[-1].text, None, "syntax_error", f"does not parse: {attempts[-1].error}")
     if parsed:
-        return _no_code(_lacks(parsed[-1], entry_point))
+        return _no_code(_lacks(parsed, entry_point))
     if any(block.diff for block in markdown.blocks):
         return _no_code("the reply gives a patch, not the whole code")
-    tags = sorted({block.language for block in markdown.blocks if block.language})
+    if blocks:
+        return _no_code("no fenced block holds Python code")
+    tags = sorted({block.language for block in markdown.blocks})
     return _no_code(f"no Python code: only {', '.join(tags)}" if tags else "no code in the reply")
 
 
-def _lacks(source: Source, entry_point: str) -> str:
-    assert source.tree is not None
-    wrapped = wrapper(source.tree, entry_point)
-    if wrapped and wrapped.obstacle:
-        return wrapped.obstacle
-    names = sorted(module_names(source.tree))
+def _lacks(sources: list[Source], entry_point: str) -> str:
+    trees = [source.tree for source in sources if source.tree is not None]
+    for tree in trees:
+        if (wrapped := wrapper(tree, entry_point)) and wrapped.obstacle:
+            return wrapped.obstacle
+    names = sorted({name for tree in trees for name in module_names(tree)})
     defined = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
     return f"the code parses, but does not define '{entry_point}' (it defines {defined or 'nothing'})"
 

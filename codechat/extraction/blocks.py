@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 _LIST_MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])?\Z")
 _CODE_START = re.compile(r"(?:async\s+def|def|class|import)\s+\w|from\s+[\w.]+\s+import\b|@\w")
@@ -40,8 +41,7 @@ class Markdown:
     outside: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Fence:
+class _Fence(NamedTuple):
     before: str
     run: str
     after: str

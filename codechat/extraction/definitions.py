@@ -68,7 +68,7 @@ def bound_names(node: ast.stmt) -> set[str]:
     if isinstance(node, Definition):
         return {node.name}
     if isinstance(node, ast.Import | ast.ImportFrom):
-        return {alias.asname or alias.name.split(".")[0] for alias in node.names}
+        return {alias.asname or alias.name.split(".")[0] for alias in node.names} - {"*"}
     targets: list[ast.expr] = []
     if isinstance(node, ast.Assign):
         targets = node.targets
@@ -93,13 +93,20 @@ def missing_names(text: str) -> set[str]:
     """Global names that a valid module reads, in any scope, and neither binds nor has from the builtins."""
     module = symtable.symtable(text, "<reply>", "exec")
     bound = {symbol.get_name() for symbol in module.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    return global_reads(module) - bound - _BUILTINS
+
+
+def global_reads(scope: symtable.SymbolTable) -> set[str]:
+    """The module's names, and the builtins, that a scope or one inside it reads or declares global."""
     read: set[str] = set()
-    stack = [module]
+    stack = [scope]
     while stack:
         table = stack.pop()
         stack += table.get_children()
-        read |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global() and symbol.is_referenced()}
-    return read - bound - _BUILTINS
+        for symbol in table.get_symbols():
+            if symbol.is_global() and (symbol.is_referenced() or symbol.is_declared_global()):
+                read.add(symbol.get_name())
+    return read
 
 
 def wrapper(tree: ast.Module, name: str) -> Wrapper | None:

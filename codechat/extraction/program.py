@@ -2,11 +2,18 @@
 
 import ast
 import re
+import symtable
 from collections import Counter, deque
 from dataclasses import dataclass
 
-from codechat.extraction.definitions import Wrapper, bound_names, is_main_guard
-from codechat.extraction.source import Definition, Source, parse, suites
+from codechat.extraction.definitions import (
+    Wrapper,
+    bound_names,
+    global_reads,
+    is_main_guard,
+    module_level,
+)
+from codechat.extraction.source import Definition, Source, is_compound, parse, suites
 
 _TRIAL_CALLS = frozenset(
     {"print", "pprint", "pprint.pprint", "check", "main", "unittest.main", "doctest.testmod", "pytest.main"}
@@ -34,14 +41,15 @@ def program(source: Source, entry_point: str, wrapper: Wrapper | None) -> Progra
     """What is run of a valid module: its statements but for those that test or demonstrate the entry point.
 
     Left out: main guards; bare asserts; calls, as statements, of print, the entry point, `check`, a test function or
-    a test runner; loops and conditions of nothing but these; and, where nothing that stays reads their names, test
-    functions and classes, imports of test frameworks, and variables that hold a result of the entry point or of
-    `input()`. Everything else stays, as it may prepare what the function needs. A wrapper's method is bound at the end.
+    a test runner; and, where nothing that stays reads the names they bind, loops, conditions and `try`s of nothing but
+    these, test functions and classes, imports of test frameworks, and variables that hold a result of the entry point
+    or of `input()`. Everything else stays, as it may prepare what the function needs.
+    A wrapper's method is bound at the end.
     """
     assert source.tree is not None
-    dropped = _trials(source.tree, entry_point, wrapper)
+    dropped = _trials(source, entry_point, wrapper)
     text = _without(source, dropped) if dropped else source.text
-    if dropped and parse(text).tree is None:
+    if dropped and "\\\n" in text and parse(text).tree is None:  # a continuation that leads nowhere any more
         text, dropped = source.text, set()
     if wrapper:
         owner = f"{wrapper.name}()" if wrapper.needs_instance else wrapper.name
@@ -49,17 +57,21 @@ def program(source: Source, entry_point: str, wrapper: Wrapper | None) -> Progra
     return Program(f"{text}\n", len(dropped))
 
 
-def _trials(tree: ast.Module, entry_point: str, wrapper: Wrapper | None) -> set[int]:
+def _trials(source: Source, entry_point: str, wrapper: Wrapper | None) -> set[int]:
     """The identities of the top-level statements to leave out."""
+    assert source.tree is not None
+    tree = source.tree
     entry_calls = {entry_point} | ({f"{wrapper.name}.{entry_point}"} if wrapper else set())
     protected = {entry_point} | ({wrapper.name} if wrapper else set())
     trial_calls = (entry_calls | _TRIAL_CALLS | _test_functions(tree)) - _keeping_state(tree, entry_point)
-    dropped = {id(node) for node in tree.body if _tries(node, trial_calls)}
+    dropped = {
+        id(node)
+        for node in tree.body
+        if _tries(node, trial_calls) and (is_main_guard(node) or not _all_bound(node) & protected)
+    }
     optional = [node for node in tree.body if id(node) not in dropped and _may_go(node, entry_calls, protected)]
-    loops = [node for node in tree.body if id(node) in dropped and not is_main_guard(node) and bound_names(node)]
-    if optional or loops:
-        _settle(tree, dropped, optional, loops)
-    return dropped
+    binding = [node for node in tree.body if id(node) in dropped and not is_main_guard(node) and _all_bound(node)]
+    return _settle(source, dropped.difference(map(id, binding)), optional + binding) if optional or binding else dropped
 
 
 def _test_functions(tree: ast.Module) -> set[str]:
@@ -78,43 +90,57 @@ def _keeping_state(tree: ast.Module, entry_point: str) -> set[str]:
     }
 
 
-def _settle(tree: ast.Module, dropped: set[int], optional: list[ast.stmt], loops: list[ast.stmt]) -> None:
-    """Drop what nothing that stays reads, until nothing changes; each statement is looked at once a name it binds."""
-    statements = {id(node): _Statement(node, _reads(node), frozenset(bound_names(node))) for node in tree.body}
+def _settle(source: Source, dropped: set[int], optional: list[ast.stmt]) -> set[int]:
+    """Drop also the optional statements that nothing reads that stays, until nothing changes.
+
+    A statement is looked at once, and again for every reader of its names that is dropped: linear.
+    """
+    assert source.tree is not None
+    scopes = _scopes(source.text)
+    statements = {id(node): _Statement(node, _reads(node, scopes), _all_bound(node)) for node in source.tree.body}
     readers = Counter(name for key, item in statements.items() if key not in dropped for name in item.reads)
-    for node in loops:
-        if any(readers[name] for name in statements[id(node)].binds):
-            dropped.discard(id(node))
-            readers.update(statements[id(node)].reads)
     binders: dict[str, list[int]] = {}
     for node in optional:
         for name in statements[id(node)].binds:
             binders.setdefault(name, []).append(id(node))
     queue = deque(id(node) for node in optional)
+    gone = set(dropped)
     while queue:
         key = queue.popleft()
         item = statements[key]
-        if key in dropped or any(readers[name] - (name in item.reads) > 0 for name in item.binds):
+        if key in gone or any(readers[name] - (name in item.reads) > 0 for name in item.binds):
             continue
-        dropped.add(key)
+        gone.add(key)
         readers.subtract(item.reads)
-        queue.extend(other for name in item.reads for other in binders.get(name, ()))
+        for name in item.reads:
+            if readers[name] <= 1:
+                queue.extend(binders.get(name, ()))
+    return gone
 
 
 def _tries(node: ast.stmt, trial_calls: set[str]) -> bool:
     """Whether a statement does nothing but try the code out; one that binds a name by `:=` may do more."""
-    stack = [node]
+    stack, calls_something = [node], False
     while stack:
         current = stack.pop()
         if isinstance(current, ast.Expr):
             if not isinstance(current.value, ast.Call) or _dotted(current.value.func) not in trial_calls:
                 return False
+            calls_something = True
         elif isinstance(current, ast.For | ast.If | ast.Try | ast.With):
-            if not is_main_guard(current):
-                stack += [inner for suite in suites(current) for inner in suite]
-        elif not isinstance(current, ast.Assert) and (current is node or not isinstance(current, ast.Pass)):
+            calls_something |= is_main_guard(current)
+            stack += [] if is_main_guard(current) else [inner for suite in suites(current) for inner in suite]
+        elif isinstance(current, ast.Assert):
+            calls_something = True
+        elif current is node or not (isinstance(current, ast.Pass) or _only_names(current)):
             return False
-    return is_main_guard(node) or not any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node))
+    trial = calls_something and not any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node))
+    return is_main_guard(node) or trial
+
+
+def _only_names(node: ast.stmt) -> bool:
+    """Whether a statement assigns to plain variables and to nothing that exists already."""
+    return isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets)
 
 
 def _may_go(node: ast.stmt, entry_calls: set[str], protected: set[str]) -> bool:
@@ -126,7 +152,7 @@ def _may_go(node: ast.stmt, entry_calls: set[str], protected: set[str]) -> bool:
     if isinstance(node, ast.Import | ast.ImportFrom):
         modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
         return all(module.split(".")[0] in _TEST_MODULES for module in modules)
-    if isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets):
+    if isinstance(node, ast.Assign) and _only_names(node):
         calls = {_dotted(inner.func) for inner in ast.walk(node.value) if isinstance(inner, ast.Call)}
         return bool(calls & (entry_calls | {"input"}))
     return False
@@ -148,9 +174,30 @@ def _dotted(value: ast.expr) -> str:
     return ".".join([value.id, *reversed(parts)]) if isinstance(value, ast.Name) else ""
 
 
-def _reads(node: ast.stmt) -> frozenset[str]:
+def _all_bound(node: ast.stmt) -> frozenset[str]:
+    """The names that a statement and its suites bind."""
+    if not is_compound(node):
+        return frozenset(bound_names(node))
+    return frozenset(name for inner in module_level(ast.Module([node], [])) for name in bound_names(inner))
+
+
+def _scopes(text: str) -> dict[int, list[symtable.SymbolTable]]:
+    """The scopes that the module opens, by the line of their head."""
+    found: dict[int, list[symtable.SymbolTable]] = {}
+    for table in symtable.symtable(text, "<reply>", "exec").get_children():
+        found.setdefault(table.get_lineno(), []).append(table)
+    return found
+
+
+def _reads(node: ast.stmt, scopes: dict[int, list[symtable.SymbolTable]]) -> frozenset[str]:
+    """The module's names that a statement reads, changes in place or declares global; a function's own are not."""
     names: set[str] = set()
-    for inner in ast.walk(node):
+    parts: list[ast.AST] = [node]
+    if isinstance(node, Definition) and any(table.get_name() == node.name for table in scopes.get(node.lineno, [])):
+        for table in scopes[node.lineno]:
+            names |= global_reads(table)
+        parts = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
+    for inner in (inner for part in parts for inner in ast.walk(part)):
         if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Store):
             names.add(inner.id)
         elif isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name):

@@ -14,6 +14,7 @@ _CODE_LINE = re.compile(
     r"(?m)^([ \t]*)(?:(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(|class[ \t]+\w+[ \t]*[(:]|import[ \t]+\w|@\w)"
 )
 _FROM_LINE = re.compile(r"(?m)^([ \t]*)from[ \t]+[\w.]+[ \t]+import\b")
+_SURELY_CODE = re.compile(r"(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(|class[ \t]+\w+[ \t]*[(:]")
 _FIRST_LINE = re.compile(
     r"(?:async|def|class|import|from|if|for|while|try|with)\b|[@#]|[\w.\[\], ]+[-+*/|&]?=[^=]|\w+\("
 )
@@ -66,6 +67,7 @@ def code_start(text: str) -> int | None:
 def gather(text: str) -> Source | None:
     """The statements of a text that is partly prose, or None. The prose between and around them is left out.
 
+    A function or class that is no valid Python is broken code, not prose: then there is nothing to gather.
     The indentation of the first line of code is taken as that of all. Each piece is parsed once: linear.
     """
     start = code_start(text)
@@ -83,6 +85,8 @@ def gather(text: str) -> Source | None:
         elif _is_code(piece):
             kept += [*comments, piece]
             comments = []
+        elif _SURELY_CODE.match(piece):
+            return None
         else:
             comments = []
     return read("\n".join(kept)) if kept else None

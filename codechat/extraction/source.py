@@ -59,14 +59,15 @@ def parse(text: str) -> Source:
     return Source(text, None if misplaced else tree, misplaced)
 
 
-def read(text: str, indent: int = 0) -> Source:
+def read(text: str, indent: int = 0, known: Source | None = None) -> Source:
     """`text`, or the first mended variant of it that is valid Python; the error is that of the text as it stands.
 
-    `indent`: columns that the text is shifted by because its fence is (in a list, say).
+    `indent`: columns that the text is shifted by because its fence is (in a list, say). `known`: a text read before,
+    which is not parsed again.
     """
     first: Source | None = None
     for variant in _variants(tidy(text), indent):
-        source = parse(variant.text)
+        source = known if known and known.text == variant.text else parse(variant.text)
         if source.tree is not None:
             return Source(source.text, source.tree, how=variant.how)
         first = first or source
