@@ -37,11 +37,16 @@ class FinishedCell:
 
 @dataclass(frozen=True, slots=True)
 class TrackedRun:
-    """Where a cell was logged. `open_with` is what the user types, or visits, to see it."""
+    """Where a cell was logged.
+
+    `open_with` is the command that starts MLflow on it, or the run's page where a server runs already; `charts` is the
+    page that compares the experiment's cells turn by turn (MLflow itself opens on an empty page about traces).
+    """
 
     run_id: str
     experiment_id: str
     open_with: str
+    charts: str
 
 
 class Tracker(Protocol):

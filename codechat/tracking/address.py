@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 LOCAL_URI = "sqlite:///mlflow/store.db"
+UI_SITE = "http://127.0.0.1:5000"  # where `mlflow ui` listens unless told otherwise
 SERVERS = ("http", "https", "databricks")
 DATABASES = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}  # with the ports they listen on by default
 REMEDY = (
@@ -72,9 +73,17 @@ class Address:
 
     def open_with(self, experiment_id: str, run_id: str) -> str:
         """The command, or the page, that shows a run."""
-        if _scheme(self.uri) in {"http", "https"}:
-            return f"{without_password(self.uri).rstrip('/')}/#/experiments/{experiment_id}/runs/{run_id}"
+        if self._site:
+            return f"{self._site}/#/experiments/{experiment_id}/runs/{run_id}"
         return f"mlflow ui --backend-store-uri {shlex.quote(without_password(self.uri))}"
+
+    def charts(self, experiment_id: str) -> str:
+        """The page that draws all runs of an experiment together, once MLflow runs."""
+        return f"{self._site or UI_SITE}/#/experiments/{experiment_id}/runs?compareRunsMode=CHART"
+
+    @property
+    def _site(self) -> str | None:
+        return without_password(self.uri).rstrip("/") if _scheme(self.uri) in {"http", "https"} else None
 
 
 def _scheme(uri: str) -> str:

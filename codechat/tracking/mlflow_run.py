@@ -68,7 +68,10 @@ class MlflowTracker:
             store.client.set_terminated(run_id, "FINISHED")
             for run in outdated:
                 store.client.delete_run(run)
-        return TrackedRun(run_id, store.experiment_id, self._address.open_with(store.experiment_id, run_id))
+            experiment = store.experiment_id
+        return TrackedRun(
+            run_id, experiment, self._address.open_with(experiment, run_id), self._address.charts(experiment)
+        )
 
 
 def _run_for(store: Store, cell: FinishedCell) -> tuple[str, list[str]]:

@@ -24,6 +24,9 @@ PATIENCE = {
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
 }
 
+# The page that MLflow would print after each run can hold the password of the URI.
+QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true"}
+
 
 class Store:
     """A client and the experiment's id. Always pass that id on: MLflow's own default can be another experiment."""
@@ -34,7 +37,7 @@ class Store:
     @classmethod
     def open(cls, address: Address, experiment: str) -> "Store":
         """Create the database and the experiment where they are missing. Raises as `failures` does, and `UserError`."""
-        os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+        os.environ |= QUIET
         for name, value in PATIENCE.items():
             os.environ.setdefault(name, value)
         _reach(address)

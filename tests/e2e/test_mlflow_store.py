@@ -1,10 +1,17 @@
 """Cells in real MLflow stores: once, complete, found again, and never at the cost of the cell."""
 
+import contextlib
 import dataclasses
 import multiprocessing
+import os
 import shutil
+import signal
 import socket
+import subprocess
+import sys
 import time
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -186,8 +193,6 @@ def test_an_experiment_in_the_trash_is_the_users_to_restore(store: Path) -> None
 
 
 def log_in_process(folder: str, number: int, start: Any, told: Any) -> None:
-    import os
-
     os.chdir(folder)
     start.wait()
     try:
@@ -211,6 +216,54 @@ def test_four_cells_that_finish_together_on_a_fresh_store(tmp_path: Path) -> Non
     assert all(len(series(tmp_path, run.info.run_id, "turn/pass_at_1")) == 3 for run in runs)
     assert all(len(files_of(tmp_path, run.info.run_id)) == 4 for run in runs)
     assert [e.name for e in client_of(tmp_path).search_experiments()] == ["codechat", "Default"]
+
+
+@pytest.fixture
+def server(tmp_path: Path, migrated: Path) -> Iterator[str]:
+    """The URI of a running MLflow server with a store of its own."""
+    shutil.copy(migrated, tmp_path / "server.db")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    process = subprocess.Popen(
+        [*command, "--backend-store-uri", "sqlite:///server.db", "--artifacts-destination", "served"],
+        cwd=tmp_path,
+        env={**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        wait_until_healthy(port, process)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def wait_until_healthy(port: int, process: "subprocess.Popen[bytes]") -> None:
+    for _ in range(600):
+        assert process.poll() is None, "the server ended"
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
+            return
+        time.sleep(0.1)
+    raise AssertionError("the server did not come up within a minute")
+
+
+def test_a_server_gets_the_same_run(tmp_path: Path, server: str, capfd: pytest.CaptureFixture[str]) -> None:
+    cell = cell_in(tmp_path)
+    first = track({"uri": server}, dataclasses.replace(cell, sweep="one"))
+    again = track({"uri": server}, dataclasses.replace(cell, sweep="two"))
+    assert first == again
+    assert first.open_with == f"{server}/#/experiments/{first.experiment_id}/runs/{first.run_id}"
+    assert capfd.readouterr() == ("", "")
+    import mlflow
+
+    run = mlflow.MlflowClient(server).get_run(first.run_id)
+    assert run.data.tags["codechat.sweep"] == "one,two"
+    assert (run.data.metrics["turn/pass_at_1"], run.data.params["model.kind"]) == (0.5, "echo")
+    assert (tmp_path / "served" / first.experiment_id / first.run_id / "artifacts" / "tables" / "turns.csv").is_file()
 
 
 def not_a_database(folder: Path) -> dict[str, Any]:
