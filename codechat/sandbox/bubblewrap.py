@@ -10,8 +10,9 @@ from codechat.config import run_option
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.engine import ZygoteSandbox
+from codechat.sandbox.follow import WorkerDied
 from codechat.sandbox.process import NOBODY, interpreter, limits_of, limits_only, module_path
-from codechat.sandbox.worker import Inside, Launch, WorkerDied
+from codechat.sandbox.worker import Inside, Launch
 
 # What the interpreter and compiled packages load; programs of the host stay outside.
 LIBRARIES = ("/lib", "/lib64", "/lib32", "/usr/lib", "/usr/lib64", "/usr/libexec", "/usr/share/zoneinfo")

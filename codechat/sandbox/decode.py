@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-MAX_DEPTH = 500
+MAX_DEPTH = 100  # results of real tasks nest ten deep; the reader takes five frames a level
 MAX_DIGITS = 300_000  # of 15 bits
 
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from codechat.domain import Failure, Task, Verdict
 from codechat.errors import InfrastructureError, UserError
 from codechat.sandbox import SandboxConfig
+from codechat.sandbox.follow import Ended, Job, Reader, WorkerDied
 from codechat.sandbox.truth import Recorder, Truth, cache_folder, compute, inputs_bytes, key_of, load, save
 from codechat.sandbox.verdicts import Judge, how_it_ended
-from codechat.sandbox.worker import Ended, Job, Launch, Reader, Worker, WorkerDied
+from codechat.sandbox.worker import Launch, Worker
 
 REFERENCE_INPUT_S, REFERENCE_TOTAL_S, REFERENCE_IDLE_S = 300.0, 1200, 60.0
 KEPT_BYTES = 48 << 20  # of expected values and inputs in memory
@@ -78,10 +79,14 @@ class ZygoteSandbox:
 
     async def aclose(self) -> None:
         """End every zygote; a program that still runs is killed."""
-        loop = asyncio.get_running_loop()
-        self._pool.shutdown(wait=False, cancel_futures=True)
         for worker in self._workers:
-            await loop.run_in_executor(None, worker.stop)
+            worker.close()
+        await asyncio.get_running_loop().run_in_executor(None, self._stop)
+
+    def _stop(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        for worker in self._workers:
+            worker.stop()
 
     def start(self) -> dict[str, object]:
         """Start one worker now, and answer what isolation it found; raises `WorkerDied`."""

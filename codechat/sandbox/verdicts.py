@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from codechat.domain import Failure, Outcome, Task, Verdict
 from codechat.sandbox.decode import Iterated, Opaque, Undecodable, decode
+from codechat.sandbox.follow import Ended
 from codechat.sandbox.inside import wire
 from codechat.sandbox.oracle import Comparison
 from codechat.sandbox.stream import Frames, Malformed
 from codechat.sandbox.truth import FLOATS, NOT_A_NUMBER, Expected, Truth, inputs_of
-from codechat.sandbox.worker import Ended
 
 SHOWN = 400  # characters of a value in a failure
 ADDRESS = re.compile(r"0x[0-9a-f]{6,}")  # of objects in memory: other in every process
@@ -114,10 +114,10 @@ class Judge:
         if expected.size:
             return False
         try:
-            actual = decode(payload)
+            actual, wanted = decode(payload), decode(expected.data)
         except Undecodable:
             return False
-        return self._comparison.holds(actual, decode(expected.data), self._inputs[self.index])
+        return self._comparison.holds(actual, wanted, self._inputs[self.index])
 
     def _wrong(self, kind: bytes, payload: bytes, expected: Expected) -> None:
         shown = shown_bytes(payload) if kind == wire.VALUE else "a value too long to be shown"

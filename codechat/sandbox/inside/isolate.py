@@ -25,7 +25,7 @@ CAPABILITY_VERSION = 0x20080522
 STACK = 64 << 20
 
 libc = ctypes.CDLL(None, use_errno=True)
-_filter = Filter()
+_filters = {contained: Filter(contained) for contained in (False, True)}
 
 
 class Refused(OSError):
@@ -165,7 +165,7 @@ def confine(limits: dict[str, int], namespaces: bool) -> None:
     _limit(resource.RLIMIT_STACK, STACK)
     header = struct.pack("<Ii", CAPABILITY_VERSION, 0)
     _check(libc.capset(header, bytes(24)), "capset")
-    _filter.install(libc)
+    _filters[namespaces].install(libc)
     assert signal.SIGPROF == TIMED_OUT
     libc.signal(int(signal.SIGPROF), ctypes.cast(libc._exit, ctypes.c_void_p))
 
@@ -180,7 +180,7 @@ def filter_works() -> bool:
     """Whether the system call filter can be installed, tried in a child."""
     child = os.fork()
     if child == 0:
-        os._exit(0 if _filter.install(libc) else 1)
+        os._exit(0 if _filters[True].install(libc) else 1)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

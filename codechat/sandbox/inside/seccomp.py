@@ -54,6 +54,15 @@ DENIED = {
     "mount_setattr": (442, 442),
     "pidfd_getfd": (438, 438),
 }
+# Without a PID namespace a program could signal any process of this user.
+SIGNALS = {
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "pidfd_send_signal": (424, 424),
+}
 CLONE, CLONE3, SOCKET = (56, 220), 435, (41, 198)
 NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW… flag that clone() takes
 AF_UNIX = 1
@@ -65,7 +74,7 @@ NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_dat
 PR_SET_SECCOMP, FILTER_MODE = 22, 2
 
 
-def _program() -> bytes | None:
+def _program(denied: dict[str, tuple[int, int]]) -> bytes | None:
     """The filter's instructions for this machine, or None where its numbers are not known."""
     if platform.machine() not in ARCHITECTURES:
         return None
@@ -81,7 +90,7 @@ def _program() -> bytes | None:
         (JUMP_EQUAL, 0, 1, CLONE3),
         (RETURN, 0, 0, ERROR | errno.ENOSYS),
     ]
-    for numbers in DENIED.values():
+    for numbers in denied.values():
         lines += [(JUMP_EQUAL, 0, 1, numbers[column]), deny]
     lines += [
         (JUMP_EQUAL, 0, 3, CLONE[column]),
@@ -99,10 +108,10 @@ class _Filter(ctypes.Structure):
 
 
 class Filter:
-    """The filter, made once and installed in every child."""
+    """The filter, made once and installed in every child. `contained`: the child has a PID namespace of its own."""
 
-    def __init__(self) -> None:
-        code = _program()
+    def __init__(self, contained: bool) -> None:
+        code = _program(DENIED if contained else DENIED | SIGNALS)
         self._code = code
         self._filter = _Filter(len(code) // 8, code) if code else None
 
