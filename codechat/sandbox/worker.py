@@ -15,7 +15,15 @@ from codechat.sandbox.follow import Ended, Job, Reader, Run, WorkerDied, sealed_
 from codechat.sandbox.inside import wire
 
 START_S = 30.0
-BOOT = "import sys; sys.path.insert(0, {root!r}); from inside.zygote import main; main({config!r})"
+# The child's modules are found under their own names without importing anything else of this package.
+BOOT = """
+import sys
+for name, path in (("codechat", []), ("codechat.sandbox", [{root!r}])):
+    sys.modules[name] = type(sys)(name)
+    sys.modules[name].__path__ = path
+from codechat.sandbox.inside.zygote import main
+main({config!r})
+"""
 ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "HOME": "/tmp",

@@ -14,8 +14,8 @@ import time
 import types
 from typing import Any, NoReturn
 
-from . import wire
-from .encode import canonical, encode
+from codechat.sandbox.inside import wire
+from codechat.sandbox.inside.encode import canonical, encode
 
 NAME = "<candidate>"
 TEXT_LIMIT = 1000

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from .wire import DIGEST_OVER, MANY
+from codechat.sandbox.inside.wire import DIGEST_OVER, MANY
 
 MAX_DEPTH = 400
 SCALARS = frozenset((int, str, float, bool, type(None), complex, bytes))

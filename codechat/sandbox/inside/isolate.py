@@ -14,8 +14,8 @@ import resource
 import signal
 import struct
 
-from .seccomp import Filter
-from .wire import TIMED_OUT
+from codechat.sandbox.inside.seccomp import Filter
+from codechat.sandbox.inside.wire import TIMED_OUT
 
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 4096, 16384, 1 << 18

@@ -1,0 +1,185 @@
+"""Follows one child from its first frame to its end, and kills it when it must be."""
+
+import fcntl
+import os
+import select
+import socket
+import struct
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from codechat.errors import InfrastructureError
+from codechat.sandbox.inside import wire
+
+POLL_S = 0.1  # seconds between looks at a child that sends nothing
+END_S = 10.0  # seconds that the system may take to end a killed child
+F_ADD_SEALS, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE = 1033, 1, 2, 4, 8
+
+
+@dataclass(frozen=True)
+class Job:
+    """One program's run: what the child is handed, and the seconds that it may sleep or wait in all."""
+
+    data: bytes
+    idle_s: float
+
+
+@dataclass
+class Ended:
+    """How a child ended. `why` is the parent's own reason for killing it, if it did."""
+
+    status: int
+    cpu_s: float
+    peak_kb: int
+    why: str | None = None
+    stdout: str = ""
+
+
+class WorkerDied(InfrastructureError):
+    """The zygote is gone, or did not behave."""
+
+
+# Takes bytes of the stream; answers what to send back, and whether the verdict is decided.
+Reader = Callable[[bytes], tuple[bytes, bool]]
+
+
+class Run:
+    """One child: its frames, its idle time, its end."""
+
+    """Follows one child from its first frame to its end."""
+
+    def __init__(
+        self, control: socket.socket, results: socket.socket, shared: int, idle_s: float, reader: Reader
+    ) -> None:
+        self.control, self.results, self.shared, self.reader = control, results, shared, reader
+        self.idle_s = idle_s
+        self.received = 0
+        self.decided = False
+        self.why: str | None = None
+        self.pid: int | None = None
+        self.began = time.monotonic()
+        self.busy = 0.0  # seconds that this side took, during which the child may have waited for us
+        self.killed_at: float | None = None
+
+    def follow(self) -> Ended:
+        poll = select.poll()
+        poll.register(self.results, select.POLLIN)
+        poll.register(self.control, select.POLLIN)
+        looked = time.monotonic()
+        while True:
+            ready = dict(poll.poll(POLL_S * 1000))
+            woken = time.monotonic()
+            if self.control.fileno() in ready:
+                return self._end(self._status())
+            if self.results.fileno() in ready and not self._receive():
+                poll.unregister(self.results)
+            self.busy += time.monotonic() - woken
+            if woken - looked > POLL_S:
+                looked = woken
+                self._look(woken)
+
+    def _receive(self) -> bool:
+        """Take what has come; False at the end of the stream."""
+        if self.pid is None:
+            try:
+                data, ancillary, _, _ = self.results.recvmsg(1 << 18, socket.CMSG_SPACE(12))
+            except OSError:
+                return False
+            for level, kind, content in ancillary:
+                if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
+                    self.pid = struct.unpack("iii", content[:12])[0]
+        else:
+            data = self._recv()
+        self._take(data)
+        return bool(data)
+
+    def _recv(self) -> bytes:
+        try:
+            return self.results.recv(1 << 18)
+        except OSError:
+            return b""
+
+    def _take(self, data: bytes) -> None:
+        self.received += len(data)
+        if self.decided or not data:
+            return
+        answer, self.decided = self.reader(data)
+        if answer and not self.decided:
+            with suppress(OSError):
+                self.results.send(answer)
+        if self.decided:
+            self._kill()
+
+    def _kill(self) -> None:
+        if self.killed_at is None:
+            self.killed_at = time.monotonic()
+            with suppress(OSError):
+                self.control.send(wire.KILL)
+
+    def _look(self, now: float) -> None:
+        """Kill a child that sleeps or waits for more than it may; complain of one that does not die."""
+        if self.killed_at is not None:
+            if now - self.killed_at > END_S:
+                raise WorkerDied("a killed program does not end")
+            return
+        if now - self.began - self.busy - self._on_cpu(now) > self.idle_s:
+            self.why = "idle"
+            self._kill()
+
+    def _on_cpu(self, now: float) -> float:
+        """Seconds that the child's main thread computed or stood in the queue for a processor.
+
+        Where the kernel does not tell, a tenth of the time counts as idle.
+        """
+        try:
+            computing, queueing, _ = Path(f"/proc/{self.pid}/schedstat").read_text().split()
+        except (OSError, ValueError):
+            return (now - self.began) * 0.9
+        return (int(computing) + int(queueing)) / 1e9
+
+    def _status(self) -> tuple[int, float, float, int]:
+        try:
+            message = self.control.recv(256)
+        except OSError:
+            message = b""
+        if len(message) != wire.STATUS.size:
+            raise WorkerDied("the sandbox's process is gone")
+        status, user, system, peak = wire.STATUS.unpack(message)
+        return status, user, system, peak
+
+    def _end(self, status: tuple[int, float, float, int]) -> Ended:
+        """Read what is left in the socket and in shared memory: the child is gone."""
+        self.results.setblocking(False)
+        while not self.decided and (data := self._recv()):
+            self._take(data)
+        waiting, start = wire.CURSOR.unpack(os.pread(self.shared, wire.CURSOR.size, 0))
+        ahead = self.received - start
+        if not self.decided and 0 <= ahead <= waiting <= wire.FRAMES_ROOM:
+            self._take(os.pread(self.shared, waiting - ahead, wire.FRAMES_AT + ahead))
+        stdout = os.pread(self.shared, wire.STDOUT_ROOM, wire.STDOUT_AT).rstrip(b"\0").decode(errors="replace")
+        return Ended(status[0], status[1] + status[2], status[3], self.why, stdout)
+
+
+def shared_memory() -> int:
+    """A file in memory of fixed size: the child writes it and cannot resize it."""
+    handle = os.memfd_create("frames", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(handle, wire.SHARED_SIZE)
+    _seal(handle, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+    return handle
+
+
+def sealed_file(name: str, data: bytes) -> int:
+    """A read-only file in memory that nobody can change."""
+    handle = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+    _seal(handle, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
+    return handle
+
+
+def _seal(handle: int, seals: int) -> None:
+    fcntl.fcntl(handle, F_ADD_SEALS, seals)
