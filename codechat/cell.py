@@ -19,6 +19,7 @@ from codechat.files import content_hash
 from codechat.hardware import HARDWARE, Resources
 from codechat.instructions import INSTRUCTIONS, Pool
 from codechat.protocols import PROTOCOLS, DialogueProtocol, Parts
+from codechat.tracking.address import without_password
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,9 @@ class Cell:
         return HARDWARE.of(config).factory(config)
 
     def config_yaml(self) -> str:
-        """The whole resolved configuration; it holds names of key variables, never keys."""
+        """The whole resolved configuration: names of key variables, never keys, and no password of a URI."""
         values = {**self.experiment.model_dump(mode="json"), "choices": dict(self.choices)}
-        return as_yaml(values)
+        return without_password(as_yaml(values))
 
 
 def as_yaml(values: Mapping[str, Any]) -> str:

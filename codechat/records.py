@@ -118,7 +118,7 @@ def write_sessions(path: Path, sessions: list[SessionRecord]) -> None:
 def read_sessions(path: Path) -> Iterator[SessionRecord]:
     """The sessions of a file, in order. Raises `UserError` naming the first bad line."""
     try:
-        stream = path.open(encoding="utf-8")
+        stream = path.open("rb")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}", "give the path of a sessions.jsonl") from error
     with stream:

@@ -12,7 +12,7 @@ PACKAGE = ROOT / "codechat"
 # From the bottom to the top: a room imports only rooms below it; rooms on one line don't know each other.
 LAYERS: list[set[str]] = [
     {"errors", "domain", "seeding"},
-    {"files", "config"},
+    {"files", "config", "template"},
     {"registry"},
     {"records"},
     {"patterns", "extraction", "hardware"},
@@ -41,7 +41,18 @@ KEEPERS = {
     "matplotlib": "report",
     "rich": "cli",
 }
-HEAVY = {"mlflow", "openai", "evalplus", "pymannkendall", "pandas", "numpy", "scipy", "matplotlib", "hydra", "omegaconf"}
+HEAVY = {
+    "mlflow",
+    "openai",
+    "evalplus",
+    "pymannkendall",
+    "pandas",
+    "numpy",
+    "scipy",
+    "matplotlib",
+    "hydra",
+    "omegaconf",
+}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

@@ -93,6 +93,10 @@ def _explain(error: Exception, overrides: Sequence[str]) -> UserError:
     key = getattr(error.__cause__, "full_key", None) or getattr(error, "full_key", None)
     if key and "not in struct" in str(error.__cause__ or error):
         return _unknown_key(str(key), overrides)
+    if "@judge." in str(error):
+        return UserError(
+            str(error).splitlines()[0], "only judge=llm asks models: choose it before you choose its models"
+        )
     if str(error).startswith("Ambiguous value"):
         return UserError(str(error).splitlines()[0], "put -m in front to sweep over the values, or quote the value")
     return UserError(str(error).strip().splitlines()[0], str(error.__cause__ or "").partition("\n")[0])

@@ -97,6 +97,7 @@ def _track(cell: Cell, tracker: Tracker, metrics: Mapping[str, Any], sweep: str 
     if tracked is not None:
         out.print(f"MLflow run  {tracked.run_id}", markup=False)
         out.print(f"compare     {tracked.open_with}", markup=False)
+        out.print(f"            then open {tracked.charts}", markup=False)
 
 
 def _status(cell: Cell, metrics: Mapping[str, Any]) -> int:

@@ -15,7 +15,6 @@ from codechat.errors import ContextOverflow
 from codechat.extraction import extract, without_thinking
 from codechat.metrics import Point, refine_metrics, refine_points
 from codechat.protocols import PROTOCOLS, Kit, Parts
-from codechat.protocols.template import fill, require
 from codechat.records import (
     AdherenceRecord,
     CandidateRecord,
@@ -26,6 +25,7 @@ from codechat.records import (
     TurnRecord,
     UsageRecord,
 )
+from codechat.template import fill, require
 
 
 class RefinePrompts(Config):

@@ -117,10 +117,9 @@ def failures(address: Address) -> Iterator[None]:
 
 def _store_errors() -> tuple[type[Exception], ...]:
     """What MLflow and the libraries under it raise for a store that fails; MLflow may not have been imported yet."""
+    import mlflow
     import requests
     import sqlalchemy
-
-    import mlflow
 
     return (
         mlflow.exceptions.MlflowException, requests.RequestException, sqlalchemy.exc.SQLAlchemyError,

@@ -61,6 +61,8 @@ MISTAKES = [
     (("-m", "model=echo,gpt6"), "gpt5"),
     (("list", "modl"), "model"),
     (("hydra.run.dir=x",), "hydra.run.dir"),
+    (("model@judge.applicability=gpt5",), "judge=llm"),
+    (("judge=llm", "model@judge.applicability=echo"), "baseline"),
 ]
 
 

@@ -14,6 +14,7 @@ solution, on loopback::
 import argparse
 import asyncio
 import contextlib
+import hashlib
 import inspect
 import json
 import re
@@ -308,6 +309,28 @@ def reference_solver(tasks: Iterable[SolvableTask]) -> Behaviour:
     return solve
 
 
+def fading_solver(tasks: Iterable[SolvableTask]) -> Behaviour:
+    """The reference at first; at each later turn the code breaks with the chance, in percent, that ends the model's name.
+
+    Broken code is mended with a quarter of that chance. Chances follow from the conversation: the same every time.
+    """
+    right = reference_solver(tasks)
+
+    def solve(call: Call) -> Result:
+        reply = right(call)
+        user = [message["content"] for message in call.messages if message["role"] == "user"]
+        if not isinstance(reply, str) or "VERDICT:" in reply:
+            return reply
+        percent = int(str(call.body["model"]).rpartition("-")[2])
+        broken = False
+        for turn in range(1, len(user)):
+            luck = int(hashlib.sha256(f"{call.body['model']}/{user[0]}/{turn}".encode()).hexdigest(), 16) % 400
+            broken = luck >= percent if broken else luck < 4 * percent
+        return re.sub(r"\breturn\b.*", "return 'broken'", reply) if broken else reply
+
+    return solve
+
+
 def _task_of(message: str, known: list[tuple[str, str, SolvableTask]]) -> SolvableTask | None:
     """The task whose statement, or else whose signature, the message holds; the longest statement wins."""
     stated = [(signature, task) for prompt, signature, task in known if prompt in message]
@@ -322,6 +345,9 @@ def _squeeze(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip(" \"'")
 
 
+BEHAVIOURS = {"reference": reference_solver, "fading": fading_solver}
+
+
 def main() -> None:
     """Serve the reference solutions of a dataset until interrupted."""
     from codechat.datasets import DATASETS
@@ -331,15 +357,19 @@ def main() -> None:
     parser.add_argument("--dataset", default="starter", help="a dataset's name, as in dataset=NAME")
     parser.add_argument("--path", help="its file, as in dataset.path=FILE")
     parser.add_argument("--port", type=int, default=8000, help="0 takes a free one")
-    parser.add_argument("--behaviour", choices=["reference"], default="reference")
+    parser.add_argument(
+        "--behaviour", choices=sorted(BEHAVIOURS), default="reference",
+        help="reference: every answer is the reference; fading: model.name=fading-20 breaks the code at 20 %% of turns",
+    )  # fmt: skip
     chosen = parser.parse_args()
     try:
         config = DATASETS.validate({"kind": chosen.dataset} | ({"path": chosen.path} if chosen.path else {}))
         tasks = DATASETS.of(config).factory(config).tasks
     except UserError as mistake:
         parser.error(str(mistake))
-    with OpenAIServer(reference_solver(tasks), port=chosen.port, models=["reference"], keep_calls=False) as server:
-        print(f"{len(tasks)} tasks of {chosen.dataset}, answered by their references at {server.base_url}", flush=True)
+    behaviour = BEHAVIOURS[chosen.behaviour](tasks)
+    with OpenAIServer(behaviour, port=chosen.port, models=["reference"], keep_calls=False) as server:
+        print(f"{len(tasks)} tasks of {chosen.dataset} at {server.base_url} ({chosen.behaviour})", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()
 

@@ -1,0 +1,155 @@
+"""Every shipped option is composed and run small, and every sweep is composed: YAML cannot rot."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from servers.openai_server import OpenAIServer, reference_solver
+
+from codechat.cli.compose import compose, data_folder
+from codechat.cli.listing import options_of
+from codechat.cli.run import CellOutcome, run_cell
+from codechat.cli.sweep import expand, read_recipe, run_sweep
+from codechat.datasets import DATASETS
+from codechat.errors import UserError
+
+STARTER = DATASETS["starter"].factory(DATASETS.validate({"kind": "starter"})).tasks
+SMALL = ("dataset.limit=1", "agenda.turns=3", "tracking=none", "hardware.workers=1")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[OpenAIServer]:
+    with OpenAIServer(reference_solver(STARTER)) as running:
+        yield running
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*overrides: str) -> CellOutcome:
+    return run_cell(compose([*SMALL, *overrides]), ["codechat"], sweep=None)
+
+
+def served(*nodes: str, url: str) -> list[str]:
+    return [word for node in nodes for word in (f"{node}.base_url={url}", f"{node}.api_key_env=null")]
+
+
+@pytest.mark.parametrize("preset", sorted(path.stem for path in (data_folder("conf") / "model").glob("*.yaml")))
+def test_model_presets(here: Path, server: OpenAIServer, preset: str) -> None:
+    outcome = run(f"model={preset}", *served("model", url=server.base_url))
+    assert outcome.status == 0
+    assert outcome.metrics is not None
+    assert outcome.metrics["pass_at_1"] == [1.0] * 3
+    session = json.loads((outcome.cell.folder / "sessions.jsonl").read_text())
+    assert session["model"] == preset
+
+
+@pytest.mark.parametrize("preset", ["llm", "paper"])
+def test_judge_presets(here: Path, server: OpenAIServer, preset: str) -> None:
+    outcome = run(f"judge={preset}", *served("judge.applicability", "judge.adherence", url=server.base_url))
+    assert outcome.status == 0
+    assert outcome.metrics is not None
+    assert outcome.metrics["undecided"] == 0
+
+
+@pytest.mark.parametrize("preset", sorted(options_of("agenda")))
+@pytest.mark.parametrize("turns", [2, 3, 11])
+def test_agenda_presets(here: Path, preset: str, turns: int) -> None:
+    outcome = run(f"agenda={preset}", f"agenda.turns={turns}")
+    assert outcome.status == 0
+    assert outcome.metrics is not None
+    assert len(outcome.metrics["pass_at_1"]) == turns
+    assert outcome.metrics["skipped_turns"] == 0
+
+
+@pytest.mark.parametrize("turns", [25, 50])
+def test_long_sessions_are_served(here: Path, turns: int) -> None:
+    outcome = run(f"agenda.turns={turns}")
+    assert outcome.metrics is not None
+    assert len(outcome.metrics["pass_at_1"]) == turns
+    (session,) = [json.loads(line) for line in (outcome.cell.folder / "sessions.jsonl").read_text().splitlines()]
+    ids = [turn["instruction"]["id"] for turn in session["turns"] if turn["instruction"]]
+    assert len(ids) == len(set(ids)), "an instruction is asked for once"
+
+
+@pytest.mark.parametrize("group", ["sandbox", "tracking", "hardware", "protocol", "instructions"])
+def test_the_other_groups(here: Path, group: str) -> None:
+    for option in options_of(group):
+        composed = compose([*SMALL, f"{group}={option}"])
+        assert composed.choices[group] == option
+
+
+@pytest.mark.parametrize("path", sorted(data_folder("sweeps").glob("*.yaml")), ids=lambda path: path.stem)
+def test_sweeps_are_composed(path: Path) -> None:
+    recipe = read_recipe(path.stem)
+    assert recipe.question.endswith("?")
+    assert path.read_text().startswith("# ")
+    cells = {
+        tuple(map(str, words))
+        for grid in recipe.grids
+        for words in expand([f"{k}={_values(v)}" for k, v in grid.items()])
+    }
+    assert len(cells) > 1
+    for words in cells:
+        compose(words)
+
+
+def _values(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def test_yaml_starts_with_its_description() -> None:
+    for path in data_folder("conf").glob("*/*.yaml"):
+        assert path.read_text().startswith("# "), path
+        assert isinstance(yaml.safe_load(path.read_text()), dict), path
+
+
+def test_a_sweep_runs_all_its_cells(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_sweep([*SMALL, "agenda=balanced,escalating", "seed=1,2"]) == 0
+    assert capsys.readouterr().out.count(" done ") == 4
+    assert len(list((here / "runs").iterdir())) == 4
+
+
+def test_a_mistake_in_one_cell_is_told_before_any_runs(here: Path) -> None:
+    with pytest.raises(UserError, match="greater than or equal to 2"):
+        run_sweep([*SMALL[:1], "agenda.turns=5,1", "tracking=none"])
+    assert not (here / "runs").exists()
+
+
+def test_a_failed_cell_does_not_stop_the_others(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    task = {
+        "task_id": "t",
+        "prompt": "",
+        "entry_point": "f",
+        "canonical_solution": "def f(x):\n    return x\n",
+        "base_input": [[1]],
+        "plus_input": [],
+        "atol": 0,
+    }
+    (here / "good.jsonl").write_text(json.dumps(task) + "\n")
+    status = run_sweep([*SMALL, "dataset=jsonl", "dataset.path=missing.jsonl,good.jsonl"])
+    assert status == 2
+    captured = capsys.readouterr()
+    assert "missing.jsonl" in captured.err
+    assert "not run" in captured.out
+    assert " done " in captured.out
+
+
+def test_a_recipe_names_its_sweep(here: Path) -> None:
+    (here / "sweeps").mkdir()
+    (here / "sweeps" / "mine.yaml").write_text(
+        "# Is it so?\nquestion: Is it so?\ngrids:\n  - agenda: [balanced, iid]\n"
+    )
+    assert run_sweep(["+sweep=mine", *SMALL]) == 0
+    assert len(list((here / "runs").iterdir())) == 2
+    (here / "sweeps" / "bad.yaml").write_text("cells: 3\n")
+    with pytest.raises(UserError, match="is no recipe"):
+        run_sweep(["+sweep=bad"])
+    with pytest.raises(UserError, match="did you mean 'mine'"):
+        run_sweep(["+sweep=mime"])
