@@ -10,8 +10,6 @@ from codechat.patterns.code import COMPREHENSIONS, LOOPS, Code, blocks
 _SYNTAX: dict[str, tuple[tuple[type[ast.AST], ...], str, str]] = {
     "lambda": ((ast.Lambda,), "lambda", ""),
     "list_comprehension": ((ast.ListComp,), "list comprehension", ""),
-    "set_comprehension": ((ast.SetComp,), "set comprehension", ""),
-    "dict_comprehension": ((ast.DictComp,), "dict comprehension", ""),
     "iteration": ((*LOOPS, *COMPREHENSIONS), "loop or comprehension", "loops and comprehensions"),
     "generator_expression": ((ast.GeneratorExp,), "generator expression", ""),
     "comprehension": (COMPREHENSIONS, "comprehension", ""),
@@ -21,27 +19,21 @@ _SYNTAX: dict[str, tuple[tuple[type[ast.AST], ...], str, str]] = {
     "match": ((ast.Match,), "match statement", ""),
     "try": ((ast.Try, ast.TryStar), "try statement", ""),
     "assert": ((ast.Assert,), "assert", ""),
-    "raise": ((ast.Raise,), "raise", ""),
     "global": ((ast.Global, ast.Nonlocal), "global or nonlocal declaration", ""),
     "loop": (LOOPS, "loop", ""),
     "while": ((ast.While,), "while loop", ""),
     "for": ((ast.For, ast.AsyncFor), "for loop", ""),
     "break": ((ast.Break,), "break", ""),
-    "continue": ((ast.Continue,), "continue", ""),
     "jump": ((ast.Break, ast.Continue), "break or continue", "breaks and continues"),
     "return": ((ast.Return,), "return statement", ""),
     "augmented_assignment": ((ast.AugAssign,), "augmented assignment", ""),
     "slice": ((ast.Slice,), "slice", ""),
     "subscript": ((ast.Subscript,), "subscript", ""),
     "with": ((ast.With, ast.AsyncWith), "with statement", ""),
-    "class": ((ast.ClassDef,), "class", "classes"),
     "import": ((ast.Import, ast.ImportFrom), "import", ""),
-    "yield": ((ast.Yield, ast.YieldFrom), "yield", ""),
     "starred": ((ast.Starred,), "starred expression", ""),
-    "delete": ((ast.Delete,), "del statement", ""),
     "assignment": ((ast.Assign, ast.AnnAssign), "assignment", ""),
-    "set_literal": ((ast.Set,), "set literal", ""),
-    "dict_literal": ((ast.Dict,), "dict literal", ""),
+    "any_call": ((ast.Call,), "call", ""),
 }
 
 
@@ -83,12 +75,13 @@ def _names_number(code: Code, node: ast.AST) -> bool:
 
 
 @pattern("named_constant", "named constant")
-def named_constant(code: Code) -> Iterable[Occurrence]:
-    """Assignments of a value to an upper-case name at module level."""
+def named_constant(code: Code, used: bool = False) -> Iterable[Occurrence]:
+    """Assignments of a value to an upper-case name at module level; with `used` only where a function reads it."""
+    read = {name.id for name in code.find(ast.Name) if isinstance(name.ctx, ast.Load) and code.function_of(name)}
     for node in code.tree.body if code.tree else []:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        named = any(isinstance(target, ast.Name) and target.id.isupper() for target in targets)
-        if named and isinstance(node, ast.Assign | ast.AnnAssign):
+        names = {target.id for target in targets if isinstance(target, ast.Name) and target.id.isupper()}
+        if names and (not used or names & read) and isinstance(node, ast.Assign | ast.AnnAssign):
             yield at(node)
 
 

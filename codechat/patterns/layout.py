@@ -78,10 +78,10 @@ def long_line(code: Code, limit: int = 79) -> Iterable[Occurrence]:
     return (Occurrence(number) for number, line in enumerate(code.lines, 1) if len(line) > limit)
 
 
-@pattern("code_line", "line", on_tokens=True)
-def code_line(code: Code) -> Iterable[Occurrence]:
-    """Lines that are not blank."""
-    return (Occurrence(number) for number, line in enumerate(code.lines, 1) if line.strip())
+@pattern("joined_import", "import of several modules", "imports of several modules")
+def joined_import(code: Code) -> Iterable[Occurrence]:
+    """`import a, b`."""
+    return (at(node) for node in code.find(ast.Import) if len(node.names) > 1)
 
 
 @pattern("trailing_space", "line ending in spaces", "lines ending in spaces", on_tokens=True)

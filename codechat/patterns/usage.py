@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from codechat.patterns.base import Occurrence, at, pattern
-from codechat.patterns.code import COMPREHENSIONS, LOOPS, Code
+from codechat.patterns.code import COMPREHENSIONS, LOOPS, Code, own_nodes
 
 
 @pattern("use", "such use", "such uses")
@@ -87,7 +87,7 @@ def bit_operation(code: Code) -> Iterable[Occurrence]:
             yield at(node)
 
 
-_TRAVERSING = [
+_WALKING = [
     "sum",
     "min",
     "max",
@@ -101,15 +101,8 @@ _TRAVERSING = [
     "enumerate",
     "range",
     "list",
-    "set",
-    "tuple",
-    "functools.reduce",
-    ".join",
-    ".sort",
-    ".count",
-    ".index",
-    ".reverse",
 ]
+_TRAVERSING = [*_WALKING, "set", "tuple", "functools.reduce", ".join", ".sort", ".count", ".index", ".reverse"]
 
 
 @pattern("traversal", "walk through values", "walks through values")
@@ -140,6 +133,19 @@ def _stored_into(code: Code, name: str) -> bool:
         and code.function_of(node) is not None
         for node in code.find(ast.Subscript)
     )
+
+
+@pattern("global_counter", "global counter")
+def global_counter(code: Code) -> Iterable[Occurrence]:
+    """Updates of a name that their function declares global: `n += 1` or `n = n + 1`."""
+    for function in code.functions:
+        declared = {name for node in own_nodes(function) if isinstance(node, ast.Global) for name in node.names}
+        for node in own_nodes(function):
+            target: ast.expr | None = node.target if isinstance(node, ast.AugAssign) else None
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
+                target = node.targets[0]
+            if isinstance(target, ast.Name) and target.id in declared:
+                yield at(node, f"'{target.id}'")
 
 
 _ARITHMETIC: dict[str, type[ast.operator]] = {
