@@ -9,6 +9,7 @@ import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 from codechat.domain import Failure, Task, Verdict
 from codechat.errors import InfrastructureError, UserError
@@ -214,9 +215,9 @@ def run_reference(worker: Worker, task: Task, inputs: bytes, recorder: Recorder)
     return None if ended.status == 0 and ended.why is None else how_it_ended(ended, REFERENCE_TOTAL_S)[1]
 
 
-def run_job(worker: Worker, job: dict[str, object], idle_s: float, reader: Reader) -> Ended:
+def run_job(worker: Worker, job: dict[str, Any], idle_s: float, reader: Reader) -> Ended:
     """Hand a job to the worker and follow it."""
-    return worker.run(Job(marshal.dumps(job, 2), idle_s), reader)
+    return worker.run(Job(marshal.dumps(job, 2), idle_s, float(job["cpu"])), reader)
 
 
 def _probe(worker: Worker) -> None:

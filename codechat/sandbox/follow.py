@@ -15,16 +15,18 @@ from codechat.errors import InfrastructureError
 from codechat.sandbox.inside import wire
 
 POLL_S = 0.1  # seconds between looks at a child that sends nothing
+CROWD_S = 1.0  # seconds after which the processes that a program started are looked at too
 END_S = 10.0  # seconds that the system may take to end a killed child
 F_ADD_SEALS, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE = 1033, 1, 2, 4, 8
 
 
 @dataclass(frozen=True)
 class Job:
-    """One program's run: what the child is handed, and the seconds that it may sleep or wait in all."""
+    """One program's run: what the child is handed, the seconds that it may sleep or wait in all, and compute in all."""
 
     data: bytes
     idle_s: float
+    cpu_s: float
 
 
 @dataclass
@@ -51,11 +53,9 @@ class Run:
 
     """Follows one child from its first frame to its end."""
 
-    def __init__(
-        self, control: socket.socket, results: socket.socket, shared: int, idle_s: float, reader: Reader
-    ) -> None:
+    def __init__(self, control: socket.socket, results: socket.socket, shared: int, job: Job, reader: Reader) -> None:
         self.control, self.results, self.shared, self.reader = control, results, shared, reader
-        self.idle_s = idle_s
+        self.job = job
         self.received = 0
         self.decided = False
         self.why: str | None = None
@@ -125,8 +125,11 @@ class Run:
             if now - self.killed_at > END_S:
                 raise WorkerDied("a killed program does not end")
             return
-        if now - self.began - self.busy - self._on_cpu(now) > self.idle_s:
+        if now - self.began - self.busy - self._on_cpu(now) > self.job.idle_s:
             self.why = "idle"
+            self._kill()
+        elif now - self.began > CROWD_S and self.pid is not None and crowd_cpu_s(self.pid) > self.job.cpu_s:
+            self.why = "cpu"
             self._kill()
 
     def _on_cpu(self, now: float) -> float:
@@ -161,6 +164,20 @@ class Run:
             self._take(os.pread(self.shared, waiting - ahead, wire.FRAMES_AT + ahead))
         stdout = os.pread(self.shared, wire.STDOUT_ROOM, wire.STDOUT_AT).rstrip(b"\0").decode(errors="replace")
         return Ended(status[0], status[1] + status[2], status[3], self.why, stdout)
+
+
+def crowd_cpu_s(pid: int) -> float:
+    """CPU seconds of a process and of all that it started and that still live: many share what one may use."""
+    total, waiting = 0.0, [pid]
+    while waiting:
+        folder = Path(f"/proc/{waiting.pop()}")
+        try:
+            total += int((folder / "schedstat").read_text().split()[0]) / 1e9
+            for task in (folder / "task").iterdir():
+                waiting += [int(word) for word in (task / "children").read_text().split()]
+        except (OSError, ValueError):
+            continue
+    return total
 
 
 def shared_memory() -> int:

@@ -162,6 +162,8 @@ def how_it_ended(ended: Ended, cpu_limit: int) -> tuple[Outcome, str]:
     """What a child's end means that left the verdict open."""
     if ended.why == "idle":
         return "timeout", "it sleeps or waits for longer than it may"
+    if ended.why == "cpu":
+        return "timeout", "the CPU time of the whole program is used up"
     if os.WIFSIGNALED(ended.status):
         number = os.WTERMSIG(ended.status)
         if number in (signal.SIGXCPU, signal.SIGKILL) and ended.cpu_s >= cpu_limit - 0.5:

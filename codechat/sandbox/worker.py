@@ -142,7 +142,7 @@ class Worker:
         try:
             with theirs:
                 self._hand_over([data, shared, theirs.fileno()])
-            return Run(self._need(), results, shared, job.idle_s, reader).follow()
+            return Run(self._need(), results, shared, job, reader).follow()
         except WorkerDied as error:
             said = self._said()
             self.stop()

@@ -115,8 +115,7 @@ def _child(handles: list[int], limits: dict[str, int], namespaces: bool) -> NoRe
         os.dup2(results_file, 3, inheritable=False)
         results = socket.socket(fileno=3)
         os.closerange(4, 1 << 16)
-        if not namespaces:
-            os.setpgid(0, 0)
+        os.setsid()  # a signal to its group must not reach the zygote
         isolate.confine({**limits, "cpu": job["cpu"]}, namespaces)
         results.sendall(wire.HEADER.pack(wire.STARTED, 0))
         os.dup2(0, 1)

@@ -1,0 +1,103 @@
+"""No hostile program passes, outlives its limits, leaves anything behind, or disturbs the next verdict."""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attack_forging import FORGING
+from attack_harming import HARMING, PORT_MARK, SECRET
+from attack_malformed import MALFORMED
+
+from codechat.domain import InputOutputTests, Task
+from codechat.errors import UserError
+from codechat.sandbox import SANDBOXES
+
+REFERENCE = "import math\ndef solve(n):\n    return [math.sqrt(n), math.sqrt(n + 1), math.sqrt(n + 2)]\n"
+TASK = Task(
+    task_id="attack/0",
+    prompt="",
+    entry_point="solve",
+    signature="def solve(n):",
+    reference=REFERENCE,
+    tests=InputOutputTests(base=((2,), (5,)), plus=((70,), (1000,)), atol=1e-6),
+)
+LIMITS = {"min_cpu_s": 0.3, "load_cpu_s": 0.6, "total_cpu_s": 1.0, "idle_s": 0.7, "memory_mb": 512, "processes": 16}
+LONGEST_S = 8.0  # load + total CPU + idle + what the machine adds
+WATCHED = [Path(name) for name in ("/tmp", "/var/tmp", "/dev/shm", "/") if Path(name).is_dir()]
+
+CORPUS: dict[str, str] = {
+    f"{group}: {name}": program
+    for group, programs in (("forging", FORGING), ("harming", HARMING), ("malformed", MALFORMED))
+    for name, program in programs.items()
+}
+
+
+@pytest.fixture(scope="module", params=["bubblewrap", "process"])
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Any]:
+    os.environ["CODECHAT_ATTACK_SECRET"] = SECRET
+    config = SANDBOXES.validate({"kind": request.param, **LIMITS})
+    try:
+        room: Any = SANDBOXES.of(config).factory(config, workers=1)
+    except UserError as error:
+        pytest.skip(str(error))
+    yield room
+    asyncio.run(room.aclose())
+    del os.environ["CODECHAT_ATTACK_SECRET"]
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        yield server
+
+
+def descendants() -> set[int]:
+    """Every process below this one, whatever namespace it is in."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+    found = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def names() -> set[str]:
+    return {
+        str(path) for folder in WATCHED for path in folder.glob("*") if "was-here" in path.name or "fill" in path.name
+    }
+
+
+@pytest.mark.parametrize("name", CORPUS)
+async def test_an_attack_fails_and_leaves_nothing(sandbox: Any, listener: socket.socket, name: str) -> None:
+    assert (await sandbox.verify(f"# before {name}\n{REFERENCE}", TASK)).passed
+    processes, files = descendants(), names()
+    began = time.monotonic()
+    verdict = await sandbox.verify(CORPUS[name].replace(PORT_MARK, str(listener.getsockname()[1])), TASK)
+    took = time.monotonic() - began
+
+    assert not verdict.passed
+    assert not verdict.passed_base
+    assert verdict.failure is not None
+    assert took < LONGEST_S
+    assert descendants() == processes, "a process was left, or the sandbox's own died"
+    assert names() == files
+    assert SECRET not in str(verdict)
+    assert socket.gethostname() not in str(verdict)
+    with pytest.raises(BlockingIOError):
+        listener.accept()
+    assert (await sandbox.verify(f"# after {name}\n{REFERENCE}", TASK)).passed
+
+
+def test_the_corpus_is_large_enough() -> None:
+    assert len(CORPUS) >= 60
