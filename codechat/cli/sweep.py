@@ -113,10 +113,12 @@ def _table(name: str, outcomes: list[tuple[_Planned, int, CellOutcome | None]]) 
     table = Table(title=f"\nsweep {name}", title_justify="left", box=None, padding=(0, 2, 0, 0))
     for header in ("cell", "state", "Pass@1 first", "last", "MST", "folder"):
         table.add_column(header, overflow="fold")
+    everywhere = set.intersection(*(set(cell.overrides) for cell, _, _ in outcomes)) if len(outcomes) > 1 else set()
     for cell, status, outcome in outcomes:
+        varies = " ".join(word for word in cell.overrides if word not in everywhere)
         metrics = outcome.metrics if outcome else None
         ends = [metrics["pass_at_1"][0], metrics["pass_at_1"][-1], metrics["mst"]] if metrics else [None] * 3
         shown = ["—" if value is None else f"{value:.3f}" for value in ends]
         folder = str(outcome.cell.folder) if outcome else ""
-        table.add_row(" ".join(cell.overrides), STATES[status], *shown, folder)
+        table.add_row(varies, STATES[status], *shown, folder)
     return table
