@@ -129,7 +129,10 @@ def _rule(fields: dict[str, Any], row: Row, path: Path) -> dict[str, Any] | None
         return None
     if not isinstance(rule, dict) or "pattern" not in rule:
         raise UserError(f"{path}:{row.line}: a rule is a mapping that names a pattern", 'e.g. {"pattern": "comment"}')
-    return rule
+    try:
+        return dict(json.loads(json.dumps(rule)))
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{path}:{row.line}: a rule is plain data: {error}", "put the value in quotes") from error
 
 
 def _slug(text: str) -> str:

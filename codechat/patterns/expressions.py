@@ -19,7 +19,6 @@ _SYNTAX: dict[str, tuple[tuple[type[ast.AST], ...], str, str]] = {
     "match": ((ast.Match,), "match statement", ""),
     "try": ((ast.Try, ast.TryStar), "try statement", ""),
     "assert": ((ast.Assert,), "assert", ""),
-    "global": ((ast.Global, ast.Nonlocal), "global or nonlocal declaration", ""),
     "loop": (LOOPS, "loop", ""),
     "while": ((ast.While,), "while loop", ""),
     "for": ((ast.For, ast.AsyncFor), "for loop", ""),

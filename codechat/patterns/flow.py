@@ -235,10 +235,10 @@ def _collects(node: ast.AST) -> bool:
 
 
 @pattern("condition", "spelled-out condition")
-def condition(code: Code, compound: bool = False) -> Iterable[Occurrence]:
-    """Conditions of `if` and `while` that are comparisons or combinations; with `compound` only `and`/`or` ones."""
+def condition(code: Code) -> Iterable[Occurrence]:
+    """Conditions of `if` and `while` that are comparisons or combinations by `and` and `or`."""
     for node in code.find(ast.If, ast.While):
-        if isinstance(node.test, ast.BoolOp if compound else ast.BoolOp | ast.Compare):
+        if isinstance(node.test, ast.BoolOp | ast.Compare):
             yield at(node.test)
 
 

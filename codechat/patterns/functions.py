@@ -47,11 +47,10 @@ def _own(function: Function) -> Iterator[ast.AST]:
 
 
 @pattern("helper", "helper function")
-def helper(code: Code, nested: bool | None = None) -> Iterable[Occurrence]:
-    """Functions that another function of the program names; `nested` tells inner ones from module-level ones."""
+def helper(code: Code) -> Iterable[Occurrence]:
+    """Functions outside any other and any class that another function of the program names."""
     for function in code.functions:
-        inner = code.function_of(function) is not None
-        if isinstance(code.parents.get(function), ast.ClassDef) or (nested is not None and nested is not inner):
+        if isinstance(code.parents.get(function), ast.ClassDef) or code.function_of(function):
             continue
         if any(node.id == function.name and _outside(code, node, function) for node in code.find(ast.Name)):
             yield at(function, function.name)

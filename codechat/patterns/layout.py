@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias
 
 from codechat.patterns.base import Occurrence, at, pattern
-from codechat.patterns.code import FUNCTIONS, LOOPS, Code, blocks, docstring, parameters
+from codechat.patterns.code import LOOPS, Code, blocks, docstring, parameters
 
 Unit: TypeAlias = Literal["tab", "2", "4"]
 _UNITS = {"tab": "\t", "2": "  ", "4": "    "}
@@ -15,7 +15,6 @@ _STATEMENTS: dict[str, tuple[type[ast.AST], ...]] = {
     "return": (ast.Return,),
     "loop": LOOPS,
     "if": (ast.If,),
-    "function": FUNCTIONS,
 }
 _SPACED = {"==", "!=", "<=", ">=", "<", ">", "+=", "-=", "*=", "/=", "//=", "%=", "->", ":="}
 

@@ -100,6 +100,9 @@ def _compile(text: str, change: Change) -> Rule:
         raise UserError("adding to all places needs 'where', the pattern of the places that lack it", "add `where: …`")
     if rule.get("keeps") not in (None, "parameters"):
         raise UserError(f"keeps '{rule['keeps']}' is unknown", "the only one is 'parameters'")
+    at_least = rule.get("at_least", 1)
+    if not isinstance(at_least, int) or at_least < 1:
+        raise UserError(f"at_least {at_least!r} is no count", "give a whole number from 1")
     options = {key: value for key, value in rule.items() if key not in _KEYS}
     return Rule(
         subject=_clause({"pattern": rule.get("pattern"), **options}),
@@ -107,7 +110,7 @@ def _compile(text: str, change: Change) -> Rule:
         quantifier=quantifier,
         where=_clause(where) if where is not None else None,
         into=_clause(into) if into is not None else None,
-        at_least=int(rule.get("at_least", 1)),
+        at_least=at_least,
         keeps_parameters="keeps" in rule,
     )
 
