@@ -37,7 +37,7 @@ class Ended:
     cpu_s: float
     peak_kb: int
     why: str | None = None
-    stdout: str = ""
+    stdout: bytes = b""
 
 
 class WorkerDied(InfrastructureError):
@@ -162,7 +162,7 @@ class Run:
         ahead = self.received - start
         if not self.decided and 0 <= ahead <= waiting <= wire.FRAMES_ROOM:
             self._take(os.pread(self.shared, waiting - ahead, wire.FRAMES_AT + ahead))
-        stdout = os.pread(self.shared, wire.STDOUT_ROOM, wire.STDOUT_AT).rstrip(b"\0").decode(errors="replace")
+        stdout = os.pread(self.shared, wire.STDOUT_ROOM, wire.STDOUT_AT).rstrip(b"\0")
         return Ended(status[0], status[1] + status[2], status[3], self.why, stdout)
 
 

@@ -16,6 +16,7 @@ class Frames:
 
     def __init__(self) -> None:
         self._data = bytearray()
+        self.printed = 0  # bytes that had been printed when the latest frame was written
 
     def feed(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
         """The frames that `data` completes, as (kind, payload); raises `Malformed`."""
@@ -23,7 +24,7 @@ class Frames:
         at = 0
         try:
             while len(self._data) - at >= wire.HEADER.size:
-                kind, size = wire.HEADER.unpack_from(self._data, at)
+                kind, size, printed = wire.HEADER.unpack_from(self._data, at)
                 if size > LONGEST:
                     raise Malformed(f"a frame of {size} bytes")
                 end = at + wire.HEADER.size + size
@@ -31,6 +32,7 @@ class Frames:
                     break
                 payload = bytes(self._data[at + wire.HEADER.size : end])
                 at = end
+                self.printed = printed
                 yield kind, payload
         finally:
             del self._data[:at]

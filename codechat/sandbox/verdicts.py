@@ -149,12 +149,15 @@ class Judge:
 
     def conclude(self, ended: Ended, cpu_limit: int) -> Verdict:
         """The verdict, once the child is gone."""
+        printed = ended.stdout
         if self.outcome is None:
             self._fail(*how_it_ended(ended, cpu_limit))
+        else:  # what was printed after the frame that decided depends on when the child was killed
+            printed = printed[: self._frames.printed]
         outcome = self.outcome or "crash"
         failure = self.failure
-        if failure is not None and ended.stdout:
-            failure = replace(failure, stdout=ADDRESS.sub("0x…", ended.stdout))
+        if failure is not None and printed:
+            failure = replace(failure, stdout=ADDRESS.sub("0x…", printed.decode(errors="replace")))
         return Verdict(outcome, self.passed_base, failure, round(ended.cpu_s, 4))
 
 

@@ -155,33 +155,33 @@ def tracer(frame, event, argument):
 sys.settrace(tracer); sys.setprofile(tracer)
 def solve(n): return [0.0, 0.0, 0.0]
 """,
-    "done without results": "import os\nos.write(3, b'L\\0\\0\\0\\0Z\\0\\0\\0\\0')\nos._exit(0)",
-    "done during a call": "import os\ndef solve(n):\n    os.write(3, b'Z\\0\\0\\0\\0')\n    os._exit(0)",
+    "done without results": "import os\nos.write(3, b'L\\0\\0\\0\\0\\0\\0Z\\0\\0\\0\\0\\0\\0')\nos._exit(0)",
+    "done during a call": "import os\ndef solve(n):\n    os.write(3, b'Z\\0\\0\\0\\0\\0\\0')\n    os._exit(0)",
     "true frames and done": """
 import os
 def solve(n):
-    for _ in range(20): os.write(3, b"V\\x01\\0\\0\\0T")
-    os.write(3, b"Z\\0\\0\\0\\0")
+    for _ in range(20): os.write(3, b"V\\x01\\0\\0\\0\\0\\0T")
+    os.write(3, b"Z\\0\\0\\0\\0\\0\\0")
     os._exit(0)
 """,
     "claimed digests": """
 import os
 def solve(n):
-    for _ in range(20): os.write(3, b"D\\x28\\0\\0\\0" + bytes(40))
-    os.write(3, b"Z\\0\\0\\0\\0")
+    for _ in range(20): os.write(3, b"D\\x28\\0\\0\\0\\0\\0" + bytes(40))
+    os.write(3, b"Z\\0\\0\\0\\0\\0\\0")
     return None
 """,
     "canonical answers": """
 import os
 def solve(n):
-    for _ in range(20): os.write(3, b"C\\x20\\0\\0\\0" + bytes(32))
+    for _ in range(20): os.write(3, b"C\\x20\\0\\0\\0\\0\\0" + bytes(32))
     return None
 """,
     "exit status": "import os\nos._exit(0)",
     "system exit": "import sys\ndef solve(n): sys.exit(0)",
     "atexit": """
 import atexit, os
-atexit.register(lambda: os.write(3, b"Z\\0\\0\\0\\0"))
+atexit.register(lambda: os.write(3, b"Z\\0\\0\\0\\0\\0\\0"))
 def solve(n): raise SystemExit(0)
 """,
     "late thread": """
@@ -189,7 +189,7 @@ import os, threading, time
 def late():
     while True:
         for number in range(3, 16):
-            try: os.write(number, b"V\\x01\\0\\0\\0TZ\\0\\0\\0\\0")
+            try: os.write(number, b"V\\x01\\0\\0\\0\\0\\0TZ\\0\\0\\0\\0\\0\\0")
             except OSError: pass
         time.sleep(0.001)
 threading.Thread(target=late, daemon=True).start()
@@ -199,8 +199,8 @@ def solve(n): return None
 import os, time
 def solve(n):
     if os.fork() == 0:
-        for _ in range(50): os.write(3, b"V\\x01\\0\\0\\0T")
-        os.write(3, b"Z\\0\\0\\0\\0")
+        for _ in range(50): os.write(3, b"V\\x01\\0\\0\\0\\0\\0T")
+        os.write(3, b"Z\\0\\0\\0\\0\\0\\0")
         os._exit(0)
     time.sleep(0.2)
     os._exit(0)
@@ -212,7 +212,7 @@ def solve(n):
         for part in (value, *(vars(value).values() if hasattr(value, "__dict__") else ())):
             if type(part) is mmap.mmap:
                 part[0:16] = (1 << 40).to_bytes(8, "little") + bytes(8)
-                part[4096:4101] = b"Z\\0\\0\\0\\0"
+                part[4096:4101] = b"Z\\0\\0\\0\\0\\0\\0"
     os._exit(0)
 """,
     "own memory": """

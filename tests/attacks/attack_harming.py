@@ -165,7 +165,7 @@ def solve(n): return shared_memory.SharedMemory("codechat-was-here", create=True
     "reboot": "import ctypes\ndef solve(n): return ctypes.CDLL(None).reboot(0x1234567)",
     "printed flood": "def solve(n):\n    while True: print('x' * 100_000)",
     "raw printed flood": "import os\ndef solve(n):\n    while True: os.write(1, b'x' * 100_000)",
-    "flood of frames": "import os\ndef solve(n):\n    while True: os.write(3, b'V\\x01\\0\\0\\0T' * 1000)",
+    "flood of frames": "import os\ndef solve(n):\n    while True: os.write(3, b'V\\x01\\0\\0\\0\\0\\0T' * 1000)",
     "flood of rubbish": "import os\ndef solve(n):\n    while True: os.write(3, os.urandom(65536))",
     "one endless frame": "import os\ndef solve(n):\n    os.write(3, b'V\\xff\\xff\\xff\\x7f')\n    while True: os.write(3, bytes(65536))",
     "frame by drops": """

@@ -26,14 +26,14 @@ FLUSH_AFTER = 0.02  # seconds
 class Channel:
     """Frames into shared memory, and over the socket when it fills, when 20 ms are gone, or when told."""
 
-    def __init__(self, results: socket.socket, shared: mmap.mmap) -> None:
-        self.results, self.shared = results, shared
+    def __init__(self, results: socket.socket, shared: mmap.mmap, head: "Head") -> None:
+        self.results, self.shared, self.head = results, shared, head
         self.waiting = 0
         self.start = wire.HEADER.size  # the frame STARTED went before
         self.flushed = time.monotonic()
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
-        frame = wire.HEADER.pack(kind, len(payload)) + payload
+        frame = wire.HEADER.pack(kind, len(payload), self.head.used) + payload
         if self.waiting + len(frame) > wire.FRAMES_ROOM:
             self.flush()
         at = wire.FRAMES_AT + self.waiting
@@ -60,27 +60,28 @@ class Head(io.TextIOBase):
     """A text stream that keeps its first bytes in shared memory and drops the rest."""
 
     def __init__(self, shared: mmap.mmap, room: int) -> None:
-        self._shared, self._used, self._room = shared, 0, room
+        self._shared, self.used, self._room = shared, 0, room
 
     def writable(self) -> bool:
         return True
 
     def write(self, text: str) -> int:
-        room = self._room - self._used
+        room = self._room - self.used
         if room > 0:
             head = text[:room].encode("utf-8", "replace")[:room]
-            at = wire.STDOUT_AT + self._used
+            at = wire.STDOUT_AT + self.used
             self._shared[at : at + len(head)] = head
-            self._used += len(head)
+            self.used += len(head)
         return len(text)
 
 
 def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap) -> NoReturn:
     """Load the program, call its entry point on every input, and end the process."""
-    channel = Channel(results, shared)
+    head = Head(shared, wire.STDOUT_ROOM)
+    channel = Channel(results, shared, head)
     calls = marshal.loads(job.pop("calls"))
     random.seed(0)
-    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), Head(shared, wire.STDOUT_ROOM), Head(shared, 0)
+    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), head, Head(shared, 0)
     sys.argv = [""]
     gc.enable()
     try:

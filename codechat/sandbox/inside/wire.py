@@ -1,7 +1,7 @@
 """The bytes between the two sides.
 
 Parent and zygote talk over a SOCK_SEQPACKET socket: RUN with three descriptors (job, shared memory, results),
-KILL, and back one STATUS message per run. The child writes a stream of frames: one byte of kind, a length, a payload.
+KILL, and back one STATUS message per run. The child writes a stream of frames: kind, length, how much was printed, payload.
 Frames gather in shared memory, so that they survive the child's death, and go over the results socket when it fills.
 """
 
@@ -9,7 +9,7 @@ import struct
 
 RUN, KILL = b"R", b"K"
 STATUS = struct.Struct("<iddq")  # wait status, user and system CPU seconds, peak resident KiB
-HEADER = struct.Struct("<cI")
+HEADER = struct.Struct("<cIH")  # kind, length of the payload, bytes printed so far
 CURSOR = struct.Struct("<QQ")  # bytes waiting in the buffer, stream position of its start
 DOUBLE = struct.Struct("<d")
 

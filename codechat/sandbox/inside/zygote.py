@@ -117,7 +117,7 @@ def _child(handles: list[int], limits: dict[str, int], namespaces: bool) -> NoRe
         os.closerange(4, 1 << 16)
         os.setsid()  # a signal to its group must not reach the zygote
         isolate.confine({**limits, "cpu": job["cpu"]}, namespaces)
-        results.sendall(wire.HEADER.pack(wire.STARTED, 0))
+        results.sendall(wire.HEADER.pack(wire.STARTED, 0, 0))
         os.dup2(0, 1)
         os.dup2(0, 2)
     except BaseException:  # noqa: BLE001  nothing may run past this point

@@ -1,0 +1,247 @@
+"""What every kind of sandbox owes its users, whatever it isolates with."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codechat.domain import InputOutputTests, Outcome, Task
+from codechat.errors import InfrastructureError, UserError
+from codechat.sandbox import SANDBOXES, SandboxConfig
+
+LIMITS = {"idle_s": 0.7, "min_cpu_s": 0.5, "memory_mb": 1024}
+REFERENCE = "def total(numbers):\n    return sum(numbers)\n"
+TASK = Task(
+    task_id="contract/0",
+    prompt="",
+    entry_point="total",
+    signature="def total(numbers):",
+    reference=REFERENCE,
+    tests=InputOutputTests(base=(([1, 2],), ([],)), plus=(([0.5, 0.25],), ([10**30, 1],))),
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Expected values go to a folder of the tests."""
+    before = os.environ.get("CODECHAT_CACHE_DIR")
+    os.environ["CODECHAT_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["CODECHAT_CACHE_DIR"]
+    else:
+        os.environ["CODECHAT_CACHE_DIR"] = before
+
+
+def build(kind: str, workers: int = 1, **options: Any) -> Any:
+    config = SANDBOXES.validate({"kind": kind, **LIMITS, **options})
+    try:
+        return SANDBOXES.of(config).factory(config, workers=workers)
+    except UserError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module", params=[component.name for component in SANDBOXES])
+def sandbox(request: pytest.FixtureRequest, own_cache: None) -> Iterator[Any]:
+    room = build(request.param, workers=2)
+    yield room
+    asyncio.run(room.aclose())
+
+
+CASES: dict[str, tuple[str, Outcome, bool]] = {
+    "the reference": (REFERENCE, "pass", True),
+    "another way": ("def total(numbers):\n    s = 0\n    for n in numbers: s += n\n    return s", "pass", True),
+    "with helpers": ("import math\ndef h(x): return math.fsum([0, x])\ndef total(n): return sum(n)", "pass", True),
+    "wrong at once": ("def total(numbers): return 1", "fail", False),
+    "wrong in plus": ("def total(numbers): return int(sum(numbers))", "fail", True),
+    "raises": ("def total(numbers): return numbers[0] + numbers[1]", "fail", False),
+    "does not parse": ("def total(numbers) return 1", "syntax_error", False),
+    "no entry point": ("def sum_up(numbers): return 1", "fail", False),
+    "endless": ("def total(numbers):\n    while True: pass", "timeout", False),
+    "endless in plus": ("def total(n):\n    while 0.5 in n: pass\n    return sum(n)", "timeout", True),
+    "sleeps": ("import time\ndef total(numbers): time.sleep(60)", "timeout", False),
+    "eats memory": ("def total(numbers): return [0] * 10**10", "crash", False),
+    "exits": ("import os\ndef total(numbers): os._exit(3)", "crash", False),
+    "leaves by exception": ("import sys\ndef total(numbers): sys.exit()", "crash", False),
+    "dies of a signal": ("import ctypes\ndef total(numbers): ctypes.string_at(0)", "crash", False),
+    "prints": ("def total(numbers):\n    print(numbers)\n    return sum(numbers)", "pass", True),
+    "reads input": ("def total(numbers): return input()", "fail", False),
+    "changes its input": ("def total(n):\n    s = 0\n    while n: s += n.pop()\n    return s", "pass", True),
+    "uses numpy": ("import numpy\ndef total(numbers): return numpy.float64(sum(numbers))", "fail", True),
+    "uses threads": (
+        "from concurrent.futures import ThreadPoolExecutor as P\ndef total(n):\n    with P() as p: return p.submit(sum, n).result()",
+        "pass",
+        True,
+    ),
+    "writes a file": (
+        "def total(n):\n    with open('x', 'w') as s: s.write('1')\n    return sum(n) if open('x').read() == '1' else 0",
+        "pass",
+        True,
+    ),
+    "has a dataclass": (
+        "from dataclasses import dataclass\n@dataclass\nclass A:\n    n: 'list[int]'\ndef total(n): return sum(A(n).n)",
+        "pass",
+        True,
+    ),
+    "has a main guard": (REFERENCE + "if __name__ == '__main__':\n    raise SystemExit\n", "pass", True),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_outcomes(sandbox: Any, case: str) -> None:
+    program, outcome, passed_base = CASES[case]
+    verdict = await sandbox.verify(program, TASK)
+    assert (verdict.outcome, verdict.passed_base) == (outcome, passed_base), verdict
+    assert (verdict.failure is None) == (outcome == "pass")
+    assert verdict.cpu_s >= 0
+
+
+async def test_a_failure_shows_the_first_failing_input_and_both_values(sandbox: Any) -> None:
+    failure = (
+        await sandbox.verify("def total(numbers):\n    print('so far')\n    return int(sum(numbers))", TASK)
+    ).failure
+    assert (failure.suite, failure.index, failure.input) == ("plus", 0, "[0.5, 0.25]")
+    assert (failure.expected, failure.actual) == ("0.75", "0")
+    assert failure.stdout == "so far\n" * 3
+
+
+async def test_an_exception_shows_the_programs_own_lines(sandbox: Any) -> None:
+    failure = (
+        await sandbox.verify("def total(n):\n    return helper(n)\ndef helper(n):\n    return n['a']", TASK)
+    ).failure
+    assert failure.exception.splitlines()[:2] == [
+        "line 2, in total: return helper(n)",
+        "line 4, in helper: return n['a']",
+    ]
+    assert failure.exception.splitlines()[2].startswith("TypeError: list indices")
+
+
+async def test_verdicts_are_the_same_in_every_process(sandbox: Any) -> None:
+    program = "import random\ndef total(n): return [object(), random.random(), hash('a'), {'b', 'a', 'c'}]"
+    one = await sandbox.verify(program, TASK)
+    two = await sandbox.verify(program, replace(TASK, tests=replace(TASK.tests, atol=1e-9)))
+    assert one.failure == two.failure
+
+
+async def test_the_same_program_is_run_once(sandbox: Any) -> None:
+    program = "import time\ndef total(numbers):\n    time.sleep(0.1)\n    return sum(numbers)"
+    began = time.monotonic()
+    verdicts = await asyncio.gather(*(sandbox.verify(program, TASK) for _ in range(20)))
+    assert time.monotonic() - began < 4
+    assert len({id(verdict) for verdict in verdicts}) == 1
+    assert await sandbox.verify(program, TASK) is verdicts[0]
+
+
+async def test_the_event_loop_goes_on(sandbox: Any) -> None:
+    task = asyncio.create_task(sandbox.verify("def total(numbers):\n    while True: len(numbers)", TASK))
+    longest, last = 0.0, time.monotonic()
+    while not task.done():
+        await asyncio.sleep(0.005)
+        longest, last = max(longest, time.monotonic() - last), time.monotonic()
+    assert longest < 0.3
+    assert task.result().outcome == "timeout"
+
+
+async def test_a_reference_that_fails_is_the_users_mistake(sandbox: Any) -> None:
+    for reference, words in (
+        ("def total(numbers): return 1 / len(numbers)", "ZeroDivisionError"),
+        ("def other(numbers): pass", "entry point"),
+        ("def total(", "parse"),
+        (None, "no reference"),
+    ):
+        task = replace(TASK, task_id="contract/bad", reference=reference)
+        with pytest.raises(UserError, match=words):
+            await sandbox.verify(REFERENCE, task)
+    assert (await sandbox.verify("# still well\n" + REFERENCE, TASK)).passed
+
+
+async def test_float_tolerance_and_types(sandbox: Any) -> None:
+    task = Task("contract/f", "", "f", "def f(x):", "def f(x): return x * 0.1", InputOutputTests(((3,),), ((7,),)))
+    assert (await sandbox.verify("def f(x): return x / 10 + 1e-9", task)).passed
+    assert not (await sandbox.verify("def f(x): return x / 10 + 1e-3", task)).passed
+
+
+async def test_values_too_big_to_send_are_compared_by_digests(sandbox: Any) -> None:
+    reference = "def f(n): return [[i, 'x' * 40] for i in range(n)]"
+    task = Task("contract/b", "", "f", "def f(n):", reference, InputOutputTests(((20_000,),), ((200_000,),)))
+    assert (await sandbox.verify("# same\n" + reference, task)).passed
+    assert (await sandbox.verify("def f(n): return [[float(i), 'x' * 40] for i in range(n)]", task)).passed_base
+    assert not (await sandbox.verify("def f(n): return [[i, 'x' * 39] for i in range(n)]", task)).passed_base
+    assert not (await sandbox.verify("def f(n): return [(i, 'x' * 40) for i in range(n)]", task)).passed_base
+
+
+async def test_a_task_without_plus_inputs(sandbox: Any) -> None:
+    task = replace(TASK, tests=InputOutputTests(base=(([1],),), plus=()))
+    assert (await sandbox.verify(REFERENCE, task)).passed
+
+
+@pytest.mark.parametrize("kind", ["process", "bubblewrap"])
+async def test_a_killed_worker_is_replaced(kind: str) -> None:
+    room = build(kind)
+    try:
+        assert (await room.verify(REFERENCE, TASK)).passed
+        for pid in below(os.getpid()):
+            os.kill(pid, signal.SIGKILL)
+        assert (await room.verify("# again\n" + REFERENCE, TASK)).passed
+    finally:
+        await room.aclose()
+
+
+async def test_closing_ends_what_runs_and_leaves_no_process() -> None:
+    before = below(os.getpid())
+    room = build("process")
+    running = asyncio.create_task(room.verify("import time\ndef total(n): time.sleep(60)", TASK))
+    await asyncio.sleep(0.4)
+    assert below(os.getpid()) > before
+    await room.aclose()
+    with pytest.raises(InfrastructureError):
+        await running
+    assert below(os.getpid()) == before
+
+
+async def test_a_sandbox_that_cannot_start_is_infrastructure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codechat.sandbox.worker.BOOT", "raise SystemExit('no zygote today')  # {root} {config}")
+    room = build("process")
+    try:
+        with pytest.raises(InfrastructureError, match="no zygote today"):
+            await room.verify("# fresh\n" + REFERENCE, replace(TASK, tests=replace(TASK.tests, atol=1e-3)))
+    finally:
+        await room.aclose()
+
+
+def test_a_missing_program_is_told_with_the_package_and_auto_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    config = SANDBOXES.validate({"kind": "bubblewrap"})
+    with pytest.raises(UserError, match="install the package 'bubblewrap'"):
+        SANDBOXES.of(config).factory(config, workers=1)
+    config = SANDBOXES.validate({"kind": "auto", "idle_s": 3})
+    room: Any = SANDBOXES.of(config).factory(config, workers=1)
+    assert room.weak
+    assert "bwrap" in room.notice
+    assert "sandbox=process" in room.notice
+    asyncio.run(room.aclose())
+
+
+def test_every_kind_has_the_same_limits_and_they_alone_are_identity() -> None:
+    wanted = SandboxConfig(kind="any").identity()
+    assert set(wanted) == set(SandboxConfig.model_fields) - {"kind", "allow_weak"}
+    for component in SANDBOXES:
+        assert SANDBOXES.validate({"kind": component.name}).identity() == wanted
+
+
+def below(root: int) -> set[int]:
+    """The processes that `root` started, at any depth."""
+    found: set[int] = set()
+    waiting = [root]
+    while waiting:
+        for task in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
+            new = {int(word) for word in task.read_text().split()} - found
+            found |= new
+            waiting += new
+    return found

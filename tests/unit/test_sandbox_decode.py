@@ -1,0 +1,184 @@
+"""Values cross from the child to the parent as bytes: what goes in comes out, and rubbish is refused."""
+
+import array
+import marshal
+from collections import Counter, OrderedDict, deque, namedtuple
+from contextlib import suppress
+from decimal import Decimal
+from enum import IntEnum
+from fractions import Fraction
+from typing import Any
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codechat.sandbox.decode import MAX_DEPTH, Huge, Iterated, Opaque, Undecodable, decode
+from codechat.sandbox.inside.encode import canonical, encode
+from codechat.sandbox.inside.wire import DIGEST_OVER, HEADER, MANY
+from codechat.sandbox.stream import Frames, Malformed
+
+Point = namedtuple("Point", "x y")
+
+
+class Colour(IntEnum):
+    RED = 1
+
+
+class Text(str):
+    __slots__ = ()
+
+
+def through(value: Any, elements: bool = False) -> Any:
+    data, size = encode(value, elements)
+    assert size == 0
+    return decode(data)
+
+
+hashable = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()
+values = st.recursive(
+    hashable | st.complex_numbers(allow_nan=False),
+    lambda inner: (
+        st.lists(inner)
+        | st.tuples(inner)
+        | st.tuples(inner, inner)
+        | st.dictionaries(hashable, inner)
+        | st.frozensets(hashable)
+        | st.sets(hashable)
+    ),
+    max_leaves=20,
+)
+
+
+@given(values)
+def test_plain_data_comes_through(value: Any) -> None:
+    assert through(value) == value
+
+
+@given(st.integers(min_value=-(1 << 5000), max_value=1 << 5000))
+def test_integers_of_any_length(value: int) -> None:
+    assert through(value) == value
+
+
+def test_an_integer_of_millions_of_bits_stays_bytes_and_equals_itself() -> None:
+    value = 7**2_000_000
+    data = marshal.dumps(value, 2)
+    assert isinstance(decode(data), Huge)
+    assert decode(data) == decode(marshal.dumps(value, 2))
+    assert decode(data) != decode(marshal.dumps(-value, 2))
+    assert decode(data) != decode(marshal.dumps(value + 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (Counter("aab"), {"a": 2, "b": 1}),
+        (OrderedDict(a=1), {"a": 1}),
+        (Point(1, 2), (1, 2)),
+        (Colour.RED, 1),
+        (Text("x"), "x"),
+        ([Text("x"), Point(1, Colour.RED)], ["x", (1, 1)]),
+        (bytearray(b"x"), b"x"),
+        (Decimal("1.5"), 1.5),
+        (Fraction(4, 2), 2),
+        (numpy.float64(1.5), 1.5),
+        ([numpy.int64(3), numpy.bool_(True)], [3, True]),
+        ({numpy.int32(1): numpy.str_("a")}, {1: "a"}),
+    ],
+)
+def test_subclasses_and_numbers_of_libraries_become_plain(value: Any, plain: Any) -> None:
+    assert through(value) == plain
+
+
+@pytest.mark.parametrize(
+    "value",
+    [object(), len, deque([1]), range(3), iter([1]), numpy.zeros(2), array.array("d", [1.0]), Fraction(1, 3), ...],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_not_plain_data_is_opaque_and_equals_nothing(value: Any) -> None:
+    decoded = through(value)
+    assert isinstance(decoded, Opaque)
+    assert decoded != through(value)
+
+
+def test_an_iterator_counts_by_its_elements_only_where_elements_are_compared() -> None:
+    assert isinstance(through(iter([1, 2])), Opaque)
+    iterated = through((x for x in (1, 2)), elements=True)
+    assert isinstance(iterated, Iterated)
+    assert iterated.items == [1, 2]
+    assert through([1, 2], elements=True) == [1, 2]
+
+
+def test_long_values_are_digested() -> None:
+    text = "x" * (DIGEST_OVER + 1)
+    data, size = encode(text, False)
+    assert (len(data), size > DIGEST_OVER) == (32, True)
+    assert encode(text, False) == (data, size)
+    assert encode(text + "y", False)[0] != data
+    many = list(range(MANY + 1))
+    assert encode(many, False) == encode(list(many), False)
+    assert encode(many, False)[0] != encode(tuple(many), False)[0]
+    assert encode([*many, Colour.RED], False) == encode([*many, 1], False)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ([1, 2], [1.0, True + 1], True),
+        ({1: "a", 2: "b"}, {2.0: "b", 1: "a"}, True),
+        ({1, 2}, frozenset({2, 1.0}), True),
+        (Counter("ab"), {"b": 1, "a": 1}, True),
+        ([1, [2]], [1, (2,)], False),
+        (["ab", "c"], ["a", "bc"], False),
+        ([[1], [2]], [[1, 2]], False),
+        (0.5, Fraction(1, 2), True),
+        ("1", 1, False),
+        (None, False, False),
+    ],
+)
+def test_canonical_digests_agree_where_values_are_equal(one: Any, other: Any, same: bool) -> None:
+    assert (canonical(one) == canonical(other)) is same
+
+
+@given(st.binary(max_size=200))
+def test_rubbish_is_refused_and_never_executed(data: bytes) -> None:
+    with suppress(Undecodable):
+        decode(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"0",
+        b"N" * 2,
+        b"[\xff\xff\xff\x7f",
+        b"[\xff\xff\xff\xff",
+        b"(\x01\0\0\0" * (MAX_DEPTH + 1) + b"N",
+        b"u\x01\0\0\0\xff",
+        b"{[\0\0\0\0N0",
+        b"<\x01\0\0\0[\0\0\0\0",
+        b"l\x01\0\0\0\xff\xff",
+        b"c",
+        marshal.dumps(compile("1", "x", "eval")),
+        marshal.dumps(StopIteration, 2),
+        marshal.dumps((..., "secret", 1), 2),
+    ],
+)
+def test_malformed_values_are_refused(data: bytes) -> None:
+    with pytest.raises(Undecodable):
+        decode(data)
+
+
+@given(st.lists(st.tuples(st.sampled_from([b"V", b"Z"]), st.binary(max_size=50)), max_size=8), st.integers(1, 9))
+def test_frames_come_whole_however_the_stream_is_cut(frames: list[tuple[bytes, bytes]], step: int) -> None:
+    stream = b"".join(HEADER.pack(kind, len(payload), 0) + payload for kind, payload in frames)
+    reader = Frames()
+    got = [frame for at in range(0, len(stream), step) for frame in reader.feed(stream[at : at + step])]
+    assert got == frames
+
+
+def test_a_frame_longer_than_any_honest_one_is_refused_at_its_header() -> None:
+    with pytest.raises(Malformed):
+        list(Frames().feed(HEADER.pack(b"V", 1 << 30, 0)))
