@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 import codechat
 from codechat.cli.terminal import err, out
+from codechat.environment import shell_command
 from codechat.errors import UserError, nearest
 
 MISTAKE, INTERRUPTED = 2, 130
@@ -73,7 +74,7 @@ def _run(argv: list[str]) -> int:
         raise UserError(
             "+sweep names a recipe of several cells", "put -m in front: python -m codechat -m " + " ".join(settings)
         )
-    return run_cell(compose(settings), ["python", "-m", "codechat", *settings], sweep=None).status
+    return run_cell(compose(settings), [shell_command("codechat"), *settings], sweep=None).status
 
 
 def _show_config(settings: list[str]) -> int:

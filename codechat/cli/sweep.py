@@ -16,6 +16,7 @@ from codechat.cell import Composed
 from codechat.cli.compose import compose, data_folder
 from codechat.cli.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS, CellOutcome, run_cell
 from codechat.cli.terminal import err, out
+from codechat.environment import shell_command
 from codechat.errors import UserError, nearest
 
 STATES = {DONE: "done", BUG: "bug", MISTAKE: "not run", TOO_MANY_ERRORS: "errors", INTERRUPTED: "interrupted"}
@@ -51,7 +52,7 @@ def run_sweep(words: Sequence[str]) -> int:
     outcomes: list[tuple[_Planned, int, CellOutcome | None]] = []
     for number, cell in enumerate(planned, 1):
         out.print(f"\n[dim]cell {number} of {len(planned)}: {' '.join(cell.overrides)}[/dim]")
-        status, outcome = _run_one(cell, ["python", "-m", "codechat", "-m", *words], name)
+        status, outcome = _run_one(cell, [shell_command("codechat"), "-m", *words], name)
         outcomes.append((cell, status, outcome))
         if status == INTERRUPTED:
             break

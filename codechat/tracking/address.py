@@ -7,6 +7,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
+from codechat.environment import shell_command
+
 LOCAL_URI = "sqlite:///mlflow/store.db"
 UI_SITE = "http://127.0.0.1:5000"  # where `mlflow ui` listens unless told otherwise
 SERVERS = ("http", "https", "databricks")
@@ -75,7 +77,7 @@ class Address:
         """The command, or the page, that shows a run."""
         if self._site:
             return f"{self._site}/#/experiments/{experiment_id}/runs/{run_id}"
-        return f"mlflow ui --backend-store-uri {shlex.quote(without_password(self.uri))}"
+        return f"{shell_command('mlflow')} ui --backend-store-uri {shlex.quote(without_password(self.uri))}"
 
     def charts(self, experiment_id: str) -> str:
         """The page that draws all runs of an experiment together, once MLflow runs."""

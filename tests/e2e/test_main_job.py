@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -211,7 +212,7 @@ def test_an_interrupted_cell_resumes_and_ends_as_if_undisturbed(tmp_path: Path, 
         assert process.returncode == status
         first = len(server.calls)
         if stop == signal.SIGINT:
-            assert "Resume: python -m codechat" in stderr
+            assert re.search(r"Resume: \S*codechat tracking=none model=openai", stderr)
             assert "Traceback" not in stderr
         done = run(tmp_path, server, *size)
         assert done.returncode == 0, done.stderr

@@ -56,7 +56,7 @@ def test_the_default_store_lies_in_the_working_folder(tmp_path: Path, monkeypatc
     address = Address.of(None)
     assert address.database == tmp_path / "mlflow" / "store.db"
     assert address.artifacts == (tmp_path / "mlflow" / "artifacts").as_uri()
-    assert address.open_with("1", "r") == "mlflow ui --backend-store-uri sqlite:///mlflow/store.db"
+    assert address.open_with("1", "r").endswith("mlflow ui --backend-store-uri sqlite:///mlflow/store.db")
     assert address.charts("1") == "http://127.0.0.1:5000/#/experiments/1/runs?compareRunsMode=CHART"
 
 
