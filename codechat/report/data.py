@@ -1,0 +1,80 @@
+"""What a report holds before it is drawn: tables of raw values, and the figures that were written."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Interval(NamedTuple):
+    """A 95 % interval. A CSV file gives it two columns, `…_low` and `…_high`."""
+
+    low: float
+    high: float
+
+
+Value = str | int | float | Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table. `spec` is the format of its numbers (`.3f`, `+.1f`); None is shown as a dash."""
+
+    key: str
+    title: str
+    spec: str = ""
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the values are numbers or intervals, to be set flush right."""
+        return bool(self.spec)
+
+    def text(self, value: Value) -> str:
+        """A value as people read it."""
+        if value is None:
+            return "–"
+        if isinstance(value, Interval):
+            return f"[{value.low:{self.spec}}, {value.high:{self.spec}}]"
+        return value if isinstance(value, str) else f"{value:{self.spec}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table. `name` is its file's stem, `group` its chapter in the report, `note` what one must know to read it.
+
+    `strong` holds (row, column) of the values that are set in bold: what the note says of them.
+    """
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    note: str = ""
+    group: str = "results"
+    strong: frozenset[tuple[int, int]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class FigureFile:
+    """One figure, as it lies on disk twice. `caption` tells what is drawn."""
+
+    name: str
+    title: str
+    caption: str
+    png: Path
+    svg: Path
+    group: str = "results"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportData:
+    """All of a report but the page: tables and figures in reading order, and what the reader must be told.
+
+    `groups` maps a chapter's key to its title, in reading order; `notes` are short sentences, such as of cells that
+    were left out.
+    """
+
+    tables: tuple[Table, ...]
+    figures: tuple[FigureFile, ...]
+    groups: dict[str, str]
+    notes: Sequence[str] = ()
