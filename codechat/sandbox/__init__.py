@@ -5,6 +5,7 @@ from typing import Protocol
 
 from codechat.config import Config, result_option, run_option
 from codechat.domain import Task, Verdict
+from codechat.errors import UserError
 from codechat.registry import Registry
 
 
@@ -46,11 +47,23 @@ class Sandbox(Protocol):
         and `UserError` where the task's own reference does.
         """
 
+    async def reference_cpu_s(self, task: Task) -> float:
+        """CPU seconds of the task's reference over all inputs, here: what the longest tasks are told by."""
+
     async def aclose(self) -> None:
         """End every process that was started."""
+
+
+def admit(sandbox: Sandbox, config: SandboxConfig) -> None:
+    """Refuse to run a model's code in a weak sandbox unless told to; raises `UserError` with the package to install."""
+    if sandbox.weak and not config.allow_weak:
+        raise UserError(
+            f"sandbox={config.kind} is weak: a model's code could read this user's files",
+            "install the package 'bubblewrap' and use sandbox=bubblewrap, or accept it with sandbox.allow_weak=true",
+        )
 
 
 SandboxFactory = Callable[..., Sandbox]
 SANDBOXES: Registry[SandboxFactory] = Registry("sandbox", "codechat.sandbox")
 
-__all__ = ["SANDBOXES", "Sandbox", "SandboxConfig", "SandboxFactory"]
+__all__ = ["SANDBOXES", "Sandbox", "SandboxConfig", "SandboxFactory", "admit"]

@@ -15,7 +15,7 @@ from codechat.domain import Failure, Task, Verdict
 from codechat.errors import InfrastructureError, UserError
 from codechat.sandbox import SandboxConfig
 from codechat.sandbox.follow import Ended, Job, Reader, WorkerDied
-from codechat.sandbox.truth import Recorder, Truth, cache_folder, compute, inputs_bytes, key_of, load, save
+from codechat.sandbox.truth import Recorder, Truth, cache_folder, compute, given_by, inputs_bytes, key_of, load, save
 from codechat.sandbox.verdicts import Judge, how_it_ended
 from codechat.sandbox.worker import Launch, Worker
 
@@ -156,9 +156,12 @@ class Tasks:
         """The hash of everything that decides the task's expected values and verdicts."""
         known = self._keys.get(id(task))
         if known is None:
-            known = (task, key_of(task, inputs_bytes(task)))
+            tests = task.tests
+            given = hashlib.sha256(b"".join(value.data if value else b"?" for value in given_by(task))).hexdigest()
+            rules = f"{tests.oracle}/{tests.atol}/{len(tests.base)}/{given}"
+            known = (task, f"{key_of(task, inputs_bytes(task))}/{rules}")
             self._keys[id(task)] = known  # holds the task, so that its id stays its own
-        return f"{known[1]}/{task.tests.oracle}/{task.tests.atol}/{len(task.tests.base)}"
+        return known[1]
 
     def prepared(self, task: Task, worker: Worker) -> Prepared:
         """From memory, from disk, or by running the reference on `worker`."""
@@ -181,21 +184,30 @@ class Tasks:
 
     def _make(self, task: Task, key: str, worker: Worker) -> Prepared:
         inputs = inputs_bytes(task)
-        path = cache_folder() / f"{key.partition('/')[0]}.bin"
-        truth = load(path)
-        if truth is None:
-            truth = compute(task, lambda recorder: run_reference(worker, task, inputs, recorder))
-            save(path, truth)
+        truth = self._truth(task, key, inputs, worker)
         config = self._config
         limits = tuple(max(config.min_cpu_s, config.cpu_factor * seconds) for seconds in truth.cpu_s)
         total = min(sum(limits), max(config.total_cpu_s, config.cpu_factor * sum(truth.cpu_s)))
         return Prepared(task, key, inputs, truth, limits, math.ceil(config.load_cpu_s + total) + 1)
 
+    def _truth(self, task: Task, key: str, inputs: bytes, worker: Worker) -> Truth:
+        given = given_by(task)
+        whole = tuple(value for value in given if value is not None)
+        if task.reference is None:
+            if len(whole) < len(given):
+                raise UserError(f"{task.task_id} has neither a reference solution nor results", "add one of them to it")
+            return Truth(whole, (0.0,) * len(whole))
+        path = cache_folder() / f"{key.partition('/')[0]}.bin"
+        truth = load(path)
+        if truth is None:
+            truth = compute(task, lambda recorder: run_reference(worker, task, inputs, recorder))
+            save(path, truth)
+        expected = tuple(own or found for own, found in zip(given, truth.expected, strict=True))
+        return Truth(expected, truth.cpu_s)
+
 
 def run_reference(worker: Worker, task: Task, inputs: bytes, recorder: Recorder) -> str | None:
-    """Run the reference under generous limits; answer how it ended if not well. Raises `UserError` without one."""
-    if task.reference is None:
-        raise UserError(f"{task.task_id} has no reference solution", "the tests need one: add it to the dataset")
+    """Run the reference under generous limits; answer how it ended if not well."""
     calls = len(task.tests.base) + len(task.tests.plus)
     job = {
         "program": task.reference,

@@ -80,6 +80,13 @@ _RULES: dict[str, Rule] = {
 ORACLES: tuple[str, ...] = tuple(_RULES)
 
 
+# Right solutions that EvalPlus 0.3.1 nevertheless fails, and why: a pass here is a verdict that it gives otherwise.
+EVALPLUS_FAILS: dict[str, str] = {
+    "HumanEval/32": "its oracle never records that an input was done",
+    "Mbpp/255": "its memory limit counts what the child inherits",
+}
+
+
 class Comparison:
     """Compares the results of one suite in order.
 
@@ -153,4 +160,4 @@ def _near(one: Any, other: Any, atol: float) -> bool:
         return False
 
 
-__all__ = ["ORACLES", "Comparison", "close", "is_floats"]
+__all__ = ["EVALPLUS_FAILS", "ORACLES", "Comparison", "close", "is_floats"]

@@ -16,11 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from codechat.domain import Failure, Task
+from codechat.domain import Task
 from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.sandbox.decode import Iterated, Undecodable, decode
 from codechat.sandbox.inside import wire
+from codechat.sandbox.inside.encode import canonical, encode
 from codechat.sandbox.oracle import is_floats
 from codechat.sandbox.stream import Frames
 
@@ -63,8 +64,22 @@ def inputs_bytes(task: Task) -> bytes:
         raise UserError(f"an input of {task.task_id} is not plain data: {error}", "mend the dataset") from error
 
 
+def given_by(task: Task) -> tuple[Expected | None, ...]:
+    """The expected values that the dataset itself gives, base first; None where the reference is asked."""
+    tests = task.tests
+    given: list[Expected | None] = []
+    for calls, values in ((tests.base, tests.expected_base), (tests.plus, tests.expected_plus)):
+        given += [None] * len(calls) if values is None else [_given(value) for value in values]
+    return tuple(given)
+
+
+def _given(value: object) -> Expected:
+    data, size = encode(value, elements=False)
+    return Expected(data, size, canonical(value) if size else None, 0 if size else _flags(data))
+
+
 def key_of(task: Task, inputs: bytes) -> str:
-    """The name under which a task's truth is kept."""
+    """The name under which what a task's reference does is kept."""
     parts = [task.reference or "", task.entry_point, str(task.tests.oracle == "set_equal"), machine()]
     digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass"))
     digest.update(inputs)
@@ -200,6 +215,3 @@ def compute(task: Task, run: Callable[[Recorder], str | None]) -> Truth:
         cause = recorder.problem or ended or "it ended early"
         raise UserError(f"the reference of {task.task_id} fails {place}: {cause}", "mend the task or leave it out")
     return Truth(tuple(recorder.values), tuple(recorder.cpu_s))
-
-
-__all__ = ["Expected", "Failure", "Truth", "compute", "load", "save"]

@@ -153,12 +153,22 @@ async def test_a_reference_that_fails_is_the_users_mistake(sandbox: Any) -> None
         ("def total(numbers): return 1 / len(numbers)", "ZeroDivisionError"),
         ("def other(numbers): pass", "entry point"),
         ("def total(", "parse"),
-        (None, "no reference"),
+        (None, "neither a reference"),
     ):
         task = replace(TASK, task_id="contract/bad", reference=reference)
         with pytest.raises(UserError, match=words):
             await sandbox.verify(REFERENCE, task)
     assert (await sandbox.verify("# still well\n" + REFERENCE, TASK)).passed
+
+
+async def test_results_that_the_dataset_gives_count_before_the_references(sandbox: Any) -> None:
+    tests = InputOutputTests(base=((1,), (2,)), plus=((3,),), expected_base=(10, 20), expected_plus=([30],))
+    task = Task("contract/g", "", "f", "def f(x):", None, tests)
+    assert (await sandbox.verify("def f(x): return [30] if x == 3 else 10 * x", task)).passed
+    assert (await sandbox.verify("def f(x): return 10 * x", task)).passed_base
+    assert not (await sandbox.verify("def f(x): return x", task)).passed_base
+    mixed = replace(task, reference="def f(x): return -x", tests=replace(tests, expected_plus=None))
+    assert (await sandbox.verify("def f(x): return -3 if x == 3 else 10 * x", mixed)).passed
 
 
 async def test_float_tolerance_and_types(sandbox: Any) -> None:

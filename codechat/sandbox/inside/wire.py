@@ -1,8 +1,9 @@
 """The bytes between the two sides.
 
 Parent and zygote talk over a SOCK_SEQPACKET socket: RUN with three descriptors (job, shared memory, results),
-KILL, and back one STATUS message per run. The child writes a stream of frames: kind, length, how much was printed, payload.
-Frames gather in shared memory, so that they survive the child's death, and go over the results socket when it fills.
+KILL, and back one STATUS message per run. The child writes a stream of frames: kind, length, how much was printed,
+payload. Frames gather in shared memory, so that they survive the child's death, and go over the results socket when
+it fills.
 """
 
 import struct
