@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 
 from codechat.patterns.base import Occurrence, at, pattern
 from codechat.patterns.code import FUNCTIONS, Code, Function, own_nodes, parameters
+from codechat.patterns.names import bound_name
 
 
 @pattern("recursion", "recursive function")
@@ -32,7 +33,7 @@ def _called(code: Code, caller: Function) -> Iterator[Function]:
         for node in _own(caller)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
     }
-    hidden = {parameter.arg for parameter in parameters(caller)}
+    hidden = {parameter.arg for parameter in parameters(caller)} | set(filter(None, map(bound_name, _own(caller))))
     for function in code.functions:
         method = isinstance(code.parents.get(function), ast.ClassDef)
         if function.name in (through if method else named - hidden):
