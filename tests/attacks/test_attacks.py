@@ -38,8 +38,10 @@ CORPUS: dict[str, str] = {
 
 
 @pytest.fixture(scope="module", params=["bubblewrap", "process"])
-def sandbox(request: pytest.FixtureRequest) -> Iterator[Any]:
-    os.environ["CODECHAT_ATTACK_SECRET"] = SECRET
+def sandbox(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setenv("CODECHAT_ATTACK_SECRET", SECRET)
+    monkeypatch.setenv("CODECHAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
     config = SANDBOXES.validate({"kind": request.param, **LIMITS})
     try:
         room: Any = SANDBOXES.of(config).factory(config, workers=1)
@@ -47,7 +49,7 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Any]:
         pytest.skip(str(error))
     yield room
     asyncio.run(room.aclose())
-    del os.environ["CODECHAT_ATTACK_SECRET"]
+    monkeypatch.undo()
 
 
 @pytest.fixture
