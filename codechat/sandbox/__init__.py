@@ -47,6 +47,13 @@ class Sandbox(Protocol):
         and `UserError` where the task's own reference does.
         """
 
+    async def run_snippet(self, program: str) -> Verdict:
+        """Run a program that ends with its own assertions: it passes if it runs to its end.
+
+        Candidate and assertions share an interpreter, so a hostile candidate can make them hold; leaving early by
+        exit, signal or exception never passes, and the limits, `load_cpu_s` among them, hold as ever.
+        """
+
     async def reference_cpu_s(self, task: Task) -> float:
         """CPU seconds of the task's reference over all inputs, here: what the longest tasks are told by."""
 

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from codechat.domain import Failure, Task, Verdict
+from codechat.domain import Failure, InputOutputTests, Task, Verdict
 from codechat.errors import InfrastructureError, UserError
 from codechat.sandbox import SandboxConfig
 from codechat.sandbox.follow import Ended, Job, Reader, WorkerDied
@@ -21,6 +21,7 @@ from codechat.sandbox.worker import Launch, Worker
 
 REFERENCE_INPUT_S, REFERENCE_TOTAL_S, REFERENCE_IDLE_S = 300.0, 1200, 60.0
 KEPT_BYTES = 48 << 20  # of expected values and inputs in memory
+SNIPPET = Task("snippet", "", "", "", None, InputOutputTests((), (), expected_base=(), expected_plus=()))
 PROBE = "def probe():\n    return 1\n"
 
 
@@ -71,6 +72,10 @@ class ZygoteSandbox:
         self._running.pop(key, None)
         if not done.cancelled() and done.exception() is None:
             self._verdicts[key] = done.result()
+
+    async def run_snippet(self, program: str) -> Verdict:
+        """See `Sandbox.run_snippet`."""
+        return await self.verify(program, SNIPPET)
 
     async def reference_cpu_s(self, task: Task) -> float:
         """CPU seconds that the task's reference takes over all inputs, on this machine."""

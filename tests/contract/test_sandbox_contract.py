@@ -171,6 +171,23 @@ async def test_results_that_the_dataset_gives_count_before_the_references(sandbo
     assert (await sandbox.verify("def f(x): return -3 if x == 3 else 10 * x", mixed)).passed
 
 
+@pytest.mark.parametrize(
+    ("tests", "outcome"),
+    [
+        ("assert total([1, 2]) == 3", "pass"),
+        ("assert total([1, 2]) == 4", "fail"),
+        ("import inspect\nassert 'sum' in inspect.getsource(total)", "pass"),
+        ("total(1)", "fail"),
+        ("import sys\nsys.exit(0)", "crash"),
+        ("import os\nos._exit(0)", "crash"),
+        ("assert total([1, 2] == 3", "syntax_error"),
+        ("import time\ntime.sleep(60)", "timeout"),
+    ],
+)
+async def test_a_snippet_passes_if_it_runs_to_its_end(sandbox: Any, tests: str, outcome: Outcome) -> None:
+    assert (await sandbox.run_snippet(f"{REFERENCE}\n{tests}\n")).outcome == outcome
+
+
 async def test_float_tolerance_and_types(sandbox: Any) -> None:
     task = Task("contract/f", "", "f", "def f(x):", "def f(x): return x * 0.1", InputOutputTests(((3,),), ((7,),)))
     assert (await sandbox.verify("def f(x): return x / 10 + 1e-9", task)).passed

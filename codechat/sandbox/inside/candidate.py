@@ -96,7 +96,7 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap) -> NoRet
 
 
 def _load(program: str, entry: str, limit: float, channel: Channel) -> Any:
-    """The entry point of the program, or None after telling why there is none."""
+    """The entry point of the program, or None after telling why there is none. No name asks for none."""
     signal.setitimer(signal.ITIMER_PROF, limit)
     try:
         code = compile(program, NAME, "exec", dont_inherit=True)
@@ -112,7 +112,7 @@ def _load(program: str, entry: str, limit: float, channel: Channel) -> Any:
     except BaseException as error:  # noqa: BLE001  whatever the program raises is its own failure
         channel.send(wire.ERROR, _describe(error))
         return None
-    function = module.__dict__.get(entry)
+    function = module.__dict__.get(entry) if entry else _load
     if function is None:
         channel.send(wire.MISSING)
     return function
