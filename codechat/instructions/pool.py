@@ -24,7 +24,7 @@ class PoolConfig(Config):
     kind: Literal["default"] = result_option("default", "the embedded pool, or the one that path names")
     path: str | None = run_option(None, "a pool of your own as CSV, JSONL or YAML; its content is in the cell id")
     columns: dict[Field, str] = run_option(
-        {}, "your column for id, text, scope, change, rule, rejected: {text: Prompt}"
+        {name: name for name in get_args(Field)}, "your columns' names, e.g. instructions.columns.text=Prompt"
     )
     verbs: dict[str, Change] = result_option({}, "changes of further leading verbs, or other ones: {tidy: modify}")
 
@@ -75,13 +75,13 @@ def _fields(row: Row, columns: Mapping[Field, str], path: Path) -> dict[str, Any
     """The row by our names: a mapped column has to be there, as have `text` and `scope`."""
     fields: dict[str, Any] = {}
     for name in get_args(Field):
-        if name in columns:
-            source = columns[name]
+        source = columns.get(name, name)
+        if source != name:
             # a YAML or JSON entry may leave out what a table would leave empty
             optional = name not in ("text", "scope") and path.suffix.lower() != ".csv"
-            fields[name] = row.fields.get(source) if optional else column(row, source, path)
+            fields[name] = row.fields.get(source) if optional else column(row, name, source, path)
         elif name in ("text", "scope"):
-            fields[name] = column(row, name, path)
+            fields[name] = column(row, name, name, path)
         else:
             fields[name] = row.fields.get(name)
     return fields

@@ -103,8 +103,11 @@ _READERS: dict[str, Callable[[str, Path], Iterator[Row]]] = {
 }
 
 
-def column(row: Row, name: str, path: Path) -> Any:
-    """A field that has to be there. Raises `UserError`."""
+def column(row: Row, field: str, name: str, path: Path) -> Any:
+    """The value under the column that holds one of our fields. Raises `UserError` where there is no such column."""
     if name not in row.fields:
-        raise UserError(f"{path}:{row.line}: no column '{name}'", f"{nearest(name, row.fields)} (instructions.columns)")
+        raise UserError(
+            f"{path}:{row.line}: no column '{name}'",
+            f"name yours: instructions.columns.{field}=COLUMN; {nearest(name, row.fields)}",
+        )
     return row.fields[name]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from codechat.domain import Change
-from codechat.errors import UserError, nearest
+from codechat.errors import UserError
 
 _VERBS: dict[Change, str] = {
     "add": """
@@ -38,7 +38,8 @@ def change_of(text: str, verbs: Mapping[str, Change] = VERBS) -> Change:
             return verbs[spelling]
     raise UserError(
         f"the leading verb '{verb}' of '{text:.60}' stands for no change",
-        f"map it: +instructions.verbs.{verb or 'VERB'}=add (or remove, modify); {nearest(verb, verbs)}",
+        f"map it: +instructions.verbs.{verb or 'VERB'}=add (or remove, modify), or start with one of its "
+        f"{len(verbs)} verbs: {', '.join(list(verbs)[:6])}, …",
     )
 
 

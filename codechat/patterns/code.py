@@ -37,7 +37,8 @@ class Comment:
 class Code:
     """One version of a program. `tree` is None where it does not parse, and `problem` says why.
 
-    `text` has line ends normalised and no byte order mark. `tokens_problem` tells why the token stream is incomplete.
+    `nodes` leaves out the main guard. `text` has line ends normalised and no byte order mark. `tokens_problem` tells
+    why the token stream is incomplete.
     """
 
     text: str
@@ -183,7 +184,7 @@ class Code:
 
 
 def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function's body without those of nested functions, lambdas and classes."""
+    """The nodes of a function's or loop's body without those of nested functions, lambdas and classes."""
     stack: list[ast.AST] = list(reversed(getattr(scope, "body", [])))
     while stack:
         node = stack.pop()
@@ -219,6 +220,13 @@ def parameters(function: Function | ast.Lambda) -> list[ast.arg]:
     return [*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs, *([a.kwarg] if a.kwarg else [])]
 
 
+def _is_main_guard(node: ast.AST) -> bool:
+    if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
+        return False
+    sides = [node.test.left, *node.test.comparators]
+    return any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
+
+
 @lru_cache(maxsize=256)
 def read(text: str) -> Code:
     """Parse a program. Never raises, whatever the text."""
@@ -239,6 +247,8 @@ def read(text: str) -> Code:
         node, depth = stack.pop()
         if depth > MAX_DEPTH:
             return Code(text, None, "does not parse: nested too deeply to read", (), {})
+        if _is_main_guard(node) and depth == 1:  # not the program's own: it is dropped before anything runs
+            continue
         nodes.append(node)
         children = [child for child in ast.iter_child_nodes(node) if not isinstance(child, _MARKS)]
         for child in children:

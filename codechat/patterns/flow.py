@@ -104,13 +104,15 @@ def _chosen(statement: ast.stmt) -> str:
     return ""
 
 
-@pattern("boolean_branch", "branch that returns True or False", "branches that return True or False")
-def boolean_branch(code: Code) -> Iterable[Occurrence]:
-    """`if` statements that return a Boolean literal."""
-    for node in code.find(ast.If):
-        last = node.body[-1]
-        if isinstance(last, ast.Return) and isinstance(last.value, ast.Constant) and isinstance(last.value.value, bool):
-            yield at(node)
+@pattern("searching_loop", "loop that returns True or False", "loops that return True or False")
+def searching_loop(code: Code) -> Iterable[Occurrence]:
+    """Loops that leave their function with a Boolean literal."""
+    for node in code.find(*LOOPS):
+        for inner in own_nodes(node):
+            value = inner.value if isinstance(inner, ast.Return) else None
+            if isinstance(value, ast.Constant) and isinstance(value.value, bool):
+                yield at(node)
+                break
 
 
 def _returns(function: Function) -> list[ast.Return]:
@@ -255,6 +257,12 @@ def _single_names(code: Code) -> Iterator[tuple[ast.AST, str]]:
         test = node.test.operand if isinstance(node.test, ast.UnaryOp) else node.test
         if isinstance(test, ast.Name):
             yield node, test.id
+
+
+@pattern("finally", "finally block")
+def finally_block(code: Code) -> Iterable[Occurrence]:
+    """`finally` branches."""
+    return (at(node.finalbody[0]) for node in code.find(ast.Try, ast.TryStar) if node.finalbody)
 
 
 @pattern("swallowing_handler", "handler for any exception", "handlers for any exception")

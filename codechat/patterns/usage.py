@@ -1,6 +1,7 @@
 """What a program makes use of: built-ins, library functions, methods, collections."""
 
 import ast
+import builtins
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -201,6 +202,19 @@ def table_lookup(code: Code) -> Iterable[Occurrence]:
             base = method.value if isinstance(method, ast.Attribute) and method.attr == "get" else None
         if isinstance(base, ast.Dict | ast.DictComp) or (isinstance(base, ast.Name) and base.id in tables):
             yield at(reader)
+
+
+@pattern("dispatch_table", "table of functions", "tables of functions")
+def dispatch_table(code: Code) -> Iterable[Occurrence]:
+    """Dict displays with a value that is a lambda, a function of the program, or a built-in one."""
+    own = {function.name for function in code.functions}
+    for node in code.find(ast.Dict):
+        for value in node.values:
+            name = value.id if isinstance(value, ast.Name) else ""
+            built_in = code.origin(value) == name and callable(getattr(builtins, name, None))
+            if isinstance(value, ast.Lambda) or name in own or built_in:
+                yield at(node)
+                break
 
 
 @pattern("listed_membership", "membership test against a list", "membership tests against lists")

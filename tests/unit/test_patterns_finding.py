@@ -97,6 +97,14 @@ CASES: list[tuple[str, dict[str, Any], list[int], str]] = [
     ),
     ("single_return", {}, [1], "def f():\n    if a: x = 1\n    return x\ndef g():\n    if a: return 1\n"),
     ("guard", {}, [3], "def f():\n    '''d'''\n    if a: return 1\n    if b: c = 1\n    return c\n"),
+    ("if_statement", {}, [1], "if a: pass\nif __name__ == '__main__':\n    if b: print(1)\n"),
+    ("condition", {}, [], "if '__main__' == __name__: pass\n"),
+    (
+        "searching_loop",
+        {},
+        [3],
+        "def f():\n    if a: return True\n    while b:\n        if c: return False\n    for d in e: return 1\n",
+    ),
     ("nested_loop", {}, [2], "for a in b:\n    while c:\n        def g():\n            for d in e: pass\n"),
     (
         "index_loop",
