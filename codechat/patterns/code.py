@@ -5,7 +5,7 @@ import builtins
 import io
 import tokenize
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeAlias, TypeVar, overload
@@ -69,7 +69,7 @@ class Code:
     def _tokenized(self) -> tuple[tuple[tokenize.TokenInfo, ...], str]:
         found: list[tokenize.TokenInfo] = []
         try:
-            found.extend(tokenize.generate_tokens(io.StringIO(self.text).readline))
+            found.extend(_with_whole_strings(tokenize.generate_tokens(io.StringIO(self.text).readline), self.lines))
         except (tokenize.TokenError, SyntaxError, ValueError) as error:
             return tuple(found), f"cannot be read as Python tokens: {error.args[0]}"
         return tuple(found), ""
@@ -102,16 +102,8 @@ class Code:
     @cached_property
     def string_lines(self) -> frozenset[int]:
         """The lines that begin inside a string that spans lines: their layout is content."""
-        inside: set[int] = set()
-        starts: list[int] = []
-        for token in self.tokens:
-            if token.type == tokenize.STRING:
-                inside.update(range(token.start[0] + 1, token.end[0] + 1))
-            elif tokenize.tok_name[token.type] == "FSTRING_START":
-                starts.append(token.start[0])
-            elif tokenize.tok_name[token.type] == "FSTRING_END" and starts:
-                inside.update(range(starts.pop() + 1, token.end[0] + 1))
-        return frozenset(inside)
+        strings = (token for token in self.tokens if token.type == tokenize.STRING)
+        return frozenset(line for token in strings for line in range(token.start[0] + 1, token.end[0] + 1))
 
     @cached_property
     def imports(self) -> dict[str, str]:
@@ -181,6 +173,28 @@ class Code:
     def function_of(self, node: ast.AST) -> Function | None:
         """The innermost function around a node (its defaults and decorators count as inside)."""
         return next((above for above in self.ancestors(node) if isinstance(above, FUNCTIONS)), None)
+
+
+def _with_whole_strings(tokens: Iterable[tokenize.TokenInfo], lines: Sequence[str]) -> Iterator[tokenize.TokenInfo]:
+    """The tokens with each f-string as one STRING, as Python 3.11 gives them; later ones give its parts."""
+    opened: list[tokenize.TokenInfo] = []
+    for token in tokens:
+        name = tokenize.tok_name[token.type]
+        if name in ("FSTRING_START", "TSTRING_START"):
+            opened.append(token)
+        elif name in ("FSTRING_END", "TSTRING_END"):
+            start = opened.pop()
+            if not opened:
+                text = _between(lines, start.start, token.end)
+                yield tokenize.TokenInfo(tokenize.STRING, text, start.start, token.end, start.line)
+        elif not opened:
+            yield token
+
+
+def _between(lines: Sequence[str], start: tuple[int, int], end: tuple[int, int]) -> str:
+    if start[0] == end[0]:
+        return lines[start[0] - 1][start[1] : end[1]]
+    return "\n".join([lines[start[0] - 1][start[1] :], *lines[start[0] : end[0] - 1], lines[end[0] - 1][: end[1]]])
 
 
 def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:

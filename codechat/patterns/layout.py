@@ -139,28 +139,12 @@ class Quoted(NamedTuple):
 
 
 def strings(code: Code) -> Iterator[Quoted]:
-    """The string literals of the program, outermost ones only (from Python 3.12 f-strings come in parts)."""
-    opened: list[tokenize.TokenInfo] = []
+    """The string literals of the program; what an f-string holds is part of it."""
     for token in code.tokens:
-        name = tokenize.tok_name[token.type]
-        if name == "FSTRING_START":
-            opened.append(token)
-        elif name == "FSTRING_END" and opened:
-            start = opened.pop()
-            if not opened:
-                quote = start.string.lstrip("rRfFbBuUtT")
-                yield Quoted(start.start[0], quote, _between(code, start.end, token.start))
-        elif name == "STRING" and not opened:
+        if token.type == tokenize.STRING:
             text = token.string.lstrip("rRfFbBuUtT")
             quote = text[:3] if text[:3] in ('"""', "'''") else text[:1]
             yield Quoted(token.start[0], quote, text[len(quote) : -len(quote)])
-
-
-def _between(code: Code, start: tuple[int, int], end: tuple[int, int]) -> str:
-    if start[0] == end[0]:
-        return code.lines[start[0] - 1][start[1] : end[1]]
-    middle = code.lines[start[0] : end[0] - 1]
-    return "\n".join([code.lines[start[0] - 1][start[1] :], *middle, code.lines[end[0] - 1][: end[1]]])
 
 
 @pattern("quoted", "string in those quotes", "strings in those quotes", on_tokens=True)

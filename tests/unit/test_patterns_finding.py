@@ -1,12 +1,14 @@
 """Where patterns are found, on code that would fool a text search or a careless walk of the tree."""
 
 import textwrap
+import tokenize
 from typing import Any
 
 import pytest
 
 from codechat.errors import UserError
 from codechat.patterns import patterns, read
+from codechat.patterns.code import _with_whole_strings
 
 
 def lines(name: str, code: str, **options: Any) -> list[int]:
@@ -39,6 +41,8 @@ CASES: list[tuple[str, dict[str, Any], list[int], str]] = [
     ("otherwise_indented", {"unit": "2"}, [3], "if a:\n  if b:\n      c = 1\n"),
     ("quoted", {"quote": "single"}, [1], "x = 'a', \"b\", 'it\"s', '''t''', 'a\\n'\n"),
     ("quoted", {"quote": "double"}, [1], 'x = f"{y[0]}"\n'),
+    ("tight_comma", {}, [], "x = f'{f(a,b)}'\n"),
+    ("comment", {}, [3], 'x = f"""\n# no {a} # no\n"""  # yes\n'),
     ("quoted", {"quote": "double"}, [], "x = f\"{y['a']}\"\n"),
     ("signature_over_lines", {}, [1], "def f(\n    a,\n    *,\n    b=1,\n    **c,\n): pass\ndef g(a,\n  b): pass\n"),
     ("wrapped_return", {}, [2, 3], "def f():\n    return (1)\n    return (\n        1)\n    return (1) + (2)\n"),
@@ -208,3 +212,29 @@ def test_invalid_escapes_raise_no_warning() -> None:
 def test_wrong_options_are_told(name: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         patterns()[name].check_options(options)
+
+
+def test_f_strings_in_parts_are_one_string(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.12 and later give an f-string's parts as tokens: rebuilt here for whatever version runs the tests."""
+    start, end = 1001, 1002
+    monkeypatch.setitem(tokenize.tok_name, start, "FSTRING_START")
+    monkeypatch.setitem(tokenize.tok_name, end, "FSTRING_END")
+    text = ['x = f"""{f\'a,b\'}', 'c""" # d']
+
+    def token(kind: int, *places: tuple[int, int]) -> tokenize.TokenInfo:
+        return tokenize.TokenInfo(kind, "", *places, text[0])
+
+    parts = [
+        token(tokenize.NAME, (1, 0), (1, 1)),
+        token(start, (1, 4), (1, 8)),
+        token(tokenize.OP, (1, 8), (1, 9)),
+        token(start, (1, 9), (1, 11)),
+        token(end, (1, 14), (1, 15)),
+        token(tokenize.OP, (1, 15), (1, 16)),
+        token(end, (2, 1), (2, 4)),
+        token(tokenize.COMMENT, (2, 5), (2, 8)),
+    ]
+    whole = list(_with_whole_strings(parts, text))
+    assert [one.type for one in whole] == [tokenize.NAME, tokenize.STRING, tokenize.COMMENT]
+    assert whole[1].string == 'f"""{f\'a,b\'}\nc"""'
+    assert (whole[1].start, whole[1].end) == ((1, 4), (2, 4))
