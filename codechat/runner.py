@@ -15,7 +15,7 @@ from codechat.models import MODELS
 from codechat.protocols import DialogueProtocol, Kit
 from codechat.protocols.kit import Gate, Services, SessionLog
 from codechat.records import SessionRecord, TurnRecord
-from codechat.sandbox import SANDBOXES
+from codechat.sandbox import SANDBOXES, admit
 
 # An endpoint that stays dead would cost every remaining session minutes of retries: after this many failures in a
 # row, without one session that finished in between, the cell stops asking.
@@ -24,6 +24,9 @@ FAILURES_IN_A_ROW = 5
 
 class Observer(Protocol):
     """What shows progress."""
+
+    def note(self, text: str) -> None:
+        """Something that the user should know before the first session."""
 
     def turn(self, turn: TurnRecord) -> None:
         """A turn was finished."""
@@ -68,7 +71,7 @@ async def run_sessions(cell: Cell, journal: Journal, progress: Progress, observe
             observer.session(record)
     if not missing:
         return
-    async with _services(cell, journal) as services:
+    async with _services(cell, journal, observer) as services:
         shift = _Shift(cell, cell.protocol(), services, progress, observer)
         # More sessions than calls are under way, so that a session that is being tested leaves no call slot idle.
         crew = min(len(missing), cell.experiment.model.max_concurrency + 2 * cell.resources().workers)
@@ -77,7 +80,7 @@ async def run_sessions(cell: Cell, journal: Journal, progress: Progress, observe
 
 
 @contextlib.asynccontextmanager
-async def _services(cell: Cell, journal: Journal) -> AsyncIterator[Services]:
+async def _services(cell: Cell, journal: Journal, observer: Observer) -> AsyncIterator[Services]:
     experiment = cell.experiment
     component = MODELS.of(experiment.model)
     model = component.factory(experiment.model)
@@ -86,6 +89,10 @@ async def _services(cell: Cell, journal: Journal) -> AsyncIterator[Services]:
     async with contextlib.AsyncExitStack() as stack:
         for each in (model, judge, sandbox):
             stack.push_async_callback(each.aclose)
+        if not component.baseline:
+            admit(sandbox, experiment.sandbox)
+        if sandbox.notice:
+            observer.note(sandbox.notice)
         yield Services(model, component.baseline, judge, sandbox, journal, Gate(model), Gate(judge))
 
 

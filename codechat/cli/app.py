@@ -1,5 +1,6 @@
 """The entry point: which command, and what becomes of its failures."""
 
+import importlib
 import sys
 from collections.abc import Callable, Sequence
 
@@ -41,13 +42,19 @@ def _dispatch(argv: list[str]) -> int:
     return _run(argv)
 
 
-def _command(name: str) -> Callable[[list[str]], int]:
-    # Imported where it is used: each command pays for its own libraries only.
-    if name == "list":
-        from codechat.cli.listing import list_components
+# Each command is imported when it is called, and so pays for its own libraries only.
+COMMANDS = {
+    "list": "codechat.cli.listing:list_components",
+    "verify": "codechat.cli.verify_command:verify",
+}
 
-        return list_components
-    raise UserError(f"there is no command '{name}'", f"{nearest(name, ('list',))} Settings are written key=value.")
+
+def _command(name: str) -> Callable[[list[str]], int]:
+    if name not in COMMANDS:
+        raise UserError(f"there is no command '{name}'", f"{nearest(name, COMMANDS)} Settings are written key=value.")
+    module, _, function = COMMANDS[name].partition(":")
+    found: Callable[[list[str]], int] = getattr(importlib.import_module(module), function)
+    return found
 
 
 def _run(argv: list[str]) -> int:

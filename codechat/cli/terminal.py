@@ -46,6 +46,10 @@ class ProgressBar:
     ) -> None:
         self._bar.stop()
 
+    def note(self, text: str) -> None:
+        """Show a line above the bar."""
+        self._bar.console.print(text, markup=False)
+
     def turn(self, turn: TurnRecord) -> None:
         """Count a finished turn."""
         self._turns += 1
@@ -67,6 +71,21 @@ class ProgressBar:
         errors = f" · {self._errored} errored" if self._errored else ""
         facts = f"{self._done}/{self._sessions} sessions · {share}{errors}"
         self._bar.update(self._task, completed=self._turns, facts=facts)
+
+
+def counting_bar(unit: str) -> Progress:
+    """A bar for work that is counted in one unit; on a terminal only."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TextColumn(f"{unit} ·"),
+        TimeElapsedColumn(),
+        TextColumn("· left"),
+        TimeRemainingColumn(),
+        console=err,
+        disable=not err.is_terminal,
+    )
 
 
 def summary(metrics: Mapping[str, Any], title: str) -> Table:

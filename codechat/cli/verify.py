@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from codechat.config import Config
 from codechat.datasets import DATASETS
@@ -22,6 +22,16 @@ from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig, admit
 from codechat.sandbox.oracle import EVALPLUS_FAILS
 
 REMEDY = 'a line is one JSON object with "task_id" and "solution" (or "completion", which follows the prompt)'
+
+
+class View(Protocol):
+    """What the person at the terminal is shown."""
+
+    def notice(self, text: str) -> None:
+        """Something to know before it starts."""
+
+    def progress(self, done: int, of: int) -> None:
+        """Samples tested, of how many."""
 
 
 @dataclass(frozen=True)
@@ -165,11 +175,11 @@ def run_verify(
     sandbox_config: SandboxConfig,
     samples: Path,
     out: Path,
+    *,
     workers: int,
-    notice: Callable[[str], None],
-    progress: Callable[[int, int], None],
+    view: View,
 ) -> Summary:
-    """Test `samples` and write `out`. `progress` is told (done, all) as it goes on.
+    """Test `samples` and write `out`.
 
     Raises `UserError` for the user's mistakes and `InfrastructureError` where the sandbox fails; either way, and when
     interrupted, the same call goes on where this one was.
@@ -181,7 +191,7 @@ def run_verify(
     partial = Partial(out, key)
     finished = False
     try:
-        asyncio.run(_verify(rows, sandbox_config, workers, partial, notice, progress))
+        asyncio.run(_verify(rows, sandbox_config, workers, partial, view))
         lines = [json.dumps({**row.row, **partial.results[number]}) for number, row in enumerate(rows)]
         write_atomically(out, "".join(line + "\n" for line in lines))
         finished = True
@@ -190,24 +200,17 @@ def run_verify(
     return summarise(rows, [partial.results[number] for number in range(len(rows))], len(dataset.tasks))
 
 
-async def _verify(
-    rows: list[Sample],
-    config: SandboxConfig,
-    workers: int,
-    partial: Partial,
-    notice: Callable[[str], None],
-    progress: Callable[[int, int], None],
-) -> None:
+async def _verify(rows: list[Sample], config: SandboxConfig, workers: int, partial: Partial, view: View) -> None:
     sandbox = SANDBOXES.of(config).factory(config, workers=workers)
     try:
         admit(sandbox, config)
         if sandbox.notice:
-            notice(sandbox.notice)
-        progress(len(partial.results), len(rows))
+            view.notice(sandbox.notice)
+        view.progress(len(partial.results), len(rows))
 
         def done(number: int, verdict: Verdict) -> None:
             partial.add(number, verdict)
-            progress(len(partial.results), len(rows))
+            view.progress(len(partial.results), len(rows))
 
         try:
             await verify_samples(rows, sandbox, dict(partial.results), done)
@@ -224,7 +227,8 @@ def summarise(samples: Sequence[Sample], results: Sequence[dict[str, Any]], data
         by_task[sample.task.task_id].append(result)
 
     def pass_at_1(name: str) -> float:
-        return sum(sum(result[name] for result in group) / len(group) for group in by_task.values()) / len(by_task)
+        shares = [sum(bool(result[name]) for result in group) / len(group) for group in by_task.values()]
+        return sum(shares) / len(shares)
 
     differs = {name: sum(result["passed"] for result in by_task.get(name, ())) for name in EVALPLUS_FAILS}
     return Summary(

@@ -54,6 +54,11 @@ MISTAKES = [
     (("model=replay", "model.path=nowhere.jsonl"), "nowhere.jsonl"),
     (("sandbox=proces",), "process"),
     (("model=echo,gpt5",), "-m"),
+    (("model=scripted", "model.replies=[x]", "sandbox=process", "tracking=none"), "bubblewrap"),
+    (("verify", "dataset=starter", "samples=nowhere.jsonl", "out=v.jsonl"), "nowhere.jsonl"),
+    (("verify", "dataset=starter", "out=v.jsonl"), "samples"),
+    (("verify", "dataset=startr", "samples=x", "out=y"), "starter"),
+    (("verify", "dataset=starter", "sampels=x"), "samples"),
     (("seed=[1",), "seed=[1"),
     (("lst",), "list"),
     (("--helpp",), "--help"),
@@ -138,6 +143,24 @@ def test_a_small_default_cell_leaves_what_the_contract_says(tmp_path: Path) -> N
     again = codechat(tmp_path, "dataset.limit=3", "tracking=none")
     assert again.returncode == 0
     assert (folder / "sessions.jsonl").read_bytes() == before
+
+
+def test_verify_tests_samples_without_a_model(tmp_path: Path) -> None:
+    from codechat.datasets import DATASETS
+
+    tasks = DATASETS["starter"].factory(DATASETS.validate({"kind": "starter"})).tasks[:3]
+    programs = [tasks[0].reference, "def other(): ...", f"{tasks[2].signature}\n    return 'nonsense'\n"]
+    rows = [{"task_id": t.task_id, "solution": p, "note": 1} for t, p in zip(tasks, programs, strict=True)]
+    (tmp_path / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = codechat(tmp_path, "verify", "dataset=starter", "samples=samples.jsonl", "out=verdicts.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert "pass@1 0.333" in done.stdout
+    verdicts = [json.loads(line) for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()]
+    assert [row["outcome"] for row in verdicts] == ["pass", "fail", "fail"]
+    assert [row["passed"] for row in verdicts] == [True, False, False]
+    assert [row["note"] for row in verdicts] == [1, 1, 1]
+    assert {"task_id", "outcome", "passed", "passed_base", "failure", "cpu_s"} <= set(verdicts[0])
+    assert "nonsense" in verdicts[2]["failure"]["actual"]
 
 
 def test_a_second_process_on_the_same_cell_says_so(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ def reference() -> Cell:
 
 CHANGES_NOTHING = [
     "judge.lookahead=4",
+    "sandbox=process",
+    "sandbox.allow_weak=true",
     "runs_dir=elsewhere",
     "max_errors=3",
     "hardware.workers=1",
