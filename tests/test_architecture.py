@@ -20,11 +20,13 @@ LAYERS: list[set[str]] = [
     {"judges", "metrics"},
     {"journal"},
     {"report"},
+    {"audit"},
     {"protocols"},
     {"tracking"},
     {"experiment"},
     {"cell"},
     {"runner"},
+    {"rescore"},
     {"cli"},
     {"__main__"},
 ]

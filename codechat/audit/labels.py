@@ -1,0 +1,169 @@
+"""The rows that people label, as CSV: what is asked, the labels, and what the judges said."""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from codechat.audit.sampling import Decision
+from codechat.domain import AdherenceVerdict, Change, Scope
+from codechat.errors import UserError
+from codechat.files import content_hash
+
+LABELS = ("applicable", "adherence", "note", "annotator")
+CODES = ("code_before", "code_after")
+_LONGEST_FIELD = 2**30  # csv's own limit of 128 KiB is below what a model may write
+_WORDS: Mapping[bool | None, Literal["yes", "no", "undecided"]] = {True: "yes", False: "no", None: "undecided"}
+
+Truth = Literal["yes", "no", "adhered", "violated", "inapplicable"]
+
+
+class LabelRow(BaseModel):
+    """One decision with its labels, the fields in the order of the columns; an empty label is no label.
+
+    `sample` identifies the decision and what the judges made of it, so a row that was altered is found out.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    sample: str
+    dataset: str
+    task_id: str
+    turn: int
+    instruction_id: str
+    scope: Scope
+    change: Change
+    instruction: str
+    applicable: Literal["yes", "no", ""] = ""
+    adherence: Literal["adhered", "violated", ""] = ""
+    note: str = ""
+    annotator: str = ""
+    judge_applicable: Literal["yes", "no", "undecided"]
+    judge: str
+    judge_reason: str
+    judge_adherence: AdherenceVerdict | Literal[""]
+    adherence_judge: str
+    adherence_reason: str
+    cell_id: str
+
+    @field_validator("applicable", "adherence", mode="before")
+    @classmethod
+    def _forgive_case(cls, value: object) -> object:
+        return value.strip().lower() if isinstance(value, str) else value
+
+    @property
+    def is_genuine(self) -> bool:
+        """Whether the row is as it was drawn, its labels aside."""
+        applicable = {word: value for value, word in _WORDS.items()}[self.judge_applicable]
+        judged = [applicable, self.judge, self.judge_adherence or None, self.adherence_judge]
+        return self.sample == content_hash([self.cell_id, self.task_id, self.turn, self.instruction_id, *judged])[:16]
+
+    @property
+    def true_adherence(self) -> Truth | None:
+        """The label of the change: `inapplicable` where the instruction never applied; None where nobody labelled."""
+        if not self.judge_adherence or not self.applicable:
+            return None
+        return "inapplicable" if self.applicable == "no" else self.adherence or None
+
+
+def row_of(decision: Decision) -> LabelRow:
+    """The decision as a row without labels."""
+    instruction = decision.instruction
+    return LabelRow(
+        sample=decision.key,
+        dataset=decision.dataset,
+        task_id=decision.task_id,
+        turn=decision.turn,
+        instruction_id=instruction.id,
+        scope=instruction.scope,
+        change=instruction.change,
+        instruction=inert(instruction.text),
+        judge_applicable=_WORDS[decision.applicable],
+        judge=decision.by,
+        judge_reason=inert(decision.reason),
+        judge_adherence=decision.adherence or "",
+        adherence_judge=decision.adherence_by,
+        adherence_reason=inert(decision.adherence_reason),
+        cell_id=decision.cell_id,
+    )
+
+
+def inert(text: str) -> str:
+    """The text with an apostrophe before what a spreadsheet would run as a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+def sample_csv(decisions: Sequence[Decision]) -> str:
+    """All columns, code included, the labels empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    columns = list(LabelRow.model_fields)
+    place = columns.index(LABELS[0])
+    writer.writerow([*columns[:place], *CODES, *columns[place:]])
+    for one in decisions:
+        values = list(row_of(one).model_dump().values())
+        writer.writerow([*values[:place], inert(one.before), inert(one.after or ""), *values[place:]])
+    return text.getvalue()
+
+
+def read_labels(path: Path) -> dict[str, tuple[int, LabelRow]]:
+    """An annotator's rows by sample, each with its line.
+
+    Raises `UserError` naming file and line for a label that is none, and for a row that no export wrote.
+    """
+    rows: dict[str, tuple[int, LabelRow]] = {}
+    for line, values in _rows(path):
+        try:
+            row = LabelRow.model_validate(values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            column = ".".join(map(str, first["loc"]))
+            raise UserError(
+                f"{path}:{line}: {column} is {first['input']!r:.60}: {first['msg']}", _remedy(column)
+            ) from error
+        if not row.is_genuine:
+            raise UserError(
+                f"{path}:{line}: no export drew this row ('{row.sample:.40}'), or it was altered since",
+                f"change nothing but {', '.join(LABELS)}",
+            )
+        if row.sample in rows:
+            raise UserError(f"{path}:{line}: the row of line {rows[row.sample][0]} again", "label each row once")
+        _check_order(row, f"{path}:{line}")
+        rows[row.sample] = line, row
+    if not rows:
+        raise UserError(f"{path} holds no row", "give what `audit export` wrote, or its page exported")
+    return rows
+
+
+def _check_order(row: LabelRow, place: str) -> None:
+    if row.adherence and not row.applicable:
+        raise UserError(f"{place}: adherence is labelled, applicable is not", "label applicable as yes or no first")
+    if row.adherence and not row.judge_adherence:
+        raise UserError(f"{place}: the judge judged no change here, so there is no adherence to label", "empty it")
+
+
+def _remedy(column: str) -> str:
+    words = {"applicable": "yes or no", "adherence": "adhered or violated"}
+    return f"write {words[column]}, or leave it empty" if column in words else f"change nothing but {', '.join(LABELS)}"
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, str | None]]]:
+    """The rows with the line that each begins at."""
+    csv.field_size_limit(_LONGEST_FIELD)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            reader = csv.DictReader(stream)
+            missing = [name for name in LabelRow.model_fields if name not in (reader.fieldnames or ())]
+            if missing:
+                raise UserError(f"{path}:1: the column {missing[0]} is missing", "keep the columns that were exported")
+            begin = reader.line_num + 1
+            for values in reader:
+                yield begin, values
+                begin = reader.line_num + 1
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}", "labels=FILE or labels=FILE,FILE") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path} is no CSV in UTF-8: {error}", "save it as CSV, encoded in UTF-8") from error

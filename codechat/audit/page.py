@@ -1,0 +1,63 @@
+"""The labelling page: one HTML file that loads nothing, and runs nothing but its own script."""
+
+import base64
+import difflib
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from codechat.audit.labels import LabelRow, row_of
+from codechat.audit.sampling import Decision
+from codechat.files import content_hash
+
+_FOLDER = Path(__file__).parent
+_LONGEST_DIFF = 4_000_000
+"""Lines before times lines after; beyond, the time of a diff would grow out of hand and all counts as replaced."""
+
+
+def labelling_page(decisions: Sequence[Decision]) -> str:
+    """The page for a sample. Labels are kept by the browser under the sample's own name."""
+    script, style = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("label.js", "label.css"))
+    data = {
+        "sample": content_hash([one.key for one in decisions])[:16],
+        "columns": list(LabelRow.model_fields),
+        "items": [_item(one) for one in decisions],
+    }
+    parts = {
+        "policy": "default-src 'none'; base-uri 'none'; form-action 'none'; "
+        f"script-src '{_digest(script)}'; style-src '{_digest(style)}'",
+        "count": str(len(decisions)),
+        "style": style,
+        # no text can end the script element or open a comment in it
+        "data": json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
+        "script": script,
+    }
+    skeleton = (_FOLDER / "label.html").read_text(encoding="utf-8")
+    return re.sub("@@([a-z]+)@@", lambda match: parts[match.group(1)], skeleton)
+
+
+def _item(one: Decision) -> dict[str, Any]:
+    after = one.after or ""
+    return {
+        "row": list(row_of(one).model_dump().values()),
+        "instruction": one.instruction.text,
+        "before": one.before,
+        "after": after,
+        "diff": _diff(one.before, after) if one.after is not None else [],
+    }
+
+
+def _diff(before: str, after: str) -> Sequence[tuple[str, int, int, int, int]]:
+    """How the lines of one become those of the other, as `difflib` tells it."""
+    old, new = before.split("\n"), after.split("\n")
+    if len(old) * len(new) > _LONGEST_DIFF:
+        return [("replace", 0, len(old), 0, len(new))]
+    return difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+
+
+def _digest(source: str) -> str:
+    """What a content security policy names an inline script or style by."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()

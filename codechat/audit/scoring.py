@@ -1,0 +1,181 @@
+"""How often the judges are right by people's labels (paper IV-D): accuracy, precision and recall, agreement.
+
+A judge that could not decide is counted and left out: no decision is not a wrong one. An adherence judgement is right
+only if the instruction was applicable, so its label is one of adhered, violated and inapplicable. All intervals are at
+95 %: Wilson's for shares, asymptotic for Cohen's kappa.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from codechat.audit.labels import LabelRow
+from codechat.judges.hybrid import DISAGREES
+
+Question = Literal["applicability", "adherence"]
+QUESTIONS: tuple[Question, ...] = ("applicability", "adherence")
+_UNDECIDED = "undecided"
+_CLASSES: Mapping[Question, tuple[str, ...]] = {"applicability": ("yes", "no"), "adherence": ("adhered", "violated")}
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """`count` of `of`; the value and its interval are None where there is nothing to share."""
+
+    count: int
+    of: int
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kappa:
+    """Cohen's kappa over n items, with its interval."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClassScore:
+    """Precision: of what was judged so, how much is so. Recall: of what is so, how much was judged so."""
+
+    precision: Share
+    recall: Share
+
+
+@dataclass(frozen=True)
+class Score:
+    """One question by one set of labels. `confusion[label][judged]` counts rows, undecided ones included.
+
+    `kappa` is that of judge and labels, None where all is one class. `llm_disagreed` counts the rules' decisions that a
+    language model contradicted, and how many of those the labels side with the rules on.
+    """
+
+    labelled: int
+    unlabelled: int
+    undecided: int
+    accuracy: Share
+    classes: dict[str, ClassScore]
+    kappa: Kappa | None
+    confusion: dict[str, dict[str, int]]
+    by_scope: dict[str, Share] = field(default_factory=dict)
+    by_change: dict[str, Share] = field(default_factory=dict)
+    by_judge: dict[str, Share] = field(default_factory=dict)
+    llm_disagreed: Share = Share(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Two annotators on one question: on the label, and, as the paper counts, on whether the judge is right."""
+
+    same_label: Share
+    kappa: Kappa | None
+    kappa_on_correctness: Kappa | None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A labelled row of one question."""
+
+    row: LabelRow
+    label: str
+    judged: str
+    judge: str
+    reason: str
+
+    @property
+    def right(self) -> bool:
+        return self.label == self.judged
+
+
+def items_of(rows: Iterable[LabelRow], question: Question) -> list[Item]:
+    """The labelled rows of a question."""
+    items: list[Item] = []
+    for row in rows:
+        if question == "applicability" and row.applicable:
+            items.append(Item(row, row.applicable, row.judge_applicable, row.judge, row.judge_reason))
+        elif question == "adherence" and (label := row.true_adherence) is not None:
+            items.append(Item(row, label, row.judge_adherence, row.adherence_judge, row.adherence_reason))
+    return items
+
+
+def score(rows: Sequence[LabelRow], question: Question) -> Score:
+    """The judges against one set of labels."""
+    items = items_of(rows, question)
+    decided = [item for item in items if item.judged != _UNDECIDED]
+    asked = len(rows) if question == "applicability" else sum(1 for row in rows if row.judge_adherence)
+    disputed = [item for item in decided if item.reason.startswith(DISAGREES)]
+    return Score(
+        labelled=len(items),
+        unlabelled=asked - len(items),
+        undecided=len(items) - len(decided),
+        accuracy=_accuracy(decided),
+        classes={name: _class_score(decided, name) for name in _CLASSES[question]},
+        kappa=kappa([(item.label, item.judged) for item in decided]),
+        confusion=_confusion(items, question),
+        by_scope=_by(decided, lambda item: item.row.scope),
+        by_change=_by(decided, lambda item: item.row.change),
+        by_judge=_by(decided, lambda item: item.judge),
+        llm_disagreed=_accuracy(disputed),
+    )
+
+
+def agreement(first: Mapping[str, LabelRow], second: Mapping[str, LabelRow], question: Question) -> Agreement:
+    """Two annotators on the rows that both labelled."""
+    other = {item.row.sample: item for item in items_of(second.values(), question)}
+    mine = items_of(first.values(), question)
+    both = [(item, other[item.row.sample]) for item in mine if item.row.sample in other]
+    decided = [pair for pair in both if pair[0].judged != _UNDECIDED]
+    return Agreement(
+        share(sum(one.label == two.label for one, two in both), len(both)),
+        kappa([(one.label, two.label) for one, two in both]),
+        kappa([(one.right, two.right) for one, two in decided]),
+    )
+
+
+def share(count: int, of: int) -> Share:
+    """A share with Wilson's interval."""
+    if not of:
+        return Share(count, of)
+    from statsmodels.stats.proportion import proportion_confint
+
+    low, high = proportion_confint(count, of, method="wilson")
+    return Share(count, of, count / of, float(low), float(high))
+
+
+def kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> Kappa | None:
+    """Cohen's kappa of two raters; None where both use one and the same class only, since chance explains it all."""
+    classes = sorted({one for pair in pairs for one in pair}, key=str)
+    if len(classes) < 2:
+        return None
+    from statsmodels.stats.inter_rater import cohens_kappa
+
+    counts = Counter(pairs)
+    found = cohens_kappa([[counts[row, column] for column in classes] for row in classes])
+    return Kappa(float(found.kappa), float(found.kappa_low), float(found.kappa_upp), len(pairs))
+
+
+def _accuracy(items: Sequence[Item]) -> Share:
+    return share(sum(item.right for item in items), len(items))
+
+
+def _class_score(items: Sequence[Item], name: str) -> ClassScore:
+    hits = sum(item.label == item.judged == name for item in items)
+    judged, true = sum(item.judged == name for item in items), sum(item.label == name for item in items)
+    return ClassScore(share(hits, judged), share(hits, true))
+
+
+def _confusion(items: Sequence[Item], question: Question) -> dict[str, dict[str, int]]:
+    labels = [*_CLASSES[question], *(("inapplicable",) if question == "adherence" else ())]
+    counts = Counter((item.label, item.judged) for item in items)
+    return {label: {word: counts[label, word] for word in (*_CLASSES[question], _UNDECIDED)} for label in labels}
+
+
+def _by(items: Sequence[Item], group: Callable[[Item], str]) -> dict[str, Share]:
+    names = sorted({group(item) for item in items})
+    return {name: _accuracy([item for item in items if group(item) == name]) for name in names}

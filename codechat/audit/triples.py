@@ -1,0 +1,232 @@
+"""Triples (code before, instruction, code after) with labels, and how the rules fare on them.
+
+Two formats. JSONL, one triple a line: `before`, `instruction` (the id of one in the pool, or a mapping with text,
+scope, change and rule), `after`, `applicable` (true or false), `adherence` (adhered or violated); `after` and either label may
+be left out. Or YAML, for many triples over few programs: `programs` by name, and `cases`, each naming an instruction,
+the programs it `fits` and is `unfit` for, and revisions that are `adhered` or `violated`, a revision being a program's
+name followed by pairs of a text and its replacement, `*` standing for the whole program.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from codechat.audit.scoring import QUESTIONS, Question, Share, share
+from codechat.domain import CHANGES, SCOPES, Change, Instruction, Scope
+from codechat.errors import UserError, nearest
+from codechat.patterns import adherence, applicable
+
+Revision = Annotated[list[str], Field(min_length=1)]
+_REMEDY = "docs/audit.md describes both formats, JSONL and YAML"
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    """A labelled triple; a label that is None was not given."""
+
+    place: str
+    instruction: Instruction
+    before: str
+    after: str | None
+    applicable: bool | None
+    adherence: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Where a rule decides otherwise than the label."""
+
+    place: str
+    question: Question
+    instruction: str
+    label: str
+    decided: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class RulesScore:
+    """Accuracy on what the rules decide, per question and then `overall`, scope or change; what is left undecided."""
+
+    accuracy: dict[Question, dict[str, Share]]
+    undecided: dict[Question, int]
+    disagreements: list[Disagreement]
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    triple: Triple
+    question: Question
+    label: str
+    decided: str | None
+    reason: str
+
+
+class _Wording(BaseModel):
+    """An instruction of the user's own."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str
+    scope: Scope
+    change: Change
+    rule: dict[str, Any] | None = None
+
+
+class _Line(BaseModel):
+    """A line of a JSONL file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    before: str
+    instruction: str | _Wording
+    after: str | None = None
+    applicable: bool | None = None
+    adherence: Literal["adhered", "violated"] | None = None
+
+
+class _Case(BaseModel):
+    """The labels of one instruction."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    instruction: str
+    fits: list[str] = []
+    unfit: list[str] = []
+    adhered: list[Revision] = []
+    violated: list[Revision] = []
+
+
+class _Cases(BaseModel):
+    """A YAML file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    programs: dict[str, str]
+    cases: list[_Case]
+
+
+def read_triples(path: Path, pool: Mapping[str, Instruction]) -> list[Triple]:
+    """The triples of a file, or of all JSONL and YAML files of a folder. Raises `UserError` naming file and place."""
+    files = [path] if path.is_file() else sorted(each for each in path.glob("*") if each.suffix in (".yaml", ".jsonl"))
+    triples = [one for file in files for one in (_of_yaml if file.suffix == ".yaml" else _of_jsonl)(file, pool)]
+    if not triples:
+        raise UserError(f"{path} holds no labelled triples", _REMEDY)
+    return triples
+
+
+def score_rules(triples: Iterable[Triple]) -> RulesScore:
+    """Hold the rules to the labels."""
+    decisions = [one for triple in triples for one in _decide(triple)]
+    decided = [one for one in decisions if one.decided is not None]
+    accuracy = {
+        question: {
+            name: _accuracy([one for one in decided if one.question == question and name in _groups(one)])
+            for name in ("overall", *SCOPES, *CHANGES)
+        }
+        for question in QUESTIONS
+    }
+    undecided = {q: sum(one.question == q and one.decided is None for one in decisions) for q in QUESTIONS}
+    wrong = [
+        Disagreement(one.triple.place, one.question, one.triple.instruction.text, one.label, one.decided, one.reason)
+        for one in decided
+        if one.decided is not None and one.decided != one.label
+    ]
+    return RulesScore(accuracy, undecided, wrong)
+
+
+def _groups(one: _Decision) -> tuple[str, str, str]:
+    return "overall", one.triple.instruction.scope, one.triple.instruction.change
+
+
+def _accuracy(decisions: Sequence[_Decision]) -> Share:
+    return share(sum(one.decided == one.label for one in decisions), len(decisions))
+
+
+def _decide(triple: Triple) -> Iterator[_Decision]:
+    if triple.applicable is not None:
+        fits = applicable(triple.before, triple.instruction)
+        words = {True: "applicable", False: "not applicable", None: None}
+        yield _Decision(triple, "applicability", words[triple.applicable] or "", words[fits.applicable], fits.reason)
+    if triple.adherence is not None and triple.after is not None:
+        done = adherence(triple.before, triple.after, triple.instruction)
+        verdict = None if done.verdict == "undecided" else done.verdict
+        yield _Decision(triple, "adherence", triple.adherence, verdict, done.reason)
+
+
+def _of_jsonl(path: Path, pool: Mapping[str, Instruction]) -> Iterator[Triple]:
+    for number, text in enumerate(_text(path).split("\n"), 1):
+        if not text.strip():
+            continue
+        place = f"{path}:{number}"
+        try:
+            line = _Line.model_validate(json.loads(text))
+        except ValidationError as error:
+            raise _mistake(place, error) from error
+        except ValueError as error:
+            raise UserError(f"{place}: not JSON: {error}", _REMEDY) from error
+        if line.adherence is not None and line.after is None:
+            raise UserError(f"{place}: adherence is labelled, but there is no `after`", _REMEDY)
+        one = line.instruction
+        known = _known(one, pool, place) if isinstance(one, str) else Instruction(place, **one.model_dump())
+        yield Triple(place, known, line.before, line.after, line.applicable, line.adherence)
+
+
+def _of_yaml(path: Path, pool: Mapping[str, Instruction]) -> Iterator[Triple]:
+    try:
+        file = _Cases.model_validate(yaml.load(_text(path), getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except ValidationError as error:
+        raise _mistake(str(path), error) from error
+    except yaml.YAMLError as error:
+        raise UserError(f"{path}: not YAML: {str(error).splitlines()[0]}", _REMEDY) from error
+    for case in file.cases:
+        place = f"{path}: {case.instruction}"
+        instruction = _known(case.instruction, pool, place)
+        for fits, names in ((True, case.fits), (False, case.unfit)):
+            for name in names:
+                yield Triple(f"{place}: {name}", instruction, _program(file, name, place), None, fits, None)
+        for verdict, revisions in (("adhered", case.adhered), ("violated", case.violated)):
+            for revision in revisions:
+                name, *steps = revision
+                before = _program(file, name, place)
+                after = _revised(before, steps, f"{place}: {name}")
+                yield Triple(f"{place}: {' '.join(revision)[:80]!r}", instruction, before, after, None, verdict)
+
+
+def _program(file: _Cases, name: str, place: str) -> str:
+    if name not in file.programs:
+        raise UserError(f"{place}: there is no program '{name}'", nearest(name, file.programs))
+    return file.programs[name]
+
+
+def _revised(program: str, steps: Sequence[str], place: str) -> str:
+    if len(steps) % 2:
+        raise UserError(f"{place}: a revision is pairs of a text and its replacement", _REMEDY)
+    for old, new in zip(steps[::2], steps[1::2], strict=True):
+        if old != "*" and old not in program:
+            raise UserError(f"{place}: {old[:60]!r} is not in the program", "replace a text that is there")
+        program = new if old == "*" else program.replace(old, new)
+    return program
+
+
+def _known(name: str, pool: Mapping[str, Instruction], place: str) -> Instruction:
+    if name not in pool:
+        raise UserError(f"{place}: no instruction is called '{name}'", nearest(name, pool))
+    return pool[name]
+
+
+def _mistake(place: str, error: ValidationError) -> UserError:
+    first = error.errors()[0]
+    return UserError(f"{place}: {'.'.join(map(str, first['loc']))}: {first['msg']}", _REMEDY)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {path}: {error}", _REMEDY) from error

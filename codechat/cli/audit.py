@@ -1,0 +1,109 @@
+"""`codechat audit`: draw decisions for labelling, score the labels, hold the rules to labelled triples."""
+
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table
+
+from codechat.cli.terminal import out
+from codechat.cli.words import parse_words
+from codechat.environment import shell_command
+from codechat.errors import UserError, nearest
+
+_SHOWN = 50
+
+
+def run_audit(words: list[str]) -> int:
+    """`audit export`, `audit score` or `audit rules`, each with key=value settings. Raises `UserError`."""
+    commands: Mapping[str, Callable[[list[str]], int]] = {"export": _export, "score": _score, "rules": _rules}
+    name = words[0] if words else ""
+    if name not in commands:
+        raise UserError(f"there is no audit '{name}'" if name else "audit what?", nearest(name, commands))
+    return commands[name](words[1:])
+
+
+def _export(words: list[str]) -> int:
+    allowed = {
+        "runs": "folders of cells, or folders that hold such: DIR[,DIR]",
+        "out": "folder for sample.csv and label.html",
+        "n": "decisions to draw (default 100)",
+        "seed": "seed of the draw (default 0)",
+    }
+    values = parse_words(words, allowed, required=("runs", "out"))
+    size, seed = _whole("n", values.get("n", "100"), 1), _whole("seed", values.get("seed", "0"), 0)
+    from codechat.audit.labels import sample_csv
+    from codechat.audit.page import labelling_page
+    from codechat.audit.sampling import draw_sample
+    from codechat.files import write_atomically
+
+    sample = draw_sample([Path(folder) for folder in values["runs"].split(",")], size, seed)
+    folder, table = Path(values["out"]), sample_csv(sample.decisions)
+    path = folder / "sample.csv"
+    if path.is_file() and path.read_bytes() != table.encode():
+        raise UserError(f"{path} is there already, and holds another sample or labels", "choose another out=DIR")
+    write_atomically(path, table)
+    write_atomically(folder / "label.html", labelling_page(sample.decisions))
+    judged = sum(one.adherence is not None for one in sample.decisions)
+    out.print(f"{len(sample.decisions)} of {sample.population} decisions drawn, {judged} with an adherence judgement")
+    if sample.unknown:
+        out.print(f"{sample.unknown} were left out: the pool no longer has their instruction", markup=False)
+    out.print(f"label       {folder / 'label.html'} in a browser (or {path})", markup=False)
+    then = f"{shell_command('codechat')} audit score labels=FILE[,FILE] out={shlex.quote(str(folder))}"
+    out.print(f"then        {then}", markup=False)
+    return 0
+
+
+def _score(words: list[str]) -> int:
+    allowed = {
+        "labels": "one annotator's labels, or two's: FILE[,FILE]",
+        "out": "folder for the tables and the disagreements",
+    }
+    values = parse_words(words, allowed, required=("labels", "out"))
+    from codechat.audit.result import audit, markdown, write_audit
+
+    found = audit([Path(name) for name in values["labels"].split(",")])
+    write_audit(found, Path(values["out"]))
+    out.print(markdown(found), markup=False)
+    out.print(f"written to  {values['out']}", markup=False)
+    return 0
+
+
+def _rules(words: list[str]) -> int:
+    allowed = {
+        "labels": "labelled triples: a JSONL or YAML file, or a folder of such",
+        "instructions": "pool that the triples name instructions of, as instructions.path (default: the embedded one)",
+    }
+    values = parse_words(words, allowed, required=("labels",))
+    from codechat.audit.result import shown
+    from codechat.audit.triples import read_triples, score_rules
+    from codechat.instructions.pool import EMBEDDED, read_pool
+
+    pool = read_pool(Path(values["instructions"]) if "instructions" in values else EMBEDDED, {})
+    triples = read_triples(Path(values["labels"]), {one.id: one for one in pool.instructions})
+    score = score_rules(triples)
+    table = Table(box=None, padding=(0, 3, 0, 0))
+    for header in (f"{len(triples)} labelled triples", "applicability", "adherence"):
+        table.add_column(header)
+    for name in score.accuracy["adherence"]:
+        table.add_row(name, *(escape(shown(groups[name])) for groups in score.accuracy.values()))
+    table.add_row("undecided", *(str(count) for count in score.undecided.values()))
+    out.print(table)
+    out.print(f"{len(score.disagreements)} disagreements", markup=False)
+    for one in score.disagreements[:_SHOWN]:
+        out.print(f"  {one.place}\n    {one.instruction}", markup=False)
+        out.print(f"    labelled {one.label}, the rule says {one.decided}: {one.reason}", markup=False)
+    if len(score.disagreements) > _SHOWN:
+        out.print(f"  … and {len(score.disagreements) - _SHOWN} more", markup=False)
+    return 0
+
+
+def _whole(key: str, text: str, least: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise UserError(f"{key} is a whole number of at least {least} (got '{text}')", f"e.g. {key}={max(least, 100)}")
+    return number

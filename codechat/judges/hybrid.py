@@ -1,0 +1,81 @@
+"""The judge that reads where a rule decides, and asks a language model otherwise.
+
+With `rules_first=false` both are asked wherever a rule decides. The rule's decision counts, `by` is `rules`, and the
+reason opens with what the language model said of it, so that records and audits can count it:
+`llm agrees | 2 comments left: lines 3, 9`, or `llm disagrees (adhered: they are gone) | 2 comments left: lines 3, 9`,
+or `llm undecided | …`.
+"""
+
+import asyncio
+from typing import Literal
+
+from codechat.config import result_option
+from codechat.domain import Adherence, Applicability, Instruction
+from codechat.judges import JUDGES, JudgeConfig
+from codechat.judges.llm import LlmJudge, LlmJudgeConfig
+from codechat.judges.rules import RulesJudge
+
+DISAGREES = "llm disagrees"
+
+
+class HybridConfig(JudgeConfig):
+    """Which language models stand beside the rules, and when they are asked."""
+
+    kind: Literal["hybrid"] = result_option("hybrid", "which judge")
+    rules_first: bool = result_option(
+        True, "ask the language model only where no rule decides; false: ask both, the rule's decision counts"
+    )
+    llm: LlmJudgeConfig = result_option(..., "the language models, as the options of judge=llm")
+
+
+@JUDGES.register("hybrid", HybridConfig)
+class HybridJudge:
+    """Rules where an instruction has one, language models otherwise."""
+
+    def __init__(self, config: HybridConfig) -> None:
+        self._rules_first = config.rules_first
+        self._rules, self._llm = RulesJudge(), LlmJudge(config.llm)
+        self._checking, self._checked = asyncio.Lock(), False
+
+    async def check(self) -> None:
+        """Nothing yet: the language models are checked before their first question, which may never come."""
+
+    async def aclose(self) -> None:
+        """Close the language models."""
+        await self._llm.aclose()
+
+    async def applicable(self, code: str, instruction: Instruction) -> Applicability:
+        ruled = await self._rules.applicable(code, instruction)
+        if ruled.applicable is not None and self._rules_first:
+            return ruled
+        asked = await (await self._checked_llm()).applicable(code, instruction)
+        if ruled.applicable is None:
+            return asked
+        said = None if asked.applicable is None else "applicable" if asked.applicable else "not applicable"
+        reason = _both(ruled.reason, asked.applicable == ruled.applicable, said, asked.reason)
+        return Applicability(ruled.applicable, ruled.by, reason, asked.usage, asked.retries)
+
+    async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
+        ruled = await self._rules.adherence(before, after, instruction)
+        if ruled.verdict != "undecided" and self._rules_first:
+            return ruled
+        asked = await (await self._checked_llm()).adherence(before, after, instruction)
+        if ruled.verdict == "undecided":
+            return asked
+        said = None if asked.verdict == "undecided" else asked.verdict
+        reason = _both(ruled.reason, asked.verdict == ruled.verdict, said, asked.reason)
+        return Adherence(ruled.verdict, ruled.by, reason, asked.usage, asked.retries)
+
+    async def _checked_llm(self) -> LlmJudge:
+        async with self._checking:
+            if not self._checked:
+                await self._llm.check()
+                self._checked = True
+        return self._llm
+
+
+def _both(ruled: str, agree: bool, said: str | None, asked: str) -> str:
+    """The rule's reason after what the language model said; the mark comes first, where no quoted text can forge it."""
+    if said is None:
+        return f"llm undecided | {ruled}"
+    return f"llm agrees | {ruled}" if agree else f"{DISAGREES} ({said}: {asked}) | {ruled}"
