@@ -22,7 +22,7 @@ class SandboxConfig(Config):
     cpu_factor: float = result_option(4.0, "CPU time that an input may take, in units of the reference's", ge=1)
     load_cpu_s: float = result_option(10.0, "CPU seconds that loading the program may take", gt=0)
     total_cpu_s: float = result_option(60.0, "CPU seconds that a program may take over all inputs", gt=0)
-    idle_s: float = result_option(5.0, "seconds that a program may sleep or wait in all", gt=0)
+    idle_s: float = result_option(5.0, "seconds that an input may sleep or wait; a whole program total_cpu_s", gt=0)
     memory_mb: int = result_option(4096, "address space of a process in MiB", ge=64)
     processes: int = result_option(32, "processes and threads that a program may have at once", ge=1)
     file_mb: int = result_option(32, "MiB that a program may write into its temporary folder", ge=1)

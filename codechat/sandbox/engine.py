@@ -19,7 +19,7 @@ from codechat.sandbox.truth import Recorder, Truth, cache_folder, compute, given
 from codechat.sandbox.verdicts import Judge, how_it_ended
 from codechat.sandbox.worker import Launch, Worker
 
-REFERENCE_INPUT_S, REFERENCE_TOTAL_S, REFERENCE_IDLE_S = 300.0, 1200, 60.0
+REFERENCE_INPUT_S, REFERENCE_TOTAL_S, REFERENCE_IDLE_S = 300.0, 1200, (60.0, 1200.0)
 KEPT_BYTES = 48 << 20  # of expected values and inputs in memory
 SNIPPET = Task("snippet", "", "", "", None, InputOutputTests((), (), expected_base=(), expected_plus=()))
 PROBE = "def probe():\n    return 1\n"
@@ -141,7 +141,7 @@ class ZygoteSandbox:
             "flush_after": len(task.tests.base),
             "cpu": prepared.cpu,
         }
-        ended = run_job(worker, job, self._config.idle_s, judge.read)
+        ended = run_job(worker, job, (self._config.idle_s, self._config.total_cpu_s), judge.read)
         if not judge.started:
             raise WorkerDied("the program could not be confined")
         return judge.conclude(ended, prepared.cpu)
@@ -232,15 +232,17 @@ def run_reference(worker: Worker, task: Task, inputs: bytes, recorder: Recorder)
     return None if ended.status == 0 and ended.why is None else how_it_ended(ended, REFERENCE_TOTAL_S)[1]
 
 
-def run_job(worker: Worker, job: dict[str, Any], idle_s: float, reader: Reader) -> Ended:
-    """Hand a job to the worker and follow it."""
-    return worker.run(Job(marshal.dumps(job, 2), idle_s, float(job["cpu"])), reader)
+def run_job(worker: Worker, job: dict[str, Any], idle_s: tuple[float, float], reader: Reader) -> Ended:
+    """Hand a job to the worker and follow it; `idle_s` is what it may wait between two results, and in all."""
+    return worker.run(Job(marshal.dumps(job, 2), *idle_s, cpu_s=float(job["cpu"])), reader)
 
 
 def _probe(worker: Worker) -> None:
     """Run a trivial program; raises `WorkerDied` where even that is not possible."""
     job = {"program": PROBE, "entry": "probe", "calls": marshal.dumps([()], 2), "limits": (10.0,), "load_cpu_s": 10.0}
     recorder = Recorder()
-    run_job(worker, {**job, "timed": False, "elements": False, "flush_after": -1, "cpu": 20}, 30.0, recorder.read)
+    run_job(
+        worker, {**job, "timed": False, "elements": False, "flush_after": -1, "cpu": 20}, (30.0, 30.0), recorder.read
+    )
     if not recorder.done:
         raise WorkerDied("the sandbox does not run a trivial program")

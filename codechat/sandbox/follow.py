@@ -17,15 +17,18 @@ from codechat.sandbox.inside import wire
 POLL_S = 0.1  # seconds between looks at a child that sends nothing
 CROWD_S = 1.0  # seconds after which the processes that a program started are looked at too
 END_S = 10.0  # seconds that the system may take to end a killed child
+TICKS = os.sysconf("SC_CLK_TCK")  # the unit of CPU time in /proc, per second
 F_ADD_SEALS, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE = 1033, 1, 2, 4, 8
 
 
 @dataclass(frozen=True)
 class Job:
-    """One program's run: what the child is handed, the seconds that it may sleep or wait in all, and compute in all."""
+    """One program's run: what the child is handed, and the seconds that it may wait between two results, wait in
+    all, and compute in all."""
 
     data: bytes
     idle_s: float
+    idle_total_s: float
     cpu_s: float
 
 
@@ -63,6 +66,7 @@ class Run:
         self.began = time.monotonic()
         self.busy = 0.0  # seconds that this side took, during which the child may have waited for us
         self.killed_at: float | None = None
+        self.written, self.idle, self.idle_before = 0, 0.0, 0.0
 
     def follow(self) -> Ended:
         poll = select.poll()
@@ -125,7 +129,11 @@ class Run:
             if now - self.killed_at > END_S:
                 raise WorkerDied("a killed program does not end")
             return
-        if now - self.began - self.busy - self._on_cpu(now) > self.job.idle_s:
+        idle = now - self.began - self.busy - self._on_cpu(now)
+        if (written := self._written()) != self.written:
+            self.written, self.idle_before = written, self.idle
+        self.idle = idle
+        if idle - self.idle_before > self.job.idle_s or idle > self.job.idle_total_s:
             self.why = "idle"
             self._kill()
         elif now - self.began > CROWD_S and self.pid is not None and crowd_cpu_s(self.pid) > self.job.cpu_s:
@@ -133,15 +141,23 @@ class Run:
             self._kill()
 
     def _on_cpu(self, now: float) -> float:
-        """Seconds that the child's main thread computed or stood in the queue for a processor.
+        """Seconds that the child's main thread computed or stood in the queue for a processor; or, where that is
+        more, that all its threads and its ended children computed.
 
         Where the kernel does not tell, a tenth of the time counts as idle.
         """
+        folder = Path(f"/proc/{self.pid}")
         try:
-            computing, queueing, _ = Path(f"/proc/{self.pid}/schedstat").read_text().split()
+            computing, queueing, _ = (folder / "schedstat").read_text().split()
+            ticks = (folder / "stat").read_text().rpartition(")")[2].split()[11:15]
         except (OSError, ValueError):
             return (now - self.began) * 0.9
-        return (int(computing) + int(queueing)) / 1e9
+        return max((int(computing) + int(queueing)) / 1e9, sum(map(int, ticks)) / TICKS)
+
+    def _written(self) -> int:
+        """Where the child's stream stands, what it holds back included: a claim, bounded by `idle_total_s`."""
+        waiting, start = wire.CURSOR.unpack(os.pread(self.shared, wire.CURSOR.size, 0))
+        return int(waiting + start)
 
     def _status(self) -> tuple[int, float, float, int]:
         try:

@@ -1,0 +1,145 @@
+"""EvalPlus and `verify` on the same samples, in one go, as ratios.
+
+    python benchmarks/verify.py humaneval|mbpp PATH [SAMPLES.jsonl]
+
+PATH is the release's JSONL (.gz); without SAMPLES the reference solutions are the samples. EvalPlus's expected values
+and ours are made before anything is timed; each side gets one worker per core. Set EVALPLUS=0 to leave it out.
+"""
+
+import asyncio
+import gzip
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tree import Peak
+
+from codechat.cli.verify import Sample, read_samples, verify_samples
+from codechat.datasets import DATASETS
+from codechat.domain import InputOutputTests, Task, Verdict
+from codechat.sandbox import SANDBOXES
+
+WORKERS = len(os.sched_getaffinity(0))
+HEAVY_MEMORY = "Mbpp/255"  # its results alone take gigabytes
+
+
+def sandbox(workers: int) -> Any:
+    config = SANDBOXES.validate({"kind": os.environ.get("SANDBOX", "auto")})
+    return SANDBOXES.of(config).factory(config, workers=workers)
+
+
+async def ours(samples: list[Sample]) -> tuple[float, dict[str, float]]:
+    """Wall seconds of testing the samples, and each task's reference CPU seconds."""
+    room, costs = sandbox(WORKERS), {}
+    try:
+        for task in {sample.task.task_id: sample.task for sample in samples}.values():
+            costs[task.task_id] = await room.reference_cpu_s(task)
+        began = time.perf_counter()
+        await verify_samples(samples, room, {}, lambda number, verdict: None)
+        return time.perf_counter() - began, costs
+    finally:
+        await room.aclose()
+
+
+def theirs(name: str, path: Path, samples: list[Sample]) -> tuple[float, float]:
+    """EvalPlus's checking phase in seconds, and its tree's peak memory in MB."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data.jsonl"
+        data.write_bytes(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes())
+        environment = {**os.environ, f"{name.upper()}_OVERRIDE_PATH": str(data)}
+        lines = [{"task_id": sample.task.task_id, "solution": sample.program} for sample in samples]
+        file = Path(folder) / "samples.jsonl"
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        command = [sys.executable, str(Path(__file__).parent / "evalplus_phase.py"), name, str(file), str(WORKERS)]
+        process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        with Peak(process.pid) as peak:
+            output = process.communicate()[0]
+        phase = next(json.loads(line[6:]) for line in output.splitlines() if line.startswith("PHASE "))
+        return float(phase["checking_s"]), peak.mb
+
+
+async def small() -> dict[str, float]:
+    """Median milliseconds from submission to verdict with one worker: a trivial function, and light real work."""
+    room = sandbox(1)
+    trivial = Task("trivial", "", "f", "", "def f(x):\n    return x\n", InputOutputTests(((1,),), ()))
+    body = "def f(n):\n    return sorted({x * x % 97 for x in range(n)})\n"
+    light = Task(
+        "light",
+        "",
+        "f",
+        "",
+        body,
+        InputOutputTests(tuple((n,) for n in range(50)), tuple((n,) for n in range(200, 400))),
+    )
+    figures = {}
+    try:
+        for task in (trivial, light):
+            times = []
+            for number in range(200):
+                began = time.perf_counter()
+                await room.verify(f"# {number}\n{task.reference}", task)
+                times.append((time.perf_counter() - began) * 1000)
+            figures[task.task_id] = statistics.median(times[5:])
+    finally:
+        await room.aclose()
+    return figures
+
+
+async def sessions(samples: list[Sample]) -> tuple[float, float]:
+    """Wall seconds of ten turns over fifty tasks, the code new at every turn and the code new at every third."""
+    walls = []
+    for every in (1, 3):
+        room = sandbox(WORKERS)
+        try:
+            chosen = samples[:50]
+            await asyncio.gather(*(room.reference_cpu_s(sample.task) for sample in chosen))
+            began = time.perf_counter()
+            for turn in range(10):
+                number = turn // every
+                runs: list[Any] = [room.verify(f"{sample.program}\n# {number}\n", sample.task) for sample in chosen]
+                verdicts: list[Verdict] = await asyncio.gather(*runs)
+                assert verdicts
+            walls.append(time.perf_counter() - began)
+        finally:
+            await room.aclose()
+    return walls[0], walls[1]
+
+
+def main() -> None:
+    name, path = sys.argv[1], Path(sys.argv[2])
+    config = DATASETS.validate({"kind": name, "path": str(path)})
+    dataset = DATASETS.of(config).factory(config)
+    if len(sys.argv) > 3:
+        samples = read_samples(Path(sys.argv[3]), dataset)
+    else:
+        samples = [Sample(task, task.reference or "", {}) for task in dataset.tasks]
+    asyncio.run(ours(samples))  # expected values of this machine, and a warm disk
+    wall, costs = asyncio.run(ours(samples))
+    with Peak(os.getpid()) as peak:
+        asyncio.run(ours([sample for sample in samples if sample.task.task_id != HEAVY_MEMORY]))
+    print(f"verify: {len(samples)} samples in {wall:.1f} s with {WORKERS} workers")
+    print(f"peak memory of the whole tree {peak.mb:.0f} MB (without {HEAVY_MEMORY})")
+    if len(sys.argv) <= 3:
+        bound = max(*costs.values(), sum(costs.values()) / WORKERS)
+        print(f"lower bound max(longest, sum / workers) {bound:.1f} s: {wall / bound:.2f} × it (at most 1.3)")
+    if os.environ.get("EVALPLUS") != "0":
+        checking, memory = theirs(name, path, samples)
+        print(f"EvalPlus: checking {checking:.1f} s, peak {memory:.0f} MB; verify is {checking / wall:.1f} × as fast")
+    for task, median in asyncio.run(small()).items():
+        print(f"{task} program, one worker: {median:.1f} ms at the median")
+    fresh, repeated = asyncio.run(sessions(samples))
+    print(
+        f"ten turns over 50 tasks: {fresh:.1f} s with new code every turn, {repeated:.1f} s with new code every third"
+    )
+
+
+if __name__ == "__main__":
+    main()
