@@ -31,8 +31,8 @@ Finder = Callable[..., Iterable[Occurrence]]
 class Pattern:
     """Something that is present in code or not.
 
-    `noun` names one occurrence in reasons, `plural` several. A pattern on `tokens` can be found in code that does not
-    parse; one on the `tree` cannot.
+    `noun` names one occurrence in reasons, `plural` several; both may hold required options, as `{names}`. A pattern on
+    tokens can be found in code that does not parse; one on the tree cannot.
     """
 
     name: str

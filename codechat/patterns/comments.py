@@ -70,13 +70,13 @@ def prose(code: Code, matches: Regex) -> Iterable[Occurrence]:
             yield at(text)
 
 
-@pattern("commented", "commented statement")
+@pattern("commented", "{statement} with a comment", "{statement}s with a comment")
 def commented(code: Code, statement: Statement, place: Place = "either") -> Iterable[Occurrence]:
     """Statements of a kind that have a comment directly above them, or beside them on one of their lines."""
     return (at(node) for node, has in _with_comments(code, statement, place) if has)
 
 
-@pattern("uncommented", "statement without a comment", "statements without a comment")
+@pattern("uncommented", "{statement} without a comment", "{statement}s without a comment")
 def uncommented(code: Code, statement: Statement, place: Place = "either") -> Iterable[Occurrence]:
     """The others."""
     return (at(node) for node, has in _with_comments(code, statement, place) if not has)

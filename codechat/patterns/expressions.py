@@ -107,15 +107,27 @@ def split_comparison(code: Code) -> Iterable[Occurrence]:
 
 @pattern("emptiness_test", "comparison with an empty value", "comparisons with an empty value")
 def emptiness_test(code: Code) -> Iterable[Occurrence]:
-    """`len(x) == 0`, `len(x) > 0`, `x == []`, `x == ""` and the like."""
+    """`len(x) == 0`, `len(x) > 0`, `x == []`, `"" != x` and the like."""
     for node in code.find(ast.Compare):
-        if len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.Gt):
-            continue
-        left, right = node.left, node.comparators[0]
-        counted = isinstance(left, ast.Call) and code.origin(left.func) == "len"
-        zero = isinstance(right, ast.Constant) and right.value == 0 and not isinstance(right.value, bool)
-        if (counted and zero) or (_is_empty(right) and not isinstance(node.ops[0], ast.Gt)):
-            yield at(node)
+        if len(node.ops) == 1:
+            left, operator, right = node.left, node.ops[0], node.comparators[0]
+            empty = (_is_empty(left) or _is_empty(right)) and isinstance(operator, ast.Eq | ast.NotEq)
+            none_counted = (
+                _is_count(code, left) and _is_zero(right) and isinstance(operator, ast.Eq | ast.NotEq | ast.Gt)
+            )
+            counted_none = (
+                _is_zero(left) and _is_count(code, right) and isinstance(operator, ast.Eq | ast.NotEq | ast.Lt)
+            )
+            if empty or none_counted or counted_none:
+                yield at(node)
+
+
+def _is_count(code: Code, node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and code.origin(node.func) == "len"
+
+
+def _is_zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 0 and not isinstance(node.value, bool)
 
 
 def _is_empty(node: ast.expr) -> bool:
@@ -130,12 +142,16 @@ def _is_empty(node: ast.expr) -> bool:
     "comparison_with_boolean", "comparison with True, False or None by ==", "comparisons with True, False or None by =="
 )
 def comparison_with_boolean(code: Code) -> Iterable[Occurrence]:
-    """`x == True`, `x != None` and the like."""
+    """`x == True`, `None != x` and the like."""
     for node in code.find(ast.Compare):
-        for operator, right in zip(node.ops, node.comparators, strict=True):
-            literal = isinstance(right, ast.Constant) and (right.value is None or isinstance(right.value, bool))
-            if isinstance(operator, ast.Eq | ast.NotEq) and literal:
+        sides = pairwise([node.left, *node.comparators])
+        for operator, pair in zip(node.ops, sides, strict=True):
+            if isinstance(operator, ast.Eq | ast.NotEq) and any(_is_literal(side) for side in pair):
                 yield at(node)
+
+
+def _is_literal(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, bool))
 
 
 @pattern("boolean_operator", "and or or", "ands and ors")

@@ -184,9 +184,14 @@ def _calls_len(code: Code, node: ast.expr) -> bool:
 
 @pattern("forward_loop", "loop that runs forward", "loops that run forward")
 def forward_loop(code: Code) -> Iterable[Occurrence]:
-    """`for` statements whose iterable is not turned around by `reversed`, a a negative step."""
+    """`for` statements over what no `reversed` or negative step turns around, there or where the iterable is named."""
+    turned: set[str] = set()
+    for assignment in code.find(ast.Assign):
+        if any(turns_around(code, part) for part in ast.walk(assignment.value)):
+            turned.update(target.id for target in assignment.targets if isinstance(target, ast.Name))
     for node in code.find(ast.For):
-        if not any(turns_around(code, part) for part in ast.walk(node.iter)):
+        named = isinstance(node.iter, ast.Name) and node.iter.id in turned
+        if not named and not any(turns_around(code, part) for part in ast.walk(node.iter)):
             yield at(node)
 
 
@@ -240,8 +245,14 @@ def _collects(node: ast.AST) -> bool:
 def condition(code: Code) -> Iterable[Occurrence]:
     """Conditions of `if` and `while` that are comparisons or combinations by `and` and `or`."""
     for node in code.find(ast.If, ast.While):
-        if isinstance(node.test, ast.BoolOp | ast.Compare):
+        if isinstance(_without_not(node.test), ast.BoolOp | ast.Compare):
             yield at(node.test)
+
+
+def _without_not(test: ast.expr) -> ast.expr:
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    return test
 
 
 @pattern("named_condition", "named condition")
@@ -254,7 +265,7 @@ def named_condition(code: Code) -> Iterable[Occurrence]:
 
 def _single_names(code: Code) -> Iterator[tuple[ast.AST, str]]:
     for node in code.find(ast.If, ast.While):
-        test = node.test.operand if isinstance(node.test, ast.UnaryOp) else node.test
+        test = _without_not(node.test)
         if isinstance(test, ast.Name):
             yield node, test.id
 

@@ -99,7 +99,7 @@ def decorated(code: Code, by: list[str] | None = None, own: bool = False) -> Ite
                 yield at(node, node.name)
 
 
-@pattern("subclass", "class of that kind", "classes of that kind")
+@pattern("subclass", "class derived from {of}", "classes derived from {of}")
 def subclass(code: Code, of: list[str]) -> Iterable[Occurrence]:
     """Classes that derive from one of these."""
     for node in code.find(ast.ClassDef):

@@ -28,13 +28,15 @@ def blank_line(code: Code) -> Iterable[Occurrence]:
     return (Occurrence(line) for line in inside - code.string_lines if not code.lines[line - 1].strip())
 
 
-@pattern("blank_before", "statement after a blank line", "statements after a blank line")
+@pattern("blank_before", "{statement} after a blank line", "{statement}s after a blank line")
 def blank_before(code: Code, statement: str) -> Iterable[Occurrence]:
     """Statements of a kind, not first in their block, that a blank line sets apart (comments between are skipped)."""
     return (at(node) for node, apart in _apart(code, statement) if apart)
 
 
-@pattern("no_blank_before", "statement without a blank line before it", "statements without a blank line before them")
+@pattern(
+    "no_blank_before", "{statement} without a blank line before it", "{statement}s without a blank line before them"
+)
 def no_blank_before(code: Code, statement: str) -> Iterable[Occurrence]:
     """The others."""
     return (at(node) for node, apart in _apart(code, statement) if not apart)
@@ -108,13 +110,13 @@ def backslash(code: Code) -> Iterable[Occurrence]:
             yield Occurrence(number)
 
 
-@pattern("indented", "block with that indentation", "blocks with that indentation", on_tokens=True)
+@pattern("indented", "block indented by {unit}", "blocks indented by {unit}", on_tokens=True)
 def indented(code: Code, unit: Unit) -> Iterable[Occurrence]:
     """Blocks indented by exactly one unit."""
     return (Occurrence(line) for line, step in _steps(code) if step == _UNITS[unit])
 
 
-@pattern("otherwise_indented", "block with another indentation", "blocks with another indentation", on_tokens=True)
+@pattern("otherwise_indented", "block not indented by {unit}", "blocks not indented by {unit}", on_tokens=True)
 def otherwise_indented(code: Code, unit: Unit) -> Iterable[Occurrence]:
     """The others."""
     return (Occurrence(line) for line, step in _steps(code) if step != _UNITS[unit])
@@ -147,7 +149,7 @@ def strings(code: Code) -> Iterator[Quoted]:
             yield Quoted(token.start[0], quote, text[len(quote) : -len(quote)])
 
 
-@pattern("quoted", "string in those quotes", "strings in those quotes", on_tokens=True)
+@pattern("quoted", "string in {quote} quotes", "strings in {quote} quotes", on_tokens=True)
 def quoted(code: Code, quote: Literal["single", "double", "triple_single", "triple_double"]) -> Iterable[Occurrence]:
     """Strings in one kind of quotes; short ones that hold a quote or backslash are left out: they need escapes."""
     wanted = {"single": "'", "double": '"', "triple_single": "'''", "triple_double": '"""'}[quote]

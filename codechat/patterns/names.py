@@ -89,7 +89,7 @@ def unused_import(code: Code) -> Iterable[Occurrence]:
                 yield at(node, f"'{name}'")
 
 
-@pattern("assignment_to", "assignment to that name", "assignments to that name")
+@pattern("assignment_to", "assignment to {matches}", "assignments to {matches}")
 def assignment_to(code: Code, matches: Regex) -> Iterable[Occurrence]:
     """Module-level variables whose whole name matches."""
     body = code.tree.body if code.tree else []

@@ -44,7 +44,8 @@ class Clause:
     def count(self, number: int) -> str:
         """`1 comment`, `2 comments`, `no comment`."""
         noun = self.pattern.noun if number < 2 else self.pattern.plural
-        return f"{number or 'no'} {noun}"
+        named = {key: ", ".join(value) if isinstance(value, list) else value for key, value in self.options.items()}
+        return f"{number or 'no'} {noun.format(**named)}"
 
     def list(self, found: tuple[Occurrence, ...]) -> str:
         """`2 comments: lines 3, 9`."""
@@ -203,6 +204,8 @@ def _unmet(old: Code, new: Code, rule: Rule) -> str:
         if left:
             return f"{rule.where.count(len(left))} left: {rule.where.list(left)}"
         return _not_more(rule.subject, old, new, "nothing was added")
+    if not was and not rule.unreadable(old):
+        return f"there was {rule.subject.count(0)} to begin with"
     if rule.quantifier == "all" and now:
         return f"{rule.subject.count(len(now))} left: {rule.subject.list(now)}"
     if len(now) >= len(was) and was:

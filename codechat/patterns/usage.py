@@ -10,7 +10,7 @@ from codechat.patterns.base import Occurrence, at, pattern
 from codechat.patterns.code import COMPREHENSIONS, LOOPS, Code, own_nodes
 
 
-@pattern("use", "such use", "such uses")
+@pattern("use", "use of {names}", "uses of {names}")
 def use(code: Code, names: list[str]) -> Iterable[Occurrence]:
     """Reads of these names, whatever they were imported as: `sorted`, `functools.reduce`, `itertools.*`, `.append`.
 
@@ -23,7 +23,7 @@ def use(code: Code, names: list[str]) -> Iterable[Occurrence]:
             yield at(node, origin.removeprefix("."))
 
 
-@pattern("call", "such call")
+@pattern("call", "call of {names}", "calls of {names}")
 def call(code: Code, names: list[str]) -> Iterable[Occurrence]:
     """Calls of these names, read as in `use`."""
     for node in code.find(ast.Call):
@@ -32,7 +32,7 @@ def call(code: Code, names: list[str]) -> Iterable[Occurrence]:
             yield at(node, origin.removeprefix("."))
 
 
-@pattern("imported", "import of that module", "imports of that module")
+@pattern("imported", "import of {modules}", "imports of {modules}")
 def imported(code: Code, modules: list[str]) -> Iterable[Occurrence]:
     """Import statements that name one of these modules, or one of these names as `module.name`."""
     for node in code.find(ast.Import, ast.ImportFrom):
@@ -51,9 +51,9 @@ _MAKERS = {
 }
 
 
-@pattern("collection", "such collection")
+@pattern("collection", "{kind}")
 def collection(code: Code, kind: Literal["list", "dict", "set", "tuple"]) -> Iterable[Occurrence]:
-    """Collections that the program makes: displays, comprehensions, and calls of the type, outside annotations."""
+    """Collections that the program makes by display, comprehension or call; annotations and indices are none."""
     display: dict[str, tuple[type[ast.expr], ...]] = {
         "list": (ast.List, ast.ListComp),
         "dict": (ast.Dict, ast.DictComp),
@@ -62,10 +62,17 @@ def collection(code: Code, kind: Literal["list", "dict", "set", "tuple"]) -> Ite
     }
     for node in code.find(ast.Call, *display[kind]):
         if isinstance(node, ast.Call):
-            if code.origin(node.func) in _MAKERS[kind]:
-                yield at(node)
-        elif isinstance(getattr(node, "ctx", ast.Load()), ast.Load) and not _is_hint(code, node):
+            made = code.origin(node.func) in _MAKERS[kind]
+        else:
+            loaded = isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+            made = loaded and not _is_hint(code, node) and not _is_index(code, node)
+        if made:
             yield at(node)
+
+
+def _is_index(code: Code, node: ast.AST) -> bool:
+    around = code.parents.get(node)
+    return isinstance(around, ast.Subscript) and around.slice is node
 
 
 def _is_hint(code: Code, node: ast.AST) -> bool:

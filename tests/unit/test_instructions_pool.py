@@ -85,11 +85,13 @@ def test_distribution(pool: Pool) -> None:
 
 
 def test_every_embedded_instruction_has_a_rule_that_makes_sense(pool: Pool) -> None:
-    used = set()
+    used, quantifiers = set(), set()
     for instruction in pool.instructions:
         rule = rule_of(instruction)
         assert rule is not None, instruction.id
         used.update(clause.pattern.name for clause in (rule.subject, rule.where, rule.into) if clause)
+        quantifiers.add((instruction.change, rule.quantifier))
+    assert len(quantifiers) == 7, "a quantifier that no instruction uses is dead code"
     assert set(patterns()) == used, "a pattern that no instruction uses is dead code"
 
 

@@ -58,7 +58,7 @@ REASONS = [
     ),
     ("cosmetic-avoid-single-letter-locals", CODE, CODE.replace("values", "items"), "violated", "the parameters of f"),
     ("cosmetic-avoid-single-letter-locals", CODE, CODE.replace("v in", "w in"), "violated", "1 local variable with"),
-    ("semantic-remove-prints", CODE, CODE.replace("print", "len"), "adhered", "no such call left of 1"),
+    ("semantic-remove-prints", CODE, CODE.replace("print", "len"), "adhered", "no call of print left of 1"),
     ("semantic-reduce-loops", CODE, CODE.replace("for", "async for"), "violated", "no fewer than before: 1 loop"),
     ("structural-use-lambda", CODE, CODE.replace("(v)", "(1)"), "violated", "nothing was added: no lambda before"),
     ("structural-convert-for-to-while", CODE, "def f(values): pass\n", "violated", "nothing took its place: no while"),
@@ -97,6 +97,12 @@ def test_nothing_applies_to_empty_code(code: str) -> None:
 def test_many_places_are_told_in_one_short_line() -> None:
     code = "\n".join(f"# {number}" for number in range(100)) + "\nx = 1\n"
     assert applicable(code, POOL["cosmetic-remove-comments"]).reason == "100 comments: lines 1, 2, 3, 4, 5, …"
+
+
+def test_what_was_never_there_cannot_be_removed() -> None:
+    decision = adherence("x = 1\n", "x = 2\n", POOL["semantic-remove-prints"])
+    assert (decision.verdict, decision.reason) == ("violated", "there was no call of print to begin with")
+    assert adherence("x = (\n", "x = 2\n", POOL["semantic-remove-prints"]).verdict == "adhered"
 
 
 def test_before_that_does_not_parse_counts_as_having_nothing() -> None:
