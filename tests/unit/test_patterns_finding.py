@@ -65,6 +65,7 @@ CASES: list[tuple[str, dict[str, Any], list[int], str]] = [
         "try: pass\nexcept E as x: pass\ndef f():\n    with a as b: pass\n    match v:\n        case [c, *_]: pass\n        case {'k': 1, **d}: pass\n",
     ),
     ("local_name", {"matches": "[a-z]"}, [3], "def f():\n    def g(b):\n        b = c = b\n"),
+    ("local_name", {"matches": r"\w"}, [], "def f():\n    for _ in range(2): pass\n"),
     ("unused_local", {}, [2], "def f():\n    a = 1\n    b = 2\n    c = 3\n    c += b\n    del c\n"),
     ("unused_local", {}, [], "def f():\n    a = 1\n    def g():\n        return a\n    for b in g(): pass\n"),
     ("unused_import", {}, [1, 2], "import os.path\nfrom a import b as c\nimport d\nfrom __future__ import e\nd.os\n"),
