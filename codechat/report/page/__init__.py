@@ -1,0 +1,44 @@
+"""The report as one HTML file that needs no network: findings, leaderboard, curves, and every dialogue to read."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from codechat.files import write_atomically
+from codechat.report.cells import LoadedCell
+from codechat.report.data import ReportData
+from codechat.report.page.archive import Archive, archive
+from codechat.report.page.document import document
+from codechat.report.page.overview import cell_values, findings
+
+__all__ = ["write_page"]
+
+MOST_BYTES = 52_000_000  # of packed sessions; the page as a whole stays below 60 MB
+LIMITS = (None, 16_000, 6_000, 2_000)  # characters of a text that are kept, tried until the page is small enough
+
+
+def write_page(cells: Sequence[LoadedCell], summary: ReportData, out: Path) -> Path:
+    """Write `index.html` into the folder `out`, and give its path.
+
+    The same cells and summary give the same bytes. Where all dialogues together are too much for a browser, long
+    texts keep their two ends, and the page says so. Raises `UserError` where a file cannot be read or written.
+    """
+    packed = _packed(cells)
+    overview = {
+        "findings": findings(cells),
+        "cells": cell_values(cells, packed.index),
+        "limit": packed.limit,
+    }
+    path = out / "index.html"
+    write_atomically(path, document(overview, packed, summary))
+    return path
+
+
+def _packed(cells: Sequence[LoadedCell]) -> Archive:
+    """All sessions, with texts as long as the page can bear."""
+    for limit in LIMITS[:-1]:
+        found = archive((cell.sessions() for cell in cells), limit, MOST_BYTES)
+        if found is not None:
+            return found
+    last = archive((cell.sessions() for cell in cells), LIMITS[-1], 1 << 62)
+    assert last is not None
+    return last

@@ -1,0 +1,129 @@
+"""The sessions packed for the page: a small index to search in, and bodies in compressed chunks."""
+
+import base64
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from codechat.domain import Outcome
+from codechat.records import SessionRecord, TurnRecord
+from codechat.report.page.bodies import body_of, instruction_key
+
+CHUNK_CHARACTERS = 400_000  # of JSON: decoded in a few milliseconds, and long enough to compress well
+LETTERS: dict[Outcome, str] = {
+    "pass": "p", "fail": "f", "timeout": "t", "no_code": "n", "syntax_error": "s", "crash": "c",
+}  # fmt: skip
+
+
+@dataclass
+class Index:
+    """What the list, the search and the filters need of every session, by columns.
+
+    `outcomes` has a letter per turn (`LETTERS`); `judged` `a`, `v`, `u` as the judge said, `s` for a skipped turn,
+    `o` for one after the context overflowed, `-` for one that nobody judged; `asked` the instruction's number, or -1.
+    """
+
+    tasks: dict[str, int] = field(default_factory=dict)
+    instructions: dict[tuple[str, ...], int] = field(default_factory=dict)
+    key: list[str] = field(default_factory=list)
+    cell: list[int] = field(default_factory=list)
+    task: list[int] = field(default_factory=list)
+    outcomes: list[str] = field(default_factory=list)
+    judged: list[str] = field(default_factory=list)
+    asked: list[list[int]] = field(default_factory=list)
+    state: list[int] = field(default_factory=list)  # 0 completed, 1 errored, 2 ended by a context overflow
+    seen: set[str] = field(default_factory=set)
+
+    def add(self, cell: int, session: SessionRecord) -> None:
+        name = session.session_id if session.session_id not in self.seen else f"{session.session_id}-{cell}"
+        self.seen.add(session.session_id)
+        overflowed = session.ended == "context_overflow"
+        self.key.append(name)
+        self.cell.append(cell)
+        self.task.append(self.tasks.setdefault(session.task_id, len(self.tasks)))
+        self.outcomes.append("".join(LETTERS[turn.outcome] for turn in session.turns))
+        self.judged.append("".join(_judged(turn, overflowed) for turn in session.turns))
+        self.asked.append([self._number(turn) for turn in session.turns])
+        self.state.append(1 if session.status == "errored" else 2 if overflowed else 0)
+
+    def _number(self, turn: TurnRecord) -> int:
+        key = instruction_key(turn)
+        return -1 if key is None else self.instructions.setdefault(key, len(self.instructions))
+
+    def columns(self, starts: list[int]) -> dict[str, Any]:
+        """The JSON value; `starts` holds the number of each chunk's first session."""
+        names = ("key", "cell", "task", "outcomes", "judged", "asked", "state")
+        return {
+            "starts": starts,
+            "tasks": list(self.tasks),
+            "instructions": [list(key) for key in self.instructions],
+            **{name: getattr(self, name) for name in names},
+        }
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The packed sessions of a page. `limit` is the most characters kept of a text, None where all are."""
+
+    index: Index
+    chunks: tuple[str, ...]
+    starts: tuple[int, ...]
+    limit: int | None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the chunks as they stand in the page."""
+        return sum(map(len, self.chunks))
+
+
+def archive(cells: Iterable[Iterable[SessionRecord]], limit: int | None, most: int) -> Archive | None:
+    """Pack every session of every cell; None once the chunks are larger than `most` bytes."""
+    index = Index()
+    chunks: list[str] = []
+    starts: list[int] = []
+    size = 0
+    for first, texts in _batches(cells, index, limit):
+        chunks.append(packed("[" + ",".join(texts) + "]"))
+        starts.append(first)
+        size += len(chunks[-1])
+        if size > most:
+            return None
+    return Archive(index, tuple(chunks), tuple(starts), limit)
+
+
+def _batches(
+    cells: Iterable[Iterable[SessionRecord]], index: Index, limit: int | None
+) -> Iterator[tuple[int, list[str]]]:
+    """The sessions' JSON texts, a chunk's worth at a time, with the number of the first."""
+    texts: list[str] = []
+    size = first = 0
+    for number, sessions in enumerate(cells):
+        for session in sessions:
+            index.add(number, session)
+            texts.append(as_json(body_of(session, index.instructions, limit)))
+            size += len(texts[-1])
+            if size >= CHUNK_CHARACTERS:
+                yield first, texts
+                first, texts, size = first + len(texts), [], 0
+    if texts:
+        yield first, texts
+
+
+def _judged(turn: TurnRecord, overflowed: bool) -> str:
+    if turn.skipped:
+        return "s"
+    if overflowed and turn.response is None:
+        return "o"
+    return "-" if turn.adherence is None else turn.adherence.verdict[0]
+
+
+def as_json(value: Any) -> str:
+    """JSON in ASCII: a lone surrogate stays an escape, which scripts read and UTF-8 could not hold."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+
+
+def packed(text: str) -> str:
+    """Compressed by zlib, in base 64: letters that can end no element, whatever the text holds."""
+    return base64.b64encode(zlib.compress(text.encode("ascii"), 9)).decode("ascii")

@@ -1,0 +1,147 @@
+// One session, turn by turn. Its body is decoded when it is opened.
+
+const decoded = new Map(); // the few chunks that were opened last
+
+async function bodyOf(number) {
+  let chunk = INDEX.starts.length - 1;
+  while (INDEX.starts[chunk] > number) chunk--;
+  if (!decoded.has(chunk)) {
+    if (decoded.size > 3) decoded.delete(decoded.keys().next().value);
+    decoded.set(chunk, await unpacked(`chunk-${chunk}`));
+  }
+  return decoded.get(chunk)[number - INDEX.starts[chunk]];
+}
+
+// A text, or the slice of a reply that it is.
+const textOf = (stored, turns) => (Array.isArray(stored) ? turns[stored[0]].reply.slice(stored[1], stored[2]) : stored ?? null);
+
+function requestsOf(turns) {
+  let before = [];
+  return turns.map((turn) => {
+    if (!turn.request) return null;
+    before = [...before.slice(0, turn.keep), ...turn.request.map(([role, content]) => [role, textOf(content, turns)])];
+    return before;
+  });
+}
+
+async function drawDialogue(number) {
+  const place = byId("dialogue");
+  const body = await bodyOf(number);
+  const requests = requestsOf(body.turns);
+  const codes = body.turns.map((turn) => textOf(turn.code, body.turns));
+  const cards = body.turns.map((turn, at) => {
+    const before = codes.slice(0, at).findLast(known) ?? null;
+    return turnCard({ number, turn, at, before, code: codes[at], request: requests[at], key: INDEX.key[number] });
+  });
+  place.replaceChildren(dialogueHead(number, body), turnRail(number), ...cards,
+    known(body.error) ? el("div", { class: "turn errored" }, el("h2", {}, "The session ended in an error"), el("pre", { class: "value" }, body.error)) : "");
+}
+
+function dialogueHead(number, body) {
+  const { label, dataset } = cellOf(number);
+  const sibling = (step, text) => el("button", { type: "button", disabled: !(selected + step in shown), on: { click: () => siblingSession(step) } }, text);
+  return el("header", { class: "dialogue-head" },
+    el("p", { class: "controls" }, el("a", { class: "button", href: address({ list: "" }) }, "‹ All sessions"), el("span", {}, sibling(-1, "← Previous"), sibling(1, "Next →"))),
+    el("h1", { id: "dialogue-title" }, taskOf(number)),
+    el("p", {}, el("strong", {}, label), ` on ${dataset}, ${settingOf(cellOf(number))}: ${fate(number)}${INDEX.state[number] === 2 ? "; the conversation outgrew the model" : ""}. `,
+      el("a", { href: `#${new URLSearchParams({ task: taskOf(number) })}&list` }, "This task in every run")),
+    el("p", { class: "quiet" }, `session ${body.session} · seed ${body.seed} · ${body.protocol}`));
+}
+
+function turnRail(number) {
+  return el("nav", { class: "rail", "aria-label": "Turns" }, [...INDEX.outcomes[number]].map((letter, turn) => {
+    const title = `Turn ${turn}: ${OUTCOMES[letter]}`;
+    const click = () => focusTurn(turn);
+    return el("button", { type: "button", "aria-label": title, title, on: { click } }, `${turn}`, mark(letter, INDEX.judged[number][turn]));
+  }));
+}
+
+function focusTurn(turn) {
+  const card = byId(`turn-${turn}`);
+  if (!card) return;
+  card.focus({ preventScroll: true });
+  card.scrollIntoView({ block: "start" });
+  history.replaceState(null, "", address({ session: card.dataset.session, turn }));
+}
+
+function turnCard(part) {
+  const { number, turn, at, code, before } = part;
+  const [judged, outcome] = [INDEX.judged[number][at], INDEX.outcomes[number][at]];
+  const instruction = INDEX.instructions[turn.instruction];
+  const events = eventsAt(number, at);
+  const chips = [
+    instruction && el("span", { class: "chip" }, `${instruction[2]} / ${instruction[3]}`),
+    el("span", { class: `chip outcome-${outcome === "p" ? "pass" : "fail"}` }, OUTCOMES[outcome]),
+    events.includes("broke") && el("span", { class: "chip broke" }, "broke here"),
+    events.includes("mended") && el("span", { class: "chip mended" }, "mended here"),
+    judged === "s" && el("span", { class: "chip" }, "skipped"), judged === "o" && el("span", { class: "chip" }, "not asked"),
+    turn.adherence && el("span", { class: `chip judged-${judged}` }, turn.adherence[0]),
+  ];
+  return el("article", { class: "turn", id: `turn-${at}`, tabindex: -1, "aria-labelledby": `turn-${at}-title`, "data-session": part.key },
+    el("header", {}, el("h2", { id: `turn-${at}-title` }, `Turn ${at}`), chips),
+    asked(part, instruction, judged),
+    turn.failure && failureView(turn.failure, events.includes("broke") || at === 0),
+    turn.adherence && el("p", { class: "judge" }, el("strong", {}, `${turn.adherence[0]} `), `by ${turn.adherence[1]}: ${turn.adherence[2] || "no reason given"}`),
+    judged === "s" ? "" : views(part, known(code) && known(before)), candidatesView(turn.candidates || []), judged === "s" ? "" : usageView(turn));
+}
+
+function asked({ turn, request, at }, instruction, judged) {
+  if (judged === "s") return el("p", { class: "quiet" }, "No instruction of this type fitted the code; it stays as it was.");
+  if (instruction) return el("blockquote", { class: "asked" }, el("p", {}, instruction[1]), el("cite", {}, instruction[0]));
+  const said = request?.at(-1)?.[1];
+  return said && el("details", { class: "asked", open: at === 0 && said.length < 1500 }, el("summary", {}, at ? "The request" : "The task"), el("pre", { class: "prose" }, said));
+}
+
+function failureView(failure, open) {
+  const test = known(failure.index) ? `${failure.suite || ""} test ${failure.index}` : failure.suite;
+  const parts = ["input", "expected", "actual", "exception", "stdout"].filter((name) => known(failure[name]));
+  return el("details", { class: "failure", open }, el("summary", {}, [failure.reason, test].filter(Boolean).join(" · ")),
+    parts.length ? el("dl", {}, parts.flatMap((name) => [el("dt", {}, name), el("dd", {}, el("pre", { class: "value", tabindex: 0 }, failure[name]))])) : "");
+}
+
+// Changes, code, reply and request: one at a time, drawn when it is chosen.
+function views({ turn, at, before, code, request }, compared) {
+  const panel = el("div", { class: "panel" });
+  const draw = {
+    Changes: compared && (() => diffView(before, code, `Changes of turn ${at}`)),
+    Code: known(code) && (() => codeView(code, `Code of turn ${at}`)),
+    Reply: known(turn.reply) && (() => el("pre", { class: "prose reply", tabindex: 0 }, turn.reply)),
+    Request: request && (() => el("div", {}, request.map(([role, content]) => el("div", { class: `message ${role}` }, el("h3", {}, role), el("pre", { class: "prose" }, content))))),
+  };
+  const buttons = Object.entries(draw).filter(([, make]) => make).map(([name, make]) => {
+    const button = el("button", { type: "button", "aria-pressed": "false" }, name);
+    button.addEventListener("click", () => {
+      buttons.forEach((other) => { other.ariaPressed = String(other === button); });
+      panel.replaceChildren(make());
+    });
+    return button;
+  });
+  buttons[0]?.click();
+  return buttons.length ? el("div", { class: "views" }, el("div", { class: "tabs", role: "group", "aria-label": `Turn ${at} shows` }, buttons), panel) : "";
+}
+
+function candidatesView(candidates) {
+  if (!candidates.length) return "";
+  const words = (applicable) => (applicable === null ? "undecided" : applicable ? "applicable" : "not applicable");
+  const texts = new Map(INDEX.instructions.map(([id, text]) => [id, text]));
+  return el("details", { class: "candidates" }, el("summary", {}, `${plural(candidates.length, "candidate")} tried`),
+    el("ol", {}, candidates.map(([id, applicable, by]) => el("li", {}, el("code", {}, id), ` ${words(applicable)}, by ${by}`, texts.has(id) ? el("span", { class: "quiet" }, ` ${texts.get(id)}`) : ""))));
+}
+
+function usageView(turn) {
+  const [input, output, cached] = turn.tokens;
+  const [latency, cpu] = turn.seconds;
+  const parts = [`${count(input)} tokens in${cached ? ` (${count(cached)} cached)` : ""}`, `${count(output)} out`,
+    turn.judge_tokens.some(Boolean) && `judge ${count(turn.judge_tokens[0])} in, ${count(turn.judge_tokens[1])} out`,
+    latency && `${fixed(latency)} s`, cpu && `tests ${fixed(cpu, 3)} s of CPU`, turn.finish && `finish: ${turn.finish}`];
+  return el("footer", {}, el("p", { class: "quiet" }, parts.filter(Boolean).join(" · ")),
+    turn.more && el("details", {}, el("summary", {}, "Other fields"), el("pre", { class: "value", tabindex: 0 }, JSON.stringify(turn.more, null, 1))));
+}
+
+function siblingSession(step) {
+  const place = selected + step;
+  if (!(place in shown)) return;
+  selected = place;
+  history.replaceState(null, "", address({ session: INDEX.key[shown[place]] }));
+  route();
+}

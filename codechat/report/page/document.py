@@ -1,0 +1,92 @@
+"""The page as one text: its own style and script, and data that nothing executes."""
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from codechat.report.data import Column, FigureFile, Interval, ReportData, Table, Value
+from codechat.report.page.archive import Archive, as_json, packed
+from codechat.template import fill
+
+# in the order in which they build on each other
+SCRIPTS = ("elements.js", "charts.js", "code.js", "overview.js", "sessions.js", "dialogue.js", "page.js")
+STYLES = ("page.css", "sessions.css")
+
+
+def document(overview: Mapping[str, Any], archive: Archive, summary: ReportData) -> str:
+    """The HTML. The page's script stands before the sessions, so that it works while they are still being read."""
+    style, script = _joined(STYLES), '"use strict";\n(() => {\n' + _joined(SCRIPTS) + "})();\n"
+    blocks = [("index", packed(as_json(archive.index.columns(list(archive.starts)))))]
+    blocks.append(("summary", packed(as_json(summary_values(summary)))))
+    blocks += [(f"chunk-{number}", chunk) for number, chunk in enumerate(archive.chunks)]
+    return fill(
+        _read("page.html"),
+        policy=_policy(style, script),
+        style=style,
+        script=script,
+        overview=as_json(overview).replace("<", "\\u003c"),
+        data="".join(
+            f'<script type="application/octet-stream" id="packed-{name}">{text}</script>\n' for name, text in blocks
+        ),
+    )
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing but this page's own style and script, no connection, and no text ever turned into markup."""
+    return (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+def _joined(names: Sequence[str]) -> str:
+    return "\n".join(_read(name) for name in names)
+
+
+def _read(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def summary_values(summary: ReportData) -> dict[str, Any]:
+    """The chapters with their tables and figures, as JSON values; a figure is its SVG file."""
+    return {
+        "groups": [
+            {
+                "title": title,
+                "tables": [_table(table) for table in summary.tables if table.group == key],
+                "figures": [_figure(figure) for figure in summary.figures if figure.group == key],
+            }
+            for key, title in summary.groups.items()
+        ],
+        "notes": list(summary.notes),
+    }
+
+
+def _table(table: Table) -> dict[str, Any]:
+    return {
+        "name": table.name,
+        "title": table.title,
+        "note": table.note,
+        "columns": [[column.title, column.numeric] for column in table.columns],
+        "rows": [
+            [_cell(column, value, (row, number) in table.strong) for number, (column, value) in enumerate(pairs)]
+            for row, values in enumerate(table.rows)
+            for pairs in [list(zip(table.columns, values, strict=True))]
+        ],
+    }
+
+
+def _cell(column: Column, value: Value, strong: bool) -> list[Any]:
+    """What is shown, what it sorts by, and whether it is set in bold."""
+    return [column.text(value), value.low if isinstance(value, Interval) else value, strong]
+
+
+def _figure(figure: FigureFile) -> dict[str, str]:
+    svg = base64.b64encode(figure.svg.read_bytes()).decode("ascii")
+    return {"name": figure.name, "title": figure.title, "caption": figure.caption, "svg": svg}

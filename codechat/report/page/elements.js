@@ -1,0 +1,74 @@
+// Building blocks. Text reaches the page as text nodes alone: nothing here, or anywhere, parses markup.
+
+const byId = (id) => document.getElementById(id);
+
+function fitted(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "on") for (const [event, handler] of Object.entries(value)) node.addEventListener(event, handler);
+    else if (value === true) node.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
+  }
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return node;
+}
+
+const el = (tag, attributes = {}, ...children) => fitted(document.createElement(tag), attributes, children);
+const svg = (tag, attributes = {}, ...children) =>
+  fitted(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+
+const DASH = "–";
+const known = (value) => value !== null && value !== undefined;
+const fixed = (value, digits = 2) => (known(value) ? value.toFixed(digits).replace("-", "−") : DASH);
+const percent = (share, digits = 1) => (known(share) ? `${fixed(100 * share, digits)} %` : DASH);
+const signed = (value, digits = 1) => (known(value) ? (value > 0 ? "+" : "") + fixed(value, digits) : DASH);
+const count = (value) => (known(value) ? value.toLocaleString("en") : DASH);
+const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
+
+// The JSON of a packed block, decoded by the browser itself. The document may still be arriving.
+async function unpacked(name) {
+  const block = () => byId(`packed-${name}`);
+  const arriving = () => document.readyState === "loading" && !block()?.nextElementSibling;
+  while (arriving()) await new Promise((resolve) => setTimeout(resolve, 20));
+  const letters = atob(block().textContent);
+  const bytes = new Uint8Array(letters.length);
+  for (let at = 0; at < letters.length; at++) bytes[at] = letters.charCodeAt(at);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+// A table to sort by its column heads. A cell is {show: text or node, by: value to sort by, strong}.
+function sortable(columns, rows, options = {}) {
+  const body = el("tbody");
+  const heads = [];
+  const draw = (order) => body.replaceChildren(...order.map((row) => rowOf(columns, row)));
+  const sort = (number, descending) => {
+    heads.forEach((head, other) => {
+      head.ariaSort = other === number ? (descending ? "descending" : "ascending") : null;
+    });
+    const missing = (value) => value === null || value === undefined;
+    draw([...rows].sort((one, two) => {
+      const [a, b] = [one[number].by, two[number].by];
+      if (missing(a) || missing(b)) return missing(a) - missing(b);
+      const order = typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en");
+      return descending ? -order : order;
+    }));
+  };
+  for (const [number, column] of columns.entries()) {
+    const click = () => sort(number, heads[number].ariaSort ? heads[number].ariaSort === "ascending" : column.numeric);
+    const button = el("button", { type: "button", on: { click }, title: column.hint }, column.title);
+    heads.push(el("th", { scope: "col", class: column.numeric ? "number" : null }, button));
+  }
+  draw(rows);
+  if (known(options.sort)) sort(options.sort, true);
+  const caption = el("caption", { class: "unseen" }, options.caption || "");
+  const table = el("table", {}, caption, el("thead", {}, el("tr", {}, heads)), body);
+  return el("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": options.caption }, table);
+}
+
+function rowOf(columns, row) {
+  return el("tr", {}, row.map((cell, number) => {
+    const shown = cell.strong ? el("strong", {}, cell.show) : cell.show;
+    const attributes = { class: columns[number].numeric ? "number" : null };
+    return number === 0 ? el("th", { scope: "row", ...attributes }, shown) : el("td", attributes, shown);
+  }));
+}

@@ -1,0 +1,167 @@
+// The list of sessions: an index that is searched and filtered, of which only the visible rows are drawn.
+
+const OUTCOMES = { p: "pass", f: "fail", t: "timeout", n: "no code", s: "syntax error", c: "crash" };
+const GLYPHS = { p: "", f: "×", t: "t", n: "∅", s: "!", c: "c" };
+const EVENTS = { broke: "broke here", mended: "mended here", a: "adhered", v: "violated", u: "undecided", s: "skipped" };
+const STATES = ["completed", "errored", "context overflow"];
+const FILTERS = ["q", "cell", "model", "dataset", "task", "broken", "outcome", "scope", "change", "instruction", "event", "state"];
+
+let INDEX = null;
+let filters = {};
+let shown = []; // numbers of the sessions that match, in order
+let selected = 0; // a place in `shown`
+
+// The turn whose code first did not pass; -1 where none.
+const brokenAt = (number) => INDEX.outcomes[number].search(/[^p]/);
+const cellOf = (number) => CELLS[INDEX.cell[number]];
+const taskOf = (number) => INDEX.tasks[INDEX.task[number]];
+const answered = (judged) => judged !== "s" && judged !== "o";
+
+function eventsAt(number, turn) {
+  const [now, before, judged] = [INDEX.outcomes[number][turn], INDEX.outcomes[number][turn - 1], INDEX.judged[number][turn]];
+  const events = [judged];
+  if (turn && answered(judged) && before === "p" && now !== "p") events.push("broke");
+  if (turn && answered(judged) && before !== "p" && now === "p") events.push("mended");
+  return events;
+}
+
+function turnMatches(number, turn) {
+  const { outcome, scope, change, instruction, event } = filters;
+  const asked = INDEX.instructions[INDEX.asked[number][turn]];
+  return (!outcome || INDEX.outcomes[number][turn] === outcome) && (!scope || asked?.[2] === scope) &&
+    (!change || asked?.[3] === change) && (!instruction || asked?.[0] === instruction) &&
+    (!event || eventsAt(number, turn).includes(event));
+}
+
+function matcher() {
+  const { q, cell, model, dataset, task, broken, state } = filters;
+  const words = (q || "").toLowerCase().split(/\s+/).filter(Boolean);
+  const inText = words.map((word) => INDEX.instructions.map(([id, text]) => `${id} ${text}`.toLowerCase().includes(word)));
+  const says = (number) => {
+    const { label, dataset: name } = cellOf(number);
+    const names = `${taskOf(number)} ${label} ${name} ${INDEX.key[number]}`.toLowerCase();
+    return words.every((word, at) => names.includes(word) || INDEX.asked[number].some((asked) => inText[at][asked]));
+  };
+  const byTurn = ["outcome", "scope", "change", "instruction", "event"].some((name) => filters[name]);
+  return (number) => (!cell || INDEX.cell[number] === Number(cell)) && (!model || cellOf(number).model === model) &&
+    (!dataset || cellOf(number).dataset === dataset) && (!task || taskOf(number) === task) &&
+    (!broken || String(brokenAt(number)) === broken) && (!state || INDEX.state[number] === Number(state)) && says(number) &&
+    (!byTurn || [...INDEX.outcomes[number]].some((_, turn) => turnMatches(number, turn)));
+}
+
+function options(values) {
+  return [el("option", { value: "" }, "any"), ...values.map(([value, text]) => el("option", { value }, text))];
+}
+
+function drawFilters() {
+  const unique = (values) => [...new Set(values)].map((value) => [value, value]);
+  const ids = [...new Set(INDEX.instructions.map(([id]) => id))].sort();
+  const longest = Math.max(0, ...INDEX.outcomes.map((letters) => letters.length));
+  const choices = {
+    cell: ["Run", CELLS.map((cell, number) => [number, `${cell.label}, ${cell.dataset}`])],
+    model: ["Model", unique(CELLS.map((cell) => cell.model))],
+    dataset: ["Dataset", unique(CELLS.map((cell) => cell.dataset))],
+    task: ["Task", INDEX.tasks.map((task) => [task, task])],
+    broken: ["First broken", [["-1", "never"], ...Array.from({ length: longest }, (_, turn) => [turn, `at turn ${turn}`])]],
+    outcome: ["Outcome", Object.entries(OUTCOMES)],
+    scope: ["Scope", unique(SCOPES)],
+    change: ["Change", unique(["add", "remove", "modify"])],
+    instruction: ["Instruction", ids.map((id) => [id, id])],
+    event: ["Event", Object.entries(EVENTS)],
+    state: ["Session", STATES.map((state, number) => [number, state])],
+  };
+  const search = el("input", { type: "search", name: "q", placeholder: "task, model, instruction …", autocomplete: "off", spellcheck: "false" });
+  byId("filters").replaceChildren(
+    el("label", { class: "search" }, el("span", {}, "Search ", el("kbd", {}, "/")), search),
+    ...Object.entries(choices).map(([name, [title, values]]) => el("label", {}, el("span", {}, title), el("select", { name }, options(values)))),
+    el("button", { type: "reset" }, "Clear"));
+  byId("filters").addEventListener("input", readFilters);
+  byId("filters").addEventListener("reset", () => setTimeout(readFilters));
+  byId("filters").addEventListener("submit", (event) => event.preventDefault());
+  byId("marks").replaceChildren(...Object.entries(OUTCOMES).map(([letter, name]) => el("span", {}, mark(letter, "-", ""), name)),
+    el("span", {}, mark("p", "s", ""), "skipped"));
+}
+
+function readFilters() {
+  filters = Object.fromEntries([...new FormData(byId("filters"))].filter(([, value]) => value !== ""));
+  history.replaceState(null, "", address({ list: "" }));
+  applyFilters();
+}
+
+// A link that keeps the filters.
+function address(parts) {
+  const query = new URLSearchParams({ ...filters, ...parts }).toString().replace(/\blist=(?=&|$)/, "list");
+  return `#${query}`;
+}
+
+function useFilters(wanted) {
+  filters = Object.fromEntries(FILTERS.filter((name) => wanted.get(name)).map((name) => [name, wanted.get(name)]));
+  for (const field of byId("filters").elements) if (field.name) field.value = filters[field.name] ?? "";
+  applyFilters();
+}
+
+function applyFilters() {
+  const matches = matcher();
+  shown = INDEX.key.map((_, number) => number).filter(matches);
+  selected = 0;
+  byId("count").textContent = `${count(shown.length)} of ${plural(INDEX.key.length, "session")}`;
+  byId("list").scrollTop = 0;
+  drawRows();
+}
+
+// A turn's mark: colour and sign tell the outcome, an outline a skipped turn.
+function mark(letter, judged, title) {
+  return el("span", { class: `mark-${letter} turn-mark${judged === "s" ? " skipped" : ""}`, title: title || null }, judged === "s" ? "–" : GLYPHS[letter]);
+}
+
+const strip = (number) => el("span", { class: "strip", "aria-hidden": "true" },
+  [...INDEX.outcomes[number]].map((letter, turn) => mark(letter, INDEX.judged[number][turn])));
+
+function fate(number) {
+  if (INDEX.state[number] === 1) return "errored";
+  const turn = brokenAt(number);
+  return turn < 0 ? "never broken" : `broken at turn ${turn}`;
+}
+
+const rowHeight = () => (matchMedia("(max-width: 720px)").matches ? 68 : 40); // as in the style
+
+function drawRows() {
+  const [list, rows] = [byId("list"), byId("rows")];
+  const height = rowHeight();
+  const first = Math.max(0, Math.floor(list.scrollTop / height) - 8);
+  const last = Math.min(shown.length, Math.ceil((list.scrollTop + list.clientHeight) / height) + 8);
+  rows.style.height = `${shown.length * height}px`;
+  rows.replaceChildren(...shown.slice(first, last).map((number, offset) => sessionRow(number, first + offset, height)));
+  if (!shown.length) rows.replaceChildren(el("p", { class: "quiet" }, "No session matches these filters."));
+  if (selected >= first && selected < last) list.setAttribute("aria-activedescendant", `row-${selected}`);
+  else list.removeAttribute("aria-activedescendant");
+}
+
+function sessionRow(number, place, height) {
+  const { label, dataset } = cellOf(number);
+  const row = el("div", {
+    class: "session", role: "option", id: `row-${place}`, "aria-selected": String(place === selected),
+    "aria-posinset": place + 1, "aria-setsize": shown.length, "aria-label": `${taskOf(number)}, ${label}, ${fate(number)}`,
+    on: { click: () => openSession(place) },
+  }, el("span", { class: "task" }, taskOf(number)), el("span", { class: "model" }, label), el("span", { class: "dataset" }, dataset),
+    strip(number), el("span", { class: "fate" }, fate(number)));
+  row.style.transform = `translateY(${place * height}px)`;
+  return row;
+}
+
+function select(place) {
+  if (!shown.length) return;
+  selected = Math.min(Math.max(place, 0), shown.length - 1);
+  const list = byId("list");
+  const height = rowHeight();
+  const top = selected * height;
+  if (top < list.scrollTop) list.scrollTop = top;
+  if (top + height > list.scrollTop + list.clientHeight) list.scrollTop = top + height - list.clientHeight;
+  drawRows();
+}
+
+function openSession(place) {
+  if (!(place in shown)) return;
+  selected = place;
+  location.hash = address({ session: INDEX.key[shown[place]] });
+}
