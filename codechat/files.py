@@ -4,25 +4,28 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from codechat.errors import UserError
 
 
-def write_atomically(path: Path, data: str | bytes) -> None:
+def write_atomically(path: Path, data: str | bytes | Iterable[str]) -> None:
     """Replace `path` by `data` so that a reader, or a power cut, sees the old file or the new one.
 
-    Raises `UserError` where the folder cannot be written or the disk is full.
+    An iterable is written piece by piece, so that the whole need not fit into memory. Raises `UserError` where the
+    folder cannot be written or the disk is full.
     """
-    blob = data.encode() if isinstance(data, str) else data
+    pieces = (data,) if isinstance(data, str | bytes) else data
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         temporary = Path(name)
         try:
             with os.fdopen(handle, "wb") as stream:
-                stream.write(blob)
+                for piece in pieces:
+                    stream.write(piece.encode() if isinstance(piece, str) else piece)
                 stream.flush()
                 os.fsync(stream.fileno())
             temporary.chmod(0o644)

@@ -5,10 +5,11 @@ replays what it has and computes only what is missing.
 """
 
 import asyncio
+import functools
 import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -25,6 +26,12 @@ CREATE TABLE IF NOT EXISTS steps (
 CREATE TABLE IF NOT EXISTS sessions (session TEXT PRIMARY KEY, record TEXT);
 CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, wall_s REAL);
 """
+
+
+@functools.cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Building one costs more than a step."""
+    return TypeAdapter(kind)
 
 
 class Journal:
@@ -53,14 +60,15 @@ class Journal:
         self._pending: list[_Put] = []
         self._flusher: asyncio.Task[None] | None = None
 
-    async def step(self, session: str, name: str, digest: str, kind: type[T], compute: Callable[[], Awaitable[T]]) -> T:
+    async def step(self, session: str, name: str, digest: str, kind: Any, compute: Callable[[], Awaitable[T]]) -> T:
         """The recorded value of a step, or the computed one once it is on disk."""
-        adapter = TypeAdapter(kind)
+        adapter = _adapter(kind)
         row = self._reader.execute(
             "SELECT value FROM steps WHERE session=? AND name=? AND digest=?", (session, name, digest)
         ).fetchone()
         if row is not None:
-            return adapter.validate_json(row[0])
+            recorded: T = adapter.validate_json(row[0])
+            return recorded
         value = await compute()
         text = adapter.dump_json(value).decode()
         await self._put("INSERT OR REPLACE INTO steps VALUES (?,?,?,?)", (session, name, digest, text))
@@ -71,9 +79,10 @@ class Journal:
         row = self._reader.execute("SELECT total(json_extract(value, '$.retries')) FROM steps").fetchone()
         return int(row[0])
 
-    def finished(self) -> dict[str, str]:
-        """The finished sessions' records as JSON, by session id."""
-        return dict(self._reader.execute("SELECT session, record FROM sessions"))
+    def finished(self, session: str) -> str | None:
+        """A finished session's record as JSON; None for one that is still to run."""
+        row = self._reader.execute("SELECT record FROM sessions WHERE session=?", (session,)).fetchone()
+        return None if row is None else str(row[0])
 
     async def finish(self, session: str, record: str) -> None:
         """Record a session as finished: it is never run again."""
@@ -115,10 +124,13 @@ class Journal:
     def _guard(self) -> "_DiskGuard":
         return _DiskGuard(self._path, self._db)
 
-    async def aclose(self) -> None:
-        """Write what is pending, then close."""
+    async def settle(self) -> None:
+        """Wait until everything pending is on disk."""
         if self._flusher is not None:
             await self._flusher
+
+    def close(self) -> None:
+        """Release the files; `settle` comes first."""
         self._reader.close()
         self._db.close()
 

@@ -1,6 +1,6 @@
 """sessions.jsonl: what a cell leaves, one session a line (contract, section 2)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -109,10 +109,20 @@ class SessionRecord(Record):
         """The session as one line of JSON."""
         return self.model_dump_json(by_alias=True)
 
+    def slim(self) -> "SessionRecord":
+        """The session without its texts: all that metrics need, in a small part of the memory."""
+        turns = [
+            turn.model_copy(
+                update={"request": [], "response": turn.response and "", "code": turn.code and "", "failure": None}
+            )
+            for turn in self.turns
+        ]
+        return self.model_copy(update={"turns": turns})
 
-def write_sessions(path: Path, sessions: list[SessionRecord]) -> None:
+
+def write_sessions(path: Path, sessions: Iterable[SessionRecord]) -> None:
     """Replace the file as a whole."""
-    write_atomically(path, "".join(session.line() + "\n" for session in sessions))
+    write_atomically(path, (session.line() + "\n" for session in sessions))
 
 
 def read_sessions(path: Path) -> Iterator[SessionRecord]:

@@ -37,32 +37,44 @@ class Observer(Protocol):
 
 @dataclass
 class Progress:
-    """The sessions so far, by task id: complete once `run_sessions` returns, partial after an interruption."""
+    """The sessions so far: complete once `run_sessions` returns, partial after an interruption.
 
-    records: dict[str, SessionRecord] = field(default_factory=dict)
+    Memory stays small at any number of sessions: `slim` holds records without their texts, by task id; the whole
+    record of a completed session is in the journal, that of an errored one, as a line of JSON, in `errored`.
+    """
+
+    slim: dict[str, SessionRecord] = field(default_factory=dict)
+    errored: dict[str, str] = field(default_factory=dict)
     failures_in_a_row: int = 0
     last_failure: str = ""
 
     def add(self, record: SessionRecord) -> None:
-        self.records[record.task_id] = record
+        self.slim[record.task_id] = record.slim()
         if record.status == "completed":
             self.failures_in_a_row = 0
         else:
+            self.errored[record.task_id] = record.line()
+            self.last_failure = self.last_failure if self.hopeless else record.error or ""
             self.failures_in_a_row += 1
-            self.last_failure = self.last_failure if self.hopeless and self.last_failure else record.error or ""
 
     @property
     def hopeless(self) -> bool:
         """Whether to stop asking."""
         return self.failures_in_a_row >= FAILURES_IN_A_ROW
 
+    def lines(self, cell: Cell, journal: Journal) -> Iterator[str]:
+        """The lines of sessions.jsonl: what is known of the sessions, in dataset order."""
+        for task in cell.tasks:
+            line = self.errored.get(task.task_id) or journal.finished(session_id(cell.id, task.task_id))
+            if line is not None:
+                yield line + "\n"
+
 
 async def run_sessions(cell: Cell, journal: Journal, progress: Progress, observer: Observer) -> None:
     """Run what is missing of a cell. Raises `UserError`, or a bug bare; the sessions so far stay in `progress`."""
-    finished = journal.finished()
     missing: list[Task] = []
     for task in cell.tasks:
-        known = finished.get(session_id(cell.id, task.task_id))
+        known = journal.finished(session_id(cell.id, task.task_id))
         if known is None:
             missing.append(task)
         else:

@@ -14,7 +14,6 @@ from codechat.cli.provenance import tags_of
 from codechat.cli.terminal import ProgressBar, err, out, summary
 from codechat.files import write_atomically
 from codechat.journal import Journal
-from codechat.records import write_sessions
 from codechat.report import write_figures, write_tables
 from codechat.runner import Progress, run_sessions
 from codechat.tracking import TRACKING, FinishedCell, Tracker, TrackingError
@@ -32,8 +31,13 @@ class CellOutcome:
 
 
 def run_cell(composed: Composed, command: Sequence[str], sweep: str | None) -> CellOutcome:
+    """Build a cell and run it, as `run_built` does."""
+    return run_built(build_cell(composed), command, sweep)
+
+
+def run_built(cell: Cell, command: Sequence[str], sweep: str | None) -> CellOutcome:
     """Run a cell, or what is missing of it. `command` is what resumes it. Raises `UserError`."""
-    cell, experiment = build_cell(composed), composed.experiment
+    experiment = cell.experiment
     tracker = TRACKING.of(experiment.tracking).factory(experiment.tracking)
     protocol = cell.protocol()
     out.print(f"[bold]{cell.name}[/bold] · {len(cell.tasks)} tasks × {protocol.turns} turns · {cell.folder}")
@@ -45,11 +49,9 @@ def run_cell(composed: Composed, command: Sequence[str], sweep: str | None) -> C
             with ProgressBar(len(cell.tasks), protocol.turns) as bar:
                 totals = asyncio.run(_sessions(cell, progress, bar))
         except (KeyboardInterrupt, asyncio.CancelledError):
-            _write_records(cell, progress)
             err.print(f"interrupted; everything finished is kept. Resume: {shlex.join(command)}", markup=False)
             return CellOutcome(INTERRUPTED, cell, None)
-        _write_records(cell, progress)
-        sessions = [progress.records[task.task_id] for task in cell.tasks]
+        sessions = [progress.slim[task.task_id] for task in cell.tasks]
         metrics = protocol.metrics(sessions, seed=experiment.seed, **totals)
         write_atomically(cell.folder / "metrics.json", json.dumps(metrics, indent=1, ensure_ascii=False) + "\n")
         write_tables(metrics, cell.folder / "tables")
@@ -61,20 +63,18 @@ def run_cell(composed: Composed, command: Sequence[str], sweep: str | None) -> C
 
 
 async def _sessions(cell: Cell, progress: Progress, bar: ProgressBar) -> dict[str, Any]:
+    """Run the sessions and write their records, after an interruption too; returns the cell's totals."""
     started = time.monotonic()
     journal = Journal(cell.folder / "journal.db")
     try:
         await run_sessions(cell, journal, progress, bar)
     finally:
-        wall_s = journal.add_wall(time.monotonic() - started)
-        retries = journal.retries()
-        await journal.aclose()
-    return {"wall_s": wall_s, "retries": retries}
-
-
-def _write_records(cell: Cell, progress: Progress) -> None:
-    records = [progress.records[task.task_id] for task in cell.tasks if task.task_id in progress.records]
-    write_sessions(cell.folder / "sessions.jsonl", records)
+        await journal.settle()
+        totals = {"wall_s": journal.add_wall(time.monotonic() - started), "retries": journal.retries()}
+        if progress.slim:
+            write_atomically(cell.folder / "sessions.jsonl", progress.lines(cell, journal))
+        journal.close()
+    return totals
 
 
 def _track(cell: Cell, tracker: Tracker, metrics: Mapping[str, Any], sweep: str | None) -> None:

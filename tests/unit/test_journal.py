@@ -39,7 +39,7 @@ async def test_a_step_is_computed_once_and_outlives_the_process(tmp_path: Path, 
         journal = Journal(tmp_path / "journal.db")
         for _ in range(2):
             assert await journal.step("s", "0/x", "digest", type(value), compute) == value
-        await journal.aclose()
+        journal.close()
     assert compute.calls == 1
 
 
@@ -49,7 +49,7 @@ async def test_another_digest_or_session_is_another_step(tmp_path: Path) -> None
     for session, digest in (("a", "1"), ("a", "2"), ("b", "1")):
         await journal.step(session, "0/reply", digest, Reply, compute)
     assert compute.calls == 3
-    await journal.aclose()
+    journal.close()
 
 
 async def test_many_steps_at_once(tmp_path: Path) -> None:
@@ -58,10 +58,10 @@ async def test_many_steps_at_once(tmp_path: Path) -> None:
     got = await asyncio.gather(*(journal.step("s", f"{n}/reply", "d", Reply, each) for n, each in enumerate(replies)))
     assert [reply.text for reply in got] == [str(number) for number in range(200)]
     assert journal.retries() == 200
-    await journal.aclose()
+    journal.close()
     again = Journal(tmp_path / "journal.db")
     assert (await again.step("s", "7/reply", "d", Reply, Counting(None))).text == "7"
-    await again.aclose()
+    again.close()
 
 
 async def test_wall_time_adds_up_and_finished_sessions_come_back(tmp_path: Path) -> None:
@@ -69,8 +69,8 @@ async def test_wall_time_adds_up_and_finished_sessions_come_back(tmp_path: Path)
     assert journal.add_wall(1.5) == 1.5
     assert journal.add_wall(2.0) == 3.5
     await journal.finish("s", "{}")
-    assert journal.finished() == {"s": "{}"}
-    await journal.aclose()
+    assert (journal.finished("s"), journal.finished("other")) == ("{}", None)
+    journal.close()
 
 
 def test_a_killed_process_loses_nothing_that_was_committed(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ asyncio.run(main())
         try:
             return await journal.step("s", "0/reply", "d", Reply, Counting(Reply("lost")))  # type: ignore[arg-type]
         finally:
-            await journal.aclose()
+            journal.close()
 
     assert asyncio.run(read()).text == "kept"
 
@@ -124,4 +124,4 @@ async def test_a_full_disk_is_told_and_what_was_written_stays(tmp_path: Path) ->
     with pytest.raises(UserError, match="cannot write the journal"):
         await journal.step("s", "1/reply", "d", Reply, Counting(Reply("x" * 100_000)))  # type: ignore[arg-type]
     assert (await journal.step("s", "0/reply", "d", Reply, Counting(None))).text == "kept"  # type: ignore[arg-type]
-    await journal.aclose()
+    journal.close()

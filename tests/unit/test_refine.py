@@ -124,7 +124,7 @@ async def converse(
     try:
         await protocol.run(task, kit)
     finally:
-        await journal.aclose()
+        journal.close()
     return kit, model, judging
 
 
@@ -296,7 +296,7 @@ async def test_a_failure_of_the_sandbox_keeps_the_turns_before_it(tmp_path: Path
     kit.log.agenda = protocol.agenda(kit.generator("agenda"))
     with pytest.raises(ExceptionGroup) as caught:
         await protocol.run(TASK, kit)
-    await journal.aclose()
+    journal.close()
     assert caught.group_contains(InfrastructureError)
     assert [turn.turn for turn in kit_seen] == [0, 1]
 
