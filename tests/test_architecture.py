@@ -16,6 +16,7 @@ LAYERS: list[set[str]] = [
     {"registry"},
     {"records"},
     {"patterns", "extraction", "hardware"},
+    {"refactoring"},
     {"datasets", "instructions", "models", "sandbox", "agendas"},
     {"judges", "metrics"},
     {"journal"},

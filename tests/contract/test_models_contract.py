@@ -32,6 +32,7 @@ def minimal(tmp_path: Path) -> Iterator[dict[str, dict[str, Any]]]:
     with OpenAIServer(lambda call: "x") as server:
         yield {
             "echo": {},
+            "refactorer": {},
             "openai": {"name": "m", "base_url": server.base_url},
             "replay": {"path": str(recording)},
             "scripted": {"replies": ["x"]},

@@ -1,0 +1,9 @@
+"""Refactorings: source-to-source transformations that keep behaviour, one per instruction. Pure; nothing is executed.
+
+A transformation is a function under the decorator `transforms`, keyed by the instruction's id. It refuses where it
+cannot be sure: a baseline that sometimes does nothing is honest, one that guesses is not.
+"""
+
+from codechat.refactoring.finding import Revision, refactored, transformable
+
+__all__ = ["Revision", "refactored", "transformable"]

@@ -1,0 +1,81 @@
+"""From an instruction to its transformation, and the check that every result must pass.
+
+The transformations import libcst (0.15 s), so their modules are imported at the first use and not before.
+"""
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from codechat.domain import Instruction
+from codechat.patterns import adherence, read
+from codechat.patterns.code import FUNCTIONS, Function
+from codechat.refactoring.base import Refusal, Source, Transformation, registered
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """The code after a request. `reason` is empty where it was changed, and tells why not where it was not."""
+
+    code: str
+    reason: str
+
+    @property
+    def changed(self) -> bool:
+        return not self.reason
+
+
+@cache
+def _transformations() -> Mapping[str, Transformation]:
+    room = importlib.import_module("codechat.refactoring")
+    for module in pkgutil.iter_modules(room.__path__, "codechat.refactoring."):
+        importlib.import_module(module.name)
+    return registered
+
+
+def transformable() -> frozenset[str]:
+    """The ids of the instructions that have a transformation."""
+    return frozenset(_transformations())
+
+
+def refactored(code: str, instruction: Instruction, entry_point: str) -> Revision:
+    """The code changed as asked, or unchanged where that is not surely safe or the instruction's rule is not met."""
+    transformation = _transformations().get(instruction.id)
+    if transformation is None:
+        return Revision(code, "no transformation for this instruction")
+    if read(code).tree is None:
+        return Revision(code, "the code does not parse")
+    try:
+        after = transformation(Source(code, entry_point))
+    except Refusal as refusal:
+        return Revision(code, str(refusal))
+    fault = _fault(code, after, instruction, entry_point)
+    return Revision(code, fault) if fault else Revision(after, "")
+
+
+def _fault(before: str, after: str, instruction: Instruction, entry_point: str) -> str:
+    """Why a result is not to be trusted, or nothing."""
+    old, new = read(before).tree, read(after).tree
+    if old is None or new is None:
+        return "the result does not parse"
+    if _signature(old, entry_point) != _signature(new, entry_point):
+        return "the result has another signature"
+    judged = adherence(before, after, instruction)
+    return "" if judged.verdict == "adhered" else f"the result is {judged.verdict}: {judged.reason}"
+
+
+def _signature(tree: ast.Module, entry_point: str) -> str | None:
+    """Names, kinds and defaults of the entry point's parameters; None where it is no function of the module."""
+    found = [node for node in tree.body if isinstance(node, FUNCTIONS) and node.name == entry_point]
+    return _parameters(found[-1]) if found else None
+
+
+def _parameters(function: Function) -> str:
+    a = function.args
+    kinds = (a.posonlyargs, a.args, [a.vararg], a.kwonlyargs, [a.kwarg])
+    names = [[one.arg for one in kind if one is not None] for kind in kinds]
+    defaults = [ast.dump(default) if default else "" for default in (*a.defaults, *a.kw_defaults)]
+    return f"{type(function).__name__} {names} {defaults}"

@@ -1,0 +1,81 @@
+"""Transformations keep behaviour, meet their instruction's rule, and refuse where they cannot be sure."""
+
+import subprocess
+import sys
+
+import pytest
+
+from codechat.datasets import DATASETS
+from codechat.domain import Instruction
+from codechat.instructions import INSTRUCTIONS
+from codechat.patterns import adherence, applicable
+from codechat.refactoring import refactored, transformable
+
+
+def instructions() -> dict[str, Instruction]:
+    config = INSTRUCTIONS.validate({"kind": "default"})
+    return {one.id: one for one in INSTRUCTIONS.of(config).factory(config).instructions}
+
+
+POOL = instructions()
+
+
+def test_at_least_sixty_instructions_of_the_pool_have_a_transformation() -> None:
+    assert transformable() <= POOL.keys()
+    assert len(transformable()) >= 60
+
+
+def test_libcst_is_imported_at_the_first_use_and_not_before() -> None:
+    program = "import sys; import codechat.models.refactorer; assert 'libcst' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_change_meets_its_rule_and_a_refusal_changes_nothing() -> None:
+    config = DATASETS.validate({"kind": "starter"})
+    changed = 0
+    for task in DATASETS.of(config).factory(config).tasks[::5]:
+        assert task.reference is not None
+        for one in (one for one in POOL.values() if applicable(task.reference, one).applicable):
+            revision = refactored(task.reference, one, task.entry_point)
+            if not revision.changed:
+                assert revision.code == task.reference
+                assert revision.reason
+                continue
+            changed += 1
+            assert adherence(task.reference, revision.code, one).verdict == "adhered"
+    assert changed > 300
+
+
+def test_code_that_does_not_parse_is_left_alone() -> None:
+    revision = refactored("def f(:\n", POOL["cosmetic-add-comment"], "f")
+    assert (revision.code, revision.reason) == ("def f(:\n", "the code does not parse")
+
+
+def test_an_unknown_instruction_is_refused() -> None:
+    unknown = Instruction("mine", "Sing.", "cosmetic", "add")
+    assert refactored("x = 1\n", unknown, "f").reason == "no transformation for this instruction"
+
+
+RENAME = "cosmetic-rename-single-letter-locals"
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments"),
+    [
+        ("def f(x):\n    y = [x for x in range(x)]\n    return sorted(y, key=lambda y: -y)\n", (4,)),
+        ("def f(a):\n    def g(n):\n        return n * k\n    k = 3\n    return g(a) + k\n", (5,)),
+        ("def f(a):\n    t = 0\n    for i, a[0] in enumerate(list(a)):\n        t += i\n    return t, a\n", ([1, 2],)),
+        ("def f(n):\n    d = dict(k=n)\n    k = d['k']\n    return f'{k:>{n}}'\n", (5,)),
+        ("def f(n):\n    v = 1\n    class A:\n        v = 2\n    return A.v + v + n\n", (5,)),
+    ],
+)
+def test_renaming_goes_by_scope(code: str, arguments: tuple[object, ...]) -> None:
+    made = refactored(code, POOL[RENAME], "f").code
+    assert call(made, arguments) == call(code, arguments)
+
+
+def call(code: str, arguments: tuple[object, ...]) -> object:
+    """What `f` of a trusted program returns."""
+    space: dict[str, object] = {}
+    exec(code, space)
+    return space["f"](*arguments)  # type: ignore[operator]
