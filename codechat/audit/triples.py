@@ -1,10 +1,10 @@
 """Triples (code before, instruction, code after) with labels, and how the rules fare on them.
 
 Two formats. JSONL, one triple a line: `before`, `instruction` (the id of one in the pool, or a mapping with text,
-scope, change and rule), `after`, `applicable` (true or false), `adherence` (adhered or violated); `after` and either label may
-be left out. Or YAML, for many triples over few programs: `programs` by name, and `cases`, each naming an instruction,
-the programs it `fits` and is `unfit` for, and revisions that are `adhered` or `violated`, a revision being a program's
-name followed by pairs of a text and its replacement, `*` standing for the whole program.
+scope, change and rule), `after`, `applicable` (true or false), `adherence` (adhered or violated); `after` and either
+label may be left out. Or YAML, for many triples over few programs: `programs` by name, and `cases`, each naming an
+instruction, the programs it `fits` and is `unfit` for, and revisions that are `adhered` or `violated`, a revision being
+a program's name followed by pairs of a text and its replacement, `*` standing for the whole program.
 """
 
 import json

@@ -23,10 +23,10 @@ def compose(overrides: Sequence[str]) -> Composed:
     """The experiment that the overrides describe. Raises `UserError`."""
     values, choices = compose_values(overrides)
     experiment = Experiment.from_values(values)
-    return Composed(experiment, choices, tuple(word for word in overrides if _tells(experiment, word)))
+    return Composed(experiment, choices, tuple(word for word in overrides if tells(experiment, word)))
 
 
-def _tells(experiment: Experiment, override: str) -> bool:
+def tells(experiment: Experiment, override: str) -> bool:
     """Whether an override belongs into the cell's name: it can change a result, and the name does not say it yet."""
     key = override.lstrip("+").partition("=")[0]
     if key in ("model", "model.name", "dataset", "agenda", "agenda.turns", "sandbox"):

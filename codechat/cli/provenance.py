@@ -7,6 +7,7 @@ from pathlib import Path
 
 import codechat
 from codechat.cell import Cell
+from codechat.rescore import RescoredCell
 
 _LIBRARIES = ("mlflow", "evalplus", "openai", "pymannkendall")
 
@@ -25,6 +26,8 @@ def tags_of(cell: Cell) -> dict[str, str]:
         "codechat.dataset": cell.dataset.name,
         "codechat.seed": str(experiment.seed),
     }
+    if isinstance(cell, RescoredCell):
+        tags["codechat.rescored_from"] = cell.recording.cell_id
     for library in _LIBRARIES:
         try:
             tags[f"codechat.versions.{library}"] = version(library)

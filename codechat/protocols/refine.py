@@ -53,7 +53,7 @@ class RefineConfig(Config):
 
 
 @dataclass(frozen=True, slots=True)
-class _Selection:
+class Selection:
     """What AGDIS found for a turn: None where nothing applies (SKIP)."""
 
     instruction: Instruction | None
@@ -62,11 +62,11 @@ class _Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class Answer:
     """A reply to a request, with what it was a change of."""
 
     turn: int
-    selection: _Selection | None
+    selection: Selection | None
     request: tuple[Message, ...]
     reply: Reply
     extraction: Extraction
@@ -90,7 +90,7 @@ class Refine:
             Message("user", fill(self._prompts.initial, prompt=task.prompt.strip("\n"), signature=task.signature)),
         )
         pool: list[Instruction] = list(self._pool)
-        selection: _Selection | None = None
+        selection: Selection | None = None
         code = ""
         graded: asyncio.Task[TurnRecord] | None = None
         async with asyncio.TaskGroup() as grading:
@@ -99,7 +99,7 @@ class Refine:
                     candidates = [each for each in pool if type_of(each, self._agenda.axis) == agenda[turn - 1]]
                     selection = await self._select(kit, turn, code, candidates)
                     if selection.instruction is None:
-                        graded = grading.create_task(_skip(kit, turn, selection, graded))
+                        graded = grading.create_task(skip(kit, turn, selection, graded))
                         continue
                     pool.remove(selection.instruction)
                     history += (Message("user", fill(self._prompts.followup, instruction=selection.instruction.text)),)
@@ -108,21 +108,21 @@ class Refine:
                     reply = await kit.complete(turn, history, chosen, code or None)
                 except ContextOverflow:
                     remaining = range(turn, self.turns)
-                    grading.create_task(_overflow(kit, remaining, selection, history, graded))
+                    grading.create_task(overflow(kit, remaining, selection, history, graded))
                     break
                 extraction = extract(reply.text, task.entry_point)
-                answer = _Answer(turn, selection, history, reply, extraction, code)
-                graded = grading.create_task(_grade(kit, answer, graded))
+                answer = Answer(turn, selection, history, reply, extraction, code)
+                graded = grading.create_task(grade(kit, answer, graded))
                 history += (Message("assistant", without_thinking(reply.text)),)
                 code = extraction.code or code
 
-    async def _select(self, kit: Kit, turn: int, code: str, candidates: list[Instruction]) -> _Selection:
+    async def _select(self, kit: Kit, turn: int, code: str, candidates: list[Instruction]) -> Selection:
         """Shuffled candidates, the first applicable one; `lookahead` are asked at once, in the same order."""
         kit.generator(f"agdis/{turn}").shuffle(candidates)
         tried: list[CandidateRecord] = []
         usage = Usage()
         if not code:  # nothing was ever extracted: no instruction applies to no code
-            return _Selection(None, (), usage)
+            return Selection(None, (), usage)
         for start in range(0, len(candidates), self._lookahead):
             batch = candidates[start : start + self._lookahead]
             checks = await asyncio.gather(*(kit.applicable(turn, code, each) for each in batch), return_exceptions=True)
@@ -132,8 +132,8 @@ class Refine:
                 usage += check.usage
                 tried.append(CandidateRecord(id=instruction.id, applicable=check.applicable, by=check.by))
                 if check.applicable:
-                    return _Selection(instruction, tuple(tried), usage)
-        return _Selection(None, tuple(tried), usage)
+                    return Selection(instruction, tuple(tried), usage)
+        return Selection(None, tuple(tried), usage)
 
     def metrics(self, sessions: list[SessionRecord], **totals: Any) -> dict[str, Any]:
         """The contract's metrics (section 2)."""
@@ -149,7 +149,7 @@ def refine(config: RefineConfig, parts: Parts) -> Refine:
     return Refine(config, parts)
 
 
-async def _grade(kit: Kit, answer: _Answer, earlier: "asyncio.Task[TurnRecord] | None") -> TurnRecord:
+async def grade(kit: Kit, answer: Answer, earlier: "asyncio.Task[TurnRecord] | None") -> TurnRecord:
     """Test and judge an answer; its record follows the earlier turn's."""
     verdict, adherence = await asyncio.gather(_verdict(kit, answer), _adherence(kit, answer))
     if earlier is not None:
@@ -178,14 +178,14 @@ async def _grade(kit: Kit, answer: _Answer, earlier: "asyncio.Task[TurnRecord] |
     return record
 
 
-async def _verdict(kit: Kit, answer: _Answer) -> Verdict:
+async def _verdict(kit: Kit, answer: Answer) -> Verdict:
     problem = answer.extraction.problem
     if problem is not None:
         return Verdict.without_run(problem, answer.extraction.reason)
     return await kit.verify(answer.turn, answer.extraction)
 
 
-async def _adherence(kit: Kit, answer: _Answer) -> Adherence | None:
+async def _adherence(kit: Kit, answer: Answer) -> Adherence | None:
     if answer.selection is None or answer.selection.instruction is None:
         return None
     if answer.extraction.code is None:
@@ -193,7 +193,7 @@ async def _adherence(kit: Kit, answer: _Answer) -> Adherence | None:
     return await kit.adherence(answer.turn, answer.before, answer.extraction.code, answer.selection.instruction)
 
 
-async def _skip(kit: Kit, turn: int, selection: _Selection, earlier: "asyncio.Task[TurnRecord] | None") -> TurnRecord:
+async def skip(kit: Kit, turn: int, selection: Selection, earlier: "asyncio.Task[TurnRecord] | None") -> TurnRecord:
     """SKIP (Algorithm 1, line 13): the code, and so its verdict, of the turn before."""
     if earlier is None:
         raise ValueError("turn 0 is never skipped")
@@ -213,10 +213,10 @@ async def _skip(kit: Kit, turn: int, selection: _Selection, earlier: "asyncio.Ta
     return record
 
 
-async def _overflow(
+async def overflow(
     kit: Kit,
     remaining: range,
-    selection: _Selection | None,
+    selection: Selection | None,
     request: Sequence[Message],
     earlier: "asyncio.Task[TurnRecord] | None",
 ) -> None:

@@ -1,0 +1,120 @@
+"""`codechat rescore`: score a cell's recorded replies again, by another judge or in another sandbox."""
+
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from codechat.cli.compose import compose_values, tells
+from codechat.cli.run import run_built
+from codechat.cli.terminal import err
+from codechat.cli.words import parse_words
+from codechat.environment import shell_command
+from codechat.errors import UserError, nearest
+from codechat.experiment import GROUPS, Experiment
+from codechat.rescore import RescoredCell, read_recording, rescored_cell
+
+_OWN = {
+    "run": "folder of the cell whose replies are scored again",
+    "out": "folder for the rescored cell; never one that holds something",
+}
+# What can change without changing the dialogue, and where things lie on this machine.
+_MAY_CHANGE = ("judge", "sandbox", "hardware", "tracking", "max_errors", "dataset.path", "instructions.path")
+
+
+def run_rescore(words: list[str]) -> int:
+    """`rescore run=DIR [judge=J] out=DIR`; other settings as for a run. Raises `UserError`."""
+    own = [word for word in words if word.partition("=")[0] in _OWN]
+    settings = [word for word in words if word not in own]
+    for word in settings:
+        _check(word)
+    values = parse_words(own, _OWN, required=("run", "out"))
+    source, place = Path(values["run"]), Path(values["out"])
+    config, choices = _source(source)
+    recording = read_recording(source / "sessions.jsonl")
+    config, choices = _changed(config, choices, settings)
+    experiment = Experiment.from_values(config)
+    name = source.resolve().name.removesuffix(f"-{recording.cell_id[:8]}")
+    name = " ".join([name, "rescored", *(word for word in settings if tells(experiment, word))])
+    cell = rescored_cell(experiment, choices, recording, name[:200], place)
+    _refuse_to_overwrite(cell)
+    if recording.errored:
+        err.print(f"{recording.errored} errored sessions have no whole dialogue: left out", markup=False)
+    return run_built(cell, [shell_command("codechat"), "rescore", *words], sweep=None).status
+
+
+def _check(word: str) -> None:
+    key = _key(word)
+    if not any(key == name or key.startswith(f"{name}.") for name in _MAY_CHANGE):
+        known = key.partition(".")[0] in {*GROUPS, *Experiment.model_fields}
+        remedy = f"what may: {', '.join(_MAY_CHANGE)}" if known else nearest(key, [*_OWN, *_MAY_CHANGE])
+        raise UserError(
+            f"{key} cannot be set: the dialogues are recorded" if known else f"no setting is '{key}'", remedy
+        )
+
+
+def _key(word: str) -> str:
+    """The key that a word sets: `judge.adherence` for `model@judge.adherence=gpt5`."""
+    return word.lstrip("+~").partition("=")[0].rpartition("@")[2]
+
+
+def _source(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """The config and the choices of a cell."""
+    path = folder / "config.yaml"
+    config = _config(path)
+    if config is None:
+        raise UserError(f"{folder} is no cell: there is no {path}", "run=DIR names the folder of a cell")
+    choices = config.pop("choices", None) or {}
+    config.pop("rescored_from", None)
+    return config, {str(group): str(choice) for group, choice in choices.items()}
+
+
+def _config(path: Path) -> dict[str, Any] | None:
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise UserError(f"cannot read {path}: {str(error).splitlines()[0]}", "give the folder of a cell") from error
+    if not isinstance(config, dict):
+        raise UserError(f"{path} is damaged: it holds no mapping", "give the folder of a cell")
+    return config
+
+
+def _changed(
+    config: Mapping[str, Any], choices: Mapping[str, str], settings: list[str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The config with the settings in place: a group that is chosen anew as a whole, else the named keys alone."""
+    if not settings:
+        return dict(config), dict(choices)
+    groups = {_key(word).partition(".")[0] for word in settings}
+    renewed = {_key(word) for word in settings} & GROUPS.keys()
+    base = [f"{group}={choices[group]}" for group in sorted(groups - renewed) if group in choices]
+    composed, chosen = compose_values([*base, *settings])
+    changed = deepcopy(dict(config))
+    for key in sorted(map(_key, settings)):  # a group comes before its keys
+        *parents, last = key.split(".")
+        target, origin = changed, composed
+        for name in parents:
+            target, origin = target[name], origin[name]
+        target[last] = origin[last]
+    return changed, {**choices, **{group: chosen[group] for group in renewed}}
+
+
+def _refuse_to_overwrite(cell: RescoredCell) -> None:
+    """An interrupted rescoring by the same settings is resumed; anything else that is there stays."""
+    place = cell.folder
+    if not place.exists() or (place.is_dir() and not any(place.iterdir())):
+        return
+    config = place / "config.yaml"
+    if config.is_file() and config.read_text(encoding="utf-8") == cell.config_yaml() and not _is_finished(place):
+        return
+    raise UserError(f"{place} is there already, and nothing is overwritten", "choose another out=DIR")
+
+
+def _is_finished(place: Path) -> bool:
+    path = place / "metrics.json"
+    return path.is_file() and json.loads(path.read_text(encoding="utf-8"))["errored"] == 0
