@@ -37,19 +37,29 @@ class Store:
     @classmethod
     def open(cls, address: Address, experiment: str) -> "Store":
         """Create the database and the experiment where they are missing. Raises as `failures` does, and `UserError`."""
-        os.environ |= QUIET
-        for name, value in PATIENCE.items():
-            os.environ.setdefault(name, value)
-        _reach(address)
+        prepare(address)
         with locked(address), warnings.catch_warnings():
             # A local database is created while its lock is held: two migrations at once would break it for good.
             warnings.simplefilter("ignore")
-            import mlflow
-
-            for chatter in ("mlflow", "alembic"):
-                logging.getLogger(chatter).setLevel(logging.ERROR)
-            client = mlflow.MlflowClient(address.client_uri)
+            client = client_of(address)
             return cls(address, client, _experiment(client, experiment, address.artifacts))
+
+
+def prepare(address: Address) -> None:
+    """Keep MLflow quiet and impatient, and fail fast where the store cannot be reached."""
+    os.environ |= QUIET
+    for name, value in PATIENCE.items():
+        os.environ.setdefault(name, value)
+    _reach(address)
+
+
+def client_of(address: Address) -> Any:
+    """MLflow's client for a store that `prepare` has found; opening a local store can migrate it."""
+    import mlflow
+
+    for chatter in ("mlflow", "alembic"):
+        logging.getLogger(chatter).setLevel(logging.ERROR)
+    return mlflow.MlflowClient(address.client_uri)
 
 
 def _reach(address: Address) -> None:

@@ -1,0 +1,149 @@
+"""From cells to a report: every table and figure, computed once, written under one folder."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from codechat.errors import UserError
+from codechat.report.cells import LoadedCell
+from codechat.report.data import FigureFile, ReportData, Table
+from codechat.report.figures import ablations as ablation_figures
+from codechat.report.figures import curves, rates
+from codechat.report.figures.style import Look, save, styled
+from codechat.report.formats import write_table
+from codechat.report.outcomes import Study, gather
+from codechat.report.tables import ablations, breaks, counts, headline, pairs, trends
+
+GROUPS = {
+    "leaderboard": "Who keeps code working longest",
+    "trend": "How much is lost over the turns",
+    "breaks": "Where code breaks, and where it heals",
+    "adherence": "Do models do what they are asked",
+    "pairs": "Are the differences real",
+    "ablations": "What agenda, session length and judge change",
+    "data": "What the figures rest on",
+}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure to be drawn: `draw` returns None where the study has nothing for it."""
+
+    name: str
+    title: str
+    caption: str
+    group: str
+    draw: Callable[[Study, Look], Any]
+
+
+DRAWINGS = (
+    Drawing(
+        "figure_3_pass_at_1", "Pass@1 over the turns (paper, Fig. 3)",
+        "The share of sessions whose code passes the whole test suite at each turn; bands: 95 % by task.",
+        "trend", curves.pass_at_1,
+    ),
+    Drawing(
+        "survival", "Survival: sessions still passing since turn 0",
+        "The share of sessions that have passed at every turn so far; bands: 95 % by task.", "trend", curves.survival,
+    ),
+    Drawing(
+        "figure_4_regression_by_scope", "Regression by scope (paper, Fig. 4)",
+        "The share of turns that broke passing code, by the scope of the instruction; whiskers: 95 % by task.",
+        "breaks", rates.regression_by_scope,
+    ),
+    Drawing(
+        "figure_5_regression_by_change", "Regression by change (paper, Fig. 5)",
+        "The share of turns that broke passing code, by the change asked for; whiskers: 95 % by task.",
+        "breaks", rates.regression_by_change,
+    ),
+    Drawing(
+        "regression_heat_map", "Regression by scope and change",
+        "The regression rate of each cell of the taxonomy; n: turns whose code had passed before.",
+        "breaks", rates.heat_map,
+    ),
+    Drawing(
+        "regression_by_turn", "Regression by turn position",
+        "The share of passing code that each turn breaks; bands: 95 % by task.", "breaks", curves.regression_by_turn,
+    ),
+    Drawing(
+        "breaking_instructions", "The most breaking instructions",
+        "Over all cells, ordered by the lower end of the interval; one label counts broken turns of those met.",
+        "breaks", rates.instructions,
+    ),
+    Drawing(
+        "figure_7_self_correction", "Self-correction (paper, Fig. 7)",
+        "The share of turns that mended failing code: by model, scope and change; whiskers: 95 % by task.",
+        "breaks", rates.self_correction,
+    ),
+    Drawing(
+        "figure_6_adherence", "Instruction adherence over the turns (paper, Fig. 6)",
+        "The share of judged turns that did what was asked, correctness aside; bands: 95 % by task.",
+        "adherence", curves.adherence,
+    ),
+    Drawing(
+        "pass_against_adherence", "Pass@1 against adherence",
+        "Each entrant's Pass@1 at the last turn against its adherence over all turns; whiskers: 95 % by task.",
+        "adherence", rates.pass_against_adherence,
+    ),
+    *(
+        Drawing(
+            f"ablation_{axis}", f"{words}, side by side",
+            "Cells that differ in this choice alone; whiskers: 95 % by task.",
+            "ablations", partial(ablation_figures.ablation, axis=axis),
+        )
+        for axis, words in ablations.AXES.items()
+    ),
+)  # fmt: skip
+
+
+def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = ()) -> ReportData:
+    """Write `out/tables` (CSV, Markdown, LaTeX) and `out/figures` (PNG, SVG) of refinement cells.
+
+    Raises `UserError` where no cell has a completed session, or records and metrics of a cell don't belong together.
+    """
+    study = Study(tuple(gather(cell) for cell in cells))
+    empty = [found.cell.folder.name for found in study.cells if not found.tasks]
+    study = Study(tuple(found for found in study.cells if found.tasks))
+    if not study.cells:
+        raise UserError("no session of these cells is completed", "run the cells again: only errored ones are retried")
+    left_out = [f"Left out, as no session is completed: {', '.join(empty)}."] if empty else []
+    tables = tuple(_tables(study))
+    for table in tables:
+        write_table(table, out / "tables")
+    figures = tuple(_figures(study, out / "figures"))
+    return ReportData(tables, figures, GROUPS, (*notes, *left_out))
+
+
+def _tables(study: Study) -> Iterator[Table]:
+    yield headline.leaderboard(study)
+    yield headline.mst(study)
+    yield trends.decay(study)
+    yield trends.sensitivity(study)
+    yield trends.turns(study)
+    yield breaks.transitions(study)
+    yield breaks.instructions(study)
+    yield trends.adherence(study)
+    yield counts.phi(study)
+    compared = pairs.pairs(study)
+    if compared:
+        yield pairs.differences(compared)
+        yield pairs.turns(compared)
+        yield pairs.survival(study, compared)
+    for axis in ablations.AXES:
+        table = ablations.ablation(study, axis)
+        if table is not None:
+            yield table
+    yield counts.counts(study)
+    yield counts.costs(study)
+
+
+def _figures(study: Study, folder: Path) -> Iterator[FigureFile]:
+    look = Look(study)
+    with styled():
+        for drawing in DRAWINGS:
+            figure = drawing.draw(study, look)
+            if figure is not None:
+                png, svg = save(figure, folder, drawing.name)
+                yield FigureFile(drawing.name, drawing.title, drawing.caption, png, svg, drawing.group)

@@ -1,0 +1,120 @@
+"""Who keeps code working longest: the leaderboard and MST per dataset (paper, Table V)."""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from codechat.metrics.statistics import percent_change, percentile_interval
+from codechat.report.data import Column, Interval, Table, Value
+from codechat.report.outcomes import Outcomes, Study, as_interval
+from codechat.report.tables.entrants import Naming, last_turn
+
+MEAN_NOTE = (
+    "Means are unweighted over the datasets; an entrant that lacks one of them has no mean. "
+    "Intervals: 95 %, 2,000 resamples by task, the datasets resampled apart."
+)
+
+
+def mean_mst(study: Study, label: str) -> tuple[float | None, Interval | None]:
+    """The unweighted mean of MST over all datasets of the study with its interval (contract, section 2)."""
+    cells = study.entrant(label)
+    values = [found.cell.metrics["mst"] for found in cells.values()]
+    if len(cells) < len(study.datasets) or any(value is None for value in values):
+        return None, None
+    if len(cells) == 1:
+        return values[0], as_interval(next(iter(cells.values())).cell.metrics["ci"]["mst"])
+    drawn = [found.resamples.ratios(found.figure(found.sustained)) for found in cells.values()]
+    means = [_mean(row) for row in zip(*drawn, strict=True)]
+    return _mean(values), as_interval(percentile_interval(means))
+
+
+def ranked(study: Study) -> list[str]:
+    """The entrants, best mean MST first; those without a mean follow."""
+    means = {label: mean_mst(study, label)[0] for label in study.labels}
+    return sorted(means, key=lambda label: (means[label] is None, -(means[label] or 0.0), label))
+
+
+def leaderboard(study: Study) -> Table:
+    """One row per entrant, its headline figures as means over the datasets."""
+    naming = Naming(study, with_dataset=False)
+    last = last_turn(study)
+    columns = (
+        Column("rank", "Rank", "d"),
+        *naming.columns,
+        Column("mst", f"MST@{study.length or 'N'}", ".3f"),
+        Column("mst_ci", "95 % interval", ".3f"),
+        Column("pass_first", "Pass@1 turn 0", ".3f"),
+        Column("pass_last", f"Pass@1 turn {last}", ".3f"),
+        Column("delta_pct", f"Δ0→{last} %", "+.1f"),
+        Column("regression", "Regression", ".3f"),
+        Column("self_correction", "Self-correction", ".3f"),
+        Column("adherence", "Adherence", ".3f"),
+        Column("completed", "Completed", "d"),
+        Column("errored", "Errored", "d"),
+    )
+    rows: list[tuple[Value, ...]] = []
+    for rank, label in enumerate(ranked(study), 1):
+        cells = study.entrant(label)
+        mean, interval = mean_mst(study, label)
+        whole = mean is not None
+        named = naming.of(next(iter(cells.values())))
+        rows.append((rank if whole else None, *named, mean, interval, *_means(cells, whole=whole), *_counts(cells)))
+    return Table(
+        "leaderboard", "Leaderboard", columns, tuple(rows), group="leaderboard",
+        note=f"Ranked by Mean Sustainable Turns. {MEAN_NOTE} Δ is the change of the mean Pass@1.",
+    )  # fmt: skip
+
+
+def _means(cells: Mapping[str, Outcomes], *, whole: bool) -> Sequence[float | None]:
+    if not whole:
+        return [None] * 6
+    metrics = [found.cell.metrics for found in cells.values()]
+    first = _mean([m["pass_at_1"][0] for m in metrics])
+    last = _mean([m["pass_at_1"][-1] for m in metrics])
+    return [
+        first,
+        last,
+        percent_change(first, last),
+        _mean([m["regression"]["overall"] for m in metrics]),
+        _mean([m["self_correction"]["overall"] for m in metrics]),
+        _mean([found.adherence.rate for found in cells.values()]),
+    ]
+
+
+def _counts(cells: Mapping[str, Outcomes]) -> tuple[int, int]:
+    metrics = [found.cell.metrics for found in cells.values()]
+    return sum(m["completed"] for m in metrics), sum(m["errored"] for m in metrics)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known and len(known) == len(values) else None
+
+
+def mst(study: Study) -> Table:
+    """MST per entrant and dataset, and the mean (Table V)."""
+    naming = Naming(study, with_dataset=False)
+    columns = [*naming.columns]
+    for dataset in study.datasets:
+        columns += [Column(f"mst_{dataset}", dataset, ".3f"), Column(f"mst_{dataset}_ci", "95 % interval", ".3f")]
+    columns += [Column("mst_mean", "Mean", ".3f"), Column("mst_mean_ci", "95 % interval", ".3f")]
+    rows: list[tuple[Value, ...]] = []
+    for label in ranked(study):
+        cells = study.entrant(label)
+        row: list[Value] = [*naming.of(next(iter(cells.values())))]
+        for dataset in study.datasets:
+            metrics = cells[dataset].cell.metrics if dataset in cells else None
+            row += [metrics["mst"], as_interval(metrics["ci"]["mst"])] if metrics else [None, None]
+        rows.append((*row, *mean_mst(study, label)))
+    best = _best(rows, [index for index, column in enumerate(columns) if column.key.startswith("mst_")][::2])
+    return Table(
+        "table_5_mst", f"Mean Sustainable Turns, MST@{study.length or 'N'} (paper, Table V)", tuple(columns),
+        tuple(rows), group="leaderboard", note=f"Bold: the highest of its column. {MEAN_NOTE}", strong=best,
+    )  # fmt: skip
+
+
+def _best(rows: Sequence[Sequence[Value]], columns: Sequence[int]) -> frozenset[tuple[int, int]]:
+    found: set[tuple[int, int]] = set()
+    for column in columns:
+        values = {index: value for index, row in enumerate(rows) if isinstance(value := row[column], float)}
+        found |= {(index, column) for index, value in values.items() if value == max(values.values())}
+    return frozenset(found) if len(rows) > 1 else frozenset()
