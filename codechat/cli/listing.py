@@ -7,10 +7,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from codechat.cli.compose import data_folder
+from codechat.cli.pool_table import print_pool
 from codechat.cli.terminal import out
 from codechat.config import Config
 from codechat.errors import UserError, nearest
 from codechat.experiment import GROUPS, Experiment
+from codechat.instructions import INSTRUCTIONS
 
 
 def options_of(group: str) -> dict[str, str]:
@@ -44,6 +46,8 @@ def list_components(arguments: list[str]) -> int:
     for model, names in models.items():
         out.print(f"\n[bold]keys of {group}={'|'.join(names)}[/bold]")
         out.print(_table((f"{group}.{key}", default, text) for key, default, text in _fields(model)))
+    if group == "instructions":
+        print_pool(INSTRUCTIONS["default"].factory(INSTRUCTIONS.validate({"kind": "default"})))
     return 0
 
 

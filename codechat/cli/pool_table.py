@@ -1,0 +1,51 @@
+"""The pool as `codechat list instructions` shows it: every instruction, the share of each cell, and what was rejected."""
+
+from collections import Counter
+
+from rich.markup import escape
+from rich.table import Table
+
+from codechat.cli.terminal import out
+from codechat.domain import CHANGES, SCOPES
+from codechat.instructions import Pool
+
+
+def print_pool(pool: Pool) -> None:
+    """Print the accepted instructions by cell, their distribution, and the rejected ones with their reasons."""
+    accepted = sorted(pool.instructions, key=lambda each: (SCOPES.index(each.scope), CHANGES.index(each.change)))
+    table = _table("", "scope", "change", "decided by", "instruction", "id")
+    for number, each in enumerate(accepted, 1):
+        by = "rules" if each.rule is not None else "LLM"
+        table.add_row(str(number), each.scope, each.change, by, escape(each.text), each.id)
+    out.print(table)
+    out.print(f"\n[bold]distribution[/bold] of {len(accepted)} accepted instructions")
+    out.print(_distribution(pool))
+    if pool.rejected:
+        out.print(f"\n[bold]rejected[/bold] by curation: {len(pool.rejected)}, never drawn")
+        refused = _table("scope", "instruction", "why")
+        for candidate in pool.rejected:
+            refused.add_row(candidate.scope, escape(candidate.text), escape(candidate.reason))
+        out.print(refused)
+
+
+def _distribution(pool: Pool) -> Table:
+    cells = Counter((each.scope, each.change) for each in pool.instructions)
+    table = _table("scope", *CHANGES, "all", "share")
+    for scope in SCOPES:
+        row = [cells[scope, change] for change in CHANGES]
+        table.add_row(scope, *map(str, row), str(sum(row)), _share(sum(row), cells.total()))
+    columns = [sum(cells[scope, change] for scope in SCOPES) for change in CHANGES]
+    table.add_row("all", *map(str, columns), str(cells.total()), "")
+    table.add_row("share", *(_share(count, cells.total()) for count in columns), "", "")
+    return table
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f} %"
+
+
+def _table(*headers: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for header in headers:
+        table.add_column(header, overflow="fold")
+    return table
