@@ -12,6 +12,7 @@ from codechat.sandbox.truth import cache_folder
 from codechat.sandbox.worker import Inside, Launch
 
 NOBODY = 65534
+SCRATCH = ("/dev/shm", "/var/tmp", "/tmp")
 NOTICE = (
     "sandbox=process is weak: programs can read this user's files. "
     "Install bubblewrap (package 'bubblewrap') and use sandbox=bubblewrap to test code of a model."
@@ -37,12 +38,17 @@ def limits_only(config: SandboxConfig, workers: int, why: str = "") -> ZygoteSan
     inside = Inside(
         paths=paths,
         limits=limits_of(config),
+        scratch=[folder for folder in SCRATCH if Path(folder).is_dir() and not _holds(folder, paths)],
         uid=uid,
         reach=[str(Path(sys.base_prefix).resolve()), *(path for path in paths if "-packages" in path)] if uid else [],
         hide=secrets(),
     )
     launch = Launch(lambda arguments: [interpreter(), *arguments], str(Path(__file__).parent), inside, strict=False)
     return ZygoteSandbox(config, launch, workers, weak=True, notice=why + NOTICE)
+
+
+def _holds(folder: str, paths: list[str]) -> bool:
+    return any(Path(path).is_relative_to(folder) for path in paths)
 
 
 def limits_of(config: SandboxConfig) -> dict[str, int]:

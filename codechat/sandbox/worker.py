@@ -35,10 +35,12 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Inside:
-    """What the zygote is told: its module path, the user to become, what stays readable or hidden, the limits."""
+    """What the zygote is told: its module path, the user to become, what stays readable or hidden, the limits, and
+    the folders that every program gets empty and writable for itself, the last as its working folder."""
 
     paths: list[str]
     limits: Mapping[str, int]
+    scratch: list[str]
     uid: int | None = None
     reach: list[str] = field(default_factory=list)
     hide: list[str] = field(default_factory=list)

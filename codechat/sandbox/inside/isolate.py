@@ -143,19 +143,18 @@ def back_to(handle: int) -> None:
     _check(libc.setns(handle, NEWPID), "setns pid")
 
 
-def confine(limits: dict[str, int], namespaces: bool) -> None:
-    """For the child, before the candidate's first line: own /tmp, resource limits, no capability, the filter.
+def confine(limits: dict[str, int], namespaces: bool, scratch: list[str]) -> None:
+    """For the child, before the candidate's first line: own temporary folders, limits, no capability, the filter.
 
     A CPU timer that rings ends the process with status `TIMED_OUT`, whatever it is doing: the handler is the C
     library's own `_exit`, since an init process is not killed by a signal's default action.
     """
     if namespaces:
         _check(libc.unshare(NEWNS), "unshare mounts")
-        for folder in ("/tmp", "/var/tmp", "/dev/shm"):
-            if folder == "/tmp" or os.path.isdir(folder):
-                options = f"mode=1777,size={limits['file']},nr_inodes=4096"
-                mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, options)
-        os.chdir("/tmp")
+        for folder in scratch:
+            options = f"mode=1777,size={limits['file']},nr_inodes=4096"
+            mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, options)
+            os.chdir(folder)
     _limit(resource.RLIMIT_AS, limits["memory"])
     _limit(resource.RLIMIT_CPU, limits["cpu"])
     _limit(resource.RLIMIT_FSIZE, limits["file"])

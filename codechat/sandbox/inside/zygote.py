@@ -52,10 +52,10 @@ def main(text: str) -> NoReturn:
     gc.collect()
     gc.freeze()
     gc.disable()
-    _serve(control, handle, config["limits"])
+    _serve(control, handle, config["limits"], config["scratch"])
 
 
-def _serve(control: socket.socket, handle: int | None, limits: dict[str, int]) -> NoReturn:
+def _serve(control: socket.socket, handle: int | None, limits: dict[str, int], scratch: list[str]) -> NoReturn:
     while True:
         message, handles = _receive(control)
         if not message:
@@ -66,7 +66,7 @@ def _serve(control: socket.socket, handle: int | None, limits: dict[str, int]) -
             isolate.new_pid_namespace()
         child = os.fork()
         if child == 0:
-            _child(handles, limits, handle is not None)
+            _child(handles, limits, handle is not None, scratch)
         if handle is not None:
             isolate.back_to(handle)
         for number in handles:
@@ -106,7 +106,7 @@ def _watch(control: socket.socket, child: int, contained: bool) -> None:
     control.send(wire.STATUS.pack(status, usage.ru_utime, usage.ru_stime, usage.ru_maxrss))
 
 
-def _child(handles: list[int], limits: dict[str, int], namespaces: bool) -> NoReturn:
+def _child(handles: list[int], limits: dict[str, int], namespaces: bool, scratch: list[str]) -> NoReturn:
     """Read the job, confine, run. Never returns; what goes wrong before the candidate's code is told on stderr."""
     try:
         job_file, shared_file, results_file = handles
@@ -116,7 +116,7 @@ def _child(handles: list[int], limits: dict[str, int], namespaces: bool) -> NoRe
         results = socket.socket(fileno=3)
         os.closerange(4, 1 << 16)
         os.setsid()  # a signal to its group must not reach the zygote
-        isolate.confine({**limits, "cpu": job["cpu"]}, namespaces)
+        isolate.confine({**limits, "cpu": job["cpu"]}, namespaces, scratch)
         results.sendall(wire.HEADER.pack(wire.STARTED, 0, 0))
         os.dup2(0, 1)
         os.dup2(0, 2)
