@@ -55,6 +55,11 @@ class ZygoteSandbox:
         self._verdicts: dict[tuple[str, str], Verdict] = {}
         self._running: dict[tuple[str, str], asyncio.Future[Verdict]] = {}
 
+    @property
+    def contained(self) -> bool:
+        """Whether a worker that started found itself in namespaces of its own."""
+        return any(worker.hello.get("namespaces") for worker in self._workers)
+
     async def verify(self, program: str, task: Task) -> Verdict:
         """See `Sandbox.verify`. The same program and tests are run once, also when asked for at the same time."""
         key = (hashlib.sha256(program.encode("utf-8", "surrogatepass")).hexdigest(), self._tasks.key(task))

@@ -52,6 +52,10 @@ def sandbox(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     monkeypatch.undo()
 
 
+# Where the system grants no namespaces, the weak sandbox cannot keep these from the temporary folders or the name.
+NEED_NAMESPACES = {"disk filled", "files everywhere", "everything deleted", "host name", "shared memory"}
+
+
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -83,6 +87,8 @@ def names() -> set[str]:
 @pytest.mark.parametrize("name", CORPUS)
 async def test_an_attack_fails_and_leaves_nothing(sandbox: Any, listener: socket.socket, name: str) -> None:
     assert (await sandbox.verify(f"# before {name}\n{REFERENCE}", TASK)).passed
+    if not sandbox.contained and name.partition(": ")[2] in NEED_NAMESPACES:
+        pytest.skip("the system grants no namespaces")
     processes, files = descendants(), names()
     began = time.monotonic()
     verdict = await sandbox.verify(CORPUS[name].replace(PORT_MARK, str(listener.getsockname()[1])), TASK)
