@@ -149,14 +149,19 @@ def share(count: int, of: int) -> Share:
 
 
 def kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> Kappa | None:
-    """Cohen's kappa of two raters; None where both use one and the same class only, since chance explains it all."""
+    """Cohen's kappa of two raters; None where both use one and the same class only, since chance explains it all.
+
+    Where one of them uses one class only it is 0, whatever the other does, and its interval has no width.
+    """
     classes = sorted({one for pair in pairs for one in pair}, key=str)
     if len(classes) < 2:
         return None
+    import numpy
     from statsmodels.stats.inter_rater import cohens_kappa
 
     counts = Counter(pairs)
-    found = cohens_kappa([[counts[row, column] for column in classes] for row in classes])
+    with numpy.errstate(invalid="ignore", divide="ignore"):  # its test statistic, not used here, may have no variance
+        found = cohens_kappa([[counts[row, column] for column in classes] for row in classes])
     return Kappa(float(found.kappa), float(found.kappa_low), float(found.kappa_upp), len(pairs))
 
 

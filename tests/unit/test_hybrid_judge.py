@@ -1,0 +1,137 @@
+"""The hybrid judge: who decides, whom it asks, and what it records where rules and language model disagree."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from servers.openai_server import Answer, Behaviour, Call, OpenAIServer
+
+from codechat.cli.compose import compose, compose_values
+from codechat.cli.run import run_cell
+from codechat.domain import Adherence, Applicability, Instruction, Usage
+from codechat.errors import UserError
+from codechat.judges import JUDGES, Judge
+from codechat.judges.hybrid import DISAGREES, HybridConfig
+
+RULED = Instruction("ruled", "Remove all comments.", "cosmetic", "remove", {"pattern": "comment"})
+FREE = Instruction("free", "Make the names clearer.", "cosmetic", "modify")
+BEFORE, AFTER = "x = 1  # one\n", "x = 1\n"
+CLOSED = "http://127.0.0.1:9/v1"
+
+
+def judge(*overrides: str, url: str = CLOSED) -> Judge:
+    at = [
+        f"judge.llm.{role}.{word}"
+        for role in ("applicability", "adherence")
+        for word in (f"base_url={url}", "max_retries=0")
+    ]
+    config = JUDGES.validate(compose_values(["judge=hybrid", *at, *overrides])[0]["judge"])
+    found: Judge = JUDGES.of(config).factory(config)
+    return found
+
+
+@pytest.fixture
+def serve() -> Iterator[Any]:
+    with ExitStack() as stack:
+        yield lambda behaviour: stack.enter_context(OpenAIServer(behaviour, models=["openai/gpt-oss-20b"]))
+
+
+def saying(applicability: str, adherence: str) -> Behaviour:
+    def answer(call: Call) -> Answer:
+        asks_applicability = "NOT_APPLICABLE" in call.messages[0]["content"]
+        said = applicability if asks_applicability else adherence
+        usage = {"prompt_tokens": 7, "completion_tokens": 2}
+        return Answer(f"REASON: thought so.\n{'VERDICT: ' + said if said else ''}", usage=usage)
+
+    return answer
+
+
+async def both(judge: Judge, instruction: Instruction) -> tuple[Applicability, Adherence]:
+    try:
+        await judge.check()
+        return await judge.applicable(BEFORE, instruction), await judge.adherence(BEFORE, AFTER, instruction)
+    finally:
+        await judge.aclose()
+
+
+async def test_what_a_rule_decides_contacts_nobody() -> None:
+    fits, done = await both(judge(), RULED)
+    assert (fits.applicable, fits.by, done.verdict, done.by) == (True, "rules", "adhered", "rules")
+    assert (fits.reason, fits.usage) == ("1 comment: line 1", Usage())
+
+
+async def test_the_rest_is_asked(serve: Any) -> None:
+    server = serve(saying("NOT_APPLICABLE", "VIOLATED"))
+    fits, done = await both(judge(url=server.base_url), FREE)
+    assert (fits.applicable, fits.by, fits.usage) == (False, "llm", Usage(7, 2))
+    assert (done.verdict, done.by, done.reason) == ("violated", "llm", "thought so.")
+
+
+async def test_the_endpoint_is_checked_before_its_first_question_and_once(serve: Any) -> None:
+    server = serve(saying("APPLICABLE", "ADHERED"))
+    asked = judge(url=server.base_url)
+    await asked.check()
+    await asked.applicable(BEFORE, RULED)
+    assert server.probes == 0
+    for _ in range(3):
+        await asked.applicable(BEFORE, FREE)
+    await asked.aclose()
+    assert server.probes == 2, "one per model"
+    with pytest.raises(UserError, match=r"127\.0\.0\.1:9"):
+        await both(judge(), FREE)
+
+
+@pytest.mark.parametrize(
+    ("said", "opening"),
+    [
+        (("APPLICABLE", "ADHERED"), "llm agrees | "),
+        (("NOT_APPLICABLE", "VIOLATED"), DISAGREES),
+        (("", ""), "llm undecided | "),
+    ],
+)
+async def test_both_are_asked_and_the_rule_counts(serve: Any, said: tuple[str, str], opening: str) -> None:
+    server = serve(saying(*said))
+    fits, done = await both(judge("judge.rules_first=false", "judge.llm.max_reasks=0", url=server.base_url), RULED)
+    assert (fits.applicable, fits.by, done.verdict, done.by) == (True, "rules", "adhered", "rules")
+    assert fits.reason.startswith(opening)
+    assert done.reason.startswith(opening)
+    assert fits.reason.endswith(" | 1 comment: line 1")
+    assert fits.usage == done.usage == Usage(7, 2)
+    assert len(server.calls) == 2
+    if opening == DISAGREES:
+        assert fits.reason == "llm disagrees (not applicable: thought so.) | 1 comment: line 1"
+        assert done.reason == "llm disagrees (violated: thought so.) | no comment left of 1"
+
+
+async def test_without_a_rule_asking_both_is_asking_the_model(serve: Any) -> None:
+    server = serve(saying("APPLICABLE", "ADHERED"))
+    fits, done = await both(judge("judge.rules_first=false", url=server.base_url), FREE)
+    assert (fits.by, done.by, fits.reason) == ("llm", "llm", "thought so.")
+
+
+def test_the_preset_holds_every_option_and_each_role_takes_any_model() -> None:
+    values: Any = compose_values(["judge=hybrid", "model@judge.llm.adherence=gpt5"])[0]["judge"]
+    assert set(values) == set(HybridConfig.model_fields)
+    config = JUDGES.validate(values)
+    assert isinstance(config, HybridConfig)
+    assert config.llm.adherence.name == "gpt-5"
+    assert config.identity()["llm"]["adherence"]["name"] == "gpt-5"
+    assert config.identity()["rules_first"] is True
+    assert "lookahead" not in config.identity()
+
+
+def test_a_cell_that_rules_decide_runs_without_an_endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pool.csv").write_text(
+        "text,scope,rule\n"
+        'Remove all comments.,cosmetic,"{""pattern"": ""comment""}"\n'
+        'Remove all docstrings.,structural,"{""pattern"": ""docstring""}"\n'
+    )
+    small = ("dataset.limit=1", "agenda.turns=3", "tracking=none", "hardware.workers=1", "instructions.path=pool.csv")
+    dead = [f"judge.llm.{role}.base_url={CLOSED}" for role in ("applicability", "adherence")]
+    outcome = run_cell(compose([*small, "judge=hybrid", *dead]), ["codechat"], sweep=None)
+    assert outcome.status == 0
+    assert outcome.metrics is not None
+    assert outcome.metrics["errored"] == 0
