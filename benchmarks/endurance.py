@@ -42,6 +42,7 @@ from codechat.datasets import DATASETS  # noqa: E402
 from codechat.files import content_hash  # noqa: E402
 
 CONCURRENCY = 4
+PATIENT = ("model.timeout_s=2", "model.call_timeout_s=120", "model.max_retries=12")
 FAULTS = (
     rate_limited(), rate_limited(0.05), error(500, "internal"), error(503, "overloaded"),
     RESET, stall(3.0), TRUNCATED_JSON, CUT_SHORT, EMPTY_CHOICES,
@@ -55,7 +56,8 @@ def starter_tasks() -> tuple[Any, ...]:
 def command(url: str, tasks: int, runs: str, *more: str) -> list[str]:
     return [
         sys.executable, "-m", "codechat", "tracking=none", "model=openai", f"model.base_url={url}",
-        "model.name=fading-12", f"model.max_concurrency={CONCURRENCY}", f"dataset.limit={tasks}", f"runs_dir={runs}", *more,
+        "model.name=fading-12", f"model.max_concurrency={CONCURRENCY}", f"dataset.limit={tasks}", f"runs_dir={runs}",
+        *more,
     ]  # fmt: skip
 
 
@@ -184,7 +186,7 @@ def fault_test(folder: Path, share: float, tasks: int, seed: int = 0) -> FaultRe
 
     for name, behaviour in (("plain", answer), ("faulty", moody)):
         with OpenAIServer(behaviour) as server:
-            words = command(server.base_url, tasks, str(folder / name), "model.timeout_s=2", "model.max_retries=12")
+            words = command(server.base_url, tasks, str(folder / name), *PATIENT)
             _finish(words, folder)
             requests = len(server.calls)
     (cell,) = (folder / "faulty").iterdir()

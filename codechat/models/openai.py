@@ -48,7 +48,10 @@ class OpenAIConfig(ModelConfig):
     base_url: str = run_option("http://127.0.0.1:8000/v1", "the endpoint's address up to /v1")
     api_key_env: str | None = run_option(None, "environment variable that holds the key; null: no key needed")
     max_concurrency: int = run_option(32, "most calls under way at once", ge=1)
-    timeout_s: float = run_option(300.0, "seconds for one attempt; a call with its retries gets twice as long", gt=0)
+    timeout_s: float = run_option(300.0, "seconds without a byte that end one attempt", gt=0)
+    call_timeout_s: float | None = run_option(
+        None, "seconds for one call with all its retries; null: twice timeout_s", gt=0
+    )
     max_retries: int = run_option(6, "how often a failed attempt is repeated", ge=0, le=20)
 
     @field_validator("base_url")
@@ -164,11 +167,11 @@ class OpenAIModel:
         """Send the conversation. See `Model.complete` for what it raises; fates in `openai_protocol`."""
         async with self._slots:
             started = time.perf_counter()
+            limit = self.config.call_timeout_s or 2 * self.config.timeout_s
             try:
-                async with asyncio.timeout(2 * self.config.timeout_s):  # a server that drips defeats read timeouts
+                async with asyncio.timeout(limit):  # a server that drips defeats read timeouts
                     reply = await self._answer(request)
             except TimeoutError:
-                limit = 2 * self.config.timeout_s
                 raise InfrastructureError(f"{self._place} gave no whole answer in {limit:g} s") from None
         self._has_answered = True
         return replace(reply, latency_s=time.perf_counter() - started)
