@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 import codechat
+from codechat.cli.command import Command
 from codechat.cli.terminal import err, out
 from codechat.environment import shell_command
 from codechat.errors import UserError, nearest
@@ -33,7 +34,7 @@ def _dispatch(argv: list[str]) -> int:
     if any(flag in argv for flag in ("-h", "--help")):
         from codechat.cli.help import print_help
 
-        return print_help()
+        return print_help(COMMANDS)
     if "--version" in argv:
         out.print(f"codechat {codechat.__version__}", markup=False)
         return 0
@@ -42,17 +43,28 @@ def _dispatch(argv: list[str]) -> int:
     return _run(argv)
 
 
-# Each command is imported when it is called, and so pays for its own libraries only.
 COMMANDS = {
-    "list": "codechat.cli.listing:list_components",
-    "verify": "codechat.cli.verify_command:verify",
+    "list": Command("codechat.cli.listing:list_components", "[GROUP]", "describe options and keys"),
+    "verify": Command(
+        "codechat.cli.verify_command:verify", "dataset=D samples=FILE out=FILE", "test EvalPlus-style samples, no model"
+    ),
+    "report": Command(
+        "codechat.cli.report:run_report", "runs=DIR[,DIR] out=DIR", "tables, figures and one page that compare cells"
+    ),
+    "rescore": Command(
+        "codechat.cli.rescore:run_rescore", "run=DIR [judge=J] out=DIR", "test and judge recorded replies again"
+    ),
+    "audit": Command(
+        "codechat.cli.audit:run_audit", "export|score …", "draw judge decisions for labelling; score the labels"
+    ),
+    "export": Command("codechat.cli.export:run_export", "run=DIR out=FILE", "the turns as Parquet or CSV, one a row"),
 }
 
 
 def _command(name: str) -> Callable[[list[str]], int]:
     if name not in COMMANDS:
         raise UserError(f"there is no command '{name}'", f"{nearest(name, COMMANDS)} Settings are written key=value.")
-    module, _, function = COMMANDS[name].partition(":")
+    module, _, function = COMMANDS[name].function.partition(":")
     found: Callable[[list[str]], int] = getattr(importlib.import_module(module), function)
     return found
 

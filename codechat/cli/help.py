@@ -1,5 +1,10 @@
 """`--help`."""
 
+from collections.abc import Mapping
+
+from rich.markup import escape
+
+from codechat.cli.command import Command
 from codechat.cli.listing import fixed_keys, options_of
 from codechat.cli.terminal import out
 from codechat.experiment import GROUPS
@@ -10,17 +15,22 @@ USAGE = """\
   python -m codechat \\[group=option ...] \\[key=value ...]     run one cell (no arguments: the offline default)
   python -m codechat -m key=a,b ...                          run a sweep: one cell per combination
   python -m codechat -m +sweep=NAME                          run the recipe sweeps/NAME.yaml
-  python -m codechat list \\[GROUP]                           describe options and keys
   python -m codechat --cfg \\[...]                            show the composed config and run nothing
+  python -m codechat COMMAND …                               one of the commands below
 
 The same command run again resumes: it does only what is missing.
 Exit status: 0 done, 1 bug, 2 your mistake, 3 too many errored sessions, 130 interrupted.
 """
 
 
-def print_help() -> int:
-    """Print usage, the groups with their options, and the fixed keys."""
+def print_help(commands: Mapping[str, Command]) -> int:
+    """Print usage, the commands, the groups with their options, and the fixed keys."""
     out.print(USAGE)
+    out.print("[bold]Commands[/bold]")
+    for name, command in commands.items():
+        words = escape(f"{name} {command.usage}")
+        out.print(f"  [cyan]{words:<42}[/cyan] {command.summary}")
+    out.print()
     out.print("[bold]Groups[/bold] (group=option; `list GROUP` describes them and their keys)")
     for group in GROUPS:
         out.print(f"  [cyan]{group:<13}[/cyan] {', '.join(options_of(group))}")

@@ -1,4 +1,4 @@
-"""The pool as `codechat list instructions` shows it: every instruction, the share of each cell, and what was rejected."""
+"""The pool as `codechat list instructions` shows it: the instructions, the share of each cell, the rejected."""
 
 from collections import Counter
 
