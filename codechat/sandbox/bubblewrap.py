@@ -83,7 +83,7 @@ def _launch(program: str, config: SandboxConfig) -> Launch:
     arguments += ["--dev", "/dev", "--remount-ro", "/dev", "--proc", "/proc", "--dir", "/tmp", "--remount-ro", "/"]
     arguments += ["--chdir", "/", "--setenv", "LD_LIBRARY_PATH", str(Path(python).parent.parent / "lib")]
     inside = Inside(paths=paths, limits=limits_of(config), scratch=["/tmp"], uid=NOBODY if root else None)
-    return Launch(lambda rest: [*arguments, "--", python, *rest], "/harness", inside, strict=True)
+    return Launch(lambda rest, _: [*arguments, "--", python, *rest], "/harness", inside, strict=True)
 
 
 def _interpreter(base: Path) -> tuple[list[tuple[str, str]], list[str], str]:

@@ -43,7 +43,7 @@ def limits_only(config: SandboxConfig, workers: int, why: str = "") -> ZygoteSan
         reach=[str(Path(sys.base_prefix).resolve()), *(path for path in paths if "-packages" in path)] if uid else [],
         hide=secrets(),
     )
-    launch = Launch(lambda arguments: [interpreter(), *arguments], str(Path(__file__).parent), inside, strict=False)
+    launch = Launch(lambda arguments, _: [interpreter(), *arguments], str(Path(__file__).parent), inside, strict=False)
     return ZygoteSandbox(config, launch, workers, weak=True, notice=why + NOTICE)
 
 

@@ -6,9 +6,11 @@ import os
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import IO
 
 from codechat.sandbox.follow import Ended, Job, Reader, Run, WorkerDied, sealed_file, shared_memory
@@ -44,16 +46,21 @@ class Inside:
     uid: int | None = None
     reach: list[str] = field(default_factory=list)
     hide: list[str] = field(default_factory=list)
+    own_path: bool = False  # keep the interpreter's own module path before `paths`
 
 
 @dataclass(frozen=True)
 class Launch:
-    """How to start a zygote: `command(arguments)` wraps the interpreter's arguments; `root` is where `inside` lies."""
+    """How to start a zygote: `command(arguments, folder)` wraps the interpreter's arguments; `root` is where `inside`
+    lies. Where descriptors cannot be inherited, the zygote connects to a socket in `folder`, which it sees as
+    `meeting`."""
 
-    command: Callable[[list[str]], list[str]]
+    command: Callable[[list[str], str], list[str]]
     root: str
     inside: Inside
     strict: bool  # namespaces are required
+    meeting: str | None = None
+    environment: Mapping[str, str] = field(default_factory=lambda: ENVIRONMENT)
 
 
 class Worker:
@@ -71,20 +78,13 @@ class Worker:
         """Start the zygote and wait until it is warm; raises `WorkerDied` with what it said."""
         if self._closed:
             raise WorkerDied("the sandbox is closed")
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        config = json.dumps(asdict(self._launch.inside))
-        boot = BOOT.format(root=self._launch.root, config=config)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by `stop`
-        with theirs:
-            self._process = subprocess.Popen(
-                self._launch.command(["-S", "-s", "-P", "-B", "-c", boot]),
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                stderr=self._errors,
-                env=ENVIRONMENT,
-                cwd="/",
-                start_new_session=True,
-            )
+        if self._launch.meeting is None:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                self._spawn(theirs.fileno(), "")
+        else:
+            ours = self._meet()
         self._control = ours
         ours.settimeout(START_S)
         try:
@@ -103,6 +103,36 @@ class Worker:
         if self.hello["blind"]:
             self.stop()
             raise WorkerDied(f"the sandbox's user cannot read the interpreter's folder {self.hello['blind']}")
+
+    def _spawn(self, stdin: int, folder: str) -> None:
+        inside = {**asdict(self._launch.inside), "meeting": self._launch.meeting}
+        boot = BOOT.format(root=self._launch.root, config=json.dumps(inside))
+        self._process = subprocess.Popen(
+            self._launch.command(["-S", "-s", "-P", "-B", "-c", boot], folder),
+            stdin=stdin,
+            stdout=subprocess.DEVNULL,
+            stderr=self._errors,
+            env=dict(self._launch.environment),
+            cwd="/",
+            start_new_session=True,
+        )
+
+    def _meet(self) -> socket.socket:
+        """Start the zygote and wait until it connects to us, or ends, or too much time is gone."""
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+            Path(folder).chmod(0o711)
+            server.bind(f"{folder}/control")
+            Path(folder, "control").chmod(0o666)
+            server.listen(1)
+            server.settimeout(0.1)
+            self._spawn(subprocess.DEVNULL, folder)
+            until = time.monotonic() + START_S
+            while self._process is not None and self._process.poll() is None and time.monotonic() < until:
+                with suppress(TimeoutError):
+                    return server.accept()[0]
+            said = self._said()
+            self.stop()
+            raise WorkerDied(f"the sandbox did not start: {said}")
 
     def _said(self) -> str:
         """The tail of what the zygote wrote to its standard error."""

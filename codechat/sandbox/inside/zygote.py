@@ -28,11 +28,14 @@ WARM = (
 def main(text: str) -> NoReturn:
     """Run until the parent hangs up. `text` is the JSON that the parent made of its `Inside`."""
     config = json.loads(text)
-    control = socket.socket(fileno=os.dup(0))
-    os.set_inheritable(control.fileno(), False)
+    if config["meeting"]:
+        control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        control.connect(config["meeting"])
+    else:
+        control = socket.socket(fileno=os.dup(0))
     nothing = os.open("/dev/null", os.O_RDWR)
     os.dup2(nothing, 0)
-    sys.path[:] = config["paths"]
+    sys.path[:] = [*(sys.path if config["own_path"] else ()), *config["paths"]]
     for name in [name for name in sys.modules if name.partition(".")[0] == "codechat"]:
         del sys.modules[name]  # what a program imports by that name is not this
     for name in WARM.split():

@@ -1,0 +1,74 @@
+"""Isolation by a container engine, for those who have one. The engine and this process must share a kernel."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Literal
+
+from codechat.config import run_option
+from codechat.errors import UserError
+from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
+from codechat.sandbox.engine import ZygoteSandbox
+from codechat.sandbox.follow import WorkerDied
+from codechat.sandbox.process import NOBODY, limits_of, module_path
+from codechat.sandbox.worker import ENVIRONMENT, Inside, Launch
+
+IMAGE = f"python:{sys.version_info.major}.{sys.version_info.minor}-slim"
+SPARE_PROCESSES = 16  # of the container beside a program's own
+
+
+class DockerConfig(SandboxConfig):
+    """Options of `docker`."""
+
+    kind: Literal["docker"] = run_option("docker", "a container without network, rights or a writable root")
+    image: str = run_option(IMAGE, "the image, already pulled, with the same minor version of Python", min_length=1)
+    program: Literal["docker", "podman"] = run_option("docker", "the engine's command")
+
+
+@SANDBOXES.register("docker", DockerConfig)
+def docker(config: DockerConfig, workers: int = 1) -> Sandbox:
+    """A container per worker without network, rights or a writable root, for those who have an engine."""
+    program = shutil.which(config.program)
+    if program is None:
+        raise UserError(
+            f"sandbox=docker needs the program {config.program}, which is not installed", "or choose sandbox=bubblewrap"
+        )
+    paths = [path for path in module_path() if path.endswith("-packages")]
+    inside = Inside(
+        paths=[f"/packages/{number}" for number in range(len(paths))],
+        limits=limits_of(config),
+        scratch=["/tmp"],
+        own_path=True,
+    )
+
+    def command(arguments: list[str], folder: str) -> list[str]:
+        return [program, *_options(config, paths, folder), config.image, "python3", *arguments]
+
+    launch = Launch(command, "/harness", inside, False, "/meeting/control", dict(os.environ))
+    sandbox = ZygoteSandbox(config, launch, workers, weak=False, notice=None)
+    try:
+        sandbox.start()
+    except WorkerDied as error:
+        remedy = f"see that {config.program} runs and holds the image: {config.program} pull {config.image}"
+        raise UserError(f"{config.program} does not start: {str(error).splitlines()[-1]}", remedy) from error
+    return sandbox
+
+
+def _options(config: DockerConfig, paths: list[str], folder: str) -> list[str]:
+    """The engine's own filter is left out, since it forbids the namespaces that each program gets; ours is in force."""
+    here = Path(__file__).resolve().parent
+    options = ["run", "--rm", "--pull", "never", "--network", "none", "--read-only", "--hostname", "sandbox"]
+    options += ["--cap-drop", "ALL", "--user", f"{NOBODY}:{NOBODY}"]
+    for profile in ("no-new-privileges", "seccomp=unconfined", "apparmor=unconfined"):
+        options += ["--security-opt", profile]
+    options += ["--pids-limit", str(config.processes + SPARE_PROCESSES)]
+    options += ["--tmpfs", f"/tmp:rw,mode=1777,size={config.file_mb}m"]
+    options += ["--volume", f"{folder}:/meeting", "--volume", f"{here / 'inside'}:/harness/inside:ro"]
+    for number, path in enumerate(paths):
+        options += ["--volume", f"{path}:/packages/{number}:ro"]
+        if here.is_relative_to(path):  # the embedded dataset holds its own answers
+            options += ["--tmpfs", f"/packages/{number}/{here.parent.relative_to(path)}"]
+    for name, value in ENVIRONMENT.items():
+        options += ["--env", f"{name}={value}"]
+    return options
