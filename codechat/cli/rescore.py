@@ -49,11 +49,9 @@ def run_rescore(words: list[str]) -> int:
 def _check(word: str) -> None:
     key = _key(word)
     if not any(key == name or key.startswith(f"{name}.") for name in _MAY_CHANGE):
-        known = key.partition(".")[0] in {*GROUPS, *Experiment.model_fields}
-        remedy = f"what may: {', '.join(_MAY_CHANGE)}" if known else nearest(key, [*_OWN, *_MAY_CHANGE])
-        raise UserError(
-            f"{key} cannot be set: the dialogues are recorded" if known else f"no setting is '{key}'", remedy
-        )
+        if key.partition(".")[0] in {*GROUPS, *Experiment.model_fields}:
+            raise UserError(f"{key} cannot change: the dialogues are recorded", f"what may: {', '.join(_MAY_CHANGE)}")
+        raise UserError(f"there is no setting '{key}'", nearest(key, [*_OWN, *_MAY_CHANGE]))
 
 
 def _key(word: str) -> str:
