@@ -145,10 +145,8 @@ def _changed(code: str, luck: random.Random) -> str:
     lines = code.split("\n")
     for _ in range(luck.randint(1, 4)):
         at = luck.randrange(2, len(lines))
-        if luck.random() < 0.5:
-            lines[at] = lines[at].replace(luck.choice(WORDS), luck.choice(WORDS))
-        else:
-            lines[at:at] = _line(luck).split("\n")
+        lines[at] = lines[at].replace(luck.choice(WORDS), luck.choice(WORDS))
+    lines[at:at] = _line(luck).split("\n")
     return "\n".join(lines)
 
 

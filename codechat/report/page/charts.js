@@ -60,6 +60,8 @@ function cellChart(cell, others) {
       svg("title", {}, `turn ${turn}: Pass@1 ${percent(rate)}, alive ${percent(cell.survival[turn])}`))));
 }
 
+const HUES = [...new Set(CELLS.map((cell) => cell.model))]; // a model's colour is the same in every chart
+
 // All models of one dataset and setting, each named at the end of its line.
 function survivalChart(cells) {
   const [width, height] = [560, 300];
@@ -67,7 +69,7 @@ function survivalChart(cells) {
   const turns = Math.max(...cells.map((cell) => cell.turns));
   const scale = scales(turns, width, height, right);
   const ends = cells
-    .map((cell, number) => ({ cell, number, y: scale.y(cell.survival.at(-1) ?? 0) }))
+    .map((cell) => ({ cell, y: scale.y(cell.survival.at(-1) ?? 0) }))
     .sort((one, two) => one.y - two.y);
   for (let at = 1; at < ends.length; at++) ends[at].y = Math.max(ends[at].y, ends[at - 1].y + 13);
   const over = Math.max(0, (ends.at(-1)?.y ?? 0) - (height - PLOT.bottom + 4));
@@ -78,7 +80,7 @@ function survivalChart(cells) {
   const described = cells.map((cell) => `${cell.model} ${percent(cell.survival.at(-1), 0)}`).join(", ");
   return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Alive at the last turn: ${described}` },
     axes(turns, width, height, scale, right),
-    ends.map(({ cell, number, y }) => svg("g", { class: `series hue-${number % 8}`, tabindex: 0, "aria-label": cell.label },
+    ends.map(({ cell, y }) => svg("g", { class: `series hue-${HUES.indexOf(cell.model) % 8}`, tabindex: 0, "aria-label": cell.label },
       line(cell.survival, scale, { class: "line" }),
       svg("text", { x: width - right + 7, y: y + 3.5 }, cell.model.length > 26 ? `${cell.model.slice(0, 25)}…` : cell.model),
       svg("title", {}, `${cell.label}: ${cell.survival.map((share) => percent(share, 0)).join(", ")}`))));

@@ -1,6 +1,8 @@
 // Building blocks. Text reaches the page as text nodes alone: nothing here, or anywhere, parses markup.
 
 const byId = (id) => document.getElementById(id);
+const REPORT = JSON.parse(byId("overview").textContent);
+const CELLS = REPORT.cells;
 
 function fitted(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -61,8 +63,20 @@ function sortable(columns, rows, options = {}) {
   draw(rows);
   if (known(options.sort)) sort(options.sort, true);
   const caption = el("caption", { class: "unseen" }, options.caption || "");
-  const table = el("table", {}, caption, el("thead", {}, el("tr", {}, heads)), body);
+  const table = el("table", {}, caption, el("thead", {}, groupRow(columns), el("tr", {}, heads)), body);
   return el("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": options.caption }, table);
+}
+
+// What neighbouring columns have in common, where a table tells it.
+function groupRow(columns) {
+  const groups = [];
+  for (const { group } of columns) {
+    if (groups.length && groups.at(-1).group === group) groups.at(-1).span++;
+    else groups.push({ group, span: 1 });
+  }
+  if (!groups.some(({ group }) => group)) return null;
+  return el("tr", { class: "groups" }, groups.map(({ group, span }) =>
+    group ? el("th", { scope: "colgroup", colspan: span }, el("span", {}, group)) : el("td", { colspan: span })));
 }
 
 function rowOf(columns, row) {

@@ -1,7 +1,5 @@
 // From the headline to the tables and figures: all that is seen before a session is opened.
 
-const REPORT = JSON.parse(byId("overview").textContent);
-const CELLS = REPORT.cells;
 
 function drawFindings() {
   const { title, text, facts } = REPORT.findings;
@@ -18,30 +16,33 @@ const SCOPES = ["cosmetic", "structural", "semantic"];
 function boardColumns() {
   const most = Math.max(...CELLS.map((cell) => cell.turns));
   const varies = (of) => new Set(CELLS.map(of)).size > 1;
-  const rate = (title, hint, of) => ({ title, hint, numeric: true, of: (cell) => ({ show: percent(of(cell)), by: of(cell) }) });
-  const amount = (title, hint, of) => ({ title, hint, numeric: true, of: (cell) => ({ show: count(of(cell)), by: of(cell) }) });
+  const rate = (group, title, hint, of) => ({ group, title, hint, numeric: true, of: (cell) => ({ show: percent(of(cell)), by: of(cell) }) });
+  const amount = (group, title, hint, of) => ({ group, title, hint, numeric: true, of: (cell) => ({ show: count(of(cell)), by: of(cell) }) });
   const word = (title, of) => varies(of) && { title, of: (cell) => ({ show: of(cell), by: of(cell) }) };
   return [
-    { title: "Model", of: (cell) => ({ show: el("a", { href: `#cell=${CELLS.indexOf(cell)}&list` }, cell.model), by: cell.model }) },
+    { title: "Model", of: (cell) => ({ show: modelLink(cell), by: cell.model }) },
     word("Dataset", (cell) => cell.dataset), word("Agenda", settingOf),
-    { title: "MST", numeric: true, hint: "mean sustained turns", of: (cell) => ({ show: fixed(cell.mst), by: cell.mst, strong: true }) },
-    { title: "95 % interval", numeric: true, of: (cell) => intervalOf(cell, most) },
-    rate("First", "Pass@1 at turn 0", (cell) => cell.pass_at_1?.[0]),
-    rate("Last", "Pass@1 at the last turn", (cell) => cell.pass_at_1?.at(-1)),
-    { title: "Δ %", numeric: true, hint: "change of Pass@1 from the first turn to the last, in per cent of the first",
+    { group: "Sustained turns", title: "MST", numeric: true, hint: "mean sustained turns", of: (cell) => ({ show: fixed(cell.mst), by: cell.mst, strong: true }) },
+    { group: "Sustained turns", title: "95 % interval", numeric: true, of: (cell) => intervalOf(cell, most) },
+    rate("Pass@1", "first", "at turn 0", (cell) => cell.pass_at_1?.[0]),
+    rate("Pass@1", "last", "at the last turn", (cell) => cell.pass_at_1?.at(-1)),
+    { group: "Pass@1", title: "Δ %", numeric: true, hint: "change from the first turn to the last, in per cent of the first",
       of: (cell) => ({ show: signed(cell.delta_pct), by: cell.delta_pct }) },
-    { title: "Trend", hint: "Mann–Kendall: ↓ decreasing, ↑ increasing, · no trend at α = 0.05", of: trendOf },
-    rate("Adhered", "instructions followed, of those judged", (cell) => cell.adherence),
-    ...SCOPES.map((scope) => rate(scope[0].toUpperCase() + scope.slice(1), `regression rate: ${scope} changes that break working code`,
+    { group: "Pass@1", title: "trend", hint: "Mann–Kendall: ↓ decreasing, ↑ increasing, · no trend at α = 0.05", of: trendOf },
+    rate("", "Adhered", "instructions followed, of those judged", (cell) => cell.adherence),
+    ...SCOPES.map((scope) => rate("Regression rate", scope, `${scope} changes that break working code`,
       (cell) => cell.regression?.by_scope[scope])),
-    amount("Sessions", "errored ones included", (cell) => cell.sessions), amount("Errored", "sessions left out of every figure", (cell) => cell.errored),
-    amount("Skipped", "turns without an applicable instruction", (cell) => cell.skipped_turns),
-    amount("Undecided", "turns without a readable verdict on adherence", (cell) => cell.undecided),
-    amount("Tokens", "input and output, model and judge", (cell) => total(cell.tokens, (used) => used.input_tokens + used.output_tokens)),
-    { title: "Cost $", numeric: true, hint: "model and judge; a dash where no price is known",
+    amount("Sessions", "all", "errored ones included", (cell) => cell.sessions), amount("Sessions", "errored", "left out of every figure", (cell) => cell.errored),
+    amount("Turns", "skipped", "turns without an applicable instruction", (cell) => cell.skipped_turns),
+    amount("Turns", "undecided", "turns without a readable verdict on adherence", (cell) => cell.undecided),
+    amount("Use", "tokens", "input and output, model and judge", (cell) => total(cell.tokens, (used) => used.input_tokens + used.output_tokens)),
+    { group: "Use", title: "cost $", numeric: true, hint: "model and judge; a dash where no price is known",
       of: ({ cost }) => ({ show: fixed(total(cost, (dollars) => dollars)), by: total(cost, (dollars) => dollars) }) },
   ].filter(Boolean);
 }
+
+const modelLink = (cell) => el("span", {}, el("a", { href: `#cell=${CELLS.indexOf(cell)}&list` }, cell.model),
+  cell.baseline && el("span", { class: "chip", title: "it sees the reference solutions: a yardstick, no rival" }, "baseline"));
 
 const settingOf = (cell) => cell.variant || cell.agenda;
 
@@ -94,7 +95,7 @@ function drawCurves() {
     for (const cell of cells) {
       const figures = `MST ${fixed(cell.mst)} · Δ ${signed(cell.delta_pct)} %`;
       byId("charts").append(el("figure", { class: "card" },
-        el("figcaption", {}, el("a", { href: `#cell=${CELLS.indexOf(cell)}&list` }, cell.label), el("span", {}, cell.dataset), el("span", { class: "figures" }, figures)),
+        el("figcaption", {}, el("a", { href: `#cell=${CELLS.indexOf(cell)}&list` }, cell.label), el("span", {}, cell.dataset), el("span", { class: "numbers" }, figures)),
         cellChart(cell, cells.filter((other) => other !== cell))));
     }
   }
@@ -108,7 +109,7 @@ async function drawSummary() {
   }
   byId("notes").append(...notes.map((note) => el("li", {}, note)));
   byId("summary").append(...summary.groups.filter((group) => group.tables.length + group.figures.length).map((group) =>
-    el("div", { class: "chapter" }, el("h3", {}, group.title), group.figures.map(folded(drawFigure)), group.tables.map(folded(drawTable)))));
+    el("div", { class: "chapter" }, el("h3", {}, group.title), el("div", { class: "figures" }, group.figures.map(drawFigure)), group.tables.map(folded(drawTable)))));
   byId("results").hidden = !summary.groups.some((group) => group.tables.length + group.figures.length);
 }
 
@@ -121,7 +122,9 @@ const folded = (draw) => (part) => {
 
 function drawFigure(figure) {
   const image = el("img", { src: `data:image/svg+xml;base64,${figure.svg}`, alt: figure.caption || figure.title });
-  return el("figure", { class: "paper" }, image, figure.caption && el("figcaption", {}, figure.caption));
+  const wide = () => image.parentNode.classList.toggle("wide", image.naturalWidth > 1.7 * image.naturalHeight);
+  image.addEventListener("load", wide);
+  return el("figure", { class: "paper", id: `part-${figure.name}` }, el("h4", {}, figure.title), image, figure.caption && el("figcaption", {}, figure.caption));
 }
 
 function drawTable(table) {

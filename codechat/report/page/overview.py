@@ -6,6 +6,7 @@ from statistics import fmean
 from typing import Any
 
 from codechat.domain import SCOPES
+from codechat.models import MODELS
 from codechat.report.cells import LoadedCell
 from codechat.report.page.archive import Index
 
@@ -29,11 +30,18 @@ def cell_values(cells: Sequence[LoadedCell], index: Index) -> list[dict[str, Any
             "variant": cell.variant,
             "turns": cell.turns,
             "folder": cell.folder.name,
+            "baseline": _is_baseline(cell),
             "survival": _survival(number, cell.turns, index),
             **_figures(cell.metrics),
         }
         for number, cell in enumerate(cells)
     ]
+
+
+def _is_baseline(cell: LoadedCell) -> bool:
+    """Whether the model saw the reference solutions: a yardstick, no rival."""
+    kind = (cell.config.get("model") or {}).get("kind")
+    return any(component.baseline for component in MODELS if component.name == kind)
 
 
 def _figures(metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,8 +104,10 @@ def findings(cells: Sequence[LoadedCell]) -> dict[str, Any]:
 def _comparable(cells: Sequence[LoadedCell]) -> dict[str, list[LoadedCell]]:
     """The cells that the headline compares, by model: those of the setting that most models share.
 
-    Models that lack one of the setting's datasets are left out: a mean over other tasks says nothing.
+    Models that lack one of the setting's datasets are left out: a mean over other tasks says nothing. Baselines count
+    only where there is nothing else.
     """
+    cells = [cell for cell in cells if not _is_baseline(cell)] or cells
     settings: dict[tuple[str, str, int], dict[str, list[LoadedCell]]] = {}
     for cell in cells:
         if cell.metrics.get("mst") is not None:

@@ -100,7 +100,10 @@ function dialogueKey(event) {
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || !INDEX) return;
   if (typing(event.target)) {
-    if (event.key === "Escape" && !event.target.closest("dialog")) byId("list").focus();
+    if (event.key === "Escape" && !event.target.closest("dialog")) {
+      event.preventDefault(); // it would empty the search
+      byId("list").focus();
+    }
     return;
   }
   const anywhere = { "/": search, "?": () => byId("keys").showModal(), d: turnTheme };

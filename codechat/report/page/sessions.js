@@ -75,7 +75,7 @@ function drawFilters() {
     el("label", { class: "search" }, el("span", {}, "Search ", el("kbd", {}, "/")), search),
     ...Object.entries(choices).map(([name, [title, values]]) => el("label", {}, el("span", {}, title), el("select", { name }, options(values)))),
     el("button", { type: "reset" }, "Clear"));
-  byId("filters").addEventListener("input", readFilters);
+  for (const event of ["input", "change"]) byId("filters").addEventListener(event, readFilters);
   byId("filters").addEventListener("reset", () => setTimeout(readFilters));
   byId("filters").addEventListener("submit", (event) => event.preventDefault());
   byId("marks").replaceChildren(...Object.entries(OUTCOMES).map(([letter, name]) => el("span", {}, mark(letter, "-", ""), name)),

@@ -1,0 +1,328 @@
+"""The report page driven in a real browser: read, filtered, opened, by mouse and by keyboard, light, dark and narrow."""
+
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import chromium, requested, until
+from page_input import cell_of, made_cell, made_session, made_summary
+
+from codechat.records import SessionRecord
+from codechat.report.page import write_page
+
+HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=alert(1)> &lt;i&gt; \\ud800"
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with chromium(tmp_path_factory.mktemp("profile")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A page of three cells, one of them a dialogue full of markup."""
+    folder = tmp_path_factory.mktemp("page")
+    cells = [
+        made_cell("strong", tasks=30, breaks=0.04),
+        made_cell("weak", tasks=30, breaks=0.3),
+        cell_of((hostile(),), 4),
+    ]
+    return write_page(cells, made_summary(folder / "figures"), folder).as_uri()
+
+
+def hostile() -> SessionRecord:
+    """A dialogue whose every text is markup."""
+    session = made_session(f"t/{HOSTILE}", HOSTILE, turns=4, breaks=0.9, lines=5, luck=random.Random(2))
+    for turn in session.turns:
+        turn.response, turn.code, turn.skipped = f"{HOSTILE} said", f"{HOSTILE}\n# {turn.turn}", False
+        if turn.failure:
+            turn.failure.input = turn.failure.exception = HOSTILE
+        if turn.instruction and turn.adherence:
+            turn.instruction.text = turn.instruction.id = turn.adherence.reason = turn.candidates[0].id = HOSTILE
+    return session.model_copy(update={"session_id": "hostile"})
+
+
+@pytest.fixture
+def page(driver: Any, address: str) -> Iterator[Any]:
+    """The page, freshly loaded. Whatever a test does, no error reaches the console and nothing leaves the machine."""
+    requested(driver)  # what the browser opened for itself
+    show(driver, address)
+    yield driver
+    assert [entry["message"] for entry in driver.get_log("browser")] == []
+    assert [url for url in requested(driver) if not url.startswith(("file:", "data:", "about:", "blob:"))] == []
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def show(driver: Any, address: str) -> None:
+    driver.get("about:blank")
+    driver.get(address)
+    until(lambda: script(driver, "return document.documentElement.dataset.ready"), "the sessions can be searched")
+
+
+def script(driver: Any, text: str, *values: Any) -> Any:
+    return driver.execute_script(text, *values)
+
+
+def texts(driver: Any, selector: str) -> list[str]:
+    return script(
+        driver, "return [...document.querySelectorAll(arguments[0])].map((node) => node.textContent)", selector
+    )
+
+
+def one(driver: Any, selector: str) -> Any:
+    return until(lambda: driver.find_elements("css selector", selector), selector)[0]
+
+
+def press(driver: Any, *keys: str) -> None:
+    """Keys sent to whatever has the focus."""
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    for key in keys:
+        ActionChains(driver).send_keys(key).perform()
+
+
+def choose(driver: Any, name: str, value: str) -> None:
+    from selenium.webdriver.support.ui import Select
+
+    Select(one(driver, f"#filters [name={name}]")).select_by_value(value)
+
+
+def counted(driver: Any) -> int:
+    return int(texts(driver, "#count")[0].split()[0].replace(",", ""))
+
+
+def open_first(driver: Any) -> None:
+    script(driver, "document.getElementById('row-0').click()")
+    until(lambda: script(driver, "return !document.getElementById('dialogue').hidden"), "a dialogue is open")
+
+
+def overflow(driver: Any) -> int:
+    """How much the page is wider than the window, in pixels."""
+    return script(driver, "return document.documentElement.scrollWidth - innerWidth")
+
+
+def test_the_story_from_the_top(page: Any) -> None:
+    assert texts(page, "h1")[0].startswith("strong keeps code alive longest")
+    assert len(texts(page, "#board tbody tr")) == 3
+    assert len(texts(page, "#charts svg")) == 3
+    assert len(texts(page, "#survival-charts .series")) == 3
+    until(lambda: texts(page, "#summary h3") == ["Results"], "the chapters")
+    assert texts(page, "#notes li") == ["A note on the report."]
+    until(lambda: script(page, "return document.querySelector('.paper img').naturalWidth") == 320, "the figure")
+
+
+def test_the_leaderboard_sorts(page: Any) -> None:
+    def models() -> list[str]:
+        return [text for text in texts(page, "#board tbody th a") if text in ("strong", "weak")]
+
+    assert models() == ["strong", "weak"]
+    head = next(
+        each for each in page.find_elements("css selector", "#board thead button") if each.text.startswith("MST")
+    )
+    head.click()
+    assert models() == ["weak", "strong"]
+    assert head.find_element("xpath", "..").get_attribute("aria-sort") == "ascending"
+
+
+def test_a_table_opens(page: Any) -> None:
+    one(page, "#part-mst summary").click()
+    until(lambda: texts(page, "#part-mst tbody tr"), "the rows")
+    assert texts(page, "#part-mst tbody strong") == ["8.20"]
+    assert "[7.90, 8.50]" in texts(page, "#part-mst tbody td")
+
+
+def test_filters_agree_with_the_records(page: Any) -> None:
+    records = [made_cell(name, tasks=30, breaks=risk).records for name, risk in (("strong", 0.04), ("weak", 0.3))]
+    first = [next((t.turn for t in s.turns if not t.passed), -1) for cell in records for s in cell]
+    hostile_first = next((t.turn for t in hostile().turns if not t.passed), -1)
+    assert counted(page) == 61
+    for turn in (-1, 0, 2):
+        choose(page, "broken", str(turn))
+        assert counted(page) == [*first, hostile_first].count(turn), turn
+    one(page, "#filters [type=reset]").click()
+    until(lambda: counted(page) == 61, "all sessions again")
+    choose(page, "model", "weak")
+    assert counted(page) == 30
+    choose(page, "scope", "semantic")
+    choose(page, "event", "s")
+    assert counted(page) == 0, "a skipped turn has no scope: filters hold for one turn"
+    assert "No session matches" in texts(page, "#rows")[0]
+    choose(page, "scope", "")
+    assert counted(page) == sum(any(t.skipped for t in s.turns) for s in records[1])
+    choose(page, "event", "")
+    choose(page, "outcome", "t")
+    assert counted(page) == sum(any(t.outcome == "timeout" for t in s.turns) for s in records[1])
+
+
+def test_search_finds_tasks_and_instructions(page: Any) -> None:
+    box = one(page, "#filters [name=q]")
+    box.send_keys("humaneval/7 weak")
+    until(lambda: counted(page) == 1, "one session")
+    box.clear()
+    cells = [made_cell(name, tasks=30, breaks=risk) for name, risk in (("strong", 0.04), ("weak", 0.3))]
+    asked = [{turn.instruction.id for turn in s.turns if turn.instruction} for cell in cells for s in cell.records]
+    rare = min(sorted(set().union(*asked)), key=lambda each: sum(each in ids for ids in asked))
+    box.send_keys(rare)
+    until(lambda: counted(page) < 61, "the search")
+    assert counted(page) == sum(any(each.startswith(rare) for each in ids) for ids in asked)
+
+
+def test_a_session_opens_with_its_differences(page: Any) -> None:
+    choose(page, "model", "weak")
+    choose(page, "event", "broke")
+    open_first(page)
+    task = texts(page, "#dialogue h1")[0]
+    record = next(s for s in made_cell("weak", tasks=30, breaks=0.3).records if s.task_id == task)
+    turn = next(t for b, t in zip(record.turns, record.turns[1:], strict=False) if b.passed and not t.passed)
+    card = f"#turn-{turn.turn}"
+    assert turn.instruction is not None
+    assert texts(page, f"{card} blockquote p") == [turn.instruction.text]
+    assert "broke here" in texts(page, f"{card} .chip")
+    changed = "".join(texts(page, f"{card} .come .text"))
+    assert changed
+    assert set(texts(page, f"{card} .come .text")) <= set((turn.code or "").split("\n"))
+    assert turn.failure is not None
+    assert texts(page, f"{card} .failure dd") == [turn.failure.input, turn.failure.expected, turn.failure.actual]
+    assert turn.adherence is not None
+    assert turn.adherence.reason in texts(page, f"{card} .judge")[0]
+    assert len(texts(page, f"{card} .candidates li")) == 2
+    script(page, f"document.querySelectorAll('{card} .tabs button')[2].click()")
+    assert texts(page, f"{card} .reply") == [turn.response]
+    script(page, f"document.querySelectorAll('{card} .tabs button')[3].click()")
+    assert texts(page, f"{card} .message pre") == [message.content for message in turn.request]
+
+
+def test_folded_lines_unfold(page: Any) -> None:
+    open_first(page)
+    script(page, "document.querySelector('.fold').closest('.turn').id = 'here'")
+    script(page, "document.querySelectorAll('#here .fold').forEach((fold) => fold.click())")
+    rows = texts(page, "#here .row:not(.gone) .text")
+    script(page, "document.querySelectorAll('#here .tabs button')[1].click()")
+    assert rows == texts(page, "#here .row .text"), "the new side of a difference is the code"
+
+
+def test_a_link_leads_to_a_turn(page: Any, address: str) -> None:
+    show(page, f"{address}#session=weak.humaneval.4&turn=3")
+    until(lambda: script(page, "return document.activeElement.id") == "turn-3", "the turn has the focus")
+    assert texts(page, "#dialogue h1") == ["humaneval/4"]
+    show(page, f"{address}#model=weak&broken=-1&list")
+    alive = sum(all(t.passed for t in s.turns) for s in made_cell("weak", tasks=30, breaks=0.3).records)
+    assert counted(page) == alive
+    show(page, f"{address}#session=nobody")
+    assert texts(page, "#count") == ["This page holds no session nobody."]
+
+
+def test_by_keyboard_alone(page: Any) -> None:
+    press(page, "/")
+    assert script(page, "return document.activeElement.name") == "q"
+    press(page, "weak")
+    until(lambda: counted(page) == 30, "the search")
+    press(page, "\ue00c", "j", "j", "k")  # Escape leaves the field
+    assert script(page, "return document.activeElement.id") == "list"
+    assert script(page, "return document.querySelector('[aria-selected=true]').id") == "row-1"
+    press(page, "\ue007")  # Enter
+    until(lambda: texts(page, "#dialogue h1") == ["humaneval/1"], "the session")
+    press(page, "j", "j", "k", "j")
+    assert script(page, "return document.activeElement.id") == "turn-1"
+    assert script(page, "return getComputedStyle(document.activeElement).boxShadow") != "none", "the focus is seen"
+    press(page, "\ue014")  # right
+    until(lambda: texts(page, "#dialogue h1") == ["humaneval/2"], "the next session")
+    press(page, "\ue00c")
+    until(lambda: script(page, "return document.activeElement.id") == "list", "back to the list")
+    assert script(page, "return document.querySelector('[aria-selected=true]').id") == "row-2"
+    assert counted(page) == 30, "the filters are kept"
+    press(page, "?")
+    assert script(page, "return document.getElementById('keys').open")
+
+
+def test_back_returns_to_the_list(page: Any) -> None:
+    choose(page, "model", "weak")
+    open_first(page)
+    page.back()
+    until(lambda: script(page, "return document.getElementById('dialogue').hidden"), "the report")
+    assert counted(page) == 30
+
+
+def test_hostile_texts_stay_texts(page: Any, address: str) -> None:
+    from selenium.common.exceptions import WebDriverException
+
+    show(page, f"{address}#session=hostile")
+    until(lambda: texts(page, "#dialogue h1") == [f"t/{HOSTILE}"], "the dialogue")
+    script(
+        page,
+        "document.querySelectorAll('.turn').forEach((turn) => turn.querySelectorAll('.tabs button').forEach((tab) => tab.click()))",
+    )
+    script(page, "document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    assert script(page, "return document.querySelectorAll('img[src=x]').length") == 0
+    assert texts(page, "#turn-1 blockquote p") == [HOSTILE]
+    assert page.title.startswith("strong keeps")
+    with pytest.raises(WebDriverException, match="TrustedHTML"):
+        script(page, "document.body.innerHTML = arguments[0]", HOSTILE)
+    assert ["TrustedHTML" in entry["message"] for entry in page.get_log("browser")] == [True]
+
+
+@pytest.mark.parametrize("width", [375, 320])
+def test_a_phone_shows_it_without_scrolling_sideways(page: Any, address: str, width: int) -> None:
+    screen = {"width": width, "height": 800, "deviceScaleFactor": 2, "mobile": True}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    show(page, address)
+    script(page, "document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    assert overflow(page) == 0
+    open_first(page)
+    script(page, "document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    assert overflow(page) == 0
+    show(page, f"{address}#session=hostile")
+    until(lambda: texts(page, ".turn"), "the dialogue")
+    assert overflow(page) == 0
+
+
+def test_dark_and_light(page: Any) -> None:
+    def ground() -> int:
+        """The first channel of the page's background."""
+        colour = script(page, "return getComputedStyle(document.body).backgroundColor")
+        return int(colour.partition("(")[2].split(",")[0])
+
+    assert ground() > 200
+    one(page, "#theme").click()
+    assert ground() < 60
+    assert one(page, "#theme").get_attribute("aria-pressed") == "true"
+    one(page, "#theme").click()
+    assert ground() > 200
+    page.refresh()
+    page.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    )
+    assert ground() < 60
+
+
+def test_five_thousand_sessions(driver: Any, tmp_path: Path) -> None:
+    few = made_cell("m", tasks=100, breaks=0.1)
+    many = tuple(
+        few.records[number % 100].model_copy(update={"session_id": f"s{number}", "task_id": f"t/{number}"})
+        for number in range(5000)
+    )
+    address = write_page([replace(few, records=many)], made_summary(tmp_path / "figures"), tmp_path).as_uri()
+    started = time.monotonic()
+    show(driver, address)
+    ready = time.monotonic() - started
+    assert ready < 8, "seconds until the sessions can be searched"
+    assert counted(driver) == 5000
+    assert len(texts(driver, ".session")) < 60, "only what is seen is drawn"
+    search = (
+        "const box = document.querySelector('[name=q]'); const start = performance.now(); box.value = arguments[0];"
+    )
+    search += "box.dispatchEvent(new Event('input', { bubbles: true })); return performance.now() - start;"
+    assert script(driver, search, "cosmetic-add") < 1000, "milliseconds"
+    assert 0 < counted(driver) < 5000
+    script(driver, search, "")
+    script(driver, "document.getElementById('list').scrollTop = 1e9")
+    until(lambda: "t/4999" in texts(driver, ".session .task"), "the last session")
+    script(driver, "document.querySelector('#rows > :last-child').click()")
+    until(lambda: texts(driver, "#dialogue h1") == ["t/4999"], "the last session opened")
+    assert [entry["message"] for entry in driver.get_log("browser")] == []
