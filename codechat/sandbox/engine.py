@@ -21,6 +21,7 @@ from codechat.sandbox.worker import Launch, Worker
 
 REFERENCE_INPUT_S, REFERENCE_TOTAL_S, REFERENCE_IDLE_S = 300.0, 1200, (60.0, 1200.0)
 KEPT_BYTES = 48 << 20  # of expected values and inputs in memory
+REMEMBERED = 20_000  # verdicts, and tasks
 SNIPPET = Task("snippet", "", "", "", None, InputOutputTests((), (), expected_base=(), expected_plus=()))
 PROBE = "def probe():\n    return 1\n"
 
@@ -77,6 +78,8 @@ class ZygoteSandbox:
         self._running.pop(key, None)
         if not done.cancelled() and done.exception() is None:
             self._verdicts[key] = done.result()
+            if len(self._verdicts) > REMEMBERED:
+                del self._verdicts[next(iter(self._verdicts))]
 
     async def run_snippet(self, program: str) -> Verdict:
         """See `Sandbox.run_snippet`."""
@@ -170,6 +173,8 @@ class Tasks:
             given = hashlib.sha256(b"".join(value.data if value else b"?" for value in given_by(task))).hexdigest()
             rules = f"{tests.oracle}/{tests.atol}/{len(tests.base)}/{given}"
             known = (task, f"{key_of(task, inputs_bytes(task))}/{rules}")
+            if len(self._keys) >= REMEMBERED:
+                self._keys.clear()
             self._keys[id(task)] = known  # holds the task, so that its id stays its own
         return known[1]
 

@@ -8,7 +8,7 @@ from typing import Literal
 from codechat.config import run_option
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.engine import ZygoteSandbox
-from codechat.sandbox.truth import cache_folder
+from codechat.sandbox.truth import cache_folder, home
 from codechat.sandbox.worker import Inside, Launch
 
 NOBODY = 65534
@@ -77,5 +77,5 @@ def module_path() -> list[str]:
 
 def secrets() -> list[str]:
     """Folders with expected values or embedded datasets, hidden where namespaces can be had."""
-    named = [cache_folder(), Path(__file__).resolve().parent.parent, Path.home() / ".cache"]
+    named = [cache_folder(), Path(__file__).resolve().parent.parent, home() / ".cache"]
     return [str(folder) for folder in named if folder.is_dir()]

@@ -102,7 +102,7 @@ def machine() -> str:
 def cache_folder() -> Path:
     """Where truths are kept: readable for this user alone."""
     named = os.environ.get("CODECHAT_CACHE_DIR")
-    base = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "codechat"
+    base = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or home() / ".cache") / "codechat"
     folder = base / "expected"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -110,6 +110,14 @@ def cache_folder() -> Path:
     except OSError as error:
         raise UserError(f"cannot write {folder}: {error.strerror}", "set CODECHAT_CACHE_DIR to a folder") from error
     return folder
+
+
+def home() -> Path:
+    """The user's folder; the root where the system knows none."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/")
 
 
 class Recorder:

@@ -17,6 +17,7 @@ from codechat.sandbox.follow import Ended, Job, Reader, Run, WorkerDied, sealed_
 from codechat.sandbox.inside import wire
 
 START_S = 30.0
+STOP_S = 5.0  # what a container may take to go
 # The child's modules are found under their own names without importing anything else of this package.
 BOOT = """
 import sys
@@ -156,7 +157,7 @@ class Worker:
             self._control.close()
         if self._process is not None:
             try:
-                self._process.wait(2.0)
+                self._process.wait(STOP_S)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()

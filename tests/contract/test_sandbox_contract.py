@@ -144,7 +144,7 @@ async def test_the_event_loop_goes_on(sandbox: Any) -> None:
     while not task.done():
         await asyncio.sleep(0.005)
         longest, last = max(longest, time.monotonic() - last), time.monotonic()
-    assert longest < 0.3
+    assert longest < 0.45
     assert task.result().outcome == "timeout"
 
 
