@@ -41,12 +41,13 @@ class Drawing:
 DRAWINGS = (
     Drawing(
         "figure_3_pass_at_1", "Pass@1 over the turns (paper, Fig. 3)",
-        "The share of sessions whose code passes the whole test suite at each turn; bands: 95 % by task.",
+        "The share of sessions whose code passes the whole test suite at each turn; bands or whiskers: 95 % by task.",
         "trend", curves.pass_at_1,
     ),
     Drawing(
         "survival", "Survival: sessions still passing since turn 0",
-        "The share of sessions that have passed at every turn so far; bands: 95 % by task.", "trend", curves.survival,
+        "The share of sessions that have passed at every turn so far; bands or whiskers: 95 % by task.",
+        "trend", curves.survival,
     ),
     Drawing(
         "figure_4_regression_by_scope", "Regression by scope (paper, Fig. 4)",
@@ -65,7 +66,8 @@ DRAWINGS = (
     ),
     Drawing(
         "regression_by_turn", "Regression by turn position",
-        "The share of passing code that each turn breaks; bands: 95 % by task.", "breaks", curves.regression_by_turn,
+        "The share of passing code that each turn breaks; bands or whiskers: 95 % by task.",
+        "breaks", curves.regression_by_turn,
     ),
     Drawing(
         "breaking_instructions", "The most breaking instructions",
@@ -79,7 +81,7 @@ DRAWINGS = (
     ),
     Drawing(
         "figure_6_adherence", "Instruction adherence over the turns (paper, Fig. 6)",
-        "The share of judged turns that did what was asked, correctness aside; bands: 95 % by task.",
+        "The share of judged turns that did what was asked, correctness aside; bands or whiskers: 95 % by task.",
         "adherence", curves.adherence,
     ),
     Drawing(
@@ -109,14 +111,15 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
     if not study.cells:
         raise UserError("no session of these cells is completed", "run the cells again: only errored ones are retried")
     left_out = [f"Left out, as no session is completed: {', '.join(empty)}."] if empty else []
-    tables = tuple(_tables(study))
+    tables = tuple(tables_of(study))
     for table in tables:
         write_table(table, out / "tables")
     figures = tuple(_figures(study, out / "figures"))
     return ReportData(tables, figures, GROUPS, (*notes, *left_out))
 
 
-def _tables(study: Study) -> Iterator[Table]:
+def tables_of(study: Study) -> Iterator[Table]:
+    """Every table that the study has something for, in reading order."""
     yield headline.leaderboard(study)
     yield headline.mst(study)
     yield trends.decay(study)

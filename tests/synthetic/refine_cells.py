@@ -120,13 +120,13 @@ def _turns(made: Made, draws: random.Random, hard: float, overflow: int | None) 
             weight = WEIGHT[instruction.scope] * WEIGHT[instruction.change]
             passed = draws.random() >= made.breaks * weight if passed else draws.random() < made.mends
             history.append(MessageRecord(role="user", content=instruction.text))
-        yield _answered(made, draws, number, instruction, passed, list(history))
+        yield _answered(made, draws, instruction, passed=passed, request=list(history), number=number)
         history.append(MessageRecord(role="assistant", content=made.code))
 
 
 def _answered(
-    made: Made, draws: random.Random, number: int, instruction: InstructionRecord | None, passed: bool,
-    request: Sequence[MessageRecord],
+    made: Made, draws: random.Random, instruction: InstructionRecord | None, *, passed: bool,
+    request: Sequence[MessageRecord], number: int,
 ) -> TurnRecord:  # fmt: skip
     luck = draws.random()
     verdict = "undecided" if luck < 0.02 else "adhered" if luck < made.adheres else "violated"

@@ -59,16 +59,21 @@ def _curves(
     heights: list[float] = []
     for panel, dataset in zip(axes, study.datasets, strict=True):
         entrants = list(study.on(dataset))
-        for found in entrants:
-            known = [(turn, share, ends) for turn, share, ends in values(found) if share is not None]
-            _curve(panel, known, look.line(found.cell.label), steps=steps, banded=len(entrants) <= MOST_BANDS)
-            shown = [share for _, share, _ in known]
+        turns: set[int] = set()
+        for number, found in enumerate(entrants):
+            known = [(turn, share, ends or (share, share)) for turn, share, ends in values(found) if share is not None]
+            if not known:
+                continue
+            line = look.line(found.cell.label)
+            panel.plot(*list(zip(*known, strict=True))[:2], **line, drawstyle="steps-mid" if steps else "default")
             if len(entrants) <= MOST_BANDS:
-                shown += [end for _, _, ends in known if ends for end in ends]
-            heights += shown
-        longest = max(found.length for found in entrants)
-        stride = max(1, round(longest / 12))
-        panel.set(xlabel="Turn", xticks=range(0, longest, stride))
+                _band(panel, known, line["color"], steps=steps)
+            else:
+                _whiskers(panel, known, line["color"], DODGE * ((number + 0.5) / len(entrants) - 0.5))
+            turns |= {turn for turn, _, _ in known}
+            heights += [end for _, _, ends in known for end in ends]
+        stride = max(1, round(len(turns) / 12))
+        panel.set(xlabel="Turn", xticks=sorted(turns)[::stride])
         panel.set_ylabel(name)
     for panel in axes:
         share_axis(panel, min(heights, default=None), max(heights, default=None))
@@ -76,16 +81,18 @@ def _curves(
     return figure
 
 
-MOST_BANDS = 10
+MOST_BANDS = 4
+DODGE = 0.5  # of a turn: how far the whiskers of one turn are spread
+Known = tuple[int, float, Sequence[float]]
 
 
-def _curve(panel: Any, points: Sequence[Point], line: dict[str, Any], *, steps: bool, banded: bool) -> None:
-    if not points:
-        return
-    turns, shares, ends = zip(*points, strict=True)
-    style = {"drawstyle": "steps-post"} if steps else {}
-    panel.plot(turns, shares, **line, **style)
-    if banded and all(ends):
-        low, high = zip(*ends, strict=True)
-        how = {"step": "post"} if steps else {}
-        panel.fill_between(turns, low, high, color=line["color"], alpha=0.12, linewidth=0, **how)
+def _band(panel: Any, points: Sequence[Known], colour: str, *, steps: bool) -> None:
+    turns, _, ends = zip(*points, strict=True)
+    low, high = zip(*ends, strict=True)
+    panel.fill_between(turns, low, high, color=colour, alpha=0.14, linewidth=0, step="mid" if steps else None)
+
+
+def _whiskers(panel: Any, points: Sequence[Known], colour: str, shift: float) -> None:
+    turns, _, ends = zip(*points, strict=True)
+    low, high = zip(*ends, strict=True)
+    panel.vlines([turn + shift for turn in turns], low, high, color=colour, alpha=0.4, linewidth=1.1, zorder=1.5)

@@ -44,7 +44,7 @@ def _regression(found: Outcomes, breakdown: str, name: str) -> tuple[float | Non
 
 def self_correction(study: Study, look: Look) -> Any:
     """The self-correction rate over all turns, by scope and by change: a row of three panels per dataset."""
-    parts = [("by model", ("all",)), ("by scope", SCOPES), ("by change", CHANGES)]
+    parts = [("all turns", ("all turns",)), ("by scope", SCOPES), ("by change", CHANGES)]
     titles = [f"{dataset}, {name}" for dataset in study.datasets for name, _ in parts]
     figure, axes = panels(titles, width=3.9, height=3.0, columns=3)
     for number, panel in enumerate(axes):
@@ -61,7 +61,7 @@ def self_correction(study: Study, look: Look) -> Any:
 
 def _mended(found: Outcomes, breakdown: str, name: str) -> tuple[float | None, Ends]:
     rates = found.self_correction
-    figure: Figure = rates.overall if breakdown == "by_model" else getattr(rates, breakdown)[name]
+    figure: Figure = rates.overall if breakdown == "all_turns" else getattr(rates, breakdown)[name]
     return figure.rate, found.interval(figure)
 
 
@@ -95,7 +95,8 @@ def _from_zero(axes: Sequence[Any]) -> None:
     tops = [panel.dataLim.ymax for panel in axes if panel.has_data()]
     top = max([top for top in tops if math.isfinite(top)], default=0.0)
     for panel in axes:
-        panel.set_ylim(0, min(max(top * 1.06, 0.05), 1.02))
+        height = min(max(top * 1.06, 0.05), 1.02)
+        panel.set_ylim(-0.025 * height, height)  # a point at zero stays whole
 
 
 def heat_map(study: Study, look: Look) -> Any:
@@ -148,8 +149,8 @@ def instructions(study: Study, look: Look) -> Any:
     labels = [textwrap.shorten(seen.instruction.text, 64, placeholder="…") for seen in top]
     panel.set_yticks(range(len(top)), labels, fontsize=9)
     panel.invert_yaxis()
-    panel.set(xlabel="Regression rate (95 % Wilson interval)", xlim=(0, 1.12))
-    panel.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1.0])
+    furthest = max(((wilson(seen.broke, seen.met) or (0, 1))[1] for seen in top), default=1.0)
+    panel.set(xlabel="Regression rate (95 % Wilson interval)", xlim=(0, 1.18 * furthest))
     panel.grid(visible=False, axis="y")
     if not top:
         panel.text(0.5, 0.5, "no instruction broke passing code", ha="center", transform=panel.transAxes)

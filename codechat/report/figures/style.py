@@ -13,7 +13,7 @@ from codechat.report.outcomes import Study
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#3B3B3B", "#882255")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1, 1, 1, 1, 1)))
-PALE = "#EDEDED"
+LIGHTEST = 0.5  # how much white the last of a model's variants has
 
 SETTINGS: Any = {
     "font.family": "DejaVu Sans",
@@ -43,19 +43,17 @@ SETTINGS: Any = {
 
 
 class Look:
-    """Colour, marker and dash of every entrant. A model has one colour; its variants differ in marker and dash."""
+    """Colour, marker and dash of every entrant. A model has one colour; its variants are shades of it."""
 
     def __init__(self, study: Study) -> None:
         self._colour = {model: COLOURS[number % len(COLOURS)] for number, model in enumerate(study.models)}
-        order = {model: number for number, model in enumerate(study.models)}
-        seen: dict[str, int] = {}
         self._of: dict[str, tuple[str, str, Any]] = {}
-        for found in sorted(study.cells, key=lambda found: study.labels.index(found.cell.label)):
-            label, model = found.cell.label, found.cell.model
-            if label not in self._of:
-                number = seen[model] = seen.get(model, -1) + 1
-                marker = MARKERS[(order[model] + number) % len(MARKERS)]
-                self._of[label] = (self._colour[model], marker, DASHES[number % len(DASHES)])
+        for place, model in enumerate(study.models):
+            labels = [label for label in study.labels if next(iter(study.entrant(label).values())).cell.model == model]
+            for number, label in enumerate(labels):
+                colour = _lighter(self._colour[model], LIGHTEST * number / max(len(labels) - 1, 1))
+                marker = MARKERS[(place + number) % len(MARKERS)]
+                self._of[label] = (colour, marker, DASHES[number % len(DASHES)])
 
     def model(self, model: str) -> str:
         """A model's colour."""
@@ -80,6 +78,12 @@ class Look:
             "color": colour, "marker": marker, "linestyle": "none", "label": label, "markersize": 6,
             "elinewidth": 1.2, "capsize": 2.5, "markeredgecolor": "white", "markeredgewidth": 0.6,
         }  # fmt: skip
+
+
+def _lighter(colour: str, share: float) -> str:
+    """The colour mixed with white."""
+    parts = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
+    return "#" + "".join(f"{round(part + (255 - part) * share):02X}" for part in parts)
 
 
 @contextmanager

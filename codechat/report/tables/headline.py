@@ -1,5 +1,6 @@
 """Who keeps code working longest: the leaderboard and MST per dataset (paper, Table V)."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
@@ -9,7 +10,8 @@ from codechat.report.outcomes import Outcomes, Study, as_interval
 from codechat.report.tables.entrants import Naming, last_turn
 
 MEAN_NOTE = (
-    "Means are unweighted over the datasets; an entrant that lacks one of them has no mean. "
+    "Means are unweighted over the datasets; an entrant that lacks one of them, or has sessions of two lengths, has no "
+    "mean. "
     "Intervals: 95 %, 2,000 resamples by task, the datasets resampled apart."
 )
 
@@ -18,7 +20,8 @@ def mean_mst(study: Study, label: str) -> tuple[float | None, Interval | None]:
     """The unweighted mean of MST over all datasets of the study with its interval (contract, section 2)."""
     cells = study.entrant(label)
     values = [found.cell.metrics["mst"] for found in cells.values()]
-    if len(cells) < len(study.datasets) or any(value is None for value in values):
+    whole = len(cells) == len(study.datasets) and len({found.length for found in cells.values()}) == 1
+    if not whole or any(value is None for value in values):
         return None, None
     if len(cells) == 1:
         return values[0], as_interval(next(iter(cells.values())).cell.metrics["ci"]["mst"])
@@ -27,10 +30,20 @@ def mean_mst(study: Study, label: str) -> tuple[float | None, Interval | None]:
     return _mean(values), as_interval(percentile_interval(means))
 
 
-def ranked(study: Study) -> list[str]:
-    """The entrants, best mean MST first; those without a mean follow."""
+def ranked(study: Study) -> dict[str, int | None]:
+    """The entrants in reading order with their ranks, which are by mean MST among sessions of the same length.
+
+    Longest sessions first; those without a mean come last and have no rank.
+    """
     means = {label: mean_mst(study, label)[0] for label in study.labels}
-    return sorted(means, key=lambda label: (means[label] is None, -(means[label] or 0.0), label))
+    lengths = {label: next(iter(study.entrant(label).values())).length for label in means}
+    order = sorted(means, key=lambda label: (means[label] is None, -lengths[label], -(means[label] or 0.0), label))
+    ranks: dict[str, int | None] = {}
+    taken: Counter[int] = Counter()
+    for label in order:
+        taken[lengths[label]] += 1
+        ranks[label] = None if means[label] is None else taken[lengths[label]]
+    return ranks
 
 
 def leaderboard(study: Study) -> Table:
@@ -52,15 +65,15 @@ def leaderboard(study: Study) -> Table:
         Column("errored", "Errored", "d"),
     )
     rows: list[tuple[Value, ...]] = []
-    for rank, label in enumerate(ranked(study), 1):
+    for label, rank in ranked(study).items():
         cells = study.entrant(label)
         mean, interval = mean_mst(study, label)
-        whole = mean is not None
         named = naming.of(next(iter(cells.values())))
-        rows.append((rank if whole else None, *named, mean, interval, *_means(cells, whole=whole), *_counts(cells)))
+        rows.append((rank, *named, mean, interval, *_means(cells, whole=rank is not None), *_counts(cells)))
     return Table(
         "leaderboard", "Leaderboard", columns, tuple(rows), group="leaderboard",
-        note=f"Ranked by Mean Sustainable Turns. {MEAN_NOTE} Δ is the change of the mean Pass@1.",
+        note="Ranked by Mean Sustainable Turns among sessions of one length; Δ is the change of the mean Pass@1. "
+        + MEAN_NOTE,
     )  # fmt: skip
 
 

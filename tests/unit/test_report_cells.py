@@ -1,0 +1,136 @@
+"""Loading finished cells: which folders are cells, what sets them apart, and what is told of damaged ones."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from synthetic.refine_cells import Made, write_cell
+
+from codechat.errors import UserError
+from codechat.report.build import build_report
+from codechat.report.cells import cell_folders, load_cells
+
+
+def small(model: str = "m", **options: object) -> Made:
+    return Made(model, tasks=3, turns=3, **options)  # type: ignore[arg-type]
+
+
+def test_a_cells_folder_or_a_folder_of_cells(tmp_path: Path) -> None:
+    one, two = (write_cell(small(model), tmp_path / "runs") for model in ("a", "b"))
+    (tmp_path / "runs" / "notes").mkdir()
+    assert [cell.folder for cell in load_cells([tmp_path / "runs"])] == [one, two]
+    assert [cell.model for cell in load_cells([two, one, tmp_path / "runs"])] == ["a", "b"]
+    (cell,) = load_cells([one])
+    assert (cell.dataset, cell.agenda, cell.turns, cell.seed, cell.judge) == ("humaneval", "balanced", 3, 0, "rules")
+    assert cell.label == "a"
+    assert [session.task_id for session in cell.sessions()] == ["humaneval/0", "humaneval/1", "humaneval/2"]
+
+
+def test_variants_tell_what_varies_and_nothing_else(tmp_path: Path) -> None:
+    for made in (
+        small("a"),
+        small("a", agenda="iid"),
+        small("a", agenda="iid", seed=1),
+        small("b"),
+        small("b", judge="llm"),
+    ):
+        write_cell(made, tmp_path)
+    assert [cell.label for cell in load_cells([tmp_path])] == [
+        "a (balanced, judge rules, seed 0)",
+        "a (iid, judge rules, seed 0)",
+        "a (iid, judge rules, seed 1)",
+        "b (balanced, judge llm, seed 0)",
+        "b (balanced, judge rules, seed 0)",
+    ]
+
+
+def edited(folder: Path, **changes: object) -> None:
+    path = folder / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    for key, value in changes.items():
+        group, _, name = key.partition("__")
+        config[group][name] = value
+    path.write_text(yaml.safe_dump(config))
+
+
+def test_options_of_one_choice_are_told_and_those_of_where_it_ran_are_not(tmp_path: Path) -> None:
+    plain = write_cell(small("a"), tmp_path)
+    other = tmp_path / "other"
+    shutil.copytree(plain, other)
+    sessions = (other / "sessions.jsonl").read_text().replace("a/humaneval/balanced", "a2/humaneval/balanced")
+    (other / "sessions.jsonl").write_text(sessions)
+    edited(other, model__temperature=0.7, model__base_url="http://127.0.0.1:2/v1")
+    assert [cell.label for cell in load_cells([tmp_path])] == ["a", "a (model.temperature=0.7)"]
+    edited(other, model__temperature=None)
+    labels = [cell.label for cell in load_cells([tmp_path])]
+    assert len(set(labels)) == 2, "cells that nothing tells apart are numbered"
+
+
+def test_the_same_cell_twice_is_refused(tmp_path: Path) -> None:
+    folder = write_cell(small(), tmp_path)
+    shutil.copytree(folder, tmp_path / "copy")
+    with pytest.raises(UserError, match="hold the same cell"):
+        load_cells([tmp_path])
+
+
+def test_unfinished_cells_are_named_apart(tmp_path: Path) -> None:
+    done, running = (write_cell(small(model), tmp_path) for model in ("a", "b"))
+    (running / "metrics.json").unlink()
+    assert cell_folders(tmp_path) == ([done], [running])
+    assert len(load_cells([tmp_path])) == 1
+    with pytest.raises(UserError, match=r"no cell in .* has finished(.|\n)*run the same command again"):
+        load_cells([running])
+
+
+def test_what_is_no_cell(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is no folder"):
+        load_cells([tmp_path / "missing"])
+    with pytest.raises(UserError, match="holds no cell"):
+        load_cells([tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("metrics.json", "{", "metrics.json is damaged"),
+        ("metrics.json", "[]", "holds no mapping"),
+        ("metrics.json", '{"sessions": 3}', "not what this version writes: completed: Field required"),
+        ("config.yaml", "a: [", "config.yaml is damaged"),
+        ("sessions.jsonl", "", "holds no session"),
+        ("sessions.jsonl", "{}\n", "sessions.jsonl:1: not a session record"),
+    ],
+)
+def test_damaged_files_are_named(tmp_path: Path, name: str, content: str, told: str) -> None:
+    folder = write_cell(small(), tmp_path)
+    (folder / name).write_text(content)
+    with pytest.raises(UserError, match=told):
+        load_cells([folder])
+
+
+def test_records_that_do_not_belong_to_the_metrics(tmp_path: Path) -> None:
+    folder = write_cell(small(), tmp_path / "runs")
+    lines = (folder / "sessions.jsonl").read_text().splitlines(keepends=True)
+    (folder / "sessions.jsonl").write_text("".join(lines[:2]))
+    with pytest.raises(UserError, match="counts 3 sessions"):
+        build_report(load_cells([folder]), tmp_path / "out")
+
+
+def test_cells_without_a_completed_session_are_left_out_and_told(tmp_path: Path) -> None:
+    write_cell(small("good"), tmp_path / "runs")
+    bad = write_cell(small("bad", errored=3), tmp_path / "runs")
+    data = build_report(load_cells([tmp_path / "runs"]), tmp_path / "out")
+    assert data.notes == (f"Left out, as no session is completed: {bad.name}.",)
+    assert [row[1] for row in data.tables[0].rows] == ["good"]
+    with pytest.raises(UserError, match="no session of these cells is completed"):
+        build_report(load_cells([bad]), tmp_path / "out")
+
+
+def test_other_protocols_are_loaded_as_they_are(tmp_path: Path) -> None:
+    folder = write_cell(small(), tmp_path)
+    sessions = (folder / "sessions.jsonl").read_text().replace('"protocol":"refine"', '"protocol":"repair"')
+    (folder / "sessions.jsonl").write_text(sessions)
+    (folder / "metrics.json").write_text(json.dumps({"own": 1}))
+    (cell,) = load_cells([folder])
+    assert (cell.protocol, cell.metrics) == ("repair", {"own": 1})

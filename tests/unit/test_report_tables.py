@@ -1,0 +1,291 @@
+"""Every table against a recount of sessions.jsonl that shares no code with the package, and small cells by hand."""
+
+import csv
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic.recount import near, recount
+from synthetic.refine_cells import Made, paper, write_cell
+
+from codechat.report.build import build_report, tables_of
+from codechat.report.cells import load_cells
+from codechat.report.data import ReportData
+from codechat.report.figures.ablations import ablation
+from codechat.report.figures.style import Look
+from codechat.report.outcomes import Study, gather
+
+MADE = [
+    made
+    for made in paper((18, 22), errored=2, overflows=1, turns=6)
+    if made.model in ("gpt5", "gpt5_nano", "llama31_8b")
+]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ReportData, dict[tuple[str, str], dict[str, Any]]]:
+    out = tmp_path_factory.mktemp("report")
+    folders = {(made.model, made.dataset): write_cell(made, out / "runs") for made in MADE}
+    data = build_report(load_cells([out / "runs"]), out)
+    return out, data, {key: recount(folder) for key, folder in folders.items()}
+
+
+def rows(report: Any, name: str) -> list[dict[str, str]]:
+    with (report[0] / "tables" / f"{name}.csv").open() as stream:
+        return list(csv.DictReader(stream))
+
+
+def pairs_of(report: Any, name: str) -> list[tuple[dict[str, str], dict[str, Any]]]:
+    found = rows(report, name)
+    assert found
+    return [(row, report[2][row["model"], row["dataset"]]) for row in found]
+
+
+def test_the_recount_agrees_with_metrics_json(report: Any) -> None:
+    for (model, dataset), truth in report[2].items():
+        metrics = json.loads(
+            (report[0] / "runs" / f"{model}-{dataset}-balanced-6-rules-0" / "metrics.json").read_text()
+        )
+        for key in ("sessions", "completed", "errored", "skipped_turns", "undecided", "undecided_applicability"):
+            assert metrics[key] == truth[key], key
+        assert {k: v for k, v in metrics["outcomes"].items() if v} == truth["outcomes"]
+        for key in ("pass_at_1", "iar", "mst", "delta_pct", "iar_delta_pct"):
+            assert metrics[key] == pytest.approx(truth[key]), key
+        assert metrics["mst_at"] == pytest.approx({str(cap): truth["mst_at"][cap] for cap in (2, 4, 6)})
+        for key in ("regression", "self_correction"):
+            assert metrics[key]["overall"] == pytest.approx(truth[key])
+            parts = {**metrics[key]["by_scope"], **metrics[key]["by_change"], **metrics[key]["by_cell"]}
+            assert parts == pytest.approx(truth[f"{key}_by"])
+        assert metrics["phi"]["value"] == pytest.approx(truth["phi"])
+        assert (metrics["mann_kendall"]["pass_at_1"]["s"], metrics["mann_kendall"]["pass_at_1"]["p"]) == pytest.approx(
+            truth["kendall"]
+        )
+
+
+def test_table_4(report: Any) -> None:
+    for row, truth in pairs_of(report, "table_4_decay"):
+        assert near(row["pass_first"], truth["pass_at_1"][0])
+        assert near(row["pass_last"], truth["pass_at_1"][-1])
+        assert near(row["delta_pct"], truth["delta_pct"])
+        assert float(row["delta_pct_ci_low"]) <= float(row["delta_pct"]) <= float(row["delta_pct_ci_high"])
+        assert (int(row["mk_s"]), float(row["mk_p"])) == pytest.approx(truth["kendall"])
+
+
+def test_table_5(report: Any) -> None:
+    found = rows(report, "table_5_mst")
+    for row in found:
+        values = [report[2][row["model"], dataset]["mst"] for dataset in ("humaneval", "mbpp")]
+        assert near(row["mst_humaneval"], values[0])
+        assert near(row["mst_mbpp"], values[1])
+        assert near(row["mst_mean"], sum(values) / 2)
+        assert float(row["mst_mean_ci_low"]) < float(row["mst_mean"]) < float(row["mst_mean_ci_high"])
+        widths = [
+            float(row[f"mst_{name}_ci_high"]) - float(row[f"mst_{name}_ci_low"])
+            for name in ("humaneval", "mbpp", "mean")
+        ]
+        # a mean of two independent figures: half the root of the sum of squares
+        assert widths[2] == pytest.approx(math.hypot(*widths[:2]) / 2, rel=0.15)
+    assert [float(row["mst_mean"]) for row in found] == sorted((float(row["mst_mean"]) for row in found), reverse=True)
+
+
+def test_table_6(report: Any) -> None:
+    for row, truth in pairs_of(report, "table_6_mst_sensitivity"):
+        before = None
+        for cap in (2, 4, 6):
+            assert near(row[f"mst_at_{cap}"], truth["mst_at"][cap])
+            if before is not None:
+                assert near(row[f"change_{cap}_pct"], 100 * (truth["mst_at"][cap] - before) / before)
+            before = truth["mst_at"][cap]
+    table = next(table for table in report[1].tables if table.name == "table_6_mst_sensitivity")
+    for number, place in table.strong:
+        assert table.columns[place].key.startswith("change_")
+        others = [
+            table.rows[number][index] for index, column in enumerate(table.columns) if column.key.startswith("change_")
+        ]
+        assert table.rows[number][place] == min(others)
+
+
+def test_table_7(report: Any) -> None:
+    for row, truth in pairs_of(report, "table_7_adherence"):
+        assert near(row["iar_first"], truth["iar"][0])
+        assert near(row["iar_last"], truth["iar"][-1])
+        assert near(row["iar_delta_pct"], truth["iar_delta_pct"])
+        assert near(row["iar"], truth["iar_all"])
+        assert (int(row["mk_s"]), float(row["mk_p"])) == pytest.approx(truth["kendall_iar"])
+
+
+def test_turn_by_turn(report: Any) -> None:
+    found = pairs_of(report, "turns")
+    assert len(found) == 6 * len(MADE)
+    for row, truth in found:
+        turn = int(row["turn"])
+        assert near(row["pass_at_1"], truth["pass_at_1"][turn])
+        assert near(row["surviving"], truth["surviving"][turn])
+        assert near(row["adherence"], truth["iar"][turn - 1] if turn else None)
+        assert near(row["regression"], truth["regression_at"][turn - 1] if turn else None)
+        assert float(row["surviving_ci_low"]) <= float(row["surviving"]) <= float(row["surviving_ci_high"])
+
+
+def test_transitions(report: Any) -> None:
+    for row, truth in pairs_of(report, "transitions"):
+        for rate, total in (("regression", "passed_before"), ("self_correction", "failed_before")):
+            expected = truth[rate] if row["breakdown"] == "overall" else truth[f"{rate}_by"][row["type"]]
+            assert near(row[rate], expected)
+            if row["breakdown"] == "overall":
+                assert int(row[total]) == truth[total]
+
+
+def test_instructions(report: Any) -> None:
+    met = sum((truth["met"] for truth in report[2].values()), start=type(next(iter(report[2].values()))["met"])())
+    broke = sum((truth["broke"] for truth in report[2].values()), start=type(met)())
+    found = {row["id"]: row for row in rows(report, "instructions")}
+    assert found.keys() == met.keys()
+    for key, row in found.items():
+        assert (int(row["passed_before"]), int(row["broke"])) == (met[key], broke[key])
+        assert near(row["regression"], broke[key] / met[key])
+    floors = [float(row["regression_ci_low"]) for row in found.values()]
+    assert floors == sorted(floors, reverse=True)
+
+
+def test_phi_counts_and_costs(report: Any) -> None:
+    for row, truth in pairs_of(report, "phi"):
+        assert near(row["phi"], truth["phi"])
+        counts = [int(row[key]) for key in ("pass_adhered", "pass_violated", "fail_adhered", "fail_violated")]
+        assert counts == truth["phi_counts"]
+    for row, truth in pairs_of(report, "counts"):
+        for key in (
+            "sessions",
+            "completed",
+            "errored",
+            "overflowed",
+            "skipped_turns",
+            "undecided",
+            "undecided_applicability",
+        ):
+            assert int(row[key]) == truth[key], key
+        assert int(row["outcome_timeout"]) == truth["outcomes"]["timeout"]
+        assert int(row["errored"]) == 2
+    for row, truth in pairs_of(report, "costs"):
+        for key, value in truth["model_tokens"].items():
+            assert int(row[f"model_{key}"]) == value
+        assert row["model_usd"] == "", "an unknown price is not zero"
+
+
+def test_paired_tables(report: Any) -> None:
+    truths = report[2]
+    for row in rows(report, "pairs_mst"):
+        a, b = (truths[row[side], row["dataset"]] for side in ("a", "b"))
+        both = set(a["tasks"]) & set(b["tasks"])
+        assert int(row["tasks"]) == len(both)
+        means = []
+        for truth in (a, b):
+            kept = [length for task, length in zip(truth["tasks"], truth["prefix"], strict=True) if task in both]
+            means.append(sum(kept) / len(kept))
+        assert near(row["mst_difference"], means[0] - means[1])
+        assert (
+            float(row["mst_difference_ci_low"]) <= float(row["mst_difference"]) <= float(row["mst_difference_ci_high"])
+        )
+        assert float(row["p_holm"]) >= float(row["p"])
+    assert len(rows(report, "pairs_mst")) == 2 * 3
+    turns = rows(report, "pairs_turns")
+    assert len(turns) == 2 * 3 * 6
+    for row in turns:
+        a, b = (
+            dict(zip(truth["tasks"], truth["passes"], strict=True))
+            for truth in (truths[row[side], row["dataset"]] for side in ("a", "b"))
+        )
+        turn = int(row["turn"])
+        counts = [sum((a[task][turn], b[task][turn]) == kind for task in a.keys() & b.keys())
+                  for kind in itertools.product((True, False), repeat=2)]  # fmt: skip
+        assert counts == [int(row[key]) for key in ("both", "only_a", "only_b", "neither")]
+        assert near(row["risk_difference"], (counts[1] - counts[2]) / sum(counts))
+    survival = rows(report, "pairs_survival")
+    assert [row["a"] for row in survival].count("all entrants") == 2
+    assert len(survival) == 2 + 2 * 3
+
+
+def test_every_table_has_three_formats_and_they_agree(report: Any) -> None:
+    out, data, _ = report
+    for table in data.tables:
+        markdown = (out / "tables" / f"{table.name}.md").read_text().splitlines()
+        body = [line for line in markdown if line.startswith("|")]
+        assert len(body) == len(table.rows) + 2
+        assert {line.replace("\\|", "").count("|") for line in body} == {len(table.columns) + 1}
+        latex = (out / "tables" / f"{table.name}.tex").read_text()
+        assert latex.count(r" \\") == len(table.rows) + 1 + (r"\begin{longtable}" in latex)
+        assert latex.replace(r"\{", "").replace(r"\}", "").count("{") == latex.replace(r"\{", "").replace(
+            r"\}", ""
+        ).count("}")
+        assert all(
+            ord(character) < 128 for line in latex.splitlines() if not line.startswith("%") for character in line
+        )
+        assert table.group in data.groups
+        assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+def test_every_figure_is_there_twice_and_says_what_it_shows(report: Any) -> None:
+    names = [figure.name for figure in report[1].figures]
+    assert names == [
+        "figure_3_pass_at_1", "survival", "figure_4_regression_by_scope", "figure_5_regression_by_change",
+        "regression_heat_map", "regression_by_turn", "breaking_instructions", "figure_7_self_correction",
+        "figure_6_adherence", "pass_against_adherence",
+    ]  # fmt: skip
+    for figure in report[1].figures:
+        assert figure.png.read_bytes().startswith(b"\x89PNG")
+        assert figure.svg.read_text().rstrip().endswith("</svg>")
+        assert figure.title
+        assert figure.caption
+        assert figure.group in report[1].groups
+
+
+def test_the_same_cells_give_the_same_bytes(report: Any, tmp_path: Path) -> None:
+    build_report(load_cells([report[0] / "runs"]), tmp_path)
+    files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    assert len(files) > 50
+    for path in files:
+        assert path.read_bytes() == (report[0] / path.relative_to(tmp_path)).read_bytes(), path.name
+
+
+def test_ablations_put_single_choices_side_by_side(tmp_path: Path) -> None:
+    for agenda in ("balanced", "semantic"):
+        for turns in (4, 6):
+            for model, breaks in (("a", 0.05), ("b", 0.2)):
+                write_cell(Made(model, tasks=8, turns=turns, agenda=agenda, breaks=breaks), tmp_path / "runs")
+    study = Study(tuple(gather(cell) for cell in load_cells([tmp_path / "runs"])))
+    tables = {table.name: table for table in tables_of(study)}
+    assert "ablation_judge" not in tables
+    look = Look(study)
+    assert [ablation(study, look, axis) is None for axis in ("agenda", "turns", "judge")] == [False, False, True]
+    agenda = tables["ablation_agenda"]
+    assert [row[:4] for row in agenda.rows[:3]] == [
+        ("humaneval", "a", "turns 4", "balanced"),
+        ("humaneval", "a", "turns 4", "semantic"),
+        ("humaneval", "a", "turns 6", "balanced"),
+    ]
+    lengths = tables["ablation_turns"]
+    assert [row[2:4] for row in lengths.rows[:2]] == [("agenda balanced", "4"), ("agenda balanced", "6")]
+    share = [column.key for column in lengths.columns].index("mst_share")
+    truth = recount(tmp_path / "runs" / "a-humaneval-balanced-4-rules-0")
+    assert lengths.rows[0][share] == pytest.approx(truth["mst"] / 4)
+    board = tables["leaderboard"]
+    assert [(row[0], row[3]) for row in board.rows] == [(1, 6), (2, 6), (3, 6), (4, 6), (1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_an_entrant_without_one_of_the_datasets_has_no_mean_and_no_rank(tmp_path: Path) -> None:
+    for made in (Made("a", "humaneval", 6, 3), Made("a", "mbpp", 6, 3), Made("b", "mbpp", 6, 3, first=1.0, breaks=0.0)):
+        write_cell(made, tmp_path / "runs")
+    board, mst, *_ = tables_of(Study(tuple(gather(cell) for cell in load_cells([tmp_path / "runs"]))))
+    assert [row[:2] for row in board.rows] == [(1, "a"), (None, "b")]
+    assert mst.rows[1][-2:] == (None, None)
+    assert mst.rows[1][[column.key for column in mst.columns].index("mst_mbpp")] is not None
+
+
+@pytest.mark.parametrize("made", [Made("m", tasks=1, turns=2), Made("m", tasks=4, turns=3, first=0.0, mends=0.0),
+                                  Made("m", tasks=4, turns=3, first=1.1, breaks=0.0)], ids=["tiny", "never", "always"])  # fmt: skip
+def test_extremes_are_drawn_without_a_warning(made: Made, tmp_path: Path) -> None:
+    write_cell(made, tmp_path / "runs")
+    data = build_report(load_cells([tmp_path / "runs"]), tmp_path)
+    assert len(data.figures) == 10
