@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import shlex
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ def run_sweep(words: Sequence[str]) -> int:
     settings = [word for word in words if not word.startswith("+sweep=")]
     if len(names) > 1:
         raise UserError("a sweep has one recipe", f"choose one of {', '.join(names)}")
-    grids = [[*_grid(grid), *settings] for grid in read_recipe(names[0]).grids] if names else [settings]
+    grids = [[*_grid(grid, settings), *settings] for grid in read_recipe(names[0]).grids] if names else [settings]
     name = names[0] if names else "adhoc-" + hashlib.sha256("\n".join(settings).encode()).hexdigest()[:8]
     # Every cell is composed and validated before any of them costs something.
     combinations = list(dict.fromkeys(overrides for grid in grids for overrides in expand(grid)))
@@ -57,6 +58,10 @@ def run_sweep(words: Sequence[str]) -> int:
         if status == INTERRUPTED:
             break
     out.print(_table(name, outcomes))
+    folders = [str(outcome.cell.folder) for _, _, outcome in outcomes if outcome and outcome.metrics]
+    if folders:
+        compare = [shell_command("codechat"), "report", f"runs={','.join(folders)}", f"out=report-{name}"]
+        out.print(f"\ncompare  {shlex.join(compare)}", markup=False)
     return max(status for _, status, _ in outcomes)
 
 
@@ -105,9 +110,11 @@ def read_recipe(name: str) -> Recipe:
     raise UserError(f"there is no sweep '{name}'", nearest(name, known))
 
 
-def _grid(grid: dict[str, Any]) -> list[str]:
-    """A grid's overrides: a list sweeps over its values, anything else is one value."""
-    return [f"{key}={','.join(map(str, value)) if isinstance(value, list) else value}" for key, value in grid.items()]
+def _grid(grid: dict[str, Any], settings: Sequence[str]) -> list[str]:
+    """A grid's overrides: a list sweeps over its values. What the command line sets takes the place of the recipe's."""
+    given = {word.partition("=")[0] for word in settings}
+    texts = {key: ",".join(map(str, value)) if isinstance(value, list) else str(value) for key, value in grid.items()}
+    return [f"{key}={text}" for key, text in texts.items() if key not in given]
 
 
 def _table(name: str, outcomes: list[tuple[_Planned, int, CellOutcome | None]]) -> Table:

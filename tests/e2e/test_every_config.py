@@ -112,7 +112,10 @@ def test_yaml_starts_with_its_description() -> None:
 
 def test_a_sweep_runs_all_its_cells(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_sweep([*SMALL, "agenda=balanced,escalating", "seed=1,2"]) == 0
-    assert capsys.readouterr().out.count(" done ") == 4
+    printed = capsys.readouterr().out
+    assert printed.count(" done ") == 4
+    assert printed.splitlines()[-1].startswith("compare  ")
+    assert "report runs=runs/" in printed
     assert len(list((here / "runs").iterdir())) == 4
 
 
@@ -148,6 +151,8 @@ def test_a_recipe_names_its_sweep(here: Path) -> None:
     )
     assert run_sweep(["+sweep=mine", *SMALL]) == 0
     assert len(list((here / "runs").iterdir())) == 2
+    assert run_sweep(["+sweep=mine", *SMALL, "agenda=fixed"]) == 0
+    assert len(list((here / "runs").iterdir())) == 3, "the command line takes the place of the recipe's value"
     (here / "sweeps" / "bad.yaml").write_text("cells: 3\n")
     with pytest.raises(UserError, match="is no recipe"):
         run_sweep(["+sweep=bad"])
