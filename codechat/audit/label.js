@@ -58,14 +58,17 @@ function codeCell(name, text) {
   return cell;
 }
 
-function half(row, lines, index, end, kind, width) {
+function half(row, lines, index, end, kind) {
   const there = index < end;
-  row.append(element("td", "number " + (there ? kind : ""), there ? String(index + 1) : ""));
-  row.append(codeCell(width + " " + (there ? kind : ""), there ? lines[index] : ""));
+  const name = there ? kind : "void";
+  row.append(element("td", "number " + name, there ? String(index + 1) : ""));
+  row.append(codeCell("code " + name, there ? lines[index] : ""));
 }
 
 function table(headings) {
   const made = element("table");
+  const columns = made.appendChild(element("colgroup"));
+  for (const _ of headings) columns.append(element("col", "number"), element("col"));
   const head = made.createTHead().insertRow();
   for (const heading of headings) {
     const cell = element("th", "", heading);
@@ -80,7 +83,7 @@ function codeAlone(item) {
   const made = table(["Code"]);
   const body = made.createTBody();
   const lines = item.before.split("\n");
-  lines.forEach((_, index) => half(body.insertRow(), lines, index, lines.length, "", "only"));
+  lines.forEach((_, index) => half(body.insertRow(), lines, index, lines.length, ""));
   return made;
 }
 
@@ -93,8 +96,8 @@ function codeWithChange(item) {
     const same = tag === "equal";
     for (let step = 0; step < Math.max(i2 - i1, j2 - j1); step++) {
       const row = body.insertRow();
-      half(row, before, i1 + step, i2, same ? "" : "gone", "code");
-      half(row, after, j1 + step, j2, same ? "" : "come", "code");
+      half(row, before, i1 + step, i2, same ? "" : "gone");
+      half(row, after, j1 + step, j2, same ? "" : "come");
     }
   }
   if (before.join("\n") === after.join("\n")) made.prepend(element("caption", "", "The code did not change."));

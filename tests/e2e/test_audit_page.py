@@ -1,0 +1,168 @@
+"""The labelling page in a real browser: labels by keyboard, kept, exported, and no text that is more than text."""
+
+import csv
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from audit_cells import CODE, of, session, turn, write_cell
+from browser import chromium, requested, until
+
+from codechat.audit.labels import read_labels
+from codechat.cli.audit import run_audit
+from codechat.records import SessionRecord
+
+pytest.importorskip("selenium", reason="selenium is not installed")
+
+HOSTILE = (
+    "def double(x):\n    return x * 2  # <img src=x onerror=\"document.title='broken'\">\n"
+    "</script><script>document.title = 'broken'</script><!--\n"
+    "    note = '\u202e\u2066 reversed'\n"
+)
+CHANGED = 'def double(x):\n    """Twice x."""\n    return 2 * x\n'
+
+
+def sessions() -> list[SessionRecord]:
+    adding, modifying = of("cosmetic", "add"), of("semantic", "modify")
+    turns = [
+        turn(1, adding[0], adding[1:2], code=CHANGED),
+        turn(2, modifying[0], code=HOSTILE,
+             adherence={"verdict": "violated", "by": "llm", "reason": "<b>told</b> so"}),
+    ]  # fmt: skip
+    return [session("c", f"t/{number}", turns) for number in range(4)]
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    write_cell(tmp_path / "cell", sessions())
+    assert run_audit(["export", f"runs={tmp_path / 'cell'}", f"out={tmp_path / 'audit'}"]) == 0
+    return tmp_path / "audit" / "label.html"
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[[Path], Any]]:
+    """Opens the page; called again, it opens it in a new browser of the same user."""
+    with ExitStack() as stack:
+
+        def open_page(page: Path) -> Any:
+            stack.close()
+            driver = stack.enter_context(chromium(tmp_path / "user"))
+            driver.execute_cdp_cmd(
+                "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path / "downloads")}
+            )
+            driver.get(page.as_uri())
+            return driver
+
+        yield open_page
+
+
+def press(driver: Any, *keys: str) -> None:
+    for key in keys:
+        driver.switch_to.active_element.send_keys(key)
+
+
+def text(driver: Any, name: str) -> str:
+    found: str = driver.find_element("id", name).text
+    return found
+
+
+def shown(driver: Any, name: str) -> bool:
+    found: bool = driver.find_element("id", name).is_displayed()
+    return found
+
+
+def go_to(driver: Any, chosen: bool) -> None:
+    """The first open decision whose candidate was chosen or not, found by answering yes."""
+    for _ in range(20):
+        press(driver, "y")
+        if shown(driver, "second") is chosen:
+            return
+        press(driver, "u", "\ue014")  # clear, then the right arrow
+    raise AssertionError("there is no such decision")
+
+
+def test_labels_by_keyboard_are_blind_until_given(page: Path, opened: Callable[[Path], Any]) -> None:
+    driver = opened(page)
+    assert text(driver, "progress") == "0 of 12 labelled"
+    assert not shown(driver, "second")
+    assert not shown(driver, "judge")
+    assert "After" not in text(driver, "code"), "the changed code would tell what the judge decided"
+    press(driver, "r", "a")
+    assert not shown(driver, "judge"), "the judge is hidden until labelled"
+    assert text(driver, "progress") == "0 of 12 labelled"
+    go_to(driver, chosen=True)
+    assert text(driver, "progress") == "0 of 12 labelled", "the second question is open"
+    assert "After" in text(driver, "code")
+    press(driver, "r")
+    assert not shown(driver, "judge")
+    press(driver, "a")
+    assert text(driver, "progress") == "1 of 12 labelled"
+    press(driver, "r")
+    assert shown(driver, "judge")
+    assert "yes (by rules)" in text(driver, "judge")
+    press(driver, "r")
+    assert not shown(driver, "judge")
+    press(driver, "n")
+    assert not shown(driver, "second"), "no adherence where nothing applied"
+    press(driver, "u")
+    assert text(driver, "progress") == "0 of 12 labelled"
+
+
+def test_labels_survive_the_browser_and_are_exported(page: Path, opened: Callable[[Path], Any], tmp_path: Path) -> None:
+    driver = opened(page)
+    driver.find_element("id", "annotator").send_keys("Ada L.\ue007")
+    go_to(driver, chosen=True)
+    press(driver, "v", "c", "=odd", "\ue007", "\ue007")  # the note, Enter leaves it, Enter goes on
+    press(driver, "n")
+    time.sleep(1)  # the browser writes its storage a little later
+    driver = opened(page)
+    assert text(driver, "progress") == "2 of 12 labelled"
+    press(driver, "e")
+    path = tmp_path / "downloads" / "labels-Ada-L-.csv"
+    until(path.is_file, "the download")
+    rows = [row for _, row in read_labels(path).values()]
+    given = [(row.applicable, row.adherence, row.note, row.annotator) for row in rows if row.applicable]
+    assert sorted(given) == [("no", "", "", "Ada L."), ("yes", "violated", "'=odd", "Ada L.")]
+    with (page.parent / "sample.csv").open(newline="") as stream:
+        assert [row.sample for row in rows] == [row["sample"] for row in csv.DictReader(stream)]
+    assert run_audit(["score", f"labels={path}", f"out={tmp_path / 'scored'}"]) == 0
+
+
+def test_hostile_text_stays_text_and_nothing_is_requested(page: Path, opened: Callable[[Path], Any]) -> None:
+    driver = opened(page)
+    seen = ""
+    for _ in range(12):
+        press(driver, "y", "v", "r")
+        seen += text(driver, "code") + text(driver, "judge")
+        press(driver, "\ue014")
+    assert "<img src=x onerror" in seen
+    assert "</script><script>document.title" in seen
+    assert "U+202E" in seen
+    assert "\u202e" not in seen
+    assert "<b>told</b> so" in seen
+    assert driver.title == "Label 12 decisions"
+    assert [entry for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
+    assert [url for url in requested(driver) if not url.startswith(("chrome", "data:"))] == [page.as_uri()]
+
+
+def test_the_diff_shows_both_codes(page: Path, opened: Callable[[Path], Any]) -> None:
+    driver = opened(page)
+    for _ in range(12):
+        press(driver, "y")
+        if "Twice x." in text(driver, "code") and "# twice" in text(driver, "code"):
+            break
+        press(driver, "\ue014")
+    gone = [cell.text for cell in driver.find_elements("css selector", "td.code.gone")]
+    come = [cell.text for cell in driver.find_elements("css selector", "td.code.come")]
+    assert [line.strip() for line in gone if line.strip()] == [line.strip() for line in CODE.splitlines()[1:]]
+    assert [line.strip() for line in come if line.strip()] == [line.strip() for line in CHANGED.splitlines()[1:]]
+
+
+def test_a_page_on_a_narrow_screen_does_not_overflow(page: Path, opened: Callable[[Path], Any]) -> None:
+    driver = opened(page)
+    driver.set_window_size(500, 900)
+    press(driver, "y")
+    assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
