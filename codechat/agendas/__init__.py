@@ -70,7 +70,8 @@ def draw(config: AgendaConfig, generator: random.Random) -> list[str]:
 
 def type_of(instruction: Instruction, axis: Axis) -> str:
     """The type of an instruction on an axis."""
-    return {"scope": instruction.scope, "change": instruction.change, "cell": instruction.cell}[axis]
+    kind: str = getattr(instruction, axis)  # an axis is called as what it reads
+    return kind
 
 
 __all__ = ["AGENDAS", "TYPES", "AgendaConfig", "Axis", "Sampler", "draw", "type_of"]

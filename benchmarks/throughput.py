@@ -1,0 +1,164 @@
+"""What the engine costs beside a model call, with the bare typed `openai` client as the floor in the same run.
+
+    python benchmarks/throughput.py --sessions 100 --latency 0.05 --concurrency 64
+
+Both hold the same dialogues (ten turns, growing history) with the same local server, which answers after `latency`
+seconds from a process of its own. The engine does everything but run candidate code: scheduling, extraction, rules,
+journal, records. CPU is that of the client process, user and system, after its imports; `ideal` is the larger of the
+critical path (turns x latency) and the capacity (calls x latency / concurrency).
+"""
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+TURNS = 10
+
+
+def serve(latency: float) -> None:
+    """Serve until killed: every answer is the starter task's reference, `latency` seconds late."""
+    from servers.openai_server import Call, OpenAIServer, reference_solver
+
+    from codechat.datasets import DATASETS
+
+    solve = reference_solver(DATASETS["starter"].factory(DATASETS.validate({"kind": "starter"})).tasks)
+
+    async def late(call: Call) -> Any:
+        await asyncio.sleep(latency)
+        return solve(call)
+
+    with OpenAIServer(late, keep_calls=False) as server:
+        print(server.base_url, flush=True)
+        time.sleep(3600)
+
+
+def floor(url: str, sessions: int, concurrency: int) -> dict[str, float]:
+    """The typed client alone, holding the same dialogues."""
+    from openai import AsyncOpenAI
+
+    from codechat.datasets import DATASETS
+
+    tasks = DATASETS["starter"].factory(DATASETS.validate({"kind": "starter"})).tasks
+
+    async def hold(client: Any, slots: asyncio.Semaphore, number: int) -> None:
+        history: list[Any] = []
+        for turn in range(TURNS):
+            text = tasks[number % len(tasks)].prompt if turn == 0 else f"Change number {turn}."
+            history.append({"role": "user", "content": text})
+            async with slots:
+                reply = await client.chat.completions.create(model="m", messages=history, temperature=0)
+            history.append({"role": "assistant", "content": reply.choices[0].message.content})
+
+    async def main() -> None:
+        slots = asyncio.Semaphore(concurrency)
+        async with AsyncOpenAI(base_url=url, api_key="none") as client:
+            await asyncio.gather(*(hold(client, slots, number) for number in range(sessions)))
+
+    return _timed(main)
+
+
+def engine(url: str, sessions: int, concurrency: int) -> dict[str, float]:
+    """A cell of the same size; its sandbox passes everything at once."""
+    from codechat.cell import build_cell
+    from codechat.cli.compose import compose
+    from codechat.cli.run import _sessions
+    from codechat.config import run_option
+    from codechat.domain import Verdict
+    from codechat.runner import Progress
+    from codechat.sandbox import SANDBOXES, SandboxConfig
+
+    class Instant(SandboxConfig):
+        kind: Literal["instant"] = run_option("instant", "passes everything")
+
+    @SANDBOXES.register("instant", Instant)
+    class Sandbox:
+        """Passes everything at once: the benchmark leaves the sandbox out."""
+
+        weak, notice = False, None
+
+        def __init__(self, config: Instant, workers: int) -> None: ...
+
+        async def verify(self, program: str, task: Any) -> Verdict:
+            return Verdict("pass", passed_base=True)
+
+        async def aclose(self) -> None: ...
+
+    class Silent:
+        def note(self, text: str) -> None: ...
+
+        def turn(self, turn: Any) -> None: ...
+
+        def session(self, session: Any) -> None: ...
+
+    with tempfile.TemporaryDirectory() as folder:
+        words = [
+            "sandbox=instant", "tracking=none", "model=openai", "model.name=m", f"model.base_url={url}",
+            f"model.max_concurrency={concurrency}", f"runs_dir={folder}",
+        ]  # fmt: skip
+        cell = build_cell(compose(words))
+        many = [dataclasses.replace(cell.tasks[n % len(cell.tasks)], task_id=f"t/{n}") for n in range(sessions)]
+        cell = dataclasses.replace(cell, tasks=tuple(many))
+        import openai  # noqa: F401  imports are not counted
+
+        return _timed(lambda: _sessions(cell, Progress(), Silent()))
+
+
+def _timed(work: Any) -> dict[str, float]:
+    wall, cpu = time.perf_counter(), time.process_time()
+    asyncio.run(work())
+    return {"wall_s": time.perf_counter() - wall, "cpu_s": time.process_time() - cpu}
+
+
+def main() -> None:
+    """Run floor and engine against one server, and print the ratios."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sessions", type=int, default=100)
+    parser.add_argument("--latency", type=float, default=0.05)
+    parser.add_argument("--concurrency", type=int, default=64)
+    parser.add_argument("--role", choices=["serve", "floor", "engine"], help=argparse.SUPPRESS)
+    parser.add_argument("--url", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.role == "serve":
+        serve(chosen.latency)
+    elif chosen.role:
+        print(
+            json.dumps({"floor": floor, "engine": engine}[chosen.role](chosen.url, chosen.sessions, chosen.concurrency))
+        )
+    else:
+        _compare(chosen.sessions, chosen.latency, chosen.concurrency)
+
+
+def _compare(sessions: int, latency: float, concurrency: int) -> None:
+    calls = sessions * TURNS
+    ideal = max(TURNS * latency, calls * latency / concurrency)
+    options = [f"--sessions={sessions}", f"--latency={latency}", f"--concurrency={concurrency}"]
+    server = subprocess.Popen([sys.executable, __file__, "--role=serve", *options], stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        url = server.stdout.readline().strip()
+        found = {}
+        for role in ("floor", "engine"):
+            words = [sys.executable, __file__, f"--role={role}", f"--url={url}", *options]
+            found[role] = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+            milliseconds, ratio = 1000 * found[role]["cpu_s"] / calls, found[role]["wall_s"] / ideal
+            print(
+                f"{role:<7} {milliseconds:5.2f} ms CPU a call, wall {found[role]['wall_s']:.2f} s = {ratio:.2f} x ideal"
+            )
+        ratio = found["engine"]["cpu_s"] / found["floor"]["cpu_s"]
+        print(f"engine / floor: {ratio:.2f} in CPU ({calls} calls, ideal {ideal:.2f} s)")
+    finally:
+        server.kill()
+        server.wait()
+
+
+if __name__ == "__main__":
+    main()
