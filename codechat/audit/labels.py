@@ -155,7 +155,10 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str | None]]]:
     csv.field_size_limit(_LONGEST_FIELD)
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.DictReader(stream)
+            header = stream.readline()
+            stream.seek(0)
+            # where a comma is the decimal sign, spreadsheets save with semicolons
+            reader = csv.DictReader(stream, delimiter=";" if header.count(";") > header.count(",") else ",")
             missing = [name for name in LabelRow.model_fields if name not in (reader.fieldnames or ())]
             if missing:
                 raise UserError(f"{path}:1: the column {missing[0]} is missing", "keep the columns that were exported")

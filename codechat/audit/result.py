@@ -64,7 +64,7 @@ def audit(paths: list[Path]) -> Audit:
 
 def _names(paths: list[Path]) -> list[str]:
     stems = [path.stem for path in paths]
-    return stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
+    return stems if len({*stems, AGREED}) == len(stems) + 1 else [str(path) for path in paths]
 
 
 def _score(rows: Mapping[str, LabelRow]) -> dict[Question, Score]:

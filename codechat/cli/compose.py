@@ -95,7 +95,8 @@ def _explain(error: Exception, overrides: Sequence[str]) -> UserError:
         return _unknown_key(str(key), overrides)
     if "@judge." in str(error):
         return UserError(
-            str(error).splitlines()[0], "only judge=llm asks models: choose it before you choose its models"
+            str(error).splitlines()[0],
+            "choose judge=llm for model@judge.ROLE, or judge=hybrid for model@judge.llm.ROLE: others ask no model",
         )
     if str(error).startswith("Ambiguous value"):
         return UserError(str(error).splitlines()[0], "put -m in front to sweep over the values, or quote the value")

@@ -66,6 +66,15 @@ def test_labels_do_not_need_the_code(tmp_path: Path, decisions: tuple[Decision, 
     assert len(read_labels(path)) == len(decisions)
 
 
+def test_semicolons_and_a_byte_order_mark_are_read(tmp_path: Path, decisions: tuple[Decision, ...]) -> None:
+    rows = read_table(labelled(tmp_path / "a.csv", decisions, ("yes", "")))
+    with (tmp_path / "b.csv").open("w", newline="", encoding="utf-8-sig") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]), delimiter=";")
+        writer.writeheader()
+        writer.writerows(rows)
+    assert list(read_labels(tmp_path / "b.csv")) == [one.key for one in decisions]
+
+
 def replaced(path: Path, old: str, new: str) -> Path:
     text = path.read_text()
     assert old in text
@@ -177,6 +186,11 @@ def test_two_samples_do_not_mix(tmp_path: Path, decisions: tuple[Decision, ...])
     whole = labelled(tmp_path / "b.csv", decisions)
     with pytest.raises(UserError, match=r"b\.csv:\d+: .*a\.csv has no such row"):
         audit([half, whole])
+    both = (tmp_path / "agreed.csv", tmp_path / "x" / "b.csv")
+    both[1].parent.mkdir()
+    for path in both:
+        path.write_bytes(whole.read_bytes())
+    assert set(audit(list(both)).scores) == {*map(str, both), "agreed"}
     assert audit([whole, half]).scores["b"]["applicability"].unlabelled == 12
     with pytest.raises(UserError, match="3 files"):
         audit([half, half, half])
