@@ -78,7 +78,9 @@ class Refine:
 
     def __init__(self, config: RefineConfig, parts: Parts) -> None:
         self._prompts, self._agenda, self._lookahead = config.prompts, parts.agenda, parts.lookahead
-        self._pool = parts.pool.instructions
+        self._pool: dict[str, list[Instruction]] = {}
+        for instruction in parts.pool.instructions:
+            self._pool.setdefault(type_of(instruction, parts.agenda.axis), []).append(instruction)
         self.turns = parts.agenda.turns
 
     def agenda(self, generator: random.Random) -> list[str]:
@@ -89,19 +91,19 @@ class Refine:
         history: tuple[Message, ...] = (
             Message("user", fill(self._prompts.initial, prompt=task.prompt.strip("\n"), signature=task.signature)),
         )
-        pool: list[Instruction] = list(self._pool)
+        pool = {kind: list(instructions) for kind, instructions in self._pool.items()}
         selection: Selection | None = None
         code = ""
         graded: asyncio.Task[TurnRecord] | None = None
         async with asyncio.TaskGroup() as grading:
             for turn in range(self.turns):
                 if turn > 0:
-                    candidates = [each for each in pool if type_of(each, self._agenda.axis) == agenda[turn - 1]]
-                    selection = await self._select(kit, turn, code, candidates)
+                    candidates = pool.get(agenda[turn - 1], [])
+                    selection = await self._select(kit, turn, code, list(candidates))
                     if selection.instruction is None:
                         graded = grading.create_task(skip(kit, turn, selection, graded))
                         continue
-                    pool.remove(selection.instruction)
+                    candidates.remove(selection.instruction)
                     history += (Message("user", fill(self._prompts.followup, instruction=selection.instruction.text)),)
                 chosen = selection.instruction if selection else None
                 try:
