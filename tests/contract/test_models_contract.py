@@ -33,6 +33,7 @@ def minimal(tmp_path: Path) -> Iterator[dict[str, dict[str, Any]]]:
         yield {
             "echo": {},
             "refactorer": {},
+            "drifter": {},
             "openai": {"name": "m", "base_url": server.base_url},
             "replay": {"path": str(recording)},
             "scripted": {"replies": ["x"]},
