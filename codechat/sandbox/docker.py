@@ -51,7 +51,7 @@ def docker(config: DockerConfig, workers: int = 1) -> Sandbox:
         sandbox.start()
     except WorkerDied as error:
         remedy = f"see that {config.program} runs and holds the image: {config.program} pull {config.image}"
-        raise UserError(f"{config.program} does not start: {str(error).splitlines()[-1]}", remedy) from error
+        raise UserError(f"{config.program} does not start: {str(error).splitlines()[0]}", remedy) from error
     return sandbox
 
 
