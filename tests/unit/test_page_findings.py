@@ -5,40 +5,56 @@ from typing import Any
 
 from page_input import MadeCell, made_cell
 
-from codechat.report.page.overview import findings
+from codechat.report.data import Table
+from codechat.report.outcomes import Study, gather
+from codechat.report.page.findings import findings
+from codechat.report.tables.pairs import differences, pairs
 
 
-def rival(model: str, mst: float, interval: tuple[float, float], **labels: Any) -> MadeCell:
+def rival(model: str, mst: float, **labels: Any) -> MadeCell:
     cell = made_cell(model, tasks=3)
-    metrics = {**cell.metrics, "mst": mst, "ci": {**cell.metrics["ci"], "mst": list(interval)}}
-    return replace(cell, metrics=metrics, **labels)
+    return replace(cell, metrics={**cell.metrics, "mst": mst}, **labels)
+
+
+def compared(*cells: MadeCell) -> tuple[Table, ...]:
+    """The report's own table of paired comparisons."""
+    return (differences(pairs(Study(tuple(gather(cell) for cell in cells)))),)
 
 
 def test_the_headline_names_the_model_that_lasts() -> None:
-    told = findings([rival("a", 5.0, (4.5, 5.5)), rival("b", 7.25, (7, 7.5))])
+    told = findings([rival("a", 5.0), rival("b", 7.25)], ())
     assert told["title"] == "b keeps code alive longest: 7.25 of 10 turns"
-    assert told["text"].endswith("Next is a with 5.00. The 95 % intervals of the two do not overlap.")
+    assert told["text"].endswith("Next is a with 5.00."), "no word on a difference that was not tested"
+    assert findings([rival("a", 7.0), rival("b", 7.0)], ())["title"].startswith("a and b keep code alive equally long")
+    assert findings([rival("a", 7.0)], ())["title"] == "a sustains 7.00 of 10 turns"
+    assert findings([], ())["title"] == "Nothing to rank"
 
 
-def test_the_headline_admits_what_it_does_not_know() -> None:
-    told = findings([rival("a", 7.0, (6.5, 7.5)), rival("b", 7.25, (7, 7.5))])
-    assert told["text"].endswith("The 95 % intervals of the two overlap on humaneval: their order may be chance.")
-    assert findings([rival("a", 7.0, (6, 8)), rival("b", 7.0, (6, 8))])["title"].startswith(
-        "a and b keep code alive equally"
-    )
-    assert findings([rival("a", 7.0, (6, 8))])["title"] == "a sustains 7.00 of 10 turns"
-    assert findings([])["title"] == "Nothing to rank"
+def test_a_lead_is_told_as_the_paired_comparison_has_it() -> None:
+    cells = [made_cell("a", tasks=60, breaks=0.3), made_cell("b", tasks=60, breaks=0.02)]
+    tables = compared(*cells)
+    row = dict(zip([column.key for column in tables[0].columns], tables[0].rows[0], strict=True))
+    assert (row["a"], row["b"]) == ("a", "b")
+    told = findings(cells, tables)["text"]
+    assert f"b is ahead by {-row['mst_difference']:+.2f} turns on humaneval" in told
+    assert f"interval {-row['mst_difference_ci'].high:+.2f} to {-row['mst_difference_ci'].low:+.2f})" in told
+    assert told.endswith("more than chance explains (Wilcoxon, Holm-corrected).")
+
+
+def test_a_lead_that_may_be_chance_is_told_as_such() -> None:
+    cells = [made_cell("a", tasks=8, breaks=0.1), made_cell("b", tasks=8, breaks=0.1)]
+    assert "which may be chance on humaneval" in findings(cells, compared(*cells))["text"]
 
 
 def test_models_are_compared_on_the_same_datasets_in_the_same_setting() -> None:
-    both = [rival("a", 6.0, (5, 7)), rival("a", 8.0, (7, 9), dataset="mbpp")]
-    half = [rival("b", 9.0, (8, 10))]
-    other = [rival("c", 10.0, (10, 10), agenda="cosmetic")]
-    assert findings([*both, *half, *other])["title"] == "a sustains 7.00 of 10 turns"
+    both = [rival("a", 6.0), rival("a", 8.0, dataset="mbpp")]
+    half = [rival("b", 9.0)]
+    other = [rival("c", 10.0, agenda="cosmetic")]
+    assert findings([*both, *half, *other], ())["title"] == "a sustains 7.00 of 10 turns"
 
 
 def test_baselines_are_no_rivals() -> None:
-    echo = rival("echo", 10.0, (10, 10), config={"model": {"kind": "echo"}})
-    model = rival("gpt", 4.0, (3, 5), config={"model": {"kind": "openai"}})
-    assert findings([echo, model])["title"] == "gpt sustains 4.00 of 10 turns"
-    assert findings([echo])["title"] == "echo sustains 10.00 of 10 turns"
+    echo = rival("echo", 10.0, config={"model": {"kind": "echo"}})
+    model = rival("gpt", 4.0, config={"model": {"kind": "openai"}})
+    assert findings([echo, model], ())["title"] == "gpt sustains 4.00 of 10 turns"
+    assert findings([echo], ())["title"] == "echo sustains 10.00 of 10 turns"

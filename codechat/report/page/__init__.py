@@ -8,7 +8,8 @@ from codechat.report.cells import LoadedCell
 from codechat.report.data import ReportData
 from codechat.report.page.archive import Archive, archive
 from codechat.report.page.document import document
-from codechat.report.page.overview import cell_values, findings
+from codechat.report.page.findings import findings
+from codechat.report.page.overview import cell_values
 
 __all__ = ["write_page"]
 
@@ -24,7 +25,7 @@ def write_page(cells: Sequence[LoadedCell], summary: ReportData, out: Path) -> P
     """
     packed = _packed(cells)
     overview = {
-        "findings": findings(cells),
+        "findings": findings(cells, summary.tables),
         "cells": cell_values(cells, packed.index),
         "limit": packed.limit,
     }

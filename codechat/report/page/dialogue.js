@@ -27,6 +27,7 @@ function requestsOf(turns) {
 async function drawDialogue(number) {
   const place = byId("dialogue");
   const body = await bodyOf(number);
+  if (parameters().get("session") !== INDEX.key[number]) return; // another one was opened meanwhile
   const requests = requestsOf(body.turns);
   const codes = body.turns.map((turn) => textOf(turn.code, body.turns));
   const cards = body.turns.map((turn, at) => {
@@ -35,6 +36,17 @@ async function drawDialogue(number) {
   });
   place.replaceChildren(dialogueHead(number, body), turnRail(number), ...cards,
     known(body.error) ? el("div", { class: "turn errored" }, el("h2", {}, "The session ended in an error"), el("pre", { class: "value" }, body.error)) : "");
+  const seen = new IntersectionObserver(tellTurn, { rootMargin: "-110px 0px -70% 0px" });
+  cards.forEach((card) => seen.observe(card));
+}
+
+// Marks in the rail which turn is being read.
+function tellTurn(entries) {
+  for (const entry of entries.filter((each) => each.isIntersecting)) {
+    for (const button of document.querySelectorAll(".rail button")) {
+      button.ariaCurrent = button.dataset.turn === entry.target.id ? "true" : null;
+    }
+  }
 }
 
 function dialogueHead(number, body) {
@@ -52,7 +64,7 @@ function turnRail(number) {
   return el("nav", { class: "rail", "aria-label": "Turns" }, [...INDEX.outcomes[number]].map((letter, turn) => {
     const title = `Turn ${turn}: ${OUTCOMES[letter]}`;
     const click = () => focusTurn(turn);
-    return el("button", { type: "button", "aria-label": title, title, on: { click } }, `${turn}`, mark(letter, INDEX.judged[number][turn]));
+    return el("button", { type: "button", "data-turn": `turn-${turn}`, "aria-label": title, title, on: { click } }, `${turn}`, mark(letter, INDEX.judged[number][turn]));
   }));
 }
 

@@ -134,6 +134,10 @@ async function start() {
   addEventListener("hashchange", route);
   addEventListener("resize", () => INDEX && drawRows());
   byId("list").addEventListener("scroll", () => requestAnimationFrame(drawRows), { passive: true });
+  if (!("DecompressionStream" in globalThis)) {
+    byId("count").textContent = "This browser is too old to unpack the sessions.";
+    return;
+  }
   INDEX = await unpacked("index");
   drawFilters();
   useFilters(parameters());
