@@ -133,7 +133,7 @@ def _csv(rows: list[list[Any]]) -> bytes:
     writer.writerow([column.name for column in COLUMNS])
     names = {True: "TRUE", False: "FALSE"}
     writer.writerows([names[value] if isinstance(value, bool) else value for value in row] for row in rows)
-    return text.getvalue().encode("utf-8", "replace")
+    return text.getvalue().encode()
 
 
 def _parquet(rows: list[list[Any]]) -> bytes:
@@ -146,15 +146,10 @@ def _parquet(rows: list[list[Any]]) -> bytes:
     }  # fmt: skip
     fields = [pa.field(c.name, types[c.kind], metadata={"description": c.meaning}) for c in COLUMNS]
     columns = zip(*rows, strict=True) if rows else ([] for _ in COLUMNS)
-    arrays = [pa.array(map(_encodable, column), field.type) for column, field in zip(columns, fields, strict=True)]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
     blob = io.BytesIO()
     parquet.write_table(pa.table(arrays, schema=pa.schema(fields)), blob)
     return blob.getvalue()
-
-
-def _encodable(value: Any) -> Any:
-    """Text without lone surrogates, which UTF-8 cannot hold."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 WRITERS: Mapping[str, Callable[[list[list[Any]]], bytes]] = {".csv": _csv, ".parquet": _parquet}

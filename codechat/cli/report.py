@@ -76,7 +76,8 @@ def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[st
         notes.append(f"Left out, as they have not finished: {', '.join(unfinished)}.")
     for protocol in others:
         count = sum(cell.protocol == protocol for cell in loaded)
-        notes.append(f"Left out: {count} cells of the protocol {protocol}; these tables are the protocol refine's.")
+        cells = "1 cell" if count == 1 else f"{count} cells"
+        notes.append(f"Left out: {cells} of the protocol {protocol}; these tables are those of the protocol refine.")
     return notes
 
 
