@@ -57,6 +57,7 @@ COMMANDS = {
     "audit": Command(
         "codechat.cli.audit:run_audit", "export|score …", "draw judge decisions for labelling; score the labels"
     ),
+    "upload": Command("codechat.cli.upload:upload", "run=DIR", "send a finished cell to MLflow"),
     "export": Command("codechat.cli.export:run_export", "run=DIR out=FILE", "the turns as Parquet or CSV, one a row"),
 }
 

@@ -12,11 +12,13 @@ from typing import Any
 from codechat.cell import Cell, Composed, build_cell, held
 from codechat.cli.provenance import tags_of
 from codechat.cli.terminal import ProgressBar, err, out, summary
+from codechat.environment import shell_command
 from codechat.files import write_atomically
 from codechat.journal import Journal
 from codechat.report import write_figures, write_tables
 from codechat.runner import Progress, run_sessions
-from codechat.tracking import TRACKING, FinishedCell, Tracker, TrackingError
+from codechat.tracking import TRACKING, FinishedCell, TrackedRun, Tracker, TrackingError
+from codechat.tracking.kept import keep
 
 DONE, BUG, MISTAKE, TOO_MANY_ERRORS, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -87,17 +89,22 @@ def _track(cell: Cell, tracker: Tracker, metrics: Mapping[str, Any], sweep: str 
         points=cell.protocol().points(metrics),
         folder=cell.folder,
     )
+    keep(finished)
     try:
         tracked = tracker.log(finished)
     except TrackingError as error:
-        err.print(
-            f"warning: not tracked: {error}. The records are in {cell.folder}; run the command again.", markup=False
-        )
+        later = shlex.join([shell_command("codechat"), "upload", f"run={cell.folder}"])
+        err.print(f"warning: not tracked: {error}\nThe records are safe. Later: {later}", markup=False)
         return
     if tracked is not None:
-        out.print(f"MLflow run  {tracked.run_id}", markup=False)
-        out.print(f"compare     {tracked.open_with}", markup=False)
-        out.print(f"            then open {tracked.charts}", markup=False)
+        show_tracked(tracked)
+
+
+def show_tracked(tracked: TrackedRun) -> None:
+    """Where the run is, and how to see it."""
+    out.print(f"MLflow run  {tracked.run_id}", markup=False)
+    out.print(f"compare     {tracked.open_with}", markup=False)
+    out.print(f"            then open {tracked.charts}", markup=False)
 
 
 def _status(cell: Cell, metrics: Mapping[str, Any]) -> int:

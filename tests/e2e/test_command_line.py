@@ -163,6 +163,24 @@ def test_verify_tests_samples_without_a_model(tmp_path: Path) -> None:
     assert "nonsense" in verdicts[2]["failure"]["actual"]
 
 
+def test_a_store_that_is_down_never_loses_a_cell(tmp_path: Path) -> None:
+    done = codechat(tmp_path, "dataset.limit=1", "agenda.turns=3", "tracking.uri=http://127.0.0.1:9")
+    assert done.returncode == 0, done.stderr
+    assert "warning: not tracked" in done.stderr
+    (cell,) = (tmp_path / "runs").iterdir()
+    assert f"upload run=runs/{cell.name}" in done.stderr
+    down = codechat(tmp_path, "upload", f"run={cell}", "tracking.uri=http://127.0.0.1:9")
+    assert down.returncode == 2
+    assert "not uploaded" in down.stderr
+    later = codechat(tmp_path, "upload", f"run={cell}")
+    assert later.returncode == 0, later.stderr
+    assert "MLflow run" in later.stdout
+    assert (tmp_path / "mlflow" / "store.db").exists()
+    nothing = codechat(tmp_path, "upload", "run=runs")
+    assert nothing.returncode == 2
+    assert "no finished cell" in nothing.stderr
+
+
 def test_a_second_process_on_the_same_cell_says_so(tmp_path: Path) -> None:
     from filelock import FileLock
 

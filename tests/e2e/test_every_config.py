@@ -50,9 +50,9 @@ def test_model_presets(here: Path, server: OpenAIServer, preset: str) -> None:
     assert session["model"] == preset
 
 
-@pytest.mark.parametrize("preset", ["llm", "paper"])
-def test_judge_presets(here: Path, server: OpenAIServer, preset: str) -> None:
-    outcome = run(f"judge={preset}", *served("judge.applicability", "judge.adherence", url=server.base_url))
+@pytest.mark.parametrize(("preset", "at"), [("llm", "judge"), ("paper", "judge"), ("hybrid", "judge.llm")])
+def test_judge_presets(here: Path, server: OpenAIServer, preset: str, at: str) -> None:
+    outcome = run(f"judge={preset}", *served(f"{at}.applicability", f"{at}.adherence", url=server.base_url))
     assert outcome.status == 0
     assert outcome.metrics is not None
     assert outcome.metrics["undecided"] == 0

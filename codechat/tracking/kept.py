@@ -1,0 +1,31 @@
+"""What a tracker is given, kept in the cell's folder: a store that was unreachable can be filled later."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from codechat.errors import UserError
+from codechat.files import write_atomically
+from codechat.tracking import FinishedCell
+
+FILE = "tracking.json"
+
+
+def keep(cell: FinishedCell) -> None:
+    """Write down what is tracked of a cell, beside its records."""
+    values = {**asdict(cell), "folder": "."}
+    write_atomically(cell.folder / FILE, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+
+
+def kept(folder: Path) -> FinishedCell:
+    """What is tracked of the cell in a folder. Raises `UserError` where the folder holds no finished cell."""
+    try:
+        values = json.loads((folder / FILE).read_bytes())
+        return TypeAdapter(FinishedCell).validate_python({**values, "folder": folder})
+    except (OSError, ValueError, ValidationError) as error:
+        raise UserError(
+            f"{folder} holds no finished cell: {FILE} is missing or unreadable",
+            "give the folder of a finished cell, as run=runs/NAME-ID",
+        ) from error
