@@ -18,7 +18,7 @@ Value = str | int | float | Interval | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. `spec` is the format of its numbers (`.3f`, `+.1f`); None is shown as a dash."""
+    """A column of a table. `spec` is the format of its numbers (`.3f`, `+.1f`, or `p` for p-values); None is a dash."""
 
     key: str
     title: str
@@ -34,8 +34,13 @@ class Column:
         if value is None:
             return "–"
         if isinstance(value, Interval):
-            return f"[{value.low:{self.spec}}, {value.high:{self.spec}}]"
-        return value if isinstance(value, str) else f"{value:{self.spec}}"
+            return f"[{self._number(value.low)}, {self._number(value.high)}]"
+        return value if isinstance(value, str) else self._number(value)
+
+    def _number(self, value: float) -> str:
+        if self.spec == "p":
+            return "<0.0001" if value < 0.0001 else f"{value:.4f}"
+        return f"{value:{self.spec}}".replace("-", "−")
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,16 @@ def test_log_rank_agrees_with_scipy() -> None:
     assert found.p < 0.05
 
 
+def test_the_share_still_passing_is_kaplan_and_meiers_curve() -> None:
+    """With censoring at the end alone, their estimate is the plain share that a report draws."""
+    from statsmodels.duration.survfunc import SurvfuncRight
+
+    group = survivors(3, 0.85)
+    found = SurvfuncRight([lasted + 1 for lasted in group.lasted], [lasted < 10 for lasted in group.lasted])
+    shares = [sum(lasted >= time for lasted in group.lasted) / len(group.lasted) for time in found.surv_times]
+    assert found.surv_prob == pytest.approx(shares)
+
+
 def test_log_rank_over_the_turns_that_curves_share() -> None:
     a, b = survivors(1, 0.9), survivors(2, 0.8)
     short = Survival([min(lasted, 4) for lasted in b.lasted], 4)

@@ -13,7 +13,7 @@ from synthetic.refine_cells import Made, paper, write_cell
 
 from codechat.report.build import build_report, tables_of
 from codechat.report.cells import load_cells
-from codechat.report.data import ReportData
+from codechat.report.data import Column, Interval, ReportData, Value
 from codechat.report.figures.ablations import ablation
 from codechat.report.figures.style import Look
 from codechat.report.outcomes import Study, gather
@@ -224,6 +224,23 @@ def test_every_table_has_three_formats_and_they_agree(report: Any) -> None:
         )
         assert table.group in data.groups
         assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+@pytest.mark.parametrize(
+    ("spec", "value", "text"),
+    [
+        (".3f", 0.12345, "0.123"),
+        ("+.1f", -3.14, "−3.1"),
+        (".2f", Interval(-1, 2.5), "[−1.00, 2.50]"),
+        ("d", 12, "12"),
+        ("p", 0.00004, "<0.0001"),
+        ("p", 0.04321, "0.0432"),
+        (".3f", None, "–"),
+        ("", "a", "a"),
+    ],
+)
+def test_values_as_people_read_them(spec: str, value: Value, text: str) -> None:
+    assert Column("key", "title", spec).text(value) == text
 
 
 def test_every_figure_is_there_twice_and_says_what_it_shows(report: Any) -> None:

@@ -12,7 +12,7 @@ from codechat.report.statistics.paired import Agreement, changes, difference, ho
 from codechat.report.statistics.survival import Survival, log_rank
 
 NAMES = (Column("dataset", "Dataset"), Column("a", "A"), Column("b", "B"), Column("tasks", "Tasks", "d"))
-P, HOLM = Column("p", "p", ".4f"), Column("p_holm", "p (Holm)", ".4f")
+P, HOLM = Column("p", "p", "p"), Column("p_holm", "p (Holm)", "p")
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def _trend_table(
     test = (
         Column("mk_s", "S", "d"),
         Column("mk_z", "Z", ".2f"),
-        Column("mk_p", "p", ".4f"),
+        Column("mk_p", "p", "p"),
         Column("trend", "Trend"),
     )
     full = [(*naming.of(found), *values, *_trend(trend)) for found, values, trend in rows]
