@@ -9,6 +9,7 @@ from typing import Any
 
 from codechat.records import SessionRecord, TurnRecord
 
+CODE_LIMIT = 16_000  # characters: differences need whole codes, so they are cut later than replies
 _KNOWN = frozenset(TurnRecord.model_fields)
 
 
@@ -56,7 +57,7 @@ def _turn(
         "candidates": [[each.id, each.applicable, each.by] for each in turn.candidates],
         "reply": replies[-1],
         "finish": turn.finish_reason,
-        "code": None if turn.code is None else _slice(shortened(turn.code, limit), replies),
+        "code": None if turn.code is None else _slice(shortened(turn.code, limit and max(limit, CODE_LIMIT)), replies),
         "base": turn.passed_base,
         "failure": turn.failure and turn.failure.model_dump(exclude_none=True),
         "adherence": turn.adherence and [turn.adherence.verdict, turn.adherence.by, turn.adherence.reason],

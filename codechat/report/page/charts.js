@@ -64,7 +64,7 @@ const HUES = [...new Set(CELLS.map((cell) => cell.model))]; // a model's colour 
 
 // All models of one dataset and setting, each named at the end of its line.
 function survivalChart(cells) {
-  const [width, height] = [560, 300];
+  const [width, height] = matchMedia("(max-width: 720px)").matches ? [360, 260] : [560, 300];
   const right = 12 + 6.6 * Math.min(26, Math.max(...cells.map((cell) => cell.model.length)));
   const turns = Math.max(...cells.map((cell) => cell.turns));
   const scale = scales(turns, width, height, right);

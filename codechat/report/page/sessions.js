@@ -71,6 +71,9 @@ function drawFilters() {
     state: ["Session", STATES.map((state, number) => [number, state])],
   };
   const search = el("input", { type: "search", name: "q", placeholder: "task, model, instruction …", autocomplete: "off", spellcheck: "false" });
+  const dense = longest > 16;
+  byId("list").classList.toggle("dense", dense);
+  byId("list").style.setProperty("--strip", `${longest * (dense ? 7 : 18)}px`);
   byId("filters").replaceChildren(
     el("label", { class: "search" }, el("span", {}, "Search ", el("kbd", {}, "/")), search),
     ...Object.entries(choices).map(([name, [title, values]]) => el("label", {}, el("span", {}, title), el("select", { name }, options(values)))),
