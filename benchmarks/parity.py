@@ -13,11 +13,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from codechat.cli.verify import Sample, verify_samples
 from codechat.datasets import DATASETS
 from codechat.domain import Verdict
 from codechat.sandbox import SANDBOXES
 from codechat.sandbox.oracle import EVALPLUS_FAILS
+from codechat.verify import Sample, verify_samples
 
 RELEASES = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
 

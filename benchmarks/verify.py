@@ -20,10 +20,10 @@ from typing import Any
 
 from tree import Peak
 
-from codechat.cli.verify import Sample, read_samples, verify_samples
 from codechat.datasets import DATASETS
 from codechat.domain import InputOutputTests, Task, Verdict
 from codechat.sandbox import SANDBOXES
+from codechat.verify import Sample, read_samples, verify_samples
 
 WORKERS = len(os.sched_getaffinity(0))
 HEAVY_MEMORY = "Mbpp/255"  # its results alone take gigabytes

@@ -8,9 +8,9 @@ import codechat
 from codechat.cli.command import Command
 from codechat.cli.terminal import err, out
 from codechat.environment import shell_command
-from codechat.errors import UserError, nearest
+from codechat.errors import InfrastructureError, UserError, nearest
 
-MISTAKE, INTERRUPTED = 2, 130
+MISTAKE, FAILED, INTERRUPTED = 2, 3, 130
 
 
 def entry() -> None:
@@ -25,8 +25,11 @@ def main(argv: Sequence[str]) -> int:
     except UserError as mistake:
         err.print(f"error: {mistake}", markup=False)
         return MISTAKE
+    except InfrastructureError as failure:
+        err.print(f"error: {failure}\nNothing that was finished is lost: run the same command again.", markup=False)
+        return FAILED
     except KeyboardInterrupt:
-        err.print("interrupted", markup=False)
+        err.print("interrupted; the same command goes on where this one was", markup=False)
         return INTERRUPTED
 
 
@@ -46,7 +49,7 @@ def _dispatch(argv: list[str]) -> int:
 COMMANDS = {
     "list": Command("codechat.cli.listing:list_components", "[GROUP]", "describe options and keys"),
     "verify": Command(
-        "codechat.cli.verify_command:verify", "dataset=D samples=FILE out=FILE", "test EvalPlus-style samples, no model"
+        "codechat.cli.verify:verify", "dataset=D samples=FILE out=FILE", "test EvalPlus-style samples, no model"
     ),
     "report": Command(
         "codechat.cli.report:run_report", "runs=DIR[,DIR] out=DIR", "tables, figures and one page that compare cells"

@@ -1,242 +1,58 @@
-"""`codechat verify`: tests samples in EvalPlus's format, no model involved.
+"""`verify dataset=D samples=FILE out=FILE`: tests EvalPlus-style samples, no model involved."""
 
-Results gather in `OUT.partial`, one line as each is known, so that an interrupted run goes on where it was; the file
-OUT is written at the end, in the samples' order.
-"""
-
-import asyncio
-import hashlib
-import json
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
 
-from codechat.config import Config
-from codechat.datasets import DATASETS
-from codechat.domain import Dataset, Task, Verdict
-from codechat.errors import UserError, nearest
-from codechat.files import canonical_json, content_hash, write_atomically
-from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig, admit
-from codechat.sandbox.oracle import EVALPLUS_FAILS
+from rich.progress import Progress, TaskID
 
-REMEDY = 'a line is one JSON object with "task_id" and "solution" (or "completion", which follows the prompt)'
+from codechat.cli.compose import compose
+from codechat.cli.terminal import counting_bar, err, out
+from codechat.cli.words import parse_words
+from codechat.experiment import GROUPS
+from codechat.hardware import HARDWARE, Resources
+from codechat.verify import run_verify
+
+SETTINGS = {
+    "samples": "a JSONL file, one {task_id, solution} a line",
+    "out": "the JSONL file to write, one verdict a line",
+}
 
 
-class View(Protocol):
-    """What the person at the terminal is shown."""
+class _Bar:
+    """Progress of the samples."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self._task: TaskID = bar.add_task("verifying", total=None)
 
     def notice(self, text: str) -> None:
-        """Something to know before it starts."""
+        err.print(text, markup=False)
 
     def progress(self, done: int, of: int) -> None:
-        """Samples tested, of how many."""
+        self._bar.update(self._task, completed=done, total=of)
 
 
-@dataclass(frozen=True)
-class Sample:
-    """One line of the samples file: the program, and the whole line to carry over."""
-
-    task: Task
-    program: str
-    row: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Figures over the samples. Pass@1 is the mean over tasks of the share of their samples that pass."""
-
-    samples: int
-    tasks: int
-    dataset_tasks: int
-    outcomes: dict[str, int]
-    pass_at_1: float
-    pass_at_1_base: float
-    differs: dict[str, int]
-
-    def lines(self) -> Iterator[str]:
-        """What is printed."""
-        yield f"{self.samples} samples of {self.tasks} of {self.dataset_tasks} tasks: " + ", ".join(
-            f"{count} {outcome}" for outcome, count in sorted(self.outcomes.items())
+def verify(words: Sequence[str]) -> int:
+    """Run the command; returns 0. Raises `UserError`."""
+    own = [word for word in words if not _composed(word)]
+    given = parse_words(own, {**SETTINGS, **dict.fromkeys(GROUPS, "a config group")}, required=SETTINGS)
+    experiment = compose([word for word in words if _composed(word)]).experiment
+    resources: Resources = HARDWARE.of(experiment.hardware).factory(experiment.hardware)
+    with counting_bar("samples") as bar:
+        summary = run_verify(
+            experiment.dataset,
+            experiment.sandbox,
+            Path(given["samples"]),
+            Path(given["out"]),
+            workers=resources.workers,
+            view=_Bar(bar),
         )
-        yield f"pass@1 {self.pass_at_1:.3f} (base tests alone {self.pass_at_1_base:.3f})"
-        for task_id, count in self.differs.items():
-            yield f"{task_id}: {count} passed that EvalPlus 0.3.1 fails ({EVALPLUS_FAILS[task_id]})"
+    for line in summary.lines():
+        out.print(line, markup=False)
+    out.print(f"written to {given['out']}", markup=False)
+    return 0
 
 
-def read_samples(path: Path, dataset: Dataset) -> list[Sample]:
-    """The samples in a file; raises `UserError` that names the line of the first that is malformed."""
-    tasks = {task.task_id: task for task in dataset.tasks}
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}", "samples=FILE names a JSONL file") from error
-    samples = [_sample(f"{path}:{number}", line, tasks) for number, line in enumerate(lines, 1) if line.strip()]
-    if not samples:
-        raise UserError(f"{path} holds no sample", REMEDY)
-    return samples
-
-
-def _sample(place: str, line: bytes, tasks: dict[str, Task]) -> Sample:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise UserError(f"{place}: not JSON: {error}", REMEDY) from error
-    if not isinstance(row, dict) or not isinstance(row.get("task_id"), str):
-        raise UserError(f"{place}: no task_id", REMEDY)
-    task = tasks.get(row["task_id"])
-    if task is None:
-        raise UserError(f"{place}: the dataset has no task '{row['task_id']}'", nearest(row["task_id"], tasks))
-    if isinstance(row.get("solution"), str):
-        return Sample(task, row["solution"], row)
-    if isinstance(row.get("completion"), str):
-        return Sample(task, task.prompt + row["completion"], row)
-    raise UserError(f"{place}: no solution", REMEDY)
-
-
-async def verify_samples(
-    samples: Sequence[Sample], sandbox: Sandbox, known: dict[int, dict[str, Any]], done: Callable[[int, Verdict], None]
-) -> None:
-    """Test every sample whose number is not in `known`, longest reference first; calls `done` with each verdict.
-
-    Raises `InfrastructureError` where the sandbox fails; what was done by then has been handed to `done`.
-    """
-    missing = [number for number in range(len(samples)) if number not in known]
-    tasks = {samples[number].task.task_id: samples[number].task for number in missing}
-    costs = dict(zip(tasks, await asyncio.gather(*map(sandbox.reference_cpu_s, tasks.values())), strict=True))
-
-    async def one(number: int) -> None:
-        sample = samples[number]
-        done(number, await sandbox.verify(sample.program, sample.task))
-
-    async with asyncio.TaskGroup() as group:
-        for number in sorted(missing, key=lambda number: -costs[samples[number].task.task_id]):
-            group.create_task(one(number))
-
-
-class Partial:
-    """The results so far, on disk; `key` covers samples, dataset and limits, so that no other run's are taken."""
-
-    def __init__(self, out: Path, key: str) -> None:
-        self._path, self._key = out.with_name(out.name + ".partial"), key
-        self.results: dict[int, dict[str, Any]] = {}
-        self._read()
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._stream = self._path.open("a" if self.results else "w", encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"cannot write {self._path}: {error.strerror}", "out=FILE names the results") from error
-        if not self.results:
-            self._append({"key": key})
-
-    def _read(self) -> None:
-        try:
-            lines = self._path.read_text(encoding="utf-8").splitlines()
-        except OSError:
-            return
-        for number, line in enumerate(lines):
-            try:
-                entry = json.loads(line)
-            except ValueError:
-                continue  # the line that was being written when the last run ended
-            if number == 0 and entry.get("key") != self._key:
-                return
-            if "number" in entry:
-                self.results[entry["number"]] = entry["result"]
-
-    def _append(self, entry: dict[str, Any]) -> None:
-        self._stream.write(json.dumps(entry) + "\n")
-        self._stream.flush()
-
-    def add(self, number: int, verdict: Verdict) -> None:
-        """Keep a verdict."""
-        self.results[number] = result = _result(verdict)
-        self._append({"number": number, "result": result})
-
-    def close(self, finished: bool) -> None:
-        self._stream.close()
-        if finished:
-            self._path.unlink()
-
-
-def _result(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "outcome": verdict.outcome,
-        "passed": verdict.passed,
-        "passed_base": verdict.passed_base,
-        "failure": asdict(verdict.failure) if verdict.failure else None,
-        "cpu_s": verdict.cpu_s,
-    }
-
-
-def run_verify(
-    dataset_config: Config,
-    sandbox_config: SandboxConfig,
-    samples: Path,
-    out: Path,
-    *,
-    workers: int,
-    view: View,
-) -> Summary:
-    """Test `samples` and write `out`.
-
-    Raises `UserError` for the user's mistakes and `InfrastructureError` where the sandbox fails; either way, and when
-    interrupted, the same call goes on where this one was.
-    """
-    dataset: Dataset = DATASETS.of(dataset_config).factory(dataset_config)
-    rows = read_samples(samples, dataset)
-    limits = canonical_json(sandbox_config.identity())
-    key = content_hash("\x1f".join([hashlib.sha256(samples.read_bytes()).hexdigest(), dataset.content_hash, limits]))
-    partial = Partial(out, key)
-    finished = False
-    try:
-        asyncio.run(_verify(rows, sandbox_config, workers, partial, view))
-        lines = [json.dumps({**row.row, **partial.results[number]}) for number, row in enumerate(rows)]
-        write_atomically(out, "".join(line + "\n" for line in lines))
-        finished = True
-    finally:
-        partial.close(finished)
-    return summarise(rows, [partial.results[number] for number in range(len(rows))], len(dataset.tasks))
-
-
-async def _verify(rows: list[Sample], config: SandboxConfig, workers: int, partial: Partial, view: View) -> None:
-    sandbox = SANDBOXES.of(config).factory(config, workers=workers)
-    try:
-        admit(sandbox, config)
-        if sandbox.notice:
-            view.notice(sandbox.notice)
-        view.progress(len(partial.results), len(rows))
-
-        def done(number: int, verdict: Verdict) -> None:
-            partial.add(number, verdict)
-            view.progress(len(partial.results), len(rows))
-
-        try:
-            await verify_samples(rows, sandbox, dict(partial.results), done)
-        except BaseExceptionGroup as group:
-            raise group.exceptions[0] from None
-    finally:
-        await sandbox.aclose()
-
-
-def summarise(samples: Sequence[Sample], results: Sequence[dict[str, Any]], dataset_tasks: int) -> Summary:
-    """The figures of a finished run."""
-    by_task: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for sample, result in zip(samples, results, strict=True):
-        by_task[sample.task.task_id].append(result)
-
-    def pass_at_1(name: str) -> float:
-        shares = [sum(bool(result[name]) for result in group) / len(group) for group in by_task.values()]
-        return sum(shares) / len(shares)
-
-    differs = {name: sum(result["passed"] for result in by_task.get(name, ())) for name in EVALPLUS_FAILS}
-    return Summary(
-        samples=len(samples),
-        tasks=len(by_task),
-        dataset_tasks=dataset_tasks,
-        outcomes=dict(Counter(result["outcome"] for result in results)),
-        pass_at_1=pass_at_1("passed"),
-        pass_at_1_base=pass_at_1("passed_base"),
-        differs={name: count for name, count in differs.items() if count},
-    )
+def _composed(word: str) -> bool:
+    """Whether a word chooses or sets a part of the configuration, rather than a file of the command."""
+    return word.partition("=")[0].split(".")[0] in ("dataset", "sandbox", "hardware")

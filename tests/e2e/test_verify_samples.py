@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from codechat.cli.verify import read_samples, run_verify
 from codechat.datasets import DATASETS
 from codechat.errors import InfrastructureError, UserError
 from codechat.sandbox import SANDBOXES
 from codechat.sandbox.engine import ZygoteSandbox
+from codechat.verify import read_samples, run_verify
 
 RIGHT = {"a": "def f(x):\n    return x + 1", "b": "def g(x):\n    return [x]"}
 
