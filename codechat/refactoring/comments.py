@@ -87,6 +87,7 @@ def comment_at_top(source: Source, text: str) -> str:
 
 
 @transforms("cosmetic-add-comment")
+@transforms("cosmetic-add-more-comments")
 def comment_in_function(source: Source) -> str:
     """A comment above the first statement of a function."""
     for function in source.code.functions:

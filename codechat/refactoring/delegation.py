@@ -111,13 +111,14 @@ def _identity(source: Source, before: str, value: str, imports: list[str] | None
     return detour(source, value=call, module=f"{head}return value", imports=imports)
 
 
+@transforms("semantic-include-finally", template="try:\n    pass\nfinally:\n    $finished = True")
 @transforms("semantic-add-try", template="try:\n    pass\nexcept Exception:\n    raise")
 @transforms(
     "semantic-use-lock", template="with $LOCK:\n    pass", module="$LOCK = threading.RLock()", imports=["threading"]
 )
 def wrap(source: Source, template: str, module: str = "", imports: list[str] | None = None) -> str:
     """The body inside another statement."""
-    names = {"LOCK": source.namer()("LOCK", "CALL_LOCK")}
+    names = {"LOCK": source.namer()("LOCK", "CALL_LOCK"), "finished": source.namer()("finished", "is_done")}
     if module:
         if is_generator(entry(source.module, source.entry_point)):
             raise Refusal("a generator would hold the lock between its values")
@@ -179,6 +180,8 @@ def copies(source: Source, always: bool) -> str:
         chosen = [one.name.value for one in function.params.params if _is_container(function, one)][:1]
     else:
         chosen = sorted(mutated)
+    if any(node.default is not None for node in nodes(function.params) if isinstance(node, cst.Param)):
+        raise Refusal("a default may be kept from call to call")
     if not chosen or (always and is_generator(function)):
         raise Refusal("no parameter that can surely be copied")
     source = source.with_text(with_definitions(source, imports=["copy"]))

@@ -87,6 +87,31 @@ _NODE = "class $Node:\n    def __init__(self, value):\n        self.value = valu
 @transforms("semantic-use-dict", before="$results = {'result': $value}", value="$results['result']")
 @transforms("semantic-use-tuple", before="$values = ($value,)", value="$values[0]")
 @transforms("semantic-use-stack", before="$stack = []\n$stack.append($value)", value="$stack.pop()")
+@transforms("semantic-use-dispatch-table", before="$steps = {'finish': lambda: $value}", value="$steps['finish']()")
+@transforms("semantic-use-backward-iteration", value="next(reversed([$value]))")
+@transforms(
+    "semantic-use-recursion",
+    module="def $descend(value, depth):\n    return $descend(value, depth - 1) if depth else value",
+    value="$descend($value, 1)",
+)
+@transforms(
+    "semantic-add-debug-check",
+    before="$result = $value\nif __debug__:\n    assert isinstance($result, object)",
+    value="$result",
+)
+@transforms(
+    "semantic-define-exception",
+    module="class $ImpossibleState(Exception):\n    pass\n\n\n$MISSING = object()",
+    before="$result = $value\nif $result is $MISSING:\n    raise $ImpossibleState",
+    value="$result",
+)
+@transforms(
+    "semantic-use-cached-property",
+    imports=["functools"],
+    module="class $Computed:\n    def __init__(self, compute):\n        self.compute = compute\n\n"
+    "    @functools.cached_property\n    def value(self):\n        return self.compute()",
+    value="$Computed(lambda: $value).value",
+)
 @transforms(
     "semantic-use-deque",
     imports=["collections"],

@@ -80,6 +80,24 @@ def reads(tree: cst.CSTNode) -> set[str]:
     return {node.value for node in nodes(tree) if isinstance(node, cst.Name)}
 
 
+def variables(tree: cst.CSTNode) -> list[cst.Name]:
+    """The names that stand for variables: no attributes, keywords, parameters or names of definitions and imports."""
+    other: set[cst.CSTNode] = set()
+    found: list[cst.Name] = []
+    for node in nodes(tree):
+        if isinstance(node, cst.Attribute):
+            other.add(node.attr)
+        elif isinstance(node, cst.Arg) and node.keyword is not None:
+            other.add(node.keyword)
+        elif isinstance(node, cst.Param | cst.FunctionDef | cst.ClassDef):
+            other.add(node.name)
+        elif isinstance(node, cst.ImportAlias):
+            other.update(nodes(node))
+        elif isinstance(node, cst.Name) and node not in other:
+            found.append(node)
+    return found
+
+
 def entry(module: cst.Module, name: str) -> cst.FunctionDef:
     """The module-level function of that name, or a refusal."""
     found = [node for node in module.body if isinstance(node, cst.FunctionDef) and node.name.value == name]

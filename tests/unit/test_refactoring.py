@@ -25,6 +25,10 @@ def test_at_least_sixty_instructions_of_the_pool_have_a_transformation() -> None
     assert len(transformable()) >= 60
 
 
+def test_every_scope_and_change_has_one() -> None:
+    assert {POOL[name].cell for name in transformable()} == {one.cell for one in POOL.values()}
+
+
 def test_libcst_is_imported_at_the_first_use_and_not_before() -> None:
     program = "import sys; import codechat.models.refactorer; assert 'libcst' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
