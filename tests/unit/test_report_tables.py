@@ -11,11 +11,11 @@ import pytest
 from synthetic.recount import near, recount
 from synthetic.refine_cells import Made, paper, write_cell
 
-from codechat.report.build import build_report, tables_of
+from codechat.report.build import DRAWINGS, build_report, tables_of
 from codechat.report.cells import load_cells
 from codechat.report.data import Column, Interval, ReportData, Value
 from codechat.report.figures.ablations import ablation
-from codechat.report.figures.style import Look
+from codechat.report.figures.style import Look, share_range
 from codechat.report.outcomes import Study, gather
 
 MADE = [
@@ -300,9 +300,35 @@ def test_an_entrant_without_one_of_the_datasets_has_no_mean_and_no_rank(tmp_path
     assert mst.rows[1][[column.key for column in mst.columns].index("mst_mbpp")] is not None
 
 
-@pytest.mark.parametrize("made", [Made("m", tasks=1, turns=2), Made("m", tasks=4, turns=3, first=0.0, mends=0.0),
-                                  Made("m", tasks=4, turns=3, first=1.1, breaks=0.0)], ids=["tiny", "never", "always"])  # fmt: skip
-def test_extremes_are_drawn_without_a_warning(made: Made, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("made", "without"),
+    [
+        (Made("m", tasks=1, turns=2, first=1.1, breaks=0.0), {"breaking_instructions", "figure_7_self_correction"}),
+        (
+            Made("m", tasks=4, turns=3, first=0.0, mends=0.0),
+            {
+                *("figure_4_regression_by_scope", "figure_5_regression_by_change", "regression_heat_map"),
+                *("regression_by_turn", "breaking_instructions"),
+            },
+        ),
+        (Made("m", tasks=4, turns=3, first=1.1, breaks=0.0), {"breaking_instructions", "figure_7_self_correction"}),
+    ],
+    ids=["tiny", "never", "always"],
+)
+def test_extremes_are_drawn_without_a_warning_and_nothing_is_drawn_empty(
+    made: Made, without: set[str], tmp_path: Path
+) -> None:
     write_cell(made, tmp_path / "runs")
     data = build_report(load_cells([tmp_path / "runs"]), tmp_path)
-    assert len(data.figures) == 10
+    assert {drawing.name for drawing in DRAWINGS} - {figure.name for figure in data.figures} == {
+        *("ablation_agenda", "ablation_turns", "ablation_judge"),
+        *without,
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [((1.0, 1.0), (0.73, 1.02)), ((0.0, 0.0), (-0.02, 0.27)), ((0.0, 1.0), (-0.02, 1.02)), ((0.4, 0.9), (0.35, 0.95))],
+)
+def test_an_axis_of_shares_shows_a_quarter_at_least(values: tuple[float, float], shown: tuple[float, float]) -> None:
+    assert share_range(values) == pytest.approx(shown)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from codechat.report.figures.style import Look, legend, panels, share_axis
+from codechat.report.figures.style import Look, legend, panels, share_range
 from codechat.report.outcomes import Outcomes, Study
 
 Ends = Sequence[float] | None
@@ -54,7 +54,10 @@ def _regression(found: Outcomes) -> list[Point]:
 def _curves(
     study: Study, look: Look, values: Callable[[Outcomes], list[Point]], name: str, *, steps: bool = False
 ) -> Any:
-    """One panel per dataset; a curve per entrant with its interval as a band, or as whiskers where bands would hide."""
+    """One panel per dataset; a curve per entrant with its interval as a band, or as whiskers where bands would hide.
+
+    None where there is no value at all.
+    """
     figure, axes = panels(study.datasets)
     heights: list[float] = []
     for panel, dataset in zip(axes, study.datasets, strict=True):
@@ -75,8 +78,10 @@ def _curves(
         stride = max(1, round(len(turns) / 12))
         panel.set(xlabel="Turn", xticks=sorted(turns)[::stride])
         panel.set_ylabel(name)
+    if not heights:
+        return None
     for panel in axes:
-        share_axis(panel, min(heights, default=None), max(heights, default=None))
+        panel.set_ylim(share_range(heights))
     legend(figure, axes)
     return figure
 

@@ -1,13 +1,12 @@
 """Rates by type of instruction (paper, Figs. 4, 5 and 7), their heat map, the most breaking instructions, adherence."""
 
-import math
 import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 from codechat.domain import CHANGES, SCOPES
 from codechat.metrics.statistics import Figure
-from codechat.report.figures.style import Look, legend, panels, share_axis
+from codechat.report.figures.style import Look, legend, panels, share_range
 from codechat.report.outcomes import Outcomes, Study
 from codechat.report.statistics.shares import wilson
 from codechat.report.tables.breaks import breaking, total, types
@@ -32,9 +31,7 @@ def _by_type(study: Study, look: Look, breakdown: str) -> Any:
     for panel, dataset in zip(axes, study.datasets, strict=True):
         _points(panel, look, names, list(study.on(dataset)), lambda found, name: _regression(found, breakdown, name))
         panel.set_ylabel("Regression rate")
-    _from_zero(axes)
-    legend(figure, axes)
-    return figure
+    return _from_zero(figure, axes)
 
 
 def _regression(found: Outcomes, breakdown: str, name: str) -> tuple[float | None, Ends]:
@@ -54,9 +51,7 @@ def self_correction(study: Study, look: Look) -> Any:
             panel, look, names, list(study.on(dataset)), lambda found, key, part=breakdown: _mended(found, part, key)
         )
         panel.set_ylabel("Self-correction rate" if number % 3 == 0 else "")
-    _from_zero(axes)
-    legend(figure, axes)
-    return figure
+    return _from_zero(figure, axes)
 
 
 def _mended(found: Outcomes, breakdown: str, name: str) -> tuple[float | None, Ends]:
@@ -91,12 +86,16 @@ def whiskers(values: Sequence[float], ends: Sequence[Sequence[float]]) -> list[l
     return [[max(v - low, 0.0) for v, (low, _) in pairs], [max(high - v, 0.0) for v, (_, high) in pairs]]
 
 
-def _from_zero(axes: Sequence[Any]) -> None:
-    tops = [panel.dataLim.ymax for panel in axes if panel.has_data()]
-    top = max([top for top in tops if math.isfinite(top)], default=0.0)
+def _from_zero(figure: Any, axes: Sequence[Any]) -> Any:
+    """Set all panels to one scale from zero and add the legend; None where nothing is drawn."""
+    tops = [panel.dataLim.ymax for panel in axes if panel.lines]
+    if not tops:
+        return None
+    height = min(max(1.06 * max(tops), 0.05), 1.02)
     for panel in axes:
-        height = min(max(top * 1.06, 0.05), 1.02)
         panel.set_ylim(-0.025 * height, height)  # a point at zero stays whole
+    legend(figure, axes)
+    return figure
 
 
 def heat_map(study: Study, look: Look) -> Any:
@@ -106,6 +105,8 @@ def heat_map(study: Study, look: Look) -> Any:
     figure, axes = panels(titles, width=2.7, height=2.7, columns=4)
     rates = [[[found.regression.by_cell[f"{s}/{c}"] for c in CHANGES] for s in SCOPES] for found in cells]
     known = [cell.rate for found in rates for row in found for cell in row if cell.rate is not None]
+    if not known:
+        return None
     top = max([*known, 0.05])
     image = None
     for panel, found, title in zip(axes, rates, titles, strict=True):
@@ -137,7 +138,9 @@ def instructions(study: Study, look: Look) -> Any:
 
     colours = {"cosmetic": "#56B4E9", "structural": "#E69F00", "semantic": "#882255"}
     top = [seen for seen in breaking(study) if seen.broke][:MOST_INSTRUCTIONS]
-    figure = Drawing(figsize=(8.6, 1.3 + 0.42 * max(len(top), 1)), layout="constrained")
+    if not top:
+        return None
+    figure = Drawing(figsize=(8.6, 1.3 + 0.42 * len(top)), layout="constrained")
     panel = figure.subplots()
     for place, seen in enumerate(top):
         share = seen.broke / seen.met
@@ -149,11 +152,9 @@ def instructions(study: Study, look: Look) -> Any:
     labels = [textwrap.shorten(seen.instruction.text, 64, placeholder="…") for seen in top]
     panel.set_yticks(range(len(top)), labels, fontsize=9)
     panel.invert_yaxis()
-    furthest = max(((wilson(seen.broke, seen.met) or (0, 1))[1] for seen in top), default=1.0)
+    furthest = max((wilson(seen.broke, seen.met) or (0.0, 1.0))[1] for seen in top)
     panel.set(xlabel="Regression rate (95 % Wilson interval)", xlim=(0, 1.18 * furthest))
     panel.grid(visible=False, axis="y")
-    if not top:
-        panel.text(0.5, 0.5, "no instruction broke passing code", ha="center", transform=panel.transAxes)
     handles = [Line2D([], [], color=colour, marker="o", label=scope) for scope, colour in colours.items()]
     figure.legend(handles=handles, loc="outside upper right", ncols=3)
     return figure
@@ -162,6 +163,8 @@ def instructions(study: Study, look: Look) -> Any:
 def pass_against_adherence(study: Study, look: Look) -> Any:
     """Pass@1 at the last turn against the adherence rate over all turns: one point per entrant."""
     figure, axes = panels(study.datasets, height=4.0)
+    widths: list[float] = []
+    heights: list[float] = []
     for panel, dataset in zip(axes, study.datasets, strict=True):
         for found in study.on(dataset):
             metrics = found.cell.metrics
@@ -170,13 +173,16 @@ def pass_against_adherence(study: Study, look: Look) -> Any:
                 continue
             sides = found.interval(found.adherence) or (x, x)
             ends = metrics["ci"]["pass_at_1"][-1] or (y, y)
+            widths += sides
+            heights += ends
             panel.errorbar(
                 [x], [y], xerr=whiskers([x], [sides]), yerr=whiskers([y], [ends]), **look.point(found.cell.label)
             )
         panel.set(xlabel="Instruction adherence rate, all turns")
         panel.set_ylabel("Pass@1 at the last turn")
-    heights = [edge for panel in axes if panel.has_data() for edge in (panel.dataLim.ymin, panel.dataLim.ymax)]
+    if not heights:
+        return None
     for panel in axes:
-        share_axis(panel, min(heights, default=None), max(heights, default=None))
+        panel.set(xlim=share_range(widths), ylim=share_range(heights))
     legend(figure, axes)
     return figure

@@ -13,6 +13,7 @@ from codechat.report.outcomes import Study
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#3B3B3B", "#882255")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1, 1, 1, 1, 1)))
+NARROWEST = 0.25  # the smallest part of an axis of shares that is shown
 LIGHTEST = 0.5  # how much white the last of a model's variants has
 
 SETTINGS: Any = {
@@ -132,11 +133,14 @@ def legend(figure: Any, axes: Sequence[Any]) -> None:
     figure.set_figheight(figure.get_figheight() + 0.22 * rows)
 
 
-def share_axis(panel: Any, low: float | None, high: float | None) -> None:
-    """A vertical axis of shares, zoomed to the data, within 0 and 1."""
-    if low is not None and high is not None:
-        room = max(0.06 * (high - low), 0.02)
-        panel.set_ylim(max(low - room, -0.02), min(high + room, 1.02))
+def share_range(values: Sequence[float]) -> tuple[float, float]:
+    """The part of an axis of shares that shows these values: with some room, a quarter at least, within 0 and 1."""
+    low, high = min(values), max(values)
+    room = max(0.06 * (high - low), (NARROWEST - (high - low)) / 2)
+    low, high = low - room, high + room
+    # at an end, the room goes to the other side
+    low, high = low - max(high - 1, 0), high - min(low, 0)
+    return max(low, 0.0) - 0.02, min(high, 1.0) + 0.02
 
 
 def save(figure: Any, folder: Path, name: str) -> tuple[Path, Path]:
