@@ -6,6 +6,7 @@ The transformations import libcst (0.15 s), so their modules are imported at the
 import ast
 import importlib
 import pkgutil
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -49,7 +50,9 @@ def refactored(code: str, instruction: Instruction, entry_point: str) -> Revisio
     if read(code).tree is None:
         return Revision(code, "the code does not parse")
     try:
-        after = transformation(Source(code, entry_point))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the program's own escapes and comparisons, read as parts of it
+            after = transformation(Source(code, entry_point))
     except Refusal as refusal:
         return Revision(code, str(refusal))
     fault = _fault(code, after, instruction, entry_point)

@@ -1,0 +1,91 @@
+"""What the refactorer makes of references passes their tests: a sample (`benchmarks/refactorer_check.py` does all)."""
+
+import ast
+import asyncio
+import os
+import warnings
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from codechat.datasets import DATASETS
+from codechat.domain import Instruction, Task
+from codechat.extraction import extract
+from codechat.instructions import INSTRUCTIONS
+from codechat.patterns import applicable
+from codechat.patterns.code import docstring
+from codechat.refactoring import refactored, transformable
+from codechat.sandbox import SANDBOXES
+
+DATA = os.environ.get("CODECHAT_TEST_DATA")
+FILES = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
+PER_INSTRUCTION = {"starter": 2, "humaneval": 1, "mbpp": 1}
+
+
+def pool() -> tuple[Instruction, ...]:
+    config = INSTRUCTIONS.validate({"kind": "default"})
+    return INSTRUCTIONS.of(config).factory(config).instructions
+
+
+def tasks_of(kind: str) -> tuple[Task, ...]:
+    if kind in FILES and DATA is None:
+        pytest.skip("CODECHAT_TEST_DATA is not set")
+    path = {"path": str(Path(DATA or "") / FILES[kind])} if kind in FILES else {}
+    config = DATASETS.validate({"kind": kind, **path})
+    tasks = DATASETS.of(config).factory(config).tasks
+    return tasks[:: {"starter": 1, "humaneval": 8, "mbpp": 12}[kind]]
+
+
+def sample(kind: str) -> Iterator[tuple[Task, Instruction, str]]:
+    """Programs that a transformation made, a few for every instruction, spread over the tasks."""
+    tasks = tasks_of(kind)
+    for number, one in enumerate(one for one in pool() if one.id in transformable()):
+        left = PER_INSTRUCTION[kind]
+        start = number * 7 % len(tasks)
+        for task in (tasks[start:] + tasks[:start])[:15]:
+            if left == 0:
+                break
+            if task.reference is None or not applicable(task.reference, one).applicable:
+                continue
+            revision = refactored(task.reference, one, task.entry_point)
+            left -= revision.changed
+            if revision.changed and skeleton(revision.code) != skeleton(task.reference):
+                yield task, one, revision.code
+
+
+def skeleton(text: str) -> str:
+    """The program without layout, comments and docstrings: a change of these is the same program."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the references' own escapes
+        tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if docstring(node):
+            node.body = node.body[1:]  # type: ignore[attr-defined]
+    return ast.dump(tree)
+
+
+@pytest_asyncio.fixture
+async def sandbox() -> AsyncIterator[Any]:
+    config = SANDBOXES.validate({"kind": "auto"})
+    made = SANDBOXES.of(config).factory(config, workers=2)
+    yield made
+    await made.aclose()
+
+
+@pytest.mark.parametrize("kind", ["starter", "humaneval", "mbpp"])
+async def test_what_a_transformation_makes_passes_the_tests(kind: str, sandbox: Any) -> None:
+    gate = asyncio.Semaphore(8)
+
+    async def fault(task: Task, one: Instruction, code: str) -> str | None:
+        async with gate:
+            program = extract(code, task.entry_point).program
+            verdict = await sandbox.verify(program, task) if program else None
+        return None if verdict and verdict.passed else f"{task.task_id} {one.id}: {verdict}\n{code}"
+
+    made = list(sample(kind))
+    assert len(made) > {"starter": 200, "humaneval": 60, "mbpp": 60}[kind]
+    faults = [found for found in await asyncio.gather(*(fault(*one) for one in made)) if found]
+    assert not faults, "\n\n".join(faults)
