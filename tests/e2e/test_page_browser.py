@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -102,9 +103,9 @@ def open_first(driver: Any) -> None:
     until(lambda: script(driver, "return !document.getElementById('dialogue').hidden"), "a dialogue is open")
 
 
-def overflow(driver: Any) -> int:
-    """How much the page is wider than the window, in pixels."""
-    return script(driver, "return document.documentElement.scrollWidth - innerWidth")
+def wide(driver: Any) -> int:
+    """The width of the page, in pixels; `innerWidth` would grow with it on a phone."""
+    return int(script(driver, "return document.documentElement.scrollWidth"))
 
 
 def test_the_story_from_the_top(page: Any) -> None:
@@ -160,6 +161,20 @@ def test_filters_agree_with_the_records(page: Any) -> None:
     assert counted(page) == sum(any(t.outcome == "timeout" for t in s.turns) for s in records[1])
 
 
+def test_events_agree_with_the_records(page: Any) -> None:
+    steps = [
+        [(before.passed, turn.passed) for before, turn in pairwise(session.turns) if not turn.skipped]
+        for session in made_cell("weak", tasks=30, breaks=0.3).records
+    ]
+    choose(page, "model", "weak")
+    choose(page, "event", "broke")
+    assert counted(page) == sum((True, False) in found for found in steps)
+    choose(page, "event", "mended")
+    assert counted(page) == sum((False, True) in found for found in steps)
+    choose(page, "broken", "0")
+    assert counted(page) == sum((False, True) in found and not found[0][0] for found in steps)
+
+
 def test_search_finds_tasks_and_instructions(page: Any) -> None:
     box = one(page, "#filters [name=q]")
     box.send_keys("humaneval/7 weak")
@@ -179,7 +194,7 @@ def test_a_session_opens_with_its_differences(page: Any) -> None:
     open_first(page)
     task = texts(page, "#dialogue h1")[0]
     record = next(s for s in made_cell("weak", tasks=30, breaks=0.3).records if s.task_id == task)
-    turn = next(t for b, t in zip(record.turns, record.turns[1:], strict=False) if b.passed and not t.passed)
+    turn = next(t for b, t in pairwise(record.turns) if b.passed and not t.passed)
     card = f"#turn-{turn.turn}"
     assert turn.instruction is not None
     assert texts(page, f"{card} blockquote p") == [turn.instruction.text]
@@ -273,13 +288,13 @@ def test_a_phone_shows_it_without_scrolling_sideways(page: Any, address: str, wi
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     show(page, address)
     script(page, "document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-    assert overflow(page) == 0
+    assert wide(page) == width
     open_first(page)
     script(page, "document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-    assert overflow(page) == 0
+    assert wide(page) == width
     show(page, f"{address}#session=hostile")
     until(lambda: texts(page, ".turn"), "the dialogue")
-    assert overflow(page) == 0
+    assert wide(page) == width
 
 
 def test_dark_and_light(page: Any) -> None:
