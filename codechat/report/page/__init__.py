@@ -21,7 +21,8 @@ def write_page(cells: Sequence[LoadedCell], summary: ReportData, out: Path) -> P
     """Write `index.html` into the folder `out`, and give its path.
 
     The same cells and summary give the same bytes. Where all dialogues together are too much for a browser, long
-    texts keep their two ends, and the page says so. Raises `UserError` where records cannot be read or the page written.
+    texts keep their two ends, and the page says so. Raises `UserError` where a cell cannot be read or the page not
+    be written.
     """
     packed = _packed(cells)
     overview = {
