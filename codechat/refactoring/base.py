@@ -1,5 +1,6 @@
 """What a transformation works on, and the small edits that many share."""
 
+import ast
 import builtins
 import keyword
 import re
@@ -11,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 from codechat.patterns import Code, read
 
 if TYPE_CHECKING:
-    import ast
-
     import libcst as cst
 
 
@@ -37,7 +36,7 @@ class Source:
         return read(self.text)
 
     @cached_property
-    def tree(self) -> "ast.Module":
+    def tree(self) -> ast.Module:
         if self.code.tree is None:
             raise Refusal("the code does not parse")
         return self.code.tree
@@ -69,8 +68,6 @@ class Source:
 
     def builtin(self, *names: str) -> None:
         """Refuse where the program binds one of these built-in names itself."""
-        import ast
-
         bound = {node.id for node in self.code.find(ast.Name) if not isinstance(node.ctx, ast.Load)}
         bound |= {node.arg for node in self.code.find(ast.arg)} | {one.name for one in self.code.functions}
         bound |= set(self.code.imports) | {node.name for node in self.code.find(ast.ClassDef)}
@@ -115,15 +112,13 @@ def transforms(instruction: str, **options: Any) -> Callable[[Callable[..., str]
 
 def same_tree(source: Source, text: str) -> str:
     """The text, where it is the same program in another layout; refuses where an edit went into a string."""
-    import ast
-
     tree = read(text).tree
     if tree is None or ast.dump(tree) != ast.dump(source.tree):
         raise Refusal("the layout cannot be changed without changing the program")
     return text
 
 
-def first_line(node: "ast.stmt") -> int:
+def first_line(node: ast.stmt) -> int:
     """The line where a statement begins, decorators included."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
@@ -157,8 +152,6 @@ def top_line(source: Source) -> int:
 
 def with_definitions(source: Source, *definitions: str, imports: Iterable[str] = ()) -> str:
     """The program with definitions at module level below its imports, and with these modules imported."""
-    import ast
-
     body = source.tree.body
     held = 0
     for statement in body:
@@ -181,8 +174,6 @@ def with_definitions(source: Source, *definitions: str, imports: Iterable[str] =
 
 def _imported(source: Source, name: str) -> bool:
     """Whether the module imports it as itself; refuses where the name means something else."""
-    import ast
-
     for statement in source.tree.body:
         if isinstance(statement, ast.Import) and any(a.name == name and a.asname is None for a in statement.names):
             return True

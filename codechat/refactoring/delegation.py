@@ -5,6 +5,7 @@ from string import Template
 
 import libcst as cst
 
+from codechat.patterns.functions import mutated_parameter
 from codechat.refactoring.base import Refusal, Source, transforms, with_definitions
 from codechat.refactoring.detours import LOOKERS, detour
 from codechat.refactoring.trees import (
@@ -167,8 +168,6 @@ def at_start(source: Source, text: str) -> str:
 @transforms("semantic-avoid-mutating-arguments", always=False)
 def copies(source: Source, always: bool) -> str:
     """A parameter that is surely a list, dict or set of the caller replaced by a copy at the start."""
-    from codechat.patterns.functions import mutated_parameter
-
     function = entry(source.module, source.entry_point)
     inner = sum(isinstance(node, cst.FunctionDef) for node in nodes(source.module))
     if source.entry_point in reads(function.body) or inner > 1:

@@ -127,8 +127,6 @@ def annotate_locals(source: Source) -> str:
         if len(node.targets) > 1:
             raise Refusal("one assignment binds several names")
         edits.append((names[0].lineno, names[0].end_col_offset or 0, f": {hint_for(source, node.value)}".encode()))
-        if lines[node.lineno - 1][: node.col_offset].strip() not in (b"",) and b"(" in lines[node.lineno - 1][:1]:
-            raise Refusal("a target in parentheses")
     for line, column, text in sorted(edits, reverse=True):
         lines[line - 1] = lines[line - 1][:column] + text + lines[line - 1][column:]
     return "\n".join(line.decode() for line in lines)

@@ -12,6 +12,9 @@ from codechat.refactoring.trees import expression, nodes, reads, replaced, text_
 _NUMBERS = (cst.Integer, cst.Float, cst.Imaginary)
 
 
+_FIXED = (cst.Parameters, cst.MatchCase, cst.FormattedString, cst.ConcatenatedString, cst.Decorator, cst.Annotation)
+
+
 def _value(node: cst.CSTNode) -> complex:
     return node.evaluated_value  # type: ignore[attr-defined,no-any-return]
 
@@ -23,11 +26,9 @@ def _literals(tree: cst.CSTNode, *kinds: type[cst.CSTNode]) -> Iterator[cst.CSTN
         node = stack.pop()
         if isinstance(node, kinds):
             yield node
-        if isinstance(node, cst.Parameters | cst.MatchCase | cst.FormattedString | cst.Decorator | cst.Annotation):
-            if isinstance(node, cst.MatchCase):
-                stack.extend([node.body])
-            continue
-        if isinstance(node, cst.Expr | cst.ConcatenatedString) and isinstance(node, cst.ConcatenatedString):
+        if isinstance(node, cst.MatchCase):
+            stack.append(node.body)
+        if isinstance(node, _FIXED):
             continue
         if isinstance(node, cst.Expr) and isinstance(node.value, cst.SimpleString):
             continue

@@ -132,11 +132,11 @@ def use_enumerate(source: Source) -> str:
     for node in nodes(source.module):
         if isinstance(node, cst.For) and node.asynchronous is None:
             target = inside(node.target) if isinstance(node.target, cst.Tuple) else text_of(node.target)
-            changed = node.with_changes(
-                target=expression(f"{number}, {target}"), iter=expression(f"enumerate({inside(node.iter)})")
-            )
-            return source.module.with_changes(body=replaced(source.module, {node.target: changed.target,
-                                                            node.iter: changed.iter}).body).code  # fmt: skip
+            swaps: dict[cst.CSTNode, Made] = {
+                node.target: expression(f"{number}, {target}"),
+                node.iter: expression(f"enumerate({inside(node.iter)})"),
+            }
+            return replaced(source.module, swaps).code  # type: ignore[no-any-return]
     raise Refusal("no for loop")
 
 

@@ -1,6 +1,7 @@
 """Local variables renamed: by scope, so that parameters, attributes and other functions' names stay."""
 
 import ast
+import builtins
 import re
 from collections.abc import Callable
 
@@ -61,8 +62,6 @@ def rename_locals(source: Source, matches: str, better: Callable[[str], str]) ->
 @transforms("cosmetic-avoid-builtin-names")
 def rename_shadowing(source: Source) -> str:
     """Every local variable that hides a built-in, under another name."""
-    import builtins
-
     chosen = [(one.function, one.name) for one in local_bindings(source.code) if hasattr(builtins, one.name)]
     return _renamed(source, chosen, _long, None)
 

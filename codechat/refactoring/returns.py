@@ -162,20 +162,18 @@ class _Single:
         if always:
             after, ends = self.block([*other, *rest])
         else:
-            if rest and _partly(other):
-                raise Refusal("only some ways through a branch return")
             after, ends = self.block(other)
             if not rest:
-                changed = one.with_changes(body=block(then), orelse=self._else(after, ends))
+                changed = one.with_changes(body=block(then), orelse=self._else(after))
                 return [*made, changed], False
             if not ends:
                 raise Refusal("only some ways through a branch return")
             then, ends = self.block([*one.body.body, *rest])
-            return [*made, one.with_changes(body=block(then), orelse=self._else(after, True))], ends
-        return [*made, one.with_changes(body=block(then), orelse=self._else(after, ends))], ends
+            return [*made, one.with_changes(body=block(then), orelse=self._else(after))], ends
+        return [*made, one.with_changes(body=block(then), orelse=self._else(after))], ends
 
     @staticmethod
-    def _else(body: list[Any], ends: bool) -> cst.Else | None:
+    def _else(body: list[Any]) -> cst.Else | None:
         return cst.Else(body=block(body)) if body else None
 
     def _loop(self, made: list[Any], one: Any, rest: list[Any]) -> tuple[list[Any], bool]:
@@ -197,15 +195,11 @@ class _Single:
             raise Refusal("a return inside a try statement or beside a function in a loop")
         after, ends = self.block(rest)
         body = rewritten(one.body, change)
-        return [*made, one.with_changes(body=body, orelse=self._else(after, ends))], ends
+        return [*made, one.with_changes(body=body, orelse=self._else(after))], ends
 
 
 def _returns(node: cst.CSTNode) -> bool:
     return any(isinstance(one, cst.Return) for one in nodes(node, into_functions=False))
-
-
-def _partly(body: list[Any]) -> bool:
-    return False if not body else any(_returns(one) for one in body) and not _returns(body[-1])
 
 
 @transforms("structural-reduce-returns")
