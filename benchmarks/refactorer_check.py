@@ -1,11 +1,11 @@
 """Does every transformation of the refactorer keep the references working, and adhere?
 
-    python benchmarks/refactorer_check.py starter|humaneval|mbpp [PATH] [share=1.0] [only=INSTRUCTION,...]
+    python benchmarks/refactorer_check.py starter|humaneval|mbpp [PATH] [every=1] [share=1.0] [only=INSTRUCTION,...]
 
 Every instruction that applies to a reference is carried out on it; what came out is tested in the sandbox (a change
-of layout, comments or docstrings alone is the same program, and is not). `share` draws that part of the pairs with
-a transformation, so that a short run meets all of them. Prints what is handled, per instruction and in all, and every
-failure; exits 1 if there is any.
+of layout, comments or docstrings alone is the same program, and is not). A short run takes every n-th reference, and
+tests a share of what was made, drawn at random. Prints what is handled, per instruction and in all, and every failure;
+exits 1 if there is any.
 """
 
 import ast
@@ -48,9 +48,9 @@ def pairs(tasks: tuple[Task, ...], pool: Any, only: set[str]) -> list[tuple[Task
     ]
 
 
-async def main(kind: str, path: str | None, share: float, only: set[str]) -> int:
+async def main(kind: str, path: str | None, every_nth: int, share: float, only: set[str]) -> int:
     dataset = DATASETS.validate({"kind": kind, **({"path": path} if path else {})})
-    tasks = DATASETS.of(dataset).factory(dataset).tasks
+    tasks = DATASETS.of(dataset).factory(dataset).tasks[::every_nth]
     options = INSTRUCTIONS.validate({"kind": "default"})
     pool = INSTRUCTIONS.of(options).factory(options)
     every = pairs(tasks, pool, only)
@@ -107,4 +107,6 @@ if __name__ == "__main__":
     places = [word for word in sys.argv[2:] if "=" not in word]
     chosen = {name for name in named.get("only", "").split(",") if name}
     place = places[0] if places else None
-    sys.exit(asyncio.run(main(sys.argv[1], place, float(named.get("share", "1")), chosen)))
+    sys.exit(
+        asyncio.run(main(sys.argv[1], place, int(named.get("every", "1")), float(named.get("share", "1")), chosen))
+    )
