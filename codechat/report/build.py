@@ -12,7 +12,7 @@ from codechat.report.data import FigureFile, ReportData, Table
 from codechat.report.figures import ablations as ablation_figures
 from codechat.report.figures import curves, rates
 from codechat.report.figures.style import Look, save, styled
-from codechat.report.formats import write_table
+from codechat.report.formats import FORMATS, write_table
 from codechat.report.outcomes import Study, gather
 from codechat.report.tables import ablations, breaks, counts, headline, pairs, trends
 
@@ -99,6 +99,9 @@ DRAWINGS = (
     ),
 )  # fmt: skip
 
+# Tables that some cells have nothing for.
+OPTIONAL_TABLES = ("pairs_mst", "pairs_turns", "pairs_survival", *(f"ablation_{axis}" for axis in ablations.AXES))
+
 
 def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = ()) -> ReportData:
     """Write `out/tables` (CSV, Markdown, LaTeX) and `out/figures` (PNG, SVG) of refinement cells.
@@ -110,12 +113,23 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
     study = Study(tuple(found for found in study.cells if found.tasks))
     if not study.cells:
         raise UserError("no session of these cells is completed", "run the cells again: only errored ones are retried")
+    _clear(out)
     left_out = [f"Left out, as no session is completed: {', '.join(empty)}."] if empty else []
     tables = tuple(tables_of(study))
     for table in tables:
         write_table(table, out / "tables")
     figures = tuple(_figures(study, out / "figures"))
     return ReportData(tables, figures, GROUPS, (*notes, *left_out))
+
+
+def _clear(out: Path) -> None:
+    """Remove what an earlier report of other cells left under names that this one may not write."""
+    for name in OPTIONAL_TABLES:
+        for suffix in FORMATS:
+            (out / "tables" / f"{name}.{suffix}").unlink(missing_ok=True)
+    for drawing in DRAWINGS:
+        for suffix in ("png", "svg"):
+            (out / "figures" / f"{drawing.name}.{suffix}").unlink(missing_ok=True)
 
 
 def tables_of(study: Study) -> Iterator[Table]:

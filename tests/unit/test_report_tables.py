@@ -326,6 +326,17 @@ def test_extremes_are_drawn_without_a_warning_and_nothing_is_drawn_empty(
     }
 
 
+def test_a_report_written_over_another_leaves_nothing_of_it(tmp_path: Path) -> None:
+    for model, first, breaks in (("a", 1.1, 0.0), ("b", 0.5, 0.3)):
+        write_cell(Made(model, tasks=4, turns=3, first=first, breaks=breaks), tmp_path / "runs")
+    build_report(load_cells([tmp_path / "runs"]), tmp_path / "out")
+    (tmp_path / "out" / "tables" / "mine.csv").write_text("kept")
+    data = build_report(load_cells(list((tmp_path / "runs").glob("a-*"))), tmp_path / "out")
+    tables = {path.stem for path in (tmp_path / "out" / "tables").iterdir()}
+    assert tables == {table.name for table in data.tables} | {"mine"}
+    assert {path.stem for path in (tmp_path / "out" / "figures").iterdir()} == {figure.name for figure in data.figures}
+
+
 @pytest.mark.parametrize(
     ("values", "shown"),
     [((1.0, 1.0), (0.73, 1.02)), ((0.0, 0.0), (-0.02, 0.27)), ((0.0, 1.0), (-0.02, 1.02)), ((0.4, 0.9), (0.35, 0.95))],
