@@ -52,7 +52,9 @@ COMMANDS = {
         "codechat.cli.verify:verify", "dataset=D samples=FILE out=FILE", "test EvalPlus-style samples, no model"
     ),
     "report": Command(
-        "codechat.cli.report:run_report", "runs=DIR[,DIR] out=DIR", "tables, figures and one page that compare cells"
+        "codechat.cli.report:run_report",
+        "runs=DIR[,DIR]|experiment=NAME out=DIR",
+        "tables, figures and one page that compare cells",
     ),
     "rescore": Command(
         "codechat.cli.rescore:run_rescore", "run=DIR [judge=J] out=DIR", "test and judge recorded replies again"

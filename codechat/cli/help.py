@@ -29,7 +29,7 @@ def print_help(commands: Mapping[str, Command]) -> int:
     out.print("[bold]Commands[/bold]")
     for name, command in commands.items():
         words = escape(f"{name} {command.usage}")
-        out.print(f"  [cyan]{words:<42}[/cyan] {command.summary}")
+        out.print(f"  [cyan]{words:<48}[/cyan] {command.summary}")
     out.print()
     out.print("[bold]Groups[/bold] (group=option; `list GROUP` describes them and their keys)")
     for group in GROUPS:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from codechat.files import write_atomically
+from codechat.report.figures.style import save, styled
 
 
 def write_tables(metrics: Mapping[str, Any], folder: Path) -> None:
@@ -36,26 +37,21 @@ def _csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> No
 
 def write_figures(metrics: Mapping[str, Any], title: str, folder: Path) -> None:
     """`turns.svg` and `turns.png`: Pass@1 with its interval, and the adherence rate, over the turns."""
-    from matplotlib.figure import Figure
-
     pass_at_1, intervals, iar = metrics["pass_at_1"], metrics["ci"]["pass_at_1"], metrics["iar"]
     if not pass_at_1 or pass_at_1[0] is None:
         return
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
-    turns = range(len(pass_at_1))
-    axes.plot(turns, pass_at_1, marker="o", color="#2457a7", label="Pass@1 (95 % interval by task)")
-    low, high = zip(*intervals, strict=True)
-    axes.fill_between(turns, low, high, color="#2457a7", alpha=0.15, linewidth=0)
-    judged = [(turn, rate) for turn, rate in enumerate(iar, 1) if rate is not None]
-    if judged:
-        axes.plot(*zip(*judged, strict=True), marker="s", linestyle="--", color="#c2571a", label="adherence rate")
-    axes.set(title=title, xlabel="turn", ylabel="share", ylim=(-0.03, 1.03), xticks=list(turns))
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="best")
-    for kind in ("svg", "png"):
-        blob = io.BytesIO()
-        # without a date and with fixed ids the same metrics give the same file
-        figure.savefig(blob, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
-        write_atomically(folder / f"turns.{kind}", blob.getvalue())
+    with styled():
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(7, 4), layout="constrained")
+        axes = figure.subplots()
+        turns = range(len(pass_at_1))
+        axes.plot(turns, pass_at_1, marker="o", color="#2457a7", label="Pass@1 (95 % interval by task)")
+        low, high = zip(*intervals, strict=True)
+        axes.fill_between(turns, low, high, color="#2457a7", alpha=0.15, linewidth=0)
+        judged = [(turn, rate) for turn, rate in enumerate(iar, 1) if rate is not None]
+        if judged:
+            axes.plot(*zip(*judged, strict=True), marker="s", linestyle="--", color="#c2571a", label="adherence rate")
+        axes.set(title=title, xlabel="turn", ylabel="share", ylim=(-0.03, 1.03), xticks=list(turns))
+        axes.legend(frameon=False, loc="best")
+        save(figure, folder, "turns")
