@@ -175,7 +175,9 @@ def keyword_argument(source: Source) -> str:
         if any(one.star or one.keyword for one in node.args) or len(node.args) != 1:
             continue
         name, value = node.func.value, text_of(node.args[0].value)
-        value = f"({value})" if isinstance(node.args[0].value, cst.GeneratorExp) and value[:1] != "(" else value
+        value = (
+            f"({value})" if isinstance(node.args[0].value, cst.GeneratorExp) and not node.args[0].value.lpar else value
+        )
         made = f"str(object={value})" if name == "str" else f"{name}({value}, {_KEYWORDS.get(name)})"
         if name == "str" or name in _KEYWORDS:
             return replaced(source.module, {node: expression(made)}).code  # type: ignore[no-any-return]

@@ -45,12 +45,19 @@ def inside(node: cst.BaseExpression) -> str:
 
 
 def expression(text: str) -> cst.BaseExpression:
-    return cst.parse_expression(text)
+    """An expression put together from parts; refuses where an unusual layout of the parts does not allow it."""
+    try:
+        return cst.parse_expression(text)
+    except cst.ParserSyntaxError as error:
+        raise Refusal("the layout of an expression is in the way") from error
 
 
 def statements(text: str) -> list[Any]:
-    """The statements of a text with four-space indentation."""
-    return list(cst.parse_module(text).body)
+    """The statements of a text with four-space indentation, put together in the same way."""
+    try:
+        return list(cst.parse_module(text).body)
+    except cst.ParserSyntaxError as error:
+        raise Refusal("the layout of a statement is in the way") from error
 
 
 def several(made: Sequence[Any]) -> Made:

@@ -78,6 +78,13 @@ def test_renaming_goes_by_scope(code: str, arguments: tuple[object, ...]) -> Non
     assert call(made, arguments) == call(code, arguments)
 
 
+def test_a_generator_keeps_its_brackets_beside_a_keyword() -> None:
+    code = "def f(values):\n    return max((one) * 2 for one in values)\n"
+    revision = refactored(code, POOL["structural-use-keyword-arguments"], "f")
+    assert "max(((one) * 2 for one in values), key=None)" in revision.code
+    assert call(revision.code, ([1, 3],)) == 6
+
+
 def call(code: str, arguments: tuple[object, ...]) -> object:
     """What `f` of a trusted program returns."""
     space: dict[str, object] = {}
