@@ -1,6 +1,7 @@
 """Every shipped option is composed and run small, and every sweep is composed: YAML cannot rot."""
 
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 import yaml
 from servers.openai_server import OpenAIServer, reference_solver
 
+from codechat.cli.app import main
 from codechat.cli.compose import compose, data_folder
 from codechat.cli.listing import options_of
 from codechat.cli.run import CellOutcome, run_cell
@@ -142,6 +144,15 @@ def test_a_failed_cell_does_not_stop_the_others(here: Path, capsys: pytest.Captu
     assert "missing.jsonl" in captured.err
     assert "not run" in captured.out
     assert " done " in captured.out
+
+
+def test_smoke_runs_offline_and_reports(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_sweep(["+sweep=smoke", "tracking=none", "dataset.limit=2"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count(" done ") == 16
+    command = shlex.split(printed.splitlines()[-1].removeprefix("compare  "))
+    assert main(command[1:]) == 0
+    assert (here / "report-smoke" / "index.html").stat().st_size > 100_000
 
 
 def test_a_recipe_names_its_sweep(here: Path) -> None:
