@@ -148,14 +148,13 @@ def named_conditions(source: Source) -> str:
             return node
         name = namer("is_met", "holds", "applies", "is_so", "is_given", "fits")
         line = statements(f"{name} = {inside(node.test)}")[0]
-        made = node.with_changes(test=cst.Name(name), leading_lines=[])
+        space = "whitespace_after_while" if isinstance(node, cst.While) else "whitespace_before_test"
+        made = node.with_changes(test=cst.Name(name), leading_lines=[], **{space: cst.SimpleWhitespace(" ")})
         if isinstance(made, cst.While):
             if has(original.body, cst.Continue):  # type: ignore[attr-defined]
                 raise Refusal("a loop goes on before its end")
             body = made.body.with_changes(body=[*made.body.body, line])
-            made = made.with_changes(body=body, whitespace_after_while=cst.SimpleWhitespace(" "))
-        else:
-            made = made.with_changes(whitespace_before_test=cst.SimpleWhitespace(" "))
+            made = made.with_changes(body=body)
         return several([line.with_changes(leading_lines=node.leading_lines), made])
 
     return rewritten(module, change).code  # type: ignore[no-any-return]

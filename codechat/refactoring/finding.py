@@ -55,6 +55,8 @@ def refactored(code: str, instruction: Instruction, entry_point: str) -> Revisio
             after = transformation(Source(code, entry_point))
     except Refusal as refusal:
         return Revision(code, str(refusal))
+    except SyntaxError as error:  # libcst's word for a tree that could not be written out
+        return Revision(code, f"the parts do not fit together: {error}")
     fault = _fault(code, after, instruction, entry_point)
     return Revision(code, fault) if fault else Revision(after, "")
 

@@ -85,6 +85,13 @@ def test_a_generator_keeps_its_brackets_beside_a_keyword() -> None:
     assert call(revision.code, ([1, 3],)) == 6
 
 
+def test_a_condition_in_brackets_that_touch_the_keyword_is_named() -> None:
+    code = "def f(n):\n    while(n > 3):\n        n -= 2\n    if(n == 3):\n        n = 0\n    return n\n"
+    revision = refactored(code, POOL["structural-introduce-named-conditions"], "f")
+    assert revision.changed
+    assert [call(revision.code, (n,)) for n in (7, 8)] == [0, 2]
+
+
 def call(code: str, arguments: tuple[object, ...]) -> object:
     """What `f` of a trusted program returns."""
     space: dict[str, object] = {}
