@@ -15,6 +15,7 @@ from codechat.cli.terminal import ProgressBar, err, out, summary
 from codechat.environment import shell_command
 from codechat.files import write_atomically
 from codechat.journal import Journal
+from codechat.models import MODELS
 from codechat.report import write_figures, write_tables
 from codechat.runner import Progress, run_sessions
 from codechat.tracking import TRACKING, FinishedCell, TrackedRun, Tracker, TrackingError
@@ -59,6 +60,9 @@ def run_built(cell: Cell, command: Sequence[str], sweep: str | None) -> CellOutc
         write_tables(metrics, cell.folder / "tables")
         write_figures(metrics, cell.name, cell.folder / "figures")
     out.print(summary(metrics, f"\n{cell.name} ({time.monotonic() - started:.1f} s)"))
+    component = MODELS.of(experiment.model)
+    if component.baseline:
+        out.print(f"\nNo language model was involved: model={component.name} is a baseline. {component.summary}.\n")
     out.print(f"run folder  {cell.folder}", markup=False)
     _track(cell, tracker, metrics, sweep)
     return CellOutcome(_status(cell, metrics), cell, metrics)

@@ -123,9 +123,10 @@ def test_list_describes_every_option_in_one_line(tmp_path: Path, group: str) -> 
     assert codechat(tmp_path, "list", group).returncode == 0
 
 
-def test_a_small_default_cell_leaves_what_the_contract_says(tmp_path: Path) -> None:
-    done = codechat(tmp_path, "dataset.limit=3", "tracking=none")
+def test_a_small_cell_leaves_what_the_contract_says(tmp_path: Path) -> None:
+    done = codechat(tmp_path, "model=echo", "dataset.limit=3", "tracking=none")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "No language model was involved" in done.stdout
     (folder,) = (tmp_path / "runs").iterdir()
     assert {"config.yaml", "sessions.jsonl", "metrics.json", "tables", "figures"} <= {
         path.name for path in folder.iterdir()
@@ -140,7 +141,7 @@ def test_a_small_default_cell_leaves_what_the_contract_says(tmp_path: Path) -> N
     assert sessions[0]["turns"][1]["adherence"]["by"] == "rules"
     assert (folder / "figures" / "turns.png").read_bytes().startswith(b"\x89PNG")
     before = (folder / "sessions.jsonl").read_bytes()
-    again = codechat(tmp_path, "dataset.limit=3", "tracking=none")
+    again = codechat(tmp_path, "model=echo", "dataset.limit=3", "tracking=none")
     assert again.returncode == 0
     assert (folder / "sessions.jsonl").read_bytes() == before
 
@@ -161,6 +162,18 @@ def test_verify_tests_samples_without_a_model(tmp_path: Path) -> None:
     assert [row["note"] for row in verdicts] == [1, 1, 1]
     assert {"task_id", "outcome", "passed", "passed_base", "failure", "cpu_s"} <= set(verdicts[0])
     assert "nonsense" in verdicts[2]["failure"]["actual"]
+
+
+def test_the_default_shows_the_curves_people_come_for(tmp_path: Path) -> None:
+    done = codechat(tmp_path, "dataset.limit=20", "tracking=none")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "No language model was involved: model=drifter is a baseline" in done.stdout
+    (folder,) = (tmp_path / "runs").iterdir()
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert metrics["pass_at_1"][0] == 1.0
+    assert metrics["pass_at_1"][-1] < 0.9
+    assert min(rate for rate in metrics["iar"] if rate is not None) > 0.5
+    assert metrics["skipped_turns"] == 0
 
 
 def test_a_store_that_is_down_never_loses_a_cell(tmp_path: Path) -> None:

@@ -125,3 +125,22 @@ def test_a_taken_port_is_told() -> None:
         port = int(server.base_url.split(":")[2].split("/")[0])
         with pytest.raises(OSError, match="in use"), OpenAIServer(lambda call: "x", port=port):
             pass
+
+
+def test_the_fading_model_breaks_more_with_every_turn_and_the_same_each_time() -> None:
+    tasks = tasks_of("starter")
+    solve = fading_solver(tasks)
+
+    def broken_after(turns: int) -> int:
+        count = 0
+        for task in tasks:
+            history = [{"role": "user", "content": fill(INITIAL, prompt=task.prompt, signature=task.signature)}]
+            history += [{"role": "user", "content": f"Change {turn}."} for turn in range(turns)]
+            call = Call(0, "/v1/chat/completions", {}, {"model": "fading-20", "messages": history})
+            answer = solve(call)
+            assert answer == solve(call)
+            count += "return 'broken'" in str(answer)
+        return count
+
+    assert broken_after(0) == 0
+    assert 0 < broken_after(1) < broken_after(9)

@@ -369,7 +369,7 @@ def main() -> None:
         parser.error(str(mistake))
     behaviour = BEHAVIOURS[chosen.behaviour](tasks)
     with OpenAIServer(behaviour, port=chosen.port, models=["reference"], keep_calls=False) as server:
-        print(f"{len(tasks)} tasks of {chosen.dataset} at {server.base_url} ({chosen.behaviour})", flush=True)
+        print(f"{len(tasks)} tasks of {chosen.dataset} ({chosen.behaviour}) at {server.base_url}", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()
 

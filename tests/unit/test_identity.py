@@ -22,7 +22,7 @@ TASK = {
 
 
 def cell(*overrides: str) -> Cell:
-    return build_cell(compose([*overrides]))
+    return build_cell(compose(["model=echo", *overrides]))
 
 
 @pytest.fixture(scope="module")

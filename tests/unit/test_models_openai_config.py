@@ -52,7 +52,13 @@ def test_a_trailing_slash_means_nothing() -> None:
 
 def test_where_it_is_served_is_not_part_of_the_identity_but_decoding_is() -> None:
     base = validate().identity()
-    elsewhere = {"base_url": "http://127.0.0.1:1/v1", "api_key_env": "A", "max_retries": 0, "timeout_s": 1, "call_timeout_s": 9}
+    elsewhere = {
+        "base_url": "http://127.0.0.1:1/v1",
+        "api_key_env": "A",
+        "max_retries": 0,
+        "timeout_s": 1,
+        "call_timeout_s": 9,
+    }
     assert validate(**elsewhere).identity() == base
     for changed in ({"name": "n"}, {"temperature": None}, {"max_tokens": 5}, {"api": "responses"}):
         assert validate(**changed).identity() != base
