@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from servers.openai_server import Call, Fault, OpenAIServer, reference_solver
+from servers.openai_server import Call, Fault, OpenAIServer, fading_solver, reference_solver
 
 from codechat.datasets import DATASETS
 from codechat.domain import Message, Task
