@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shlex
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +13,15 @@ from typing import Any
 from codechat.cell import Cell, Composed, build_cell, held
 from codechat.cli.provenance import tags_of
 from codechat.cli.terminal import ProgressBar, err, out, summary
+from codechat.datasets import DATASETS
 from codechat.environment import shell_command
 from codechat.files import write_atomically
 from codechat.journal import Journal
 from codechat.models import MODELS
 from codechat.report import write_figures, write_tables
 from codechat.runner import Progress, run_sessions
-from codechat.tracking import TRACKING, FinishedCell, TrackedRun, Tracker, TrackingError
+from codechat.tracking import TRACKING, DatasetInfo, FinishedCell, TrackedRun, Tracker, TrackingError
+from codechat.tracking.address import without_password
 from codechat.tracking.kept import keep
 
 DONE, BUG, MISTAKE, TOO_MANY_ERRORS, INTERRUPTED = 0, 1, 2, 3, 130
@@ -84,6 +87,9 @@ async def _sessions(cell: Cell, progress: Progress, bar: ProgressBar) -> dict[st
 
 
 def _track(cell: Cell, tracker: Tracker, metrics: Mapping[str, Any], sweep: str | None) -> None:
+    config = cell.experiment.dataset
+    options = config.model_dump(mode="json")
+    source = options.get("path") or options.get("url") or f"{config.kind}: {DATASETS.of(config).summary}"
     finished = FinishedCell(
         cell_id=cell.id,
         name=cell.name,
@@ -92,6 +98,15 @@ def _track(cell: Cell, tracker: Tracker, metrics: Mapping[str, Any], sweep: str 
         sweep=sweep,
         points=cell.protocol().points(metrics),
         folder=cell.folder,
+        dataset=DatasetInfo(
+            cell.dataset.name,
+            cell.dataset.content_hash,
+            len(cell.dataset.tasks),
+            len(cell.tasks),
+            without_password(source),
+        ),
+        # The words of this process: those of a sweep make all its cells again, this one among them
+        command=without_password(shlex.join([shell_command("codechat"), *sys.argv[1:]])),
     )
     keep(finished)
     try:

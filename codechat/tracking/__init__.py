@@ -17,13 +17,28 @@ class TrackingError(InfrastructureError):
     """A store could not be reached or written. The cell itself is safe in its folder: say so, and go on."""
 
 
+@dataclass(frozen=True, slots=True)
+class DatasetInfo:
+    """What a cell's dialogues were about.
+
+    `tasks` counts the dataset, of which the cell took `used`; `source` is a path, an address or a few words.
+    """
+
+    name: str
+    content_hash: str
+    tasks: int
+    used: int
+    source: str
+
+
 @dataclass(frozen=True)
 class FinishedCell:
     """All that a tracker shows of a cell.
 
     `params` is the resolved config, nested; `folder` the cell's own, from which the artifacts are taken;
     `sweep` names the sweep that the cell was run for, if any; `tags` hold what else identifies the result
-    (content hashes, git commit), under names of the caller's choice.
+    (content hashes, git commit), under names of the caller's choice. `command` makes the cell again, or what is missing
+    of it.
     """
 
     cell_id: str
@@ -33,6 +48,8 @@ class FinishedCell:
     folder: Path
     tags: Mapping[str, str] = field(default_factory=dict)
     sweep: str | None = None
+    dataset: DatasetInfo | None = None
+    command: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,4 +79,4 @@ class Tracker(Protocol):
 TrackerFactory = Callable[[Any], Tracker]
 TRACKING: Registry[TrackerFactory] = Registry("tracking", "codechat.tracking")
 
-__all__ = ["TRACKING", "FinishedCell", "TrackedRun", "Tracker", "TrackerFactory", "TrackingError"]
+__all__ = ["TRACKING", "DatasetInfo", "FinishedCell", "TrackedRun", "Tracker", "TrackerFactory", "TrackingError"]

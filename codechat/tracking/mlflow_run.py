@@ -14,13 +14,15 @@ from codechat.errors import UserError
 from codechat.metrics import Point
 from codechat.tracking import TRACKING, FinishedCell, TrackedRun, Tracker
 from codechat.tracking.address import REMEDY, Address, problem_of, without_password
+from codechat.tracking.attachments import TABLES, log_dataset, log_tables
+from codechat.tracking.describe import headline_first, note_tags
 from codechat.tracking.flatten import flat_params
 from codechat.tracking.store import Store, failures, locked
 
 CELL_TAG = "codechat.cell_id"
 SWEEP_TAG = "codechat.sweep"
 FILES = ("config.yaml", "sessions.jsonl", "metrics.json")
-FOLDERS = ("tables", "figures")
+FOLDERS = (TABLES, "figures")
 # What MLflow takes in one request.
 METRICS_PER_BATCH = 1_000
 PARAMS_PER_BATCH = 100
@@ -64,6 +66,8 @@ class MlflowTracker:
             store = Store.open(self._address, self._experiment)
             with locked(self._address):
                 run_id, outdated = _run_for(store, cell)
+                if cell.dataset is not None:  # two cells that add one dataset at once would stumble over each other
+                    log_dataset(store.client, store.client.get_run(run_id), cell.dataset)
             _fill(store, run_id, cell)
             store.client.set_terminated(run_id, "FINISHED")
             for run in outdated:
@@ -84,7 +88,8 @@ def _run_for(store: Store, cell: FinishedCell) -> tuple[str, list[str]]:
     found = store.client.search_runs([store.experiment_id], query, order_by=["attributes.start_time DESC"])
     ids = [str(run.info.run_id) for run in found]
     inherited = {key: value for run in reversed(found) for key, value in run.data.tags.items()}
-    tags = {**_versions(), **cell.tags, CELL_TAG: cell.cell_id, "mlflow.runName": cell.name}
+    own = {CELL_TAG: cell.cell_id, "mlflow.runName": cell.name}
+    tags = {**_versions(), **cell.tags, **own, **note_tags(cell, inherited)}
     if cell.sweep:
         sweeps = inherited.get(SWEEP_TAG, "").split(",")
         tags[SWEEP_TAG] = ",".join(dict.fromkeys(name for name in [*sweeps, cell.sweep] if name))
@@ -123,7 +128,7 @@ def _fill(store: Store, run_id: str, cell: FinishedCell) -> None:
     now = int(time.time() * 1000)
     metrics = [
         Metric(point.key, point.value, now, point.step)
-        for point in cell.points
+        for point in headline_first(cell.points)
         if (point not in kept if point.key in series else run.data.metrics.get(point.key) != point.value)
     ]
     # Params are written once: a run keeps those of its first logging (they may differ in what changes no result)
@@ -138,6 +143,7 @@ def _fill(store: Store, run_id: str, cell: FinishedCell) -> None:
     for name in FOLDERS:
         if (cell.folder / name).is_dir():
             store.client.log_artifacts(run_id, str(cell.folder / name), artifact_path=name)
+    log_tables(store.client, run, cell.folder / TABLES)
 
 
 def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
