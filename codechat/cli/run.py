@@ -65,7 +65,8 @@ def run_built(cell: Cell, command: Sequence[str], sweep: str | None) -> CellOutc
     out.print(summary(metrics, f"\n{cell.name} ({time.monotonic() - started:.1f} s)"))
     component = MODELS.of(experiment.model)
     if component.baseline:
-        out.print(f"\nNo language model was involved: model={component.name} is a baseline. {component.summary}.\n")
+        part = "involved" if experiment.judge.kind == "rules" else "tested"
+        out.print(f"\nNo language model was {part}: model={component.name} is a baseline. {component.summary}.\n")
     out.print(f"run folder  {cell.folder}", markup=False)
     _track(cell, tracker, metrics, sweep)
     return CellOutcome(_status(cell, metrics), cell, metrics)
@@ -116,6 +117,8 @@ def _track(cell: Cell, tracker: Tracker, metrics: Mapping[str, Any], sweep: str 
         err.print(f"warning: not tracked: {error}\nThe records are safe. Later: {later}", markup=False)
         return
     if tracked is not None:
+        if tracked.notice:
+            err.print(f"notice: {tracked.notice}", markup=False)
         show_tracked(tracked)
 
 

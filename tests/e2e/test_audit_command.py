@@ -31,7 +31,7 @@ def runs(tmp_path: Path) -> Path:
         at = [f"judge.llm.{role}.base_url={server.base_url}" for role in ("applicability", "adherence")]
         composed = compose(
             [
-                "judge=hybrid", "judge.rules_first=false", "dataset.limit=3", "tracking=none", "hardware.workers=1",
+                "model=echo", "judge=hybrid", "judge.rules_first=false", "dataset.limit=3", "tracking=none", "hardware.workers=1",
                 f"runs_dir={tmp_path / 'runs'}", *at,
             ]
         )  # fmt: skip
