@@ -57,13 +57,15 @@ class TrackedRun:
     """Where a cell was logged.
 
     `open_with` is the command that starts MLflow on it, or the run's page where a server runs already; `charts` is the
-    page that compares the experiment's cells turn by turn (MLflow itself opens on an empty page about traces).
+    page that compares the experiment's cells turn by turn (MLflow itself opens on a page about traces). `notice` tells
+    what was left out.
     """
 
     run_id: str
     experiment_id: str
     open_with: str
     charts: str
+    notice: str | None = None
 
 
 class Tracker(Protocol):

@@ -18,6 +18,7 @@ from codechat.tracking.attachments import TABLES, log_dataset, log_tables
 from codechat.tracking.describe import headline_first, note_tags
 from codechat.tracking.flatten import flat_params
 from codechat.tracking.store import Store, failures, locked
+from codechat.tracking.traces import MOST, log_traces
 
 CELL_TAG = "codechat.cell_id"
 SWEEP_TAG = "codechat.sweep"
@@ -38,6 +39,7 @@ class MlflowConfig(Config):
         None, "tracking URI; null: SQLite mlflow/store.db in the working folder, artifacts beside it"
     )
     experiment: str = run_option("codechat", "name of the MLflow experiment", min_length=1, max_length=500)
+    traces: bool = run_option(False, f"log each dialogue as a trace too, the first {MOST} of a cell")
 
     @field_validator("uri")
     @classmethod
@@ -51,14 +53,14 @@ class MlflowConfig(Config):
 @TRACKING.register("mlflow", MlflowConfig)
 def mlflow_tracker(config: MlflowConfig) -> Tracker:
     """Log every cell as one run of an MLflow experiment."""
-    return MlflowTracker(Address.of(config.uri), config.experiment)
+    return MlflowTracker(Address.of(config.uri), config.experiment, config.traces)
 
 
 class MlflowTracker:
     """Keeps one run per cell id in one store."""
 
-    def __init__(self, address: Address, experiment: str) -> None:
-        self._address, self._experiment = address, experiment
+    def __init__(self, address: Address, experiment: str, traces: bool) -> None:
+        self._address, self._experiment, self._traces = address, experiment, traces
 
     def log(self, cell: FinishedCell) -> TrackedRun:
         """Log the cell; a second time brings the same run up to date, and adds the sweep to its tag."""
@@ -69,12 +71,17 @@ class MlflowTracker:
                 if cell.dataset is not None:  # two cells that add one dataset at once would stumble over each other
                     log_dataset(store.client, store.client.get_run(run_id), cell.dataset)
             _fill(store, run_id, cell)
+            sessions = cell.folder / "sessions.jsonl"
+            notice = None
+            if self._traces and sessions.is_file():
+                uri = self._address.client_uri
+                notice = log_traces(store.client, uri, store.experiment_id, run_id, sessions)
             store.client.set_terminated(run_id, "FINISHED")
             for run in outdated:
                 store.client.delete_run(run)
             experiment = store.experiment_id
         return TrackedRun(
-            run_id, experiment, self._address.open_with(experiment, run_id), self._address.charts(experiment)
+            run_id, experiment, self._address.open_with(experiment, run_id), self._address.charts(experiment), notice
         )
 
 
