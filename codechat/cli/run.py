@@ -3,7 +3,6 @@
 import asyncio
 import json
 import shlex
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,18 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from codechat.cell import Cell, Composed, build_cell, held
-from codechat.cli.provenance import tags_of
 from codechat.cli.terminal import ProgressBar, err, out, summary
-from codechat.datasets import DATASETS
-from codechat.environment import shell_command
+from codechat.cli.tracked import track
 from codechat.files import write_atomically
 from codechat.journal import Journal
 from codechat.models import MODELS
 from codechat.report import write_figures, write_tables
 from codechat.runner import Progress, run_sessions
-from codechat.tracking import TRACKING, DatasetInfo, FinishedCell, TrackedRun, Tracker, TrackingError
-from codechat.tracking.address import without_password
-from codechat.tracking.kept import keep
+from codechat.tracking import TRACKING
 
 DONE, BUG, MISTAKE, TOO_MANY_ERRORS, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -68,7 +63,7 @@ def run_built(cell: Cell, command: Sequence[str], sweep: str | None) -> CellOutc
         part = "involved" if experiment.judge.kind == "rules" else "tested"
         out.print(f"\nNo language model was {part}: model={component.name} is a baseline. {component.summary}.\n")
     out.print(f"run folder  {cell.folder}", markup=False)
-    _track(cell, tracker, metrics, sweep)
+    track(cell, tracker, metrics, sweep, command)
     return CellOutcome(_status(cell, metrics), cell, metrics)
 
 
@@ -85,48 +80,6 @@ async def _sessions(cell: Cell, progress: Progress, bar: ProgressBar) -> dict[st
             write_atomically(cell.folder / "sessions.jsonl", progress.lines(cell, journal))
         journal.close()
     return totals
-
-
-def _track(cell: Cell, tracker: Tracker, metrics: Mapping[str, Any], sweep: str | None) -> None:
-    config = cell.experiment.dataset
-    options = config.model_dump(mode="json")
-    source = options.get("path") or options.get("url") or f"{config.kind}: {DATASETS.of(config).summary}"
-    finished = FinishedCell(
-        cell_id=cell.id,
-        name=cell.name,
-        params=cell.experiment.model_dump(mode="json", exclude={"tracking", "runs_dir"}),
-        tags=tags_of(cell),
-        sweep=sweep,
-        points=cell.protocol().points(metrics),
-        folder=cell.folder,
-        dataset=DatasetInfo(
-            cell.dataset.name,
-            cell.dataset.content_hash,
-            len(cell.dataset.tasks),
-            len(cell.tasks),
-            without_password(source),
-        ),
-        # The words of this process: those of a sweep make all its cells again, this one among them
-        command=without_password(shlex.join([shell_command("codechat"), *sys.argv[1:]])),
-    )
-    keep(finished)
-    try:
-        tracked = tracker.log(finished)
-    except TrackingError as error:
-        later = shlex.join([shell_command("codechat"), "upload", f"run={cell.folder}"])
-        err.print(f"warning: not tracked: {error}\nThe records are safe. Later: {later}", markup=False)
-        return
-    if tracked is not None:
-        if tracked.notice:
-            err.print(f"notice: {tracked.notice}", markup=False)
-        show_tracked(tracked)
-
-
-def show_tracked(tracked: TrackedRun) -> None:
-    """Where the run is, and how to see it."""
-    out.print(f"MLflow run  {tracked.run_id}", markup=False)
-    out.print(f"compare     {tracked.open_with}", markup=False)
-    out.print(f"            then open {tracked.charts}", markup=False)
 
 
 def _status(cell: Cell, metrics: Mapping[str, Any]) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codechat.cli.compose import compose
-from codechat.cli.run import show_tracked
+from codechat.cli.tracked import show_tracked
 from codechat.cli.words import parse_words
 from codechat.errors import UserError
 from codechat.tracking import TRACKING, TrackingError
