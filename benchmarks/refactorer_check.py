@@ -1,10 +1,11 @@
 """Does every transformation of the refactorer keep the references working, and adhere?
 
-    python benchmarks/refactorer_check.py starter|humaneval|mbpp [PATH] [every=1] [share=1.0] [only=INSTRUCTION,...]
+    python benchmarks/refactorer_check.py starter|humaneval|mbpp [PATH] [every=1] [share=1.0] [heavy=SECONDS] [only=ID,...]
 
 Every instruction that applies to a reference is carried out on it; what came out is tested in the sandbox (a change
 of layout, comments or docstrings alone is the same program, and is not). A short run takes every n-th reference, and
-tests a share of what was made, drawn at random. Prints what is handled, per instruction and in all, and every failure;
+tests a share of what was made, drawn at random; of references that take more CPU than `heavy` seconds it tests a
+twentieth of that. Prints what is handled, per instruction and in all, and every failure;
 exits 1 if there is any.
 """
 
@@ -14,7 +15,7 @@ import random
 import sys
 import time
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from codechat.datasets import DATASETS
 from codechat.domain import Instruction, Task
@@ -48,9 +49,17 @@ def pairs(tasks: tuple[Task, ...], pool: Any, only: set[str]) -> list[tuple[Task
     ]
 
 
-async def main(kind: str, path: str | None, every_nth: int, share: float, only: set[str]) -> int:
+class Draw(NamedTuple):
+    """Which references are taken, and which of the programs made from them are tested."""
+
+    every: int
+    share: float
+    heavy: float
+
+
+async def main(kind: str, path: str | None, draw: Draw, only: set[str]) -> int:
     dataset = DATASETS.validate({"kind": kind, **({"path": path} if path else {})})
-    tasks = DATASETS.of(dataset).factory(dataset).tasks[::every_nth]
+    tasks = DATASETS.of(dataset).factory(dataset).tasks[:: draw.every]
     options = INSTRUCTIONS.validate({"kind": "default"})
     pool = INSTRUCTIONS.of(options).factory(options)
     every = pairs(tasks, pool, only)
@@ -72,6 +81,7 @@ async def main(kind: str, path: str | None, every_nth: int, share: float, only: 
 
     try:
         waiting = []
+        costly = {task.task_id for task in tasks if task.reference and await sandbox.reference_cpu_s(task) > draw.heavy}
         for task, one in every:
             assert task.reference is not None
             applies[one.id] += 1
@@ -82,7 +92,8 @@ async def main(kind: str, path: str | None, every_nth: int, share: float, only: 
                 reasons[f"{one.id}: {revision.reason[:90]}"] += one.id in transformable()
                 continue
             handled[one.id] += 1
-            if rng.random() < share and skeleton(task.reference) != skeleton(revision.code):
+            drawn = rng.random() < (draw.share / 20 if task.task_id in costly else draw.share)
+            if drawn and skeleton(task.reference) != skeleton(revision.code):
                 tested += 1
                 waiting.append(asyncio.create_task(test(task, one, revision.code)))
                 await asyncio.sleep(0)
@@ -97,6 +108,7 @@ async def main(kind: str, path: str | None, every_nth: int, share: float, only: 
     unreachable = sorted(transformable() - {one.id for one in pool.instructions})
     print(f"{kind}: {len(transformable())} transformations, {len(tasks)} references")
     print(f"applicable pairs {len(every)}, handled {handled.total()} ({handled.total() / max(1, len(every)):.1%})")
+    print(f"of {len(costly)} references that take over {draw.heavy:g} s of CPU a twentieth was tested")
     print(f"tested {tested} programs, {len(failures)} failures; not in the pool: {unreachable or 'none'}")
     print(f"{1000 * spent / max(1, len(every)):.1f} ms a request, {time.perf_counter() - began:.0f} s in all")
     return 1 if failures or unreachable else 0
@@ -107,6 +119,5 @@ if __name__ == "__main__":
     places = [word for word in sys.argv[2:] if "=" not in word]
     chosen = {name for name in named.get("only", "").split(",") if name}
     place = places[0] if places else None
-    sys.exit(
-        asyncio.run(main(sys.argv[1], place, int(named.get("every", "1")), float(named.get("share", "1")), chosen))
-    )
+    drawn = Draw(int(named.get("every", "1")), float(named.get("share", "1")), float(named.get("heavy", "inf")))
+    sys.exit(asyncio.run(main(sys.argv[1], place, drawn, chosen)))
