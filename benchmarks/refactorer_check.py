@@ -1,6 +1,7 @@
 """Does every transformation of the refactorer keep the references working, and adhere?
 
-    python benchmarks/refactorer_check.py starter|humaneval|mbpp [PATH] [every=1] [share=1.0] [heavy=SECONDS] [only=ID,...]
+    python benchmarks/refactorer_check.py starter|humaneval|mbpp [PATH] [every=1] [share=1.0] [heavy=SECONDS]
+                                          [only=INSTRUCTION,...]
 
 Every instruction that applies to a reference is carried out on it; what came out is tested in the sandbox (a change
 of layout, comments or docstrings alone is the same program, and is not). A short run takes every n-th reference, and
