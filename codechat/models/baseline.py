@@ -3,6 +3,7 @@
 import re
 
 from codechat.domain import Reply
+from codechat.errors import UserError
 from codechat.models import Crib, Request
 
 
@@ -14,9 +15,12 @@ def crib_of(request: Request) -> Crib:
 
 
 def reference_of(crib: Crib) -> str:
-    """The task's solution; the protocol refuses tasks without one before it calls a baseline."""
+    """The task's solution. Raises `UserError` where it has none."""
     if crib.task.reference is None:
-        raise RuntimeError(f"task {crib.task.task_id} has no reference solution")
+        raise UserError(
+            f"task {crib.task.task_id} has no reference solution, which a baseline model answers with",
+            "choose another model, or a dataset with references",
+        )
     return crib.task.reference
 
 
