@@ -51,6 +51,7 @@ def until(condition: Callable[[], Any], what: str) -> Any:
 
 
 def requested(driver: Any) -> list[str]:
-    """The addresses that pages asked for since the last call."""
+    """The addresses that pages asked for since the last call; a slow browser's own start page is none of theirs."""
     events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+    sent = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+    return [url for url in sent if not url.startswith(("chrome:", "chrome-untrusted:"))]
