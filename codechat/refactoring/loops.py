@@ -208,15 +208,22 @@ def index_loop_with_values(source: Source, call: str) -> str:
         whole = [text_of(one.value) for one in node.iter.args] in ([f"len({values})"], ["0", f"len({values})"])
         if not whole or not values.isidentifier() or not isinstance(node.target, cst.Name):
             raise Refusal("a loop runs over a part of the indices")
-        _keeps_length(node, values, source.text)
+        _keeps_length(_repeated(node, source), values, source.text)
         swaps[node.target] = expression(f"{text_of(node.target)}, {name}")
         swaps[node.iter] = expression(call.format(values))
     return replaced(source.module, swaps).code  # type: ignore[no-any-return]
 
 
-def _keeps_length(node: Any, values: str, program: str) -> None:
+def _repeated(node: Any, source: Source) -> Any:
+    """What a loop repeats: the body of a statement, the whole of a comprehension."""
+    if isinstance(node, cst.For):
+        return node.body
+    kinds = cst.ListComp | cst.SetComp | cst.DictComp | cst.GeneratorExp
+    return next(one for one in nodes(source.module) if isinstance(one, kinds) and node in nodes(one))
+
+
+def _keeps_length(scope: Any, values: str, program: str) -> None:
     """Refuse a loop that touches the sequence by more than reading its elements, or changes any collection in place."""
-    scope = node.body if isinstance(node, cst.For) else cst.Module([])
     read = sum(isinstance(one, cst.Name) and one.value == values for one in nodes(scope))
     by_index = sum(
         isinstance(one, cst.Subscript) and text_of(one.value) == values and isinstance(one.slice[0].slice, cst.Index)

@@ -97,3 +97,12 @@ def call(code: str, arguments: tuple[object, ...]) -> object:
     space: dict[str, object] = {}
     exec(code, space)
     return space["f"](*arguments)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("name", ["structural-use-zip", "structural-replace-index-loops"])
+def test_a_comprehension_that_empties_what_it_counts_is_left_alone(name: str) -> None:
+    code = (
+        "import heapq\n\n\ndef heap_sort(items):\n    heapq.heapify(items)\n"
+        "    return [heapq.heappop(items) for _ in range(len(items))]\n"
+    )
+    assert not refactored(code, POOL[name], "heap_sort").changed

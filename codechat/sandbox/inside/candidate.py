@@ -128,9 +128,9 @@ def _call(function: Any, calls: Any, job: dict[str, Any], channel: Channel) -> N
         began = time.process_time() if timed else 0.0
         try:
             value = function(*arguments)
-            if timed:
-                send(wire.CPU, wire.DOUBLE.pack(time.process_time() - began))
             data, size = encode(value, elements)
+            if timed:  # with the encoding, which the limit of a candidate pays for, too
+                send(wire.CPU, wire.DOUBLE.pack(time.process_time() - began))
             if not size:
                 send(wire.VALUE, data)
                 continue
