@@ -109,6 +109,14 @@ class SessionRecord(Record):
         """The session as one line of JSON."""
         return self.model_dump_json(by_alias=True)
 
+    def answered(self, turn: TurnRecord) -> bool:
+        """Whether the model was asked at this turn and could answer.
+
+        Not so at a skipped turn, nor once the conversation had outgrown the model: such turns carry a verdict for
+        Pass@1 and MST alone.
+        """
+        return not turn.skipped and not (self.ended == "context_overflow" and turn.response is None)
+
     def slim(self) -> "SessionRecord":
         """The session without its texts: all that metrics need, in a small part of the memory."""
         turns = [

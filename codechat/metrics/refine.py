@@ -155,16 +155,6 @@ def _change(series: Sequence[float | None]) -> float | None:
     return percent_change(series[0], series[-1]) if series else None
 
 
-def _answered(session: SessionRecord, turn: TurnRecord) -> bool:
-    """Whether the model was asked at this turn and could answer.
-
-    Not so at a skipped turn, nor once the conversation had outgrown the model: such turns carry a verdict for
-    Pass@1 and MST alone.
-    """
-    overflowed = session.ended == "context_overflow" and turn.response is None
-    return not turn.skipped and not overflowed
-
-
 def _counts(sessions: Sequence[SessionRecord]) -> dict[str, Any]:
     """The counts over turns. Candidates of skipped turns count: an undecided one can be why a turn was skipped."""
     turns = [turn for session in sessions for turn in session.turns]
@@ -209,7 +199,7 @@ def _adherence(sessions: Sequence[SessionRecord], turn: int) -> Figure:
 
 def _verdict(session: SessionRecord, turn: TurnRecord) -> bool | None:
     """Whether the instruction was followed; None where that was not judged, or stayed undecided."""
-    if turn.adherence is None or turn.adherence.verdict == "undecided" or not _answered(session, turn):
+    if turn.adherence is None or turn.adherence.verdict == "undecided" or not session.answered(turn):
         return None
     return turn.adherence.verdict == "adhered"
 
@@ -222,7 +212,7 @@ def _transitions(sessions: Sequence[SessionRecord], *, from_passed: bool) -> ByT
     figures = ByType.filled(Figure)
     for session in sessions:
         for before, turn in pairwise(session.turns):
-            if before.passed is from_passed and _answered(session, turn):
+            if before.passed is from_passed and session.answered(turn):
                 for figure in figures.of(turn.instruction):
                     figure.count(session.task_id, turn.passed is not from_passed)
     return figures

@@ -115,14 +115,9 @@ def _add(found: Outcomes, session: SessionRecord) -> None:
     found.passed.append(tuple(turn.passed for turn in session.turns))
     found.overflowed += session.ended == "context_overflow"
     for before, turn in pairwise(session.turns):
-        if _answered(session, turn):
+        if session.answered(turn):
             _add_transition(found, session.task_id, before, turn)
             _add_adherence(found, session.task_id, turn)
-
-
-def _answered(session: SessionRecord, turn: TurnRecord) -> bool:
-    """Whether the model was asked and could answer; other turns count for Pass@1 and MST alone (contract)."""
-    return not turn.skipped and not (session.ended == "context_overflow" and turn.response is None)
 
 
 def _add_transition(found: Outcomes, task: str, before: TurnRecord, turn: TurnRecord) -> None:
