@@ -80,11 +80,35 @@ class InputOutputTests:
 
 
 @dataclass(frozen=True, slots=True)
+class AssertionTests:
+    """Python snippets that follow a program and hold it to assertions, its source text included where they read it."""
+
+    snippets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A verifiable instruction: what is asked, and the tests that say whether code meets it.
+
+    `strategy` is its type (CodeIF-Bench, Table 1). `accumulates` is False where later code need not keep it, as for a
+    functionality extension: it counts at its own turn alone.
+    """
+
+    id: str
+    strategy: str
+    text: str
+    tests: AssertionTests
+    accumulates: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """One programming task. `reference` is shown to baselines and to the sandbox, never to a model under test.
 
     `signature` is the `def` line that the answer must keep; `prompt` is the problem statement as the dataset words it;
-    `reference` is a complete program that defines `entry_point`.
+    `reference` is a complete program that defines `entry_point`. `assertions` are the task's own tests where
+    the dataset has no calls to compare. `requirements` are what is asked of the program after the prompt, in order,
+    where the dataset has a conversation of its own; `level` is the dataset's own grading.
     """
 
     task_id: str
@@ -93,6 +117,9 @@ class Task:
     signature: str
     reference: str | None
     tests: InputOutputTests
+    assertions: AssertionTests | None = None
+    requirements: tuple[Requirement, ...] = ()
+    level: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 

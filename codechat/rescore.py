@@ -5,10 +5,10 @@ dialogue: candidates, instructions and requests stay as recorded, and so does wh
 model's context. Tokens of the judge are those that scoring again has cost.
 """
 
-import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from codechat.files import content_hash
 from codechat.instructions import INSTRUCTIONS, Pool
 from codechat.metrics import Point
 from codechat.protocols import DialogueProtocol, Kit
+from codechat.protocols.grading import in_order
 from codechat.protocols.refine import Answer, Selection, grade, overflow, skip
 from codechat.records import SessionRecord, TurnRecord, read_sessions
 from codechat.tracking.address import without_password
@@ -68,9 +69,8 @@ class Rescoring:
     recording: Recording
     pool: Mapping[str, Instruction]
 
-    @property
-    def turns(self) -> int:
-        return self.inner.turns
+    def turns(self, task: Task) -> int:
+        return self.inner.turns(task)
 
     def agenda(self, generator: random.Random) -> list[str]:
         return self.inner.agenda(generator)
@@ -79,23 +79,22 @@ class Rescoring:
         recorded = SessionRecord.model_validate_json(self.recording.sessions[task.task_id])
         kit.log.agenda = recorded.agenda
         code = ""
-        graded: asyncio.Task[TurnRecord] | None = None
-        async with asyncio.TaskGroup() as grading:
+        async with in_order() as grading:
             for turn in recorded.turns:
                 selection = self._selection(turn)
                 request = tuple(Message(message.role, message.content) for message in turn.request)
                 if turn.skipped:
-                    graded = grading.create_task(skip(kit, turn.turn, selection, graded))
+                    grading.start(partial(skip, kit, turn.turn, selection))
                 elif turn.response is None:
                     remaining = range(turn.turn, len(recorded.turns))
-                    grading.create_task(overflow(kit, remaining, selection, request, graded))
+                    grading.start(partial(overflow, kit, remaining, selection, request))
                     break
                 else:
                     extraction = extract(turn.response, task.entry_point)
                     answer = Answer(
                         turn.turn, selection if turn.instruction else None, request, _reply(turn), extraction, code
                     )
-                    graded = grading.create_task(grade(kit, answer, graded))
+                    grading.start(partial(grade, kit, answer))
                     code = extraction.code or code
 
     def _selection(self, turn: TurnRecord) -> Selection:

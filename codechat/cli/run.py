@@ -41,13 +41,14 @@ def run_built(cell: Cell, command: Sequence[str], sweep: str | None) -> CellOutc
     experiment = cell.experiment
     tracker = TRACKING.of(experiment.tracking).factory(experiment.tracking)
     protocol = cell.protocol()
-    out.print(f"[bold]{cell.name}[/bold] · {len(cell.tasks)} tasks × {protocol.turns} turns · {cell.folder}")
+    turns = sum(protocol.turns(task) for task in cell.tasks)
+    out.print(f"[bold]{cell.name}[/bold] · {len(cell.tasks)} tasks, {turns} turns · {cell.folder}")
     with held(cell):
         write_atomically(cell.folder / "config.yaml", cell.config_yaml())
         progress = Progress()
         started = time.monotonic()
         try:
-            with ProgressBar(len(cell.tasks), protocol.turns) as bar:
+            with ProgressBar(len(cell.tasks), turns) as bar:
                 totals = asyncio.run(_sessions(cell, progress, bar))
         except (KeyboardInterrupt, asyncio.CancelledError):
             err.print(f"interrupted; everything finished is kept. Resume: {shlex.join(command)}", markup=False)

@@ -22,7 +22,7 @@ class ProgressBar:
 
     def __init__(self, sessions: int, turns: int) -> None:
         self._sessions = sessions
-        self._per_session = turns
+        self._per_session = turns // sessions
         self._done = self._errored = self._turns = self._passed = 0
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -35,7 +35,7 @@ class ProgressBar:
             console=err,
             disable=not err.is_terminal,
         )
-        self._task = self._bar.add_task("running", total=sessions * turns, facts="")
+        self._task = self._bar.add_task("running", total=turns, facts="")
 
     def __enter__(self) -> Self:
         self._bar.start()

@@ -21,9 +21,8 @@ from codechat.registry import Registry
 class DialogueProtocol(Protocol):
     """One way to hold a dialogue over a task, and what is measured of it."""
 
-    @property
-    def turns(self) -> int:
-        """The most turns a session can have: what progress and estimates count."""
+    def turns(self, task: Task) -> int:
+        """The most turns that a session over the task can have: what progress and estimates count."""
 
     def agenda(self, generator: random.Random) -> list[str]:
         """The types of the turns after the first, as the record keeps them; [] where a protocol has none."""

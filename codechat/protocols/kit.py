@@ -10,7 +10,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar
 
-from codechat.domain import Adherence, Applicability, Extraction, Instruction, Message, Reply, Task, Verdict
+from codechat.domain import (
+    Adherence,
+    Applicability,
+    AssertionTests,
+    Extraction,
+    Instruction,
+    Message,
+    Reply,
+    Task,
+    Verdict,
+)
 from codechat.errors import ContextOverflow, UserError
 from codechat.files import content_hash
 from codechat.journal import Journal
@@ -145,6 +155,13 @@ class Kit:
         digest = content_hash([program])
         return await self._step(
             f"{turn}/verdict", digest, Verdict, lambda: self._services.sandbox.verify(program, self._task)
+        )
+
+    async def assess(self, turn: int, name: str, program: str, tests: AssertionTests) -> Verdict:
+        """What assertions say of a program; `name` tells the assessments of one turn apart."""
+        digest = content_hash([program, *tests.snippets])
+        return await self._step(
+            f"{turn}/{name}/assessment", digest, Verdict, lambda: self._services.sandbox.assess(program, tests)
         )
 
     async def _step(self, name: str, digest: str, kind: Any, compute: Callable[[], Awaitable[T]]) -> T:

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import field_validator
@@ -15,6 +16,7 @@ from codechat.errors import ContextOverflow
 from codechat.extraction import extract, without_thinking
 from codechat.metrics import Point, refine_metrics, refine_points
 from codechat.protocols import PROTOCOLS, Kit, Parts
+from codechat.protocols.grading import Graded, in_order
 from codechat.records import (
     AdherenceRecord,
     CandidateRecord,
@@ -81,7 +83,9 @@ class Refine:
         self._pool: dict[str, list[Instruction]] = {}
         for instruction in parts.pool.instructions:
             self._pool.setdefault(type_of(instruction, parts.agenda.axis), []).append(instruction)
-        self.turns = parts.agenda.turns
+
+    def turns(self, task: Task) -> int:
+        return self._agenda.turns
 
     def agenda(self, generator: random.Random) -> list[str]:
         return draw(self._agenda, generator)
@@ -94,14 +98,13 @@ class Refine:
         pool = {kind: list(instructions) for kind, instructions in self._pool.items()}
         selection: Selection | None = None
         code = ""
-        graded: asyncio.Task[TurnRecord] | None = None
-        async with asyncio.TaskGroup() as grading:
-            for turn in range(self.turns):
+        async with in_order() as grading:
+            for turn in range(self._agenda.turns):
                 if turn > 0:
                     candidates = pool.get(agenda[turn - 1], [])
                     selection = await self._select(kit, turn, code, list(candidates))
                     if selection.instruction is None:
-                        graded = grading.create_task(skip(kit, turn, selection, graded))
+                        grading.start(partial(skip, kit, turn, selection))
                         continue
                     candidates.remove(selection.instruction)
                     history += (Message("user", fill(self._prompts.followup, instruction=selection.instruction.text)),)
@@ -109,12 +112,12 @@ class Refine:
                 try:
                     reply = await kit.complete(turn, history, chosen, code or None)
                 except ContextOverflow:
-                    remaining = range(turn, self.turns)
-                    grading.create_task(overflow(kit, remaining, selection, history, graded))
+                    remaining = range(turn, self._agenda.turns)
+                    grading.start(partial(overflow, kit, remaining, selection, history))
                     break
                 extraction = extract(reply.text, task.entry_point)
                 answer = Answer(turn, selection, history, reply, extraction, code)
-                graded = grading.create_task(grade(kit, answer, graded))
+                grading.start(partial(grade, kit, answer))
                 history += (Message("assistant", without_thinking(reply.text)),)
                 code = extraction.code or code
 
@@ -151,11 +154,13 @@ def refine(config: RefineConfig, parts: Parts) -> Refine:
     return Refine(config, parts)
 
 
-async def grade(kit: Kit, answer: Answer, earlier: "asyncio.Task[TurnRecord] | None") -> TurnRecord:
-    """Test and judge an answer; its record follows the earlier turn's."""
-    verdict, adherence = await asyncio.gather(_verdict(kit, answer), _adherence(kit, answer))
-    if earlier is not None:
-        await earlier
+async def grade(kit: Kit, answer: Answer, earlier: Graded | None) -> TurnRecord:
+    """Test and judge an answer; its record follows the earlier turn's, which is kept even where this one fails."""
+    try:
+        verdict, adherence = await asyncio.gather(_verdict(kit, answer), _adherence(kit, answer))
+    finally:
+        if earlier is not None:
+            await earlier
     selection, reply = answer.selection, answer.reply
     judging = (selection.usage if selection else Usage()) + (adherence.usage if adherence else Usage())
     record = TurnRecord(
@@ -195,7 +200,7 @@ async def _adherence(kit: Kit, answer: Answer) -> Adherence | None:
     return await kit.adherence(answer.turn, answer.before, answer.extraction.code, answer.selection.instruction)
 
 
-async def skip(kit: Kit, turn: int, selection: Selection, earlier: "asyncio.Task[TurnRecord] | None") -> TurnRecord:
+async def skip(kit: Kit, turn: int, selection: Selection, earlier: Graded | None) -> TurnRecord:
     """SKIP (Algorithm 1, line 13): the code, and so its verdict, of the turn before."""
     if earlier is None:
         raise ValueError("turn 0 is never skipped")
@@ -220,26 +225,26 @@ async def overflow(
     remaining: range,
     selection: Selection | None,
     request: Sequence[Message],
-    earlier: "asyncio.Task[TurnRecord] | None",
-) -> None:
-    """The conversation no longer fits: this turn and all later ones are failures without code."""
+    earlier: Graded | None,
+) -> TurnRecord:
+    """The conversation no longer fits: this turn and all later ones are failures without code; returns the last."""
     if earlier is not None:
         await earlier
     for turn in remaining:
         asked = turn == remaining.start
-        kit.finish_turn(
-            TurnRecord(
-                turn=turn,
-                candidates=list(selection.candidates) if asked and selection else [],
-                request=_messages(request) if asked else [],
-                outcome="no_code",
-                passed=False,
-                passed_base=False,
-                failure=FailureRecord(reason="the conversation no longer fits the model's context"),
-                judge_usage=_usage(selection.usage if asked and selection else Usage()),
-            )
+        record = TurnRecord(
+            turn=turn,
+            candidates=list(selection.candidates) if asked and selection else [],
+            request=_messages(request) if asked else [],
+            outcome="no_code",
+            passed=False,
+            passed_base=False,
+            failure=FailureRecord(reason="the conversation no longer fits the model's context"),
+            judge_usage=_usage(selection.usage if asked and selection else Usage()),
         )
+        kit.finish_turn(record)
     kit.log.ended = "context_overflow"
+    return record
 
 
 def _messages(messages: Sequence[Message]) -> list[MessageRecord]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from codechat.config import Config, result_option, run_option
-from codechat.domain import Task, Verdict
+from codechat.domain import AssertionTests, Task, Verdict
 from codechat.errors import UserError
 from codechat.registry import Registry
 
@@ -47,8 +47,8 @@ class Sandbox(Protocol):
         and `UserError` where the task's own reference does.
         """
 
-    async def run_snippet(self, program: str) -> Verdict:
-        """Run a program that ends with its own assertions: it passes if it runs to its end.
+    async def assess(self, program: str, tests: AssertionTests) -> Verdict:
+        """Run assertions after a program: it passes if all of them run to their end.
 
         Candidate and assertions share an interpreter, so a hostile candidate can make them hold; leaving early by
         exit, signal or exception never passes, and the limits, `load_cpu_s` among them, hold as ever.

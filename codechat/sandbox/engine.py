@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from codechat.domain import Failure, InputOutputTests, Task, Verdict
+from codechat.domain import AssertionTests, Failure, InputOutputTests, Task, Verdict
 from codechat.errors import InfrastructureError, UserError
 from codechat.sandbox import SandboxConfig
 from codechat.sandbox.follow import Ended, Job, Reader, WorkerDied
@@ -81,9 +81,9 @@ class ZygoteSandbox:
             if len(self._verdicts) > REMEMBERED:
                 del self._verdicts[next(iter(self._verdicts))]
 
-    async def run_snippet(self, program: str) -> Verdict:
-        """See `Sandbox.run_snippet`."""
-        return await self.verify(program, SNIPPET)
+    async def assess(self, program: str, tests: AssertionTests) -> Verdict:
+        """See `Sandbox.assess`."""
+        return await self.verify("\n".join([program, *tests.snippets, ""]), SNIPPET)
 
     async def reference_cpu_s(self, task: Task) -> float:
         """CPU seconds that the task's reference takes over all inputs, on this machine."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import InputOutputTests, Outcome, Task
+from codechat.domain import AssertionTests, InputOutputTests, Outcome, Task
 from codechat.errors import InfrastructureError, UserError
 from codechat.sandbox import SANDBOXES, SandboxConfig
 
@@ -185,7 +185,7 @@ async def test_results_that_the_dataset_gives_count_before_the_references(sandbo
     ],
 )
 async def test_a_snippet_passes_if_it_runs_to_its_end(sandbox: Any, tests: str, outcome: Outcome) -> None:
-    assert (await sandbox.run_snippet(f"{REFERENCE}\n{tests}\n")).outcome == outcome
+    assert (await sandbox.assess(REFERENCE, AssertionTests((tests,)))).outcome == outcome
 
 
 async def test_float_tolerance_and_types(sandbox: Any) -> None:

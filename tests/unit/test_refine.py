@@ -84,14 +84,14 @@ class Judging:
 
 
 class Bench:
-    """Passes unless the program says `broken`; raises where it says `unlucky`."""
+    """Passes unless the program says `broken`; raises where it says `unlucky`; takes its time where it says `slow`."""
 
     def __init__(self) -> None:
         self.programs: list[str] = []
 
     async def verify(self, program: str, task: Task) -> Verdict:
         self.programs.append(program)
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(0.1 if "slow" in program else 0.002)
         if "unlucky" in program:
             raise InfrastructureError("the sandbox is gone")
         return Verdict("fail" if "broken" in program else "pass", "broken" not in program)
@@ -286,19 +286,24 @@ async def test_a_context_overflow_completes_the_session_with_failures(tmp_path: 
     assert unasked.requests == [], "the journal remembers the overflow"
 
 
-async def test_a_failure_of_the_sandbox_keeps_the_turns_before_it(tmp_path: Path) -> None:
-    kit_seen: list[TurnRecord] = []
-    model = Script(lambda r: fenced(f"def add(a, b):\n    return {'unlucky' if r.turn == 2 else 1}\n"))
-    judge, journal = Judging(), Journal(tmp_path / "j.db")
+@pytest.mark.parametrize("failing", ["sandbox", "model"])
+async def test_a_failure_keeps_the_turns_before_it_however_slowly_they_are_tested(tmp_path: Path, failing: str) -> None:
+    def answer(request: Request) -> str | Exception:
+        if request.turn == 2 and failing == "model":
+            return InfrastructureError("down")
+        return fenced(f"def add(a, b):\n    return {('quick', 'slow', 'unlucky', 'late')[min(request.turn, 3)]!r}\n")
+
+    seen: list[TurnRecord] = []
+    model, judge, journal = Script(answer), Judging(), Journal(tmp_path / "j.db")
     services = Services(model, False, judge, Bench(), journal, Gate(model), Gate(judge))
     protocol = refine(RefineConfig(prompts=PROMPTS), Parts(AgendaConfig(turns=6), Pool(POOL, ""), 1))
-    kit = Kit(TASK, "s", 0, services, kit_seen.append)
+    kit = Kit(TASK, "s", 0, services, seen.append)
     kit.log.agenda = protocol.agenda(kit.generator("agenda"))
     with pytest.raises(ExceptionGroup) as caught:
         await protocol.run(TASK, kit)
     journal.close()
     assert caught.group_contains(InfrastructureError)
-    assert [turn.turn for turn in kit_seen] == [0, 1]
+    assert [turn.turn for turn in seen] == [0, 1]
 
 
 async def test_a_resumed_session_asks_only_what_is_missing(tmp_path: Path) -> None:

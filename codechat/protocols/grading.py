@@ -1,0 +1,44 @@
+"""Turns that are tested and judged beside the dialogue, and recorded in their order."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+from codechat.errors import InfrastructureError
+from codechat.records import TurnRecord
+
+Graded = asyncio.Task[TurnRecord]
+
+
+class Grading:
+    """What grades the turns of one session: each is told of the turn before it, whose record must come first."""
+
+    def __init__(self, group: asyncio.TaskGroup) -> None:
+        self._group = group
+        self._last: Graded | None = None
+
+    def start(self, grade: Callable[[Graded | None], Coroutine[Any, Any, TurnRecord]]) -> None:
+        """Grade a turn while the dialogue goes on. `grade` awaits what it is given before it records its own turn."""
+        self._last = self._group.create_task(grade(self._last))
+
+    async def settle(self) -> None:
+        """Wait for the turns so far."""
+        if self._last is not None:
+            await self._last
+
+
+@contextlib.asynccontextmanager
+async def in_order() -> AsyncIterator[Grading]:
+    """A session's grading; leaving waits for it.
+
+    Where something outside fails, the turns before it are finished first: an errored session keeps the same turns
+    whatever the timing.
+    """
+    async with asyncio.TaskGroup() as group:
+        grading = Grading(group)
+        try:
+            yield grading
+        except InfrastructureError:
+            await grading.settle()
+            raise
