@@ -134,13 +134,19 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's answer. `text` is the whole reply, reasoning included where the endpoint puts it in the text."""
+    """A model's answer. `text` is the whole reply, reasoning included where the endpoint puts it in the text.
+
+    `retries` counts the repeated attempts of this call, `rate_limited` those that were refused as too many. A `cached`
+    reply was given before: usage and latency are what they were then, and nothing was paid now.
+    """
 
     text: str
     finish_reason: str | None = "stop"
     usage: Usage = Usage()
     latency_s: float = 0.0
     retries: int = 0
+    rate_limited: int = 0
+    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +205,7 @@ class Applicability:
     reason: str = ""
     usage: Usage = Usage()
     retries: int = 0
+    rate_limited: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +217,4 @@ class Adherence:
     reason: str = ""
     usage: Usage = Usage()
     retries: int = 0
+    rate_limited: int = 0

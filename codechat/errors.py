@@ -31,7 +31,13 @@ class UserError(Exception):
 
 
 class InfrastructureError(Exception):
-    """Something outside failed (endpoint, judge, disk) after its retries: recorded, never scored."""
+    """Something outside failed (endpoint, judge, disk) after its retries: recorded, never scored.
+
+    `retries` and `rate_limited` count, as those of a reply, the attempts that it took to give up.
+    """
+
+    retries: int = 0
+    rate_limited: int = 0
 
 
 class EndpointDown(InfrastructureError):

@@ -12,8 +12,8 @@ PACKAGE = ROOT / "codechat"
 # From the bottom to the top: a room imports only rooms below it; rooms on one line don't know each other.
 LAYERS: list[set[str]] = [
     {"errors", "domain", "seeding", "environment"},
-    {"files", "config", "template"},
-    {"registry"},
+    {"files", "config", "template", "calls"},
+    {"registry", "cache"},
     {"records"},
     {"patterns", "extraction", "hardware"},
     {"refactoring"},

@@ -112,7 +112,7 @@ class Kit:
                 "add canonical_solution to the task, or choose a model that is not a baseline",
             )
         crib = Crib(self._task, instruction, code, self._seed) if services.baseline else None
-        request = Request(messages, self._task.task_id, turn, crib)
+        request = Request(messages, self._task.task_id, turn, crib, sample=self._seed)
 
         async def ask() -> Reply | _Overflowed:
             await services.model_gate.pass_through()

@@ -16,7 +16,16 @@ from codechat.domain import InputOutputTests, Message, Reply, Task
 from codechat.models import MODELS, Crib, Model, ModelConfig, Request
 
 KINDS = [component.name for component in MODELS]
-RUN_OPTIONS = {"base_url", "api_key_env", "max_concurrency", "timeout_s", "call_timeout_s", "max_retries", "path"}
+RUN_OPTIONS = {
+    "base_url",
+    "api_key_env",
+    "max_concurrency",
+    "timeout_s",
+    "call_timeout_s",
+    "max_retries",
+    "path",
+    "prices",
+}
 TASK = Task("T/0", "Add.", "add", "def add(a, b):", "def add(a, b):\n    return a + b\n", InputOutputTests((), ()))
 RECORDING = (
     '{"schema":1,"cell_id":"c","session_id":"s","task_id":"T/0","dataset":"d","model":"m","protocol":"refine","agenda":[],'
