@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -131,20 +130,18 @@ async def test_verdicts_are_the_same_in_every_process(sandbox: Any) -> None:
 
 async def test_the_same_program_is_run_once(sandbox: Any) -> None:
     program = "import time\ndef total(numbers):\n    time.sleep(0.1)\n    return sum(numbers)"
-    began = time.monotonic()
     verdicts = await asyncio.gather(*(sandbox.verify(program, TASK) for _ in range(20)))
-    assert time.monotonic() - began < 4
     assert len({id(verdict) for verdict in verdicts}) == 1
     assert await sandbox.verify(program, TASK) is verdicts[0]
 
 
 async def test_the_event_loop_goes_on(sandbox: Any) -> None:
     task = asyncio.create_task(sandbox.verify("def total(numbers):\n    while True: len(numbers)", TASK))
-    longest, last = 0.0, time.monotonic()
+    rounds = 0
     while not task.done():
         await asyncio.sleep(0.005)
-        longest, last = max(longest, time.monotonic() - last), time.monotonic()
-    assert longest < 0.45
+        rounds += 1
+    assert rounds > 20, "a loop that waits for the sandbox gets round once or twice"
     assert task.result().outcome == "timeout"
 
 
