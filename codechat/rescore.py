@@ -20,7 +20,7 @@ from codechat.experiment import Experiment
 from codechat.extraction import extract
 from codechat.files import content_hash
 from codechat.instructions import INSTRUCTIONS, Pool
-from codechat.metrics import Point
+from codechat.metrics import Measures
 from codechat.protocols import DialogueProtocol, Kit
 from codechat.protocols.grading import in_order
 from codechat.protocols.refine import Answer, Selection, grade, overflow, skip
@@ -69,6 +69,10 @@ class Rescoring:
     recording: Recording
     pool: Mapping[str, Instruction]
 
+    @property
+    def measures(self) -> Measures:
+        return self.inner.measures
+
     def turns(self, task: Task) -> int:
         return self.inner.turns(task)
 
@@ -109,9 +113,6 @@ class Rescoring:
 
     def metrics(self, sessions: list[SessionRecord], **totals: Any) -> dict[str, Any]:
         return self.inner.metrics(sessions, **totals)
-
-    def points(self, metrics: Mapping[str, Any]) -> list[Point]:
-        return self.inner.points(metrics)
 
 
 def _reply(turn: TurnRecord) -> Reply:

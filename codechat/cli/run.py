@@ -14,6 +14,7 @@ from codechat.cli.terminal import ProgressBar, err, out, summary
 from codechat.cli.tracked import track
 from codechat.files import write_atomically
 from codechat.journal import Journal
+from codechat.metrics.measures import FIELD
 from codechat.models import MODELS
 from codechat.report import write_figures, write_tables
 from codechat.runner import Progress, run_sessions
@@ -54,7 +55,7 @@ def run_built(cell: Cell, command: Sequence[str], sweep: str | None) -> CellOutc
             err.print(f"interrupted; everything finished is kept. Resume: {shlex.join(command)}", markup=False)
             return CellOutcome(INTERRUPTED, cell, None)
         sessions = [progress.slim[task.task_id] for task in cell.tasks]
-        metrics = protocol.metrics(sessions, seed=experiment.seed, **totals)
+        metrics = {**protocol.metrics(sessions, seed=experiment.seed, **totals), FIELD: protocol.measures.described()}
         write_atomically(cell.folder / "metrics.json", json.dumps(metrics, indent=1, ensure_ascii=False) + "\n")
         write_tables(metrics, cell.folder / "tables")
         write_figures(metrics, cell.name, cell.folder / "figures")

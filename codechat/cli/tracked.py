@@ -9,6 +9,7 @@ from codechat.cli.provenance import tags_of
 from codechat.cli.terminal import err, out
 from codechat.datasets import DATASETS
 from codechat.environment import shell_command
+from codechat.metrics import points_of
 from codechat.tracking import DatasetInfo, FinishedCell, TrackedRun, Tracker, TrackingError
 from codechat.tracking.address import without_password
 from codechat.tracking.kept import keep
@@ -25,7 +26,7 @@ def track(cell: Cell, tracker: Tracker, metrics: Mapping[str, Any], sweep: str |
         params=cell.experiment.model_dump(mode="json", exclude={"tracking", "runs_dir"}),
         tags=tags_of(cell),
         sweep=sweep,
-        points=cell.protocol().points(metrics),
+        points=points_of(cell.protocol().measures, metrics),
         folder=cell.folder,
         dataset=DatasetInfo(
             cell.dataset.name,

@@ -1,10 +1,24 @@
 """Metrics: from session records to numbers, as pure functions. One file per protocol, and the pieces they share.
 
-`refine_metrics` makes the content of a refinement cell's metrics.json, `refine_points` what of it MLflow draws.
+`refine_metrics` makes the content of a refinement cell's metrics.json. `Measures` describes what a protocol's
+metrics.json holds; from it follow MLflow's points (`points_of`), the summary, tables, figures and the report.
 """
 
-from codechat.metrics.points import Point, refine_points
+from codechat.metrics.measures import Breakdown, Final, Measures, Series
+from codechat.metrics.points import Point, points_of
 from codechat.metrics.refine import RefineMetrics, refine_metrics
+from codechat.metrics.refine_measures import REFINE
 from codechat.metrics.spending import Price
 
-__all__ = ["Point", "Price", "RefineMetrics", "refine_metrics", "refine_points"]
+__all__ = [
+    "REFINE",
+    "Breakdown",
+    "Final",
+    "Measures",
+    "Point",
+    "Price",
+    "RefineMetrics",
+    "Series",
+    "points_of",
+    "refine_metrics",
+]

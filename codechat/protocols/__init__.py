@@ -5,14 +5,14 @@ through the `Kit`, which records it.
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from codechat.agendas import AgendaConfig
 from codechat.domain import Task
 from codechat.instructions import Pool
-from codechat.metrics import Point
+from codechat.metrics import Measures
 from codechat.protocols.kit import Kit, SessionLog
 from codechat.records import SessionRecord
 from codechat.registry import Registry
@@ -20,6 +20,10 @@ from codechat.registry import Registry
 
 class DialogueProtocol(Protocol):
     """One way to hold a dialogue over a task, and what is measured of it."""
+
+    @property
+    def measures(self) -> Measures:
+        """What `metrics` holds: all that is tracked, tabled, drawn and reported follows from it."""
 
     def turns(self, task: Task) -> int:
         """The most turns that a session over the task can have: what progress and estimates count."""
@@ -34,10 +38,7 @@ class DialogueProtocol(Protocol):
         """
 
     def metrics(self, sessions: list[SessionRecord], **totals: Any) -> dict[str, Any]:
-        """The content of metrics.json; `totals` are seed, retries and wall_s of the cell."""
-
-    def points(self, metrics: Mapping[str, Any]) -> list[Point]:
-        """What of the metrics is tracked: series over turns, final figures, costs."""
+        """The content of metrics.json, as `measures` says; `totals` are seed, retries and wall_s of the cell."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from codechat.config import Config, result_option
 from codechat.domain import Adherence, Extraction, Instruction, Message, Reply, Task, Usage, Verdict
 from codechat.errors import ContextOverflow
 from codechat.extraction import extract, without_thinking
-from codechat.metrics import Point, refine_metrics, refine_points
+from codechat.metrics import REFINE, refine_metrics
 from codechat.protocols import PROTOCOLS, Kit, Parts
 from codechat.protocols.grading import Graded, in_order
 from codechat.records import (
@@ -77,6 +77,8 @@ class Answer:
 
 class Refine:
     """Algorithm 1 over the full conversation history. Tests and adherence run while the next turn is generated."""
+
+    measures = REFINE
 
     def __init__(self, config: RefineConfig, parts: Parts) -> None:
         self._prompts, self._agenda, self._lookahead = config.prompts, parts.agenda, parts.lookahead
@@ -143,9 +145,6 @@ class Refine:
     def metrics(self, sessions: list[SessionRecord], **totals: Any) -> dict[str, Any]:
         """The contract's metrics (section 2)."""
         return refine_metrics(sessions, **totals)
-
-    def points(self, metrics: Mapping[str, Any]) -> list[Point]:
-        return refine_points(metrics)
 
 
 @PROTOCOLS.register("refine", RefineConfig, uses=frozenset({"agenda", "instructions", "judge"}))

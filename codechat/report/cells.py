@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from codechat.errors import UserError
 from codechat.metrics import RefineMetrics
+from codechat.metrics.measures import FIELD
 from codechat.records import SessionRecord, read_sessions
 from codechat.report.labels import variants
 
@@ -131,7 +132,8 @@ def _mapping(path: Path) -> dict[str, Any]:
 
 def _refine(metrics: Mapping[str, Any], path: Path) -> dict[str, Any]:
     try:
-        return RefineMetrics.model_validate(metrics).model_dump(mode="json")
+        values = {name: value for name, value in metrics.items() if name != FIELD}
+        return RefineMetrics.model_validate(values).model_dump(mode="json")
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])

@@ -1,6 +1,6 @@
 """Which of a cell's figures reach MLflow, and under which names."""
 
-from codechat.metrics import Point, refine_metrics, refine_points
+from codechat.metrics import REFINE, Point, points_of, refine_metrics
 from codechat.records import SessionRecord
 
 
@@ -34,7 +34,7 @@ def record(*passed: bool) -> SessionRecord:
 
 
 def test_series_have_the_turn_as_step_and_scalars_the_contracts_names() -> None:
-    points = refine_points(refine_metrics([record(True, True, False, False)], seed=0, retries=2, wall_s=1.5))
+    points = points_of(REFINE, refine_metrics([record(True, True, False, False)], seed=0, retries=2, wall_s=1.5))
     series = [point for point in points if point.key.startswith("turn/")]
     assert series == [
         *(Point("turn/pass_at_1", value, turn) for turn, value in enumerate([1.0, 1.0, 0.0, 0.0])),
@@ -55,8 +55,8 @@ def test_series_have_the_turn_as_step_and_scalars_the_contracts_names() -> None:
 
 
 def test_null_is_not_logged() -> None:
-    keys = {point.key for point in refine_points(refine_metrics([record(True)], seed=0))}
+    keys = {point.key for point in points_of(REFINE, refine_metrics([record(True)], seed=0))}
     assert keys.isdisjoint({"turn/iar", "final/mk_p", "final/phi", "final/regression", "cost/model_usd"})
     assert "final/mst" in keys
-    nothing = refine_points(refine_metrics([], seed=0))
+    nothing = points_of(REFINE, refine_metrics([], seed=0))
     assert {point.key for point in nothing if point.value} == set()

@@ -1,0 +1,42 @@
+"""What the refinement protocol measures (paper III-F, V and VI); the names that are tracked are the contract's."""
+
+from codechat.metrics.measures import Breakdown, Final, Measures, Series
+
+_BREAKS = "follow-up turns that break the code, of those whose code before passed"
+_MENDS = "follow-up turns that mend the code, of those whose code before failed"
+
+REFINE = Measures(
+    protocol="refine",
+    title="CodeChat-Eval: functionality-preserving refinements",
+    series=(
+        Series("pass_at_1", "Pass@1", help="sessions whose code passes the whole test suite at the turn"),
+        Series("iar", "adherence rate", first_turn=1, help="instructions followed at the turn, of those judged"),
+    ),
+    finals=(
+        Final("mst", "Mean Sustainable Turns", unit="number", help="passing turns from turn 0 on, per session"),
+        Final("delta_pct", "change of Pass@1", unit="percent", help="first to last turn"),
+        Final("iar_delta_pct", "change of adherence", unit="percent", help="first to last judged turn"),
+        Final("mk_p", "p of the trend of Pass@1", "mann_kendall.pass_at_1.p", "p", None),
+        Final("mk_p_iar", "p of the trend of adherence", "mann_kendall.iar.p", "p", None),
+        Final("regression", "regression rate", "regression.overall", "share", higher_is_better=False, help=_BREAKS),
+        Final("self_correction", "self-correction rate", "self_correction.overall", help=_MENDS),
+        Final("phi", "phi of passing and adherence", "phi.value", "number", None),
+    ),
+    breakdowns=(
+        Breakdown("mst_at", "MST, truncated", "turns", "mst_at", "number"),
+        *(
+            Breakdown(key, label, by, f"{key}.by_{by}", "share", better, told)
+            for key, label, better, told in (
+                ("regression", "regression rate", False, _BREAKS),
+                ("self_correction", "self-correction rate", True, _MENDS),
+            )
+            for by in ("scope", "change", "cell")
+        ),
+    ),
+    counts=(
+        Final("skipped_turns", "turns skipped", unit="count", higher_is_better=None),
+        Final("undecided", "turns undecided", unit="count", higher_is_better=None),
+        Final("undecided_applicability", "candidates undecided", unit="count", higher_is_better=None),
+    ),
+    passed="the code passes the whole test suite",
+)
