@@ -164,6 +164,13 @@ class Kit:
             f"{turn}/{name}/assessment", digest, Verdict, lambda: self._services.sandbox.assess(program, tests)
         )
 
+    async def script(self, turn: int, name: str, source: str, wall_s: float) -> Verdict:
+        """What a script's exit status says; `name` tells the scripts of one turn apart, `wall_s` bounds its seconds."""
+        digest = content_hash([source, wall_s])
+        return await self._step(
+            f"{turn}/{name}/script", digest, Verdict, lambda: self._services.sandbox.run_script(source, wall_s)
+        )
+
     async def _step(self, name: str, digest: str, kind: Any, compute: Callable[[], Awaitable[T]]) -> T:
         result: T = await self._services.journal.step(self._session, name, digest, kind, compute)
         return result
