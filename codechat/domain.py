@@ -87,18 +87,39 @@ class AssertionTests:
 
 
 @dataclass(frozen=True, slots=True)
+class RepositoryTests:
+    """Tests that live in a repository, run in a copy of it in which the program takes a function's place.
+
+    `repository` is the project's folder, None where nobody said where it is; `file` holds the function, and its path
+    is relative to that folder, as those of the pytest ids in `nodes` are. `lines` are the function's first and last
+    line, from 1; `indent` the columns by which its `def` is indented.
+    """
+
+    repository: str | None
+    file: str
+    lines: tuple[int, int]
+    indent: int
+    nodes: tuple[str, ...]
+
+
+ProgramTests = AssertionTests | RepositoryTests
+
+
+@dataclass(frozen=True, slots=True)
 class Requirement:
     """A verifiable instruction: what is asked, and the tests that say whether code meets it.
 
     `strategy` is its type (CodeIF-Bench, Table 1). `accumulates` is False where later code need not keep it, as for a
-    functionality extension: it counts at its own turn alone.
+    functionality extension: it counts at its own turn alone. `asked` is False where the dataset leaves it out of its
+    conversation: only where every requirement is asked by itself is it asked too.
     """
 
     id: str
     strategy: str
     text: str
-    tests: AssertionTests
+    tests: ProgramTests
     accumulates: bool = True
+    asked: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +138,7 @@ class Task:
     signature: str
     reference: str | None
     tests: InputOutputTests
-    assertions: AssertionTests | None = None
+    assertions: ProgramTests | None = None
     requirements: tuple[Requirement, ...] = ()
     level: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -206,6 +227,7 @@ class Applicability:
     usage: Usage = Usage()
     retries: int = 0
     rate_limited: int = 0
+    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,3 +240,4 @@ class Adherence:
     usage: Usage = Usage()
     retries: int = 0
     rate_limited: int = 0
+    cached: bool = False

@@ -83,14 +83,14 @@ def load_rows(name: str, path: Path, adapt: Adapt = lambda task: task) -> Datase
     """
     rows: list[TaskRow] = []
     tasks: dict[str, Task] = {}
-    for line, text in _lines(path):
+    for line, text in lines_of(path):
         try:
             row = _row(text)
             if row.task_id in tasks:
                 raise ValueError(f"task_id '{row.task_id}' is there twice")
             tasks[row.task_id] = adapt(task_from(row))
         except (ValueError, RecursionError) as error:
-            raise UserError(f"{path}:{line}: {_problem(error)}", REMEDY) from error
+            raise UserError(f"{path}:{line}: {problem_of(error)}", REMEDY) from error
         rows.append(row)
     if not rows:
         raise UserError(f"{path} holds no task", REMEDY)
@@ -121,7 +121,7 @@ def hash_rows(rows: list[TaskRow]) -> str:
     return content_hash([{name: getattr(row, name) for name in TaskRow.model_fields} for row in rows])
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, with their numbers from 1."""
     try:
         blob = path.read_bytes()
@@ -143,7 +143,7 @@ def _row(text: bytes) -> TaskRow:
     return TaskRow.model_validate(value)
 
 
-def _problem(error: Exception) -> str:
+def problem_of(error: Exception) -> str:
     """One line that says what is wrong, with the field where it is known."""
     match error:
         case ValidationError():

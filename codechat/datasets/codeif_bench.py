@@ -1,0 +1,286 @@
+"""CodeIF-Bench: tasks with verifiable instructions in a conversation's order (docs/codeif.md).
+
+Its files hold two kinds of lines: functions by themselves (from MBPP, level L-1), and functions of a repository (from
+DevEval, levels L-1 to L-3), whose tests run in a copy of that repository. The fields are the published ones.
+"""
+
+import ast
+import json
+import textwrap
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from codechat.config import result_option, run_option
+from codechat.datasets import DATASETS, DatasetConfig, select
+from codechat.datasets.program import parse, signature_of
+from codechat.datasets.rows import lines_of, problem_of
+from codechat.domain import AssertionTests, Dataset, InputOutputTests, ProgramTests, RepositoryTests, Requirement, Task
+from codechat.errors import UserError, nearest
+from codechat.files import content_hash
+
+REMEDY = "dataset.path names a task file of CodeIF-Bench, .jsonl or .jsonl.gz (docs/codeif.md)"
+
+
+class Strategy(StrEnum):
+    """The types of verifiable instructions (paper, Table 1); the last two only where there is a repository."""
+
+    CONDITIONS = "Input-Output Conditions"
+    EXCEPTIONS = "Exception Handling"
+    EDGE_CASES = "Edge Case Handling"
+    EXTENSION = "Functionality Extension"
+    ANNOTATIONS = "Annotation Coverage"
+    COMPLEXITY = "Code Complexity"
+    STANDARD = "Code Standard"
+    CONTEXT_USED = "Context Usage Verification"
+    CONTEXT_CORRECT = "Context Usage Correctness"
+
+
+_AS_PUBLISHED = {"Context Usage Correctness Verification": Strategy.CONTEXT_CORRECT}
+
+
+class CodeIFConfig(DatasetConfig):
+    """Options of `codeif_bench`."""
+
+    kind: Literal["codeif_bench"] = result_option("codeif_bench", "which dataset")
+    path: str = run_option(..., "a task file of CodeIF-Bench, .jsonl or .jsonl.gz", min_length=1)
+    repos: str | None = run_option(
+        None, "the folder of the repositories (its Source_Code), for tasks that need theirs", min_length=1
+    )
+
+
+def _strategy(name: str) -> str:
+    if name in _AS_PUBLISHED:
+        return _AS_PUBLISHED[name]
+    if name not in tuple(Strategy):
+        raise ValueError(f"there is no instruction strategy '{name}': {nearest(name, tuple(Strategy))}")
+    return str(Strategy(name))
+
+
+def _several(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+StrategyName = Annotated[str, AfterValidator(_strategy)]
+Texts = Annotated[list[str], BeforeValidator(_several)]
+Span = Annotated[list[int], Field(min_length=2, max_length=2)]
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True)
+
+
+class RequirementRow(_Row):
+    """One verifiable instruction: source snippets as tests, or (`test`) pytest ids in the repository."""
+
+    requirement: str = Field(min_length=1)
+    unit_test: Texts = []
+    test: Texts = []
+
+
+class _Conversation(_Row):
+    """What both kinds of lines have."""
+
+    prompt: str = ""
+    code: str
+    requirements: dict[StrategyName, RequirementRow]
+    order: list[StrategyName] = Field(alias="multi-turn")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        for name in self.order:
+            if name not in self.requirements:
+                raise ValueError(f"multi-turn names '{name}', which is not among the requirements")
+        if len(set(self.order)) < len(self.order):
+            raise ValueError("multi-turn names a requirement twice")
+        return self
+
+    def conversation(self, tests: Mapping[str, ProgramTests]) -> tuple[Requirement, ...]:
+        """The requirements in the order in which they are asked; what is asked only by itself comes last.
+
+        An extension contradicts the other instructions, so it ends the conversation (paper 4.2) where `multi-turn`
+        does not place it, as it did in the published runs.
+        """
+        placed = [*self.order]
+        if Strategy.EXTENSION in self.requirements and Strategy.EXTENSION not in placed:
+            placed.append(str(Strategy.EXTENSION))
+        alone = [name for name in self.requirements if name not in placed]
+        return tuple(
+            Requirement(
+                id=name,
+                strategy=name,
+                text=self.requirements[name].requirement,
+                tests=tests[name],
+                accumulates=name != Strategy.EXTENSION,
+                asked=name in placed,
+            )
+            for name in (*placed, *alone)
+        )
+
+
+class FunctionRow(_Conversation):
+    """A function by itself."""
+
+    task_id: int | str
+    prompt: str = Field(min_length=1)
+    test: Texts = Field(min_length=1)
+
+    def task(self) -> Task:
+        """The task; raises `ValueError` where the reference does not define what the tests call."""
+        reference = _unix(self.code)
+        entry_point = self._entry_point(reference)
+        return Task(
+            task_id=f"CodeIF/{self.task_id}",
+            prompt=self.prompt,
+            entry_point=entry_point,
+            signature=signature_of(reference, entry_point) or f"def {entry_point}(...):",
+            reference=reference,
+            tests=InputOutputTests((), ()),
+            assertions=AssertionTests(tuple(self.test)),
+            requirements=self.conversation(
+                {name: AssertionTests(tuple(row.unit_test)) for name, row in self.requirements.items()}
+            ),
+            level="L-1",
+        )
+
+    def _entry_point(self, reference: str) -> str:
+        tree = parse(reference)
+        names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)] if tree else []
+        called = [name for name in names if any(f"{name}(" in test for test in self.test)]
+        if not called:
+            raise ValueError("code: it defines no function that the tests call")
+        return called[-1]
+
+
+class Functionality(_Row):
+    """What the function of a repository does, and with which arguments."""
+
+    functionality: str = Field(alias="Functionality")
+    arguments: str = Field(alias="Arguments")
+
+
+class Dependency(_Row):
+    """What of the repository the reference uses: names, by how far away they are."""
+
+    intra_class: list[str] = []
+    intra_file: list[str] = []
+    cross_file: list[str] = []
+
+
+class RepositoryRow(_Conversation):
+    """A function or method of a repository (DevEval's fields, and the requirements)."""
+
+    namespace: str = Field(min_length=1)
+    project_path: str = Field(min_length=1)
+    completion_path: str
+    signature_position: Span
+    body_position: Span
+    dependency: Dependency
+    requirement: Functionality
+    tests: Texts = Field(validation_alias=AliasChoices("tests", "test"))
+    context: str = ""
+
+    @model_validator(mode="after")
+    def _in_its_project(self) -> Self:
+        if not self.completion_path.startswith(self.project_path.rstrip("/") + "/"):
+            raise ValueError(f"completion_path: {self.completion_path} does not lie in {self.project_path}")
+        if ".." in Path(self.completion_path).parts or Path(self.completion_path).is_absolute():
+            raise ValueError("completion_path: it must be a path inside the repositories")
+        return self
+
+    def task(self, repos: Path | None) -> Task:
+        """The task; its tests know their repository where `repos` is given."""
+        reference = textwrap.dedent(_unix(self.code))
+        entry_point = self.namespace.rpartition(".")[2]
+        return Task(
+            task_id=self.namespace,
+            prompt=self._prompt(entry_point),
+            entry_point=entry_point,
+            signature=signature_of(reference, entry_point) or f"def {entry_point}(...):",
+            reference=reference,
+            tests=InputOutputTests((), ()),
+            assertions=self._located(self.tests, repos),
+            requirements=self.conversation(
+                {name: self._located(row.test, repos) for name, row in self.requirements.items()}
+            ),
+            level=self._level(),
+        )
+
+    def _located(self, nodes: Iterable[str], repos: Path | None) -> RepositoryTests:
+        first_line = next((line for line in _unix(self.code).split("\n") if line.strip()), "")
+        return RepositoryTests(
+            repository=None if repos is None else str(repos / self.project_path),
+            file=self.completion_path.removeprefix(self.project_path.rstrip("/") + "/"),
+            lines=(self.signature_position[0], self.body_position[1]),
+            indent=len(first_line) - len(first_line.lstrip()),
+            nodes=tuple(nodes),
+        )
+
+    def _level(self) -> str:
+        """By what the reference depends on (paper 3.3.2)."""
+        if self.dependency.cross_file:
+            return "L-3"
+        return "L-2" if self.dependency.intra_file or self.dependency.intra_class else "L-1"
+
+    def _prompt(self, entry_point: str) -> str:
+        what = self.requirement
+        text = self.prompt or f"Write the Python function '{entry_point}'. {what.functionality}\n{what.arguments}"
+        if self.context and self.context not in text:
+            text += f"\n\nThe code around it:\n\n{self.context}"
+        return text
+
+
+@DATASETS.register("codeif_bench", CodeIFConfig)
+def codeif_bench(config: CodeIFConfig) -> Dataset:
+    """CodeIF-Bench: tasks with verifiable instructions, in a published task file (dataset.path)."""
+    path = Path(config.path).expanduser()
+    repos = None if config.repos is None else Path(config.repos).expanduser().resolve()
+    rows: list[_Conversation] = []
+    tasks: dict[str, Task] = {}
+    for number, text in lines_of(path):
+        try:
+            row = _row(text)
+            task = row.task() if isinstance(row, FunctionRow) else row.task(repos)
+            if task.task_id in tasks:
+                raise ValueError(f"the task {task.task_id} is there twice")
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{path}:{number}: {problem_of(error)}", REMEDY) from error
+        rows.append(row)
+        tasks[task.task_id] = task
+    if not tasks:
+        raise UserError(f"{path} holds no task", REMEDY)
+    dataset = Dataset("codeif_bench", tuple(tasks.values()), content_hash([row.model_dump() for row in rows]))
+    _repositories_are_there(select(dataset, config))
+    return dataset
+
+
+def _row(text: bytes) -> FunctionRow | RepositoryRow:
+    value = json.loads(text.decode("utf-8-sig"))
+    if not isinstance(value, dict):
+        raise ValueError("the line is not a JSON object")
+    kind = RepositoryRow if "namespace" in value else FunctionRow
+    return kind.model_validate(value)
+
+
+def _repositories_are_there(tasks: Iterable[Task]) -> None:
+    """Raises `UserError` where a chosen task needs a repository that is not there: before any model is asked."""
+    needing = [(task, task.assertions) for task in tasks if isinstance(task.assertions, RepositoryTests)]
+    homeless = [task.task_id for task, tests in needing if tests.repository is None]
+    if homeless:
+        raise UserError(
+            f"{len(homeless)} of the chosen tasks need their repositories, the first of them {homeless[0]}",
+            "set dataset.repos=DIR to the folder that holds them, or choose others with dataset.tasks",
+        )
+    for task, tests in needing:
+        if not (Path(tests.repository or "") / tests.file).is_file():
+            raise UserError(
+                f"{task.task_id} needs {tests.file} in {tests.repository}, which is not there",
+                "dataset.repos names the folder whose subfolders are the projects, by their project_path",
+            )
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n").rstrip() + "\n"
