@@ -6,7 +6,7 @@ model's context. Tokens of the judge are those that scoring again has cost.
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from codechat.experiment import Experiment
 from codechat.extraction import extract
 from codechat.files import content_hash
 from codechat.instructions import INSTRUCTIONS, Pool
-from codechat.metrics import Measures
+from codechat.metrics import Effort, Measures
 from codechat.protocols import DialogueProtocol, Kit
 from codechat.protocols.grading import in_order
 from codechat.protocols.refine import Answer, Selection, grade, overflow, skip
@@ -111,8 +111,8 @@ class Rescoring:
             known = Instruction(chosen.id, chosen.text, chosen.scope, chosen.change)
         return Selection(known, tuple(turn.candidates), Usage())
 
-    def metrics(self, sessions: list[SessionRecord], **totals: Any) -> dict[str, Any]:
-        return self.inner.metrics(sessions, **totals)
+    def metrics(self, sessions: Collection[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
+        return self.inner.metrics(sessions, seed=seed, effort=effort)
 
 
 def _reply(turn: TurnRecord) -> Reply:

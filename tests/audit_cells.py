@@ -10,7 +10,7 @@ import yaml
 from codechat.domain import Instruction
 from codechat.files import write_atomically
 from codechat.instructions.pool import EMBEDDED, read_pool
-from codechat.metrics import refine_metrics
+from codechat.metrics import Effort, refine_metrics
 from codechat.records import CandidateRecord, InstructionRecord, SessionRecord, TurnRecord
 
 POOL: tuple[Instruction, ...] = read_pool(EMBEDDED, {}).instructions
@@ -43,7 +43,7 @@ def session(cell: str, task: str, turns: Sequence[TurnRecord], **values: Any) ->
 
 def write_cell(folder: Path, sessions: Sequence[SessionRecord], **config: Any) -> Path:
     """A finished cell's folder."""
-    metrics = refine_metrics(list(sessions), seed=0, retries=0, wall_s=1.0)
+    metrics = refine_metrics(list(sessions), seed=0, effort=Effort(wall_s=1.0))
     values = {"instructions": {"kind": "default"}, "seed": 0, **config}
     write_atomically(folder / "config.yaml", yaml.safe_dump(values))
     write_atomically(folder / "sessions.jsonl", "".join(one.line() + "\n" for one in sessions))

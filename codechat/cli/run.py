@@ -14,6 +14,7 @@ from codechat.cli.terminal import ProgressBar, err, out, summary
 from codechat.cli.tracked import track
 from codechat.files import write_atomically
 from codechat.journal import Journal
+from codechat.metrics import Effort
 from codechat.metrics.measures import FIELD
 from codechat.models import MODELS
 from codechat.report import write_figures, write_tables
@@ -50,12 +51,15 @@ def run_built(cell: Cell, command: Sequence[str], sweep: str | None) -> CellOutc
         started = time.monotonic()
         try:
             with ProgressBar(len(cell.tasks), turns) as bar:
-                totals = asyncio.run(_sessions(cell, progress, bar))
+                effort = asyncio.run(_sessions(cell, progress, bar))
         except (KeyboardInterrupt, asyncio.CancelledError):
             err.print(f"interrupted; everything finished is kept. Resume: {shlex.join(command)}", markup=False)
             return CellOutcome(INTERRUPTED, cell, None)
         sessions = [progress.slim[task.task_id] for task in cell.tasks]
-        metrics = {**protocol.metrics(sessions, seed=experiment.seed, **totals), FIELD: protocol.measures.described()}
+        metrics = {
+            **protocol.metrics(sessions, seed=experiment.seed, effort=effort),
+            FIELD: protocol.measures.described(),
+        }
         write_atomically(cell.folder / "metrics.json", json.dumps(metrics, indent=1, ensure_ascii=False) + "\n")
         write_tables(metrics, cell.folder / "tables")
         write_figures(metrics, cell.name, cell.folder / "figures")
@@ -69,19 +73,19 @@ def run_built(cell: Cell, command: Sequence[str], sweep: str | None) -> CellOutc
     return CellOutcome(_status(cell, metrics), cell, metrics)
 
 
-async def _sessions(cell: Cell, progress: Progress, bar: ProgressBar) -> dict[str, Any]:
-    """Run the sessions and write their records, after an interruption too; returns the cell's totals."""
+async def _sessions(cell: Cell, progress: Progress, bar: ProgressBar) -> Effort:
+    """Run the sessions and write their records, after an interruption too; returns what the cell took."""
     started = time.monotonic()
     journal = Journal(cell.folder / "journal.db")
     try:
         await run_sessions(cell, journal, progress, bar)
     finally:
         await journal.settle()
-        totals = {"wall_s": journal.add_wall(time.monotonic() - started), "retries": journal.retries()}
+        effort = Effort(wall_s=journal.add_wall(time.monotonic() - started), retries=journal.retries())
         if progress.slim:
             write_atomically(cell.folder / "sessions.jsonl", progress.lines(cell, journal))
         journal.close()
-    return totals
+    return effort
 
 
 def _status(cell: Cell, metrics: Mapping[str, Any]) -> int:

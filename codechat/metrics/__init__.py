@@ -8,11 +8,12 @@ from codechat.metrics.measures import Breakdown, Final, Measures, Series
 from codechat.metrics.points import Point, points_of
 from codechat.metrics.refine import RefineMetrics, refine_metrics
 from codechat.metrics.refine_measures import REFINE
-from codechat.metrics.spending import Price
+from codechat.metrics.spending import Effort, Price, spending_of, tokens_of
 
 __all__ = [
     "REFINE",
     "Breakdown",
+    "Effort",
     "Final",
     "Measures",
     "Point",
@@ -21,4 +22,6 @@ __all__ = [
     "Series",
     "points_of",
     "refine_metrics",
+    "spending_of",
+    "tokens_of",
 ]

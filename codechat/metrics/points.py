@@ -52,7 +52,8 @@ def _finals(measures: Measures, metrics: Mapping[str, Any]) -> dict[str, float |
 def _costs(metrics: Mapping[str, Any]) -> dict[str, float | None]:
     return {
         "cost/wall_s": metrics["wall_s"],
-        "cost/retries": metrics["retries"],
+        **{f"cost/{name}": metrics.get(name) for name in ("retries", "rate_limited", "cached_replies")},
         **{f"cost/{payer}_usd": dollars for payer, dollars in metrics["cost_usd"].items()},
+        **{f"cost/{payer}_spent_usd": dollars for payer, dollars in metrics.get("spent_usd", {}).items()},
         **{f"cost/{payer}_{kind}": n for payer, used in metrics["tokens"].items() for kind, n in used.items()},
     }

@@ -1,6 +1,7 @@
 """The figures of the refinement protocol (paper III-F, V and VI; definitions in the table of metrics.json)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import Any, Generic, TypeVar
@@ -8,7 +9,8 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from codechat.domain import CHANGES, OUTCOMES, SCOPES, Outcome
-from codechat.metrics.spending import Costs, Payer, Price, Tokens, costs_of, tokens_of
+from codechat.metrics.outline import Outlines, SessionOutline, outlines_of
+from codechat.metrics.spending import Costs, Effort, Tokens, spending_of
 from codechat.metrics.statistics import (
     Figure,
     Interval,
@@ -20,7 +22,7 @@ from codechat.metrics.statistics import (
     percentile_interval,
     phi,
 )
-from codechat.records import InstructionRecord, SessionRecord, TurnRecord
+from codechat.records import SessionRecord
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -48,12 +50,12 @@ class ByType(Generic[T]):
             *({key: function(value) for key, value in part.items()} for part in self._parts()),
         )
 
-    def of(self, instruction: InstructionRecord | None) -> Iterator[T]:
-        """The values that a turn with this instruction belongs to."""
+    def of(self, cell: str | None) -> Iterator[T]:
+        """The values that a turn with an instruction of this `scope/change` belongs to."""
         yield self.overall
-        if instruction is not None:
-            scope, change = instruction.scope, instruction.change
-            yield from (self.by_scope[scope], self.by_change[change], self.by_cell[f"{scope}/{change}"])
+        if cell is not None:
+            scope, _, change = cell.partition("/")
+            yield from (self.by_scope[scope], self.by_change[change], self.by_cell[cell])
 
     def _parts(self) -> tuple[dict[str, T], dict[str, T], dict[str, T]]:
         return self.by_scope, self.by_change, self.by_cell
@@ -86,6 +88,8 @@ class RefineMetrics(BaseModel):
     undecided_applicability: int
     outcomes: dict[Outcome, int]
     retries: int
+    rate_limited: int = 0
+    cached_replies: int = 0
     pass_at_1: list[float | None]
     iar: list[float | None]
     mst: float | None
@@ -99,35 +103,26 @@ class RefineMetrics(BaseModel):
     ci: Intervals
     tokens: Tokens
     cost_usd: Costs
+    spent_usd: Costs = Costs()
     wall_s: float
 
 
-def refine_metrics(
-    sessions: Sequence[SessionRecord],
-    *,
-    seed: int,
-    retries: int = 0,
-    wall_s: float = 0.0,
-    prices: Mapping[Payer, Price] | None = None,
-) -> dict[str, Any]:
+def refine_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effort | None = None) -> dict[str, Any]:
     """The content of metrics.json for a refinement cell: JSON values in the shape of `RefineMetrics`.
 
-    `seed` seeds the resampling; `retries` (calls that were repeated) and `wall_s` (seconds) come from the journal,
-    since records do not hold them. Nothing depends on the order of the sessions.
+    `seed` seeds the resampling. The sessions are looked at once, one by one; nothing depends on their order.
     """
-    done = [session for session in sessions if session.status == "completed"]
-    length = max((max(len(s.turns), len(s.agenda) + 1) for s in sessions), default=0)
+    seen = outlines_of(sessions)
+    done, length = seen.completed, seen.length
     passes = [_passes(done, turn) for turn in range(length)]
     pass_at_1 = [figure.rate for figure in passes]
     iar = [_adherence(done, turn).rate for turn in range(1, length)]
     regression = _transitions(done, from_passed=True)
-    tokens = tokens_of(done)
     metrics = RefineMetrics(
-        sessions=len(sessions),
+        sessions=seen.sessions,
         completed=len(done),
-        errored=len(sessions) - len(done),
-        **_counts(done),
-        retries=retries,
+        errored=seen.sessions - len(done),
+        **_counts(seen),
         pass_at_1=pass_at_1,
         iar=iar,
         mst=_sustained(done, length).rate,
@@ -139,9 +134,7 @@ def refine_metrics(
         self_correction=_transitions(done, from_passed=False).map(lambda figure: figure.rate),
         phi=_association(done),
         ci=_intervals(TaskBootstrap((s.task_id for s in done), seed), _sustained(done, length), passes, regression),
-        tokens=tokens,
-        cost_usd=costs_of(tokens, prices or {}),
-        wall_s=wall_s,
+        **spending_of(seen.tokens, effort or Effort()),
     )
     return metrics.model_dump(mode="json")
 
@@ -155,20 +148,16 @@ def _change(series: Sequence[float | None]) -> float | None:
     return percent_change(series[0], series[-1]) if series else None
 
 
-def _counts(sessions: Sequence[SessionRecord]) -> dict[str, Any]:
-    """The counts over turns. Candidates of skipped turns count: an undecided one can be why a turn was skipped."""
-    turns = [turn for session in sessions for turn in session.turns]
-    outcomes = [turn.outcome for turn in turns if not turn.skipped]
-    verdicts = [turn.adherence.verdict for turn in turns if turn.adherence is not None and not turn.skipped]
+def _counts(seen: Outlines) -> dict[str, Any]:
     return {
-        "skipped_turns": sum(turn.skipped for turn in turns),
-        "undecided": verdicts.count("undecided"),
-        "undecided_applicability": sum(c.applicable is None for turn in turns for c in turn.candidates),
-        "outcomes": {outcome: outcomes.count(outcome) for outcome in OUTCOMES},
+        "skipped_turns": seen.skipped_turns,
+        "undecided": seen.undecided,
+        "undecided_applicability": seen.undecided_applicability,
+        "outcomes": {outcome: seen.count(outcome) for outcome in OUTCOMES},
     }
 
 
-def _passes(sessions: Sequence[SessionRecord], turn: int) -> Figure:
+def _passes(sessions: Sequence[SessionOutline], turn: int) -> Figure:
     """Sessions whose code passes at a turn, of those that have the turn."""
     figure = Figure()
     for session in sessions:
@@ -177,7 +166,7 @@ def _passes(sessions: Sequence[SessionRecord], turn: int) -> Figure:
     return figure
 
 
-def _sustained(sessions: Sequence[SessionRecord], cap: int) -> Figure:
+def _sustained(sessions: Sequence[SessionOutline], cap: int) -> Figure:
     """The passing turns from turn 0 on, `cap` at most, per session (paper III-F3)."""
     figure = Figure()
     for session in sessions:
@@ -186,25 +175,17 @@ def _sustained(sessions: Sequence[SessionRecord], cap: int) -> Figure:
     return figure
 
 
-def _adherence(sessions: Sequence[SessionRecord], turn: int) -> Figure:
+def _adherence(sessions: Sequence[SessionOutline], turn: int) -> Figure:
     """Instructions followed at a turn, of those that were judged."""
     figure = Figure()
     for session in sessions:
         for judged in session.turns[turn : turn + 1]:
-            verdict = _verdict(session, judged)
-            if verdict is not None:
-                figure.count(session.task_id, verdict)
+            if judged.adhered is not None:
+                figure.count(session.task_id, judged.adhered)
     return figure
 
 
-def _verdict(session: SessionRecord, turn: TurnRecord) -> bool | None:
-    """Whether the instruction was followed; None where that was not judged, or stayed undecided."""
-    if turn.adherence is None or turn.adherence.verdict == "undecided" or not session.answered(turn):
-        return None
-    return turn.adherence.verdict == "adhered"
-
-
-def _transitions(sessions: Sequence[SessionRecord], *, from_passed: bool) -> ByType[Figure]:
+def _transitions(sessions: Sequence[SessionOutline], *, from_passed: bool) -> ByType[Figure]:
     """Follow-up turns that turned the verdict, of those whose code before had passed (or had failed).
 
     The code before is the turn before's, of which a skipped turn is a copy.
@@ -212,20 +193,20 @@ def _transitions(sessions: Sequence[SessionRecord], *, from_passed: bool) -> ByT
     figures = ByType.filled(Figure)
     for session in sessions:
         for before, turn in pairwise(session.turns):
-            if before.passed is from_passed and session.answered(turn):
-                for figure in figures.of(turn.instruction):
+            if before.passed is from_passed and turn.answered:
+                for figure in figures.of(turn.cell):
                     figure.count(session.task_id, turn.passed is not from_passed)
     return figures
 
 
-def _association(sessions: Sequence[SessionRecord]) -> PhiTable:
+def _association(sessions: Sequence[SessionOutline]) -> PhiTable:
     """Phi between correctness and adherence over the judged follow-up turns (paper VI-B)."""
-    judged = [(turn.passed, _verdict(session, turn)) for session in sessions for turn in session.turns[1:]]
+    judged = Counter((turn.passed, turn.adhered) for session in sessions for turn in session.turns[1:])
     return phi(
-        judged.count((True, True)),
-        judged.count((True, False)),
-        judged.count((False, True)),
-        judged.count((False, False)),
+        judged[True, True],
+        judged[True, False],
+        judged[False, True],
+        judged[False, False],
     )
 
 

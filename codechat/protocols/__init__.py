@@ -5,14 +5,14 @@ through the `Kit`, which records it.
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from codechat.agendas import AgendaConfig
 from codechat.domain import Task
 from codechat.instructions import Pool
-from codechat.metrics import Measures
+from codechat.metrics import Effort, Measures
 from codechat.protocols.kit import Kit, SessionLog
 from codechat.records import SessionRecord
 from codechat.registry import Registry
@@ -37,8 +37,12 @@ class DialogueProtocol(Protocol):
         Raises `InfrastructureError` where something outside failed: the session is then errored.
         """
 
-    def metrics(self, sessions: list[SessionRecord], **totals: Any) -> dict[str, Any]:
-        """The content of metrics.json, as `measures` says; `totals` are seed, retries and wall_s of the cell."""
+    def metrics(self, sessions: Collection[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
+        """The content of metrics.json, as `measures` says, with what `spending_of` makes of the effort.
+
+        The sessions come without their texts (`SessionRecord.slim`) and are read from the journal each time they are
+        iterated over: look at them once where you can, and keep little of each.
+        """
 
 
 @dataclass(frozen=True)

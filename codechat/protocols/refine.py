@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from codechat.config import Config, result_option
 from codechat.domain import Adherence, Extraction, Instruction, Message, Reply, Task, Usage, Verdict
 from codechat.errors import ContextOverflow
 from codechat.extraction import extract, without_thinking
-from codechat.metrics import REFINE, refine_metrics
+from codechat.metrics import REFINE, Effort, refine_metrics
 from codechat.protocols import PROTOCOLS, Kit, Parts
 from codechat.protocols.grading import Graded, in_order
 from codechat.records import (
@@ -142,9 +142,9 @@ class Refine:
                     return Selection(instruction, tuple(tried), usage)
         return Selection(None, tuple(tried), usage)
 
-    def metrics(self, sessions: list[SessionRecord], **totals: Any) -> dict[str, Any]:
+    def metrics(self, sessions: Collection[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
         """The contract's metrics (section 2)."""
-        return refine_metrics(sessions, **totals)
+        return refine_metrics(sessions, seed=seed, effort=effort)
 
 
 @PROTOCOLS.register("refine", RefineConfig, uses=frozenset({"agenda", "instructions", "judge"}))

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from codechat.domain import CHANGES, SCOPES
-from codechat.metrics import refine_metrics
+from codechat.metrics import Effort, refine_metrics
 from codechat.records import (
     AdherenceRecord,
     CandidateRecord,
@@ -63,7 +63,7 @@ def write_cell(made: Made, runs: Path) -> Path:
     folder.mkdir(parents=True)
     sessions = list(sessions_of(made))
     write_sessions(folder / "sessions.jsonl", sessions)
-    metrics = refine_metrics(sessions, seed=made.seed, wall_s=12.5, retries=3)
+    metrics = refine_metrics(sessions, seed=made.seed, effort=Effort(wall_s=12.5, retries=3))
     (folder / "metrics.json").write_text(json.dumps(metrics))
     (folder / "config.yaml").write_text(yaml.safe_dump(config_of(made)))
     return folder

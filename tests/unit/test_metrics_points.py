@@ -1,6 +1,6 @@
 """Which of a cell's figures reach MLflow, and under which names."""
 
-from codechat.metrics import REFINE, Point, points_of, refine_metrics
+from codechat.metrics import REFINE, Effort, Point, points_of, refine_metrics
 from codechat.records import SessionRecord
 
 
@@ -34,7 +34,9 @@ def record(*passed: bool) -> SessionRecord:
 
 
 def test_series_have_the_turn_as_step_and_scalars_the_contracts_names() -> None:
-    points = points_of(REFINE, refine_metrics([record(True, True, False, False)], seed=0, retries=2, wall_s=1.5))
+    points = points_of(
+        REFINE, refine_metrics([record(True, True, False, False)], seed=0, effort=Effort(retries=2, wall_s=1.5))
+    )
     series = [point for point in points if point.key.startswith("turn/")]
     assert series == [
         *(Point("turn/pass_at_1", value, turn) for turn, value in enumerate([1.0, 1.0, 0.0, 0.0])),

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codechat.domain import CHANGES, OUTCOMES, SCOPES
-from codechat.metrics import Price, RefineMetrics, refine_metrics
+from codechat.metrics import Effort, Price, RefineMetrics, refine_metrics
+from codechat.metrics.spending import Tariff
 from codechat.records import (
     AdherenceRecord,
     CandidateRecord,
@@ -117,8 +118,19 @@ def test_keys_and_their_order_are_the_contracts() -> None:
     found = metrics(session("P P:a"))
     assert list(found) == [
         *("sessions", "completed", "errored", "skipped_turns", "undecided", "undecided_applicability"),
-        *("outcomes", "retries", "pass_at_1", "iar", "mst", "mst_at", "delta_pct", "iar_delta_pct"),
-        *("mann_kendall", "regression", "self_correction", "phi", "ci", "tokens", "cost_usd", "wall_s"),
+        *(
+            "outcomes",
+            "retries",
+            "rate_limited",
+            "cached_replies",
+            "pass_at_1",
+            "iar",
+            "mst",
+            "mst_at",
+            "delta_pct",
+            "iar_delta_pct",
+        ),
+        *("mann_kendall", "regression", "self_correction", "phi", "ci", "tokens", "cost_usd", "spent_usd", "wall_s"),
     ]
     assert list(found["mann_kendall"]) == ["pass_at_1", "iar"]
     assert list(found["regression"]) == ["overall", "by_scope", "by_change", "by_cell"]
@@ -216,7 +228,8 @@ def test_tokens_are_summed_apart_and_cost_null_without_a_price() -> None:
     spent.turns[0].usage = UsageRecord(input_tokens=1000, output_tokens=100, cached_input_tokens=400)
     spent.turns[1].usage = UsageRecord(input_tokens=500, output_tokens=50)
     spent.turns[1].judge_usage = UsageRecord(input_tokens=7, output_tokens=3)
-    found = metrics(spent, retries=4, wall_s=12.5, prices={"model": Price(input=2.0, output=8.0, cached_input=0.5)})
+    tariff = Tariff(model=Price(input=2.0, output=8.0, cached_input=0.5))
+    found = metrics(spent, effort=Effort(retries=4, wall_s=12.5, tariff=tariff))
     assert found["tokens"] == {
         "model": {"input_tokens": 1500, "output_tokens": 150, "cached_input_tokens": 400},
         "judge": {"input_tokens": 7, "output_tokens": 3, "cached_input_tokens": 0},

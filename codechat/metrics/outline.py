@@ -1,0 +1,99 @@
+"""Sessions as the figures see them: a few hundred bytes each, so that ten thousand dialogues fit beside one another."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from codechat.domain import AdherenceVerdict, Outcome
+from codechat.metrics.spending import Tokens, add_tokens
+from codechat.records import SessionRecord, TurnRecord, UsageRecord
+
+
+class TurnOutline(NamedTuple):
+    """What counts of a turn. `cell` is its instruction's `scope/change`; `answered` as the record says it."""
+
+    outcome: Outcome
+    passed: bool
+    skipped: bool
+    answered: bool
+    verdict: AdherenceVerdict | None
+    cell: str | None
+
+    @property
+    def adhered(self) -> bool | None:
+        """Whether the instruction was followed; None where that was not judged, or stayed undecided."""
+        if self.verdict is None or self.verdict == "undecided" or not self.answered:
+            return None
+        return self.verdict == "adhered"
+
+
+class SessionOutline(NamedTuple):
+    """A completed session."""
+
+    task_id: str
+    turns: tuple[TurnOutline, ...]
+
+
+@dataclass
+class Outlines:
+    """All sessions of a cell in outline, with the sums that need no more than one look at each."""
+
+    sessions: int = 0
+    length: int = 0
+    completed: list[SessionOutline] = field(default_factory=list)
+    undecided_applicability: int = 0
+    tokens: Tokens = field(default_factory=lambda: Tokens(model=UsageRecord(), judge=UsageRecord()))
+
+    def count(self, outcome: Outcome) -> int:
+        """Turns with an outcome, skipped ones left out."""
+        return self._outcomes[outcome, False]
+
+    @property
+    def skipped_turns(self) -> int:
+        """Turns for which no instruction was found."""
+        return sum(count for (_, skipped), count in self._outcomes.items() if skipped)
+
+    @property
+    def undecided(self) -> int:
+        """Answers of which nobody could say whether they followed the instruction."""
+        return sum(turn.verdict == "undecided" for each in self.completed for turn in each.turns if not turn.skipped)
+
+    _outcomes: Counter[tuple[Outcome, bool]] = field(default_factory=Counter)
+
+    def add(self, session: SessionRecord) -> None:
+        """Look at a session. Candidates of skipped turns count: an undecided one can be why a turn was skipped."""
+        self.sessions += 1
+        self.length = max(self.length, len(session.turns), len(session.agenda) + 1)
+        if session.status != "completed":
+            return
+        turns = tuple(_outline(session, turn) for turn in session.turns)
+        self.completed.append(SessionOutline(session.task_id, turns))
+        self._outcomes.update((turn.outcome, turn.skipped) for turn in turns)
+        self.undecided_applicability += sum(c.applicable is None for turn in session.turns for c in turn.candidates)
+        add_tokens(self.tokens, session)
+
+
+def outlines_of(sessions: Iterable[SessionRecord]) -> Outlines:
+    """The outlines of sessions that are read one by one."""
+    found = Outlines()
+    for session in sessions:
+        found.add(session)
+    return found
+
+
+_KINDS: dict[TurnOutline, TurnOutline] = {}
+
+
+def _outline(session: SessionRecord, turn: TurnRecord) -> TurnOutline:
+    """The outline of a turn: one value for all turns that are alike, of which there are some hundred kinds."""
+    asked = turn.instruction
+    outline = TurnOutline(
+        turn.outcome,
+        turn.passed,
+        turn.skipped,
+        session.answered(turn),
+        turn.adherence.verdict if turn.adherence else None,
+        f"{asked.scope}/{asked.change}" if asked else None,
+    )
+    return _KINDS.setdefault(outline, outline)
