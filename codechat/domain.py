@@ -228,6 +228,7 @@ class Applicability:
     retries: int = 0
     rate_limited: int = 0
     cached: bool = False
+    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,4 +241,5 @@ class Adherence:
     usage: Usage = Usage()
     retries: int = 0
     rate_limited: int = 0
+    cached: bool = False
     cached: bool = False

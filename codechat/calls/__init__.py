@@ -1,5 +1,25 @@
-"""Calls over a network: one policy of retries, limits by endpoint, and what was asked so far."""
+"""Calls over a network: one policy of attempts, limits by endpoint, and what was asked so far.
 
-from codechat.calls.traffic import Traffic, traffic
+A provider describes itself once (`Policy`, `Limits`), makes single attempts, and calls `persist`; see
+`codechat.models.openai`, and docs/calls.md for the fate of every fault.
+"""
 
-__all__ = ["Traffic", "traffic"]
+from codechat.calls.limits import Endpoint, Limits, endpoint_at
+from codechat.calls.retry import Passing, Policy, persist, retry_after
+from codechat.calls.timing import REAL, Timing
+from codechat.calls.traffic import COUNTERS, Traffic, traffic
+
+__all__ = [
+    "COUNTERS",
+    "REAL",
+    "Endpoint",
+    "Limits",
+    "Passing",
+    "Policy",
+    "Timing",
+    "Traffic",
+    "endpoint_at",
+    "persist",
+    "retry_after",
+    "traffic",
+]

@@ -64,6 +64,7 @@ COMMANDS = {
     ),
     "upload": Command("codechat.cli.upload:upload", "run=DIR", "send a finished cell to MLflow"),
     "export": Command("codechat.cli.export:run_export", "run=DIR out=FILE", "the turns as Parquet or CSV, one a row"),
+    "cache": Command("codechat.cli.cache:run_cache", "[clear]", "show or clear the response cache"),
 }
 
 

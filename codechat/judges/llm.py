@@ -10,14 +10,14 @@ a judge that cannot be reached is an `InfrastructureError`.
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pydantic import SerializeAsAny, ValidationInfo, field_validator
 
 from codechat.config import Config, result_option
-from codechat.domain import Adherence, AdherenceVerdict, Applicability, Instruction, Message, Usage
-from codechat.errors import ContextOverflow, UserError
+from codechat.domain import Adherence, AdherenceVerdict, Applicability, Instruction, Message, Reply, Usage
+from codechat.errors import ContextOverflow, InfrastructureError, UserError
 from codechat.extraction import without_thinking
 from codechat.judges import JUDGES, JudgeConfig
 from codechat.models import MODELS, Model, ModelConfig, Request
@@ -71,8 +71,25 @@ class Opinion:
 
     verdict: str | None
     reason: str
-    usage: Usage
-    retries: int
+    spent: "Spent"
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What the replies of one decision took; `cached`: the response cache had them all."""
+
+    usage: Usage = field(default_factory=Usage)
+    retries: int = 0
+    rate_limited: int = 0
+    cached: bool = True
+
+    def __add__(self, reply: Reply) -> "Spent":
+        return Spent(
+            self.usage + reply.usage,
+            self.retries + reply.retries,
+            self.rate_limited + reply.rate_limited,
+            self.cached and reply.cached,
+        )
 
 
 @JUDGES.register("llm", LlmJudgeConfig)
@@ -105,7 +122,10 @@ class LlmJudge:
         prompt = quoted(self.config.prompts.applicability, instruction=instruction.text, code=code)
         opinion = await self._ask(self._applicability, prompt, ("APPLICABLE", "NOT_APPLICABLE"))
         decided = None if opinion.verdict is None else opinion.verdict == "APPLICABLE"
-        return Applicability(decided, "llm", opinion.reason, opinion.usage, opinion.retries)
+        spent = opinion.spent
+        return Applicability(
+            decided, "llm", opinion.reason, spent.usage, spent.retries, spent.rate_limited, spent.cached
+        )
 
     async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
         """Ask the second model; `undecided` where no verdict could be read."""
@@ -113,24 +133,29 @@ class LlmJudge:
         opinion = await self._ask(self._adherence, prompt, ("ADHERED", "VIOLATED"))
         words: dict[str | None, AdherenceVerdict] = {"ADHERED": "adhered", "VIOLATED": "violated"}
         verdict = words.get(opinion.verdict, "undecided")
-        return Adherence(verdict, "llm", opinion.reason, opinion.usage, opinion.retries)
+        spent = opinion.spent
+        return Adherence(verdict, "llm", opinion.reason, spent.usage, spent.retries, spent.rate_limited, spent.cached)
 
     async def _ask(self, model: Model, prompt: str, verdicts: tuple[str, str]) -> Opinion:
         messages = [Message("user", prompt)]
         reask = fill(self.config.prompts.reask, verdicts="\n".join(f"VERDICT: {word}" for word in verdicts))
-        usage, retries = Usage(), 0
+        spent = Spent()
         for attempt in range(self.config.max_reasks + 1):
             try:
                 reply = await model.complete(Request(tuple(messages), f"judge:{verdicts[0].lower()}", attempt))
             except ContextOverflow:
-                return Opinion(None, "the question does not fit the judge's context", usage, retries)
-            usage, retries = usage + reply.usage, retries + reply.retries
+                return Opinion(None, "the question does not fit the judge's context", replace(spent, cached=False))
+            except InfrastructureError as error:
+                error.retries += spent.retries
+                error.rate_limited += spent.rate_limited
+                raise
+            spent += reply
             answer = without_thinking(reply.text)
             found = read_verdict(answer, verdicts)
             if found is not None:
-                return Opinion(*found, usage, retries)
+                return Opinion(*found, spent)
             messages += [Message("assistant", answer.strip() or "(no text)"), Message("user", reask)]
-        return Opinion(None, f"no readable verdict in {self.config.max_reasks + 1} replies", usage, retries)
+        return Opinion(None, f"no readable verdict in {self.config.max_reasks + 1} replies", spent)
 
 
 def quoted(template: str, **parts: str) -> str:

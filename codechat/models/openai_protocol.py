@@ -14,6 +14,7 @@ from typing import Any, Literal
 from codechat.domain import Message, Reply, Usage
 
 Api = Literal["chat", "responses"]
+PATHS: Mapping[Api, str] = {"chat": "/chat/completions", "responses": "/responses"}
 
 OVERFLOW = re.compile(
     r"context[ _]length|context[ _]window|context[ _]size|prompt is too long|prompt too long|too many (input )?tokens"

@@ -25,6 +25,10 @@ RUN_OPTIONS = {
     "max_retries",
     "path",
     "prices",
+    "requests_per_minute",
+    "tokens_per_minute",
+    "adaptive_concurrency",
+    "cache",
 }
 TASK = Task("T/0", "Add.", "add", "def add(a, b):", "def add(a, b):\n    return a + b\n", InputOutputTests((), ()))
 RECORDING = (

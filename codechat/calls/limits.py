@@ -1,0 +1,176 @@
+"""How much is asked of an endpoint at once and per minute, whoever asks: the model under test and judges may share it.
+
+Limits belong to the running event loop. Where several models of one address set them differently, the tightest count.
+"""
+
+import asyncio
+import math
+from collections import deque
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from codechat.calls.timing import REAL, Timing
+from codechat.calls.traffic import COUNTERS
+
+FIRST_LEVEL = 4.0
+"""The requests at once that an adaptive endpoint begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a model's config allows; None is no limit."""
+
+    max_concurrency: int
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    adaptive: bool = False
+
+
+class Pace:
+    """Spaces units evenly, so that no minute sees more than `per_minute` of them (and one request more).
+
+    Every caller is told its moment when it asks: first come, first served, and nothing to wake.
+    """
+
+    def __init__(self, per_minute: float) -> None:
+        self.per_minute = per_minute
+        self._free_at = -math.inf
+
+    def reserve(self, units: float, now: float) -> float:
+        """Take so many units; returns the seconds to wait before they may be used."""
+        begins = max(self._free_at, now)
+        self._free_at = begins + 60 * units / self.per_minute
+        return begins - now
+
+    def correct(self, units: float) -> None:
+        """So many units more, or fewer, were used than had been reserved: later callers wait accordingly."""
+        self._free_at += 60 * units / self.per_minute
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """An attempt that may begin; handed back by `Endpoint.leave`."""
+
+    tokens: int
+    epoch: int
+
+
+class Endpoint:
+    """The requests under way at one address: a queue for their slots, and two paces.
+
+    Where adaptive, the slots follow the endpoint: one more for each good answer until it first refuses one (429), one
+    more for each full round afterwards, and half as many at every refusal of a request that was sent since the last.
+    """
+
+    def __init__(self, timing: Timing = REAL) -> None:
+        self.timing = timing
+        self._most: float = math.inf
+        self._level: float | None = None  # of an adaptive endpoint
+        self._epoch = 0  # how often the level was halved
+        self._requests: Pace | None = None
+        self._tokens: Pace | None = None
+        self._busy = 0
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._paused_until = -math.inf
+
+    def join(self, limits: Limits) -> None:
+        """Hold these limits as well, from now on."""
+        self._most = min(self._most, limits.max_concurrency)
+        self._requests = _tighter(self._requests, limits.requests_per_minute)
+        self._tokens = _tighter(self._tokens, limits.tokens_per_minute)
+        if limits.adaptive and self._level is None:
+            self._level = FIRST_LEVEL
+
+    @property
+    def allowed(self) -> int:
+        """Requests that may be under way at once now."""
+        most = self._most if self._level is None else min(self._level, self._most)
+        return max(1, int(most)) if most < math.inf else 1_000_000
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether callers must estimate their tokens."""
+        return self._tokens is not None
+
+    async def enter(self, tokens: int) -> Ticket:
+        """Wait until a request of about so many tokens may be sent. `leave` must follow."""
+        if self._busy < self.allowed and not self._queue:
+            self._busy += 1
+        else:
+            await self._slot()
+        now = self.timing.clock()
+        wait = self._paused_until - now
+        if self._requests is not None:
+            wait = max(wait, self._requests.reserve(1, now))
+        if self._tokens is not None:
+            wait = max(wait, self._tokens.reserve(tokens, now))
+        if wait > 0:
+            await self._pass(wait)
+        return Ticket(tokens, self._epoch)
+
+    def leave(self, ticket: Ticket, used: int) -> None:
+        """A request ended well, or badly for another reason than too many of them; `used` tokens were counted."""
+        if self._tokens is not None:
+            self._tokens.correct(used - ticket.tokens)
+        if used and self._level is not None and self._busy >= self.allowed:
+            step = 1.0 if self._epoch == 0 else 1.0 / self._level
+            self._level = min(self._level + step, self._most)
+        self._release()
+
+    def refuse(self, ticket: Ticket, pause_s: float) -> None:
+        """A request was one too many; nobody asks again before so many seconds have passed."""
+        self._paused_until = max(self._paused_until, self.timing.clock() + pause_s)
+        if self._tokens is not None:
+            self._tokens.correct(-ticket.tokens)
+        if self._level is not None and ticket.epoch == self._epoch:
+            self._level = max(1.0, min(self._level, self._most) / 2)
+            self._epoch += 1
+        self._release()
+
+    async def _slot(self) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append(turn)
+        COUNTERS.waiting += 1
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():  # the slot had been handed over already
+                self._release()
+            raise
+        finally:
+            COUNTERS.waiting -= 1
+
+    async def _pass(self, wait: float) -> None:
+        """Wait with a slot in hand; a pause that began meanwhile counts too."""
+        COUNTERS.waiting += 1
+        try:
+            while wait > 0:
+                await self.timing.sleep(wait)
+                wait = self._paused_until - self.timing.clock()
+        except BaseException:
+            self._release()
+            raise
+        finally:
+            COUNTERS.waiting -= 1
+
+    def _release(self) -> None:
+        self._busy -= 1
+        while self._queue and self._busy < self.allowed:
+            turn = self._queue.popleft()
+            if not turn.done():
+                self._busy += 1
+                turn.set_result(None)
+
+
+def _tighter(pace: Pace | None, per_minute: float | None) -> Pace | None:
+    if per_minute is not None and (pace is None or per_minute < pace.per_minute):
+        return Pace(per_minute)
+    return pace
+
+
+_ENDPOINTS: "WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Endpoint]]" = WeakKeyDictionary()
+
+
+def endpoint_at(address: str) -> Endpoint:
+    """The endpoint of an address, as the running event loop knows it."""
+    return _ENDPOINTS.setdefault(asyncio.get_running_loop(), {}).setdefault(address, Endpoint())

@@ -1,0 +1,140 @@
+"""One loop of attempts for every provider: what may pass is tried again, bounded in number and in time.
+
+A provider makes one attempt and classifies its failure. `Passing` may pass: it is tried again after a wait that is
+drawn at random below a bound that doubles, or after the time that the endpoint asks for. Any other exception ends the
+call.
+"""
+
+import asyncio
+import email.utils
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+
+from codechat.calls.limits import Endpoint
+from codechat.calls.traffic import COUNTERS
+from codechat.domain import Reply
+from codechat.errors import InfrastructureError
+
+FIRST_WAIT_S = 1.0
+LONGEST_WAIT_S = 30.0
+
+Attempt = Callable[[], Awaitable[Reply]]
+
+
+class Passing(Exception):
+    """A failed attempt that another may mend; `error` is what becomes of the call if none does.
+
+    `limited`: the endpoint was asked too often. `after`: it asks not to be asked again before so many seconds.
+    """
+
+    def __init__(self, error: InfrastructureError, *, limited: bool = False, after: float | None = None) -> None:
+        super().__init__(str(error))
+        self.error, self.limited, self.after = error, limited, after or 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How long and how often: seconds of one attempt, seconds of all with the waits between, attempts after the first.
+
+    Time spent waiting for a limit of the endpoint counts for neither. `place` names the endpoint in messages.
+    """
+
+    place: str
+    attempt_s: float
+    call_s: float
+    max_retries: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """One attempt: what came of it, after so many seconds."""
+
+    result: Reply | Passing
+    seconds: float
+
+
+async def persist(attempt: Attempt, policy: Policy, endpoint: Endpoint, tokens: int = 0) -> Reply:
+    """The reply of the first attempt that succeeds, with its latency and the number of failures before it.
+
+    `tokens` is what an attempt may come to, where the endpoint counts them. Raises the last attempt's error, with the
+    same numbers on it.
+    """
+    spent, retries, limited = 0.0, 0, 0
+    try:
+        while True:
+            tried = await _try(attempt, policy, endpoint, tokens, min(policy.attempt_s, policy.call_s - spent))
+            if isinstance(tried.result, Reply):
+                return replace(tried.result, latency_s=tried.seconds, retries=retries, rate_limited=limited)
+            limited += tried.result.limited
+            spent += tried.seconds
+            spent += await _wait(tried.result, policy, endpoint, retries, spent)
+            retries += 1
+            COUNTERS.retries += 1
+    except InfrastructureError as error:
+        error.retries, error.rate_limited = retries, limited
+        raise
+
+
+async def _try(attempt: Attempt, policy: Policy, endpoint: Endpoint, tokens: int, seconds: float) -> _Tried:
+    ticket = await endpoint.enter(tokens)
+    clock = endpoint.timing.clock
+    began, used, limited, pause = clock(), 0, False, 0.0
+    COUNTERS.attempts += 1
+    COUNTERS.in_flight += 1
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            reply = await attempt()
+        used = reply.usage.input_tokens + reply.usage.output_tokens or max(tokens, 1)
+        return _Tried(reply, clock() - began)
+    except Passing as failed:
+        limited, pause = failed.limited, min(failed.after, policy.call_s)
+        return _Tried(failed, clock() - began)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        silence = InfrastructureError(f"{policy.place} gave no answer in {seconds:.3g} s")
+        return _Tried(Passing(silence), clock() - began)
+    finally:
+        COUNTERS.in_flight -= 1
+        COUNTERS.rate_limited += limited
+        if limited:
+            endpoint.refuse(ticket, pause)
+        else:
+            endpoint.leave(ticket, used)
+
+
+async def _wait(failed: Passing, policy: Policy, endpoint: Endpoint, retries: int, spent: float) -> float:
+    """Wait before the next attempt; returns the seconds. Raises the failure where there is to be none."""
+    if retries >= policy.max_retries:
+        raise failed.error from None
+    timing = endpoint.timing
+    wait = failed.after + timing.uniform(0.0, min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**retries))
+    if spent + wait >= policy.call_s:
+        asked = f" and asks to wait {failed.after:.3g} s" if failed.after else ""
+        told = f"{failed.error}{asked}; gave up within {policy.call_s:.3g} s in all (call_timeout_s)"
+        raise type(failed.error)(told) from None
+    COUNTERS.waiting += 1
+    try:
+        await timing.sleep(wait)
+    finally:
+        COUNTERS.waiting -= 1
+    return wait
+
+
+def retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """The seconds that a response asks to wait: in milliseconds, in seconds or as a date (RFC 9110, section 10.2.3).
+
+    `now` is the time of day in seconds since 1970. None where the response does not say, or not readably.
+    """
+    try:
+        if "retry-after-ms" in headers:
+            return max(0.0, float(headers["retry-after-ms"]) / 1000)
+        return max(0.0, float(headers["retry-after"]))
+    except KeyError:
+        return None
+    except ValueError:
+        pass
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(headers["retry-after"]).timestamp() - now)
+    except (KeyError, ValueError):
+        return None

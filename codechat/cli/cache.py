@@ -1,0 +1,34 @@
+"""`codechat cache`: what the response cache holds, and how to empty it."""
+
+from rich.table import Table
+
+from codechat.cache import clear, contents
+from codechat.cli.terminal import out
+from codechat.errors import UserError
+
+
+def run_cache(arguments: list[str]) -> int:
+    """Show the cache, or empty it."""
+    if arguments == ["clear"]:
+        gone = clear()
+        out.print(f"{gone.entries} replies removed from {gone.path}, {_megabytes(gone.size)} given back", markup=False)
+        return 0
+    if arguments:
+        raise UserError(f"cache does not take '{arguments[0]}'", "cache shows what is kept, cache clear empties it")
+    found = contents()
+    out.print(f"response cache  {found.path}", markup=False)
+    out.print(f"replies         {found.entries}\nsize on disk    {_megabytes(found.size)}")
+    if found.models:
+        table = Table(box=None, padding=(0, 2, 0, 0))
+        table.add_column("model")
+        table.add_column("replies", justify="right")
+        table.add_column("text", justify="right")
+        for name, entries, size in found.models:
+            table.add_row(name, str(entries), _megabytes(size))
+        out.print("")
+        out.print(table, markup=False)
+    return 0
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"

@@ -1,0 +1,97 @@
+"""What a failure of an OpenAI-compatible endpoint means: a mistake, an overflow, or trouble that may pass.
+
+No message holds the key, and none is chained to the SDK's, whose text may quote headers or the endpoint's words.
+"""
+
+import os
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from codechat.calls import Passing, retry_after
+from codechat.errors import ContextOverflow, EndpointDown, InfrastructureError, UserError, nearest
+from codechat.models.openai_config import OpenAIConfig
+from codechat.models.openai_protocol import Refusal
+
+if TYPE_CHECKING:
+    import openai
+
+BUSY = (408, 409, 429)
+NO_MONEY = 402
+
+
+class Failures:
+    """Words and fates for one model. `served` are the names that the endpoint lists, where it does."""
+
+    def __init__(self, config: OpenAIConfig) -> None:
+        self._config = config
+        self.served: tuple[str, ...] = ()
+
+    def of_refusal(self, refusal: Refusal, headers: Mapping[str, str], *, has_answered: bool) -> Exception:
+        """The fate of an HTTP error. `has_answered`: a call was good before, so that the config is."""
+        status = refusal.status
+        said = f"{self._config.place}: HTTP {status}: {self.redacted(refusal.message)}"
+        if refusal.is_overflow:
+            return self._overflow(refusal, said)
+        if status in (401, 403):
+            said = f"{self._config.place}: HTTP {status}"  # the endpoint's own words are left out: some quote the key
+        if status == NO_MONEY or refusal.code == "insufficient_quota":
+            return EndpointDown(said)
+        if status in BUSY or status >= 500:
+            return Passing(InfrastructureError(said), limited=status == 429, after=retry_after(headers, time.time()))
+        # Once a call was good a refusal is about this conversation, or the endpoint's state.
+        if refusal.is_filter or has_answered:
+            return InfrastructureError(said)
+        return self._mistake(status, said)
+
+    def of_connection(self, error: "openai.APIConnectionError") -> Passing:
+        """The fate of a request that got no response."""
+        import httpx2
+
+        cause = error.__cause__
+        if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout):
+            return Passing(EndpointDown(f"nothing answers at {self._config.base_url} ({self.cause_of(error)})"))
+        return Passing(InfrastructureError(f"{self._config.place}: the connection broke ({self.cause_of(error)})"))
+
+    def of_answer(self, problem: str) -> Passing:
+        """The fate of a good status with an answer that is none."""
+        return Passing(InfrastructureError(f"{self._config.place}: {self.redacted(problem)}"))
+
+    def key_refused(self, status: int) -> UserError:
+        """The key is wrong, or missing."""
+        place, variable = self._config.place, self._config.api_key_env
+        if variable is None:
+            return UserError(f"{place} asks for a key (HTTP {status})", "set api_key_env to the variable that holds it")
+        return UserError(
+            f"{place} refuses the key of the environment variable {variable} (HTTP {status})",
+            f"check the key in {variable} and what it may use",
+        )
+
+    def cause_of(self, error: Exception) -> str:
+        """What broke, without the key."""
+        cause = error.__cause__ or error
+        return self.redacted(f"{cause}" or type(cause).__name__)
+
+    def redacted(self, text: str) -> str:
+        """The text, bounded, without the key."""
+        variable = self._config.api_key_env
+        key = os.environ.get(variable, "").strip() if variable else ""
+        return (text.replace(key, "***") if key else text)[:300]
+
+    def _overflow(self, refusal: Refusal, said: str) -> Exception:
+        limit, wanted = refusal.context_limit, self._config.max_tokens
+        if limit is not None and wanted is not None and wanted >= limit:
+            return UserError(said, f"max_tokens={wanted} leaves no room for a prompt: lower it below {limit}")
+        return ContextOverflow(said)
+
+    def _mistake(self, status: int, said: str) -> UserError:
+        """What the user got wrong, told by the first answer."""
+        config = self._config
+        if status in (401, 403):
+            return self.key_refused(status)
+        if status == 404:
+            remedy = nearest(config.name, self.served) if self.served else "is there a /v1 missing in base_url?"
+            return UserError(said, f"check name and base_url; {remedy}")
+        if status < 400:
+            return UserError(f"{config.base_url} answers with a redirect", "set base_url to the final address")
+        return UserError(said, "the endpoint refuses the request: change the model's options")
