@@ -4,11 +4,14 @@ Two formats. JSONL, one triple a line: `before`, `instruction` (the id of one in
 scope, change and rule), `after`, `applicable` (true or false), `adherence` (adhered or violated); `after` and either
 label may be left out. Or YAML, for many triples over few programs: `programs` by name, and `cases`, each naming an
 instruction, the programs it `fits` and is `unfit` for, and revisions that are `adhered` or `violated`, a revision being
-a program's name followed by pairs of a text and its replacement, `*` standing for the whole program.
+a program's name followed by pairs of a text and its replacement, `*` standing for the whole program. What a revision's
+program is labelled in the same case is the triple's label of applicability.
+
+A triple may say what makes it hard, in a word of your choice: `hard` in JSONL, `{hard: WORD, revision: [...]}` in YAML.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,13 +24,13 @@ from codechat.domain import CHANGES, SCOPES, Change, Instruction, Scope
 from codechat.errors import UserError, nearest
 from codechat.patterns import adherence, applicable
 
-Revision = Annotated[list[str], Field(min_length=1)]
+Steps = Annotated[list[str], Field(min_length=1)]
 _REMEDY = "docs/audit.md describes both formats, JSONL and YAML"
 
 
 @dataclass(frozen=True, slots=True)
 class Triple:
-    """A labelled triple; a label that is None was not given."""
+    """A labelled triple; a label that is None was not given. `hard` says what makes it so, None where it is easy."""
 
     place: str
     instruction: Instruction
@@ -35,6 +38,7 @@ class Triple:
     after: str | None
     applicable: bool | None
     adherence: str | None
+    hard: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,11 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class RulesScore:
-    """Accuracy on what the rules decide, per question and then `overall`, scope or change; what is left undecided."""
+    """Accuracy on what the rules decide, per question and then group of triples; what is left undecided.
+
+    Groups are `overall`, scope, change, and of triples with a change where any is hard, `hard`, `the rest` and
+    `hard: WORD`. One program is asked about applicability once, however many changes of it there are.
+    """
 
     accuracy: dict[Question, dict[str, Share]]
     undecided: dict[Question, int]
@@ -65,6 +73,12 @@ class _Decision:
     label: str
     decided: str | None
     reason: str
+
+    @property
+    def key(self) -> Hashable:
+        """The same for what is asked and labelled alike."""
+        after = self.triple.after if self.question == "adherence" else None
+        return self.question, self.triple.instruction.id, self.triple.before, after, self.label
 
 
 class _Wording(BaseModel):
@@ -88,6 +102,16 @@ class _Line(BaseModel):
     after: str | None = None
     applicable: bool | None = None
     adherence: Literal["adhered", "violated"] | None = None
+    hard: str | None = None
+
+
+class _Hard(BaseModel):
+    """A revision that is hard to judge."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    hard: str
+    revision: Steps
 
 
 class _Case(BaseModel):
@@ -98,8 +122,8 @@ class _Case(BaseModel):
     instruction: str
     fits: list[str] = []
     unfit: list[str] = []
-    adhered: list[Revision] = []
-    violated: list[Revision] = []
+    adhered: list[Steps | _Hard] = []
+    violated: list[Steps | _Hard] = []
 
 
 class _Cases(BaseModel):
@@ -124,28 +148,34 @@ def score_rules(triples: Iterable[Triple]) -> RulesScore:
     """Hold the rules to the labels."""
     decisions = [one for triple in triples for one in _decide(triple)]
     decided = [one for one in decisions if one.decided is not None]
+    kinds = sorted({one.triple.hard for one in decisions if one.triple.hard})
+    names = ["overall", *SCOPES, *CHANGES, *(("hard", "the rest") if kinds else ()), *map("hard: {}".format, kinds)]
     accuracy = {
         question: {
-            name: _accuracy([one for one in decided if one.question == question and name in _groups(one)])
-            for name in ("overall", *SCOPES, *CHANGES)
+            name: _accuracy({one.key: one for one in decided if one.question == question and name in _groups(one)})
+            for name in names
         }
         for question in QUESTIONS
     }
-    undecided = {q: sum(one.question == q and one.decided is None for one in decisions) for q in QUESTIONS}
+    undecided = {q: len({one.key for one in decisions if one.question == q and one.decided is None}) for q in QUESTIONS}
     wrong = [
         Disagreement(one.triple.place, one.question, one.triple.instruction.text, one.label, one.decided, one.reason)
-        for one in decided
+        for one in {one.key: one for one in decided}.values()
         if one.decided is not None and one.decided != one.label
     ]
     return RulesScore(accuracy, undecided, wrong)
 
 
-def _groups(one: _Decision) -> tuple[str, str, str]:
-    return "overall", one.triple.instruction.scope, one.triple.instruction.change
+def _groups(one: _Decision) -> tuple[str, ...]:
+    triple = one.triple
+    groups = ("overall", triple.instruction.scope, triple.instruction.change)
+    if triple.adherence is None:
+        return groups
+    return (*groups, "hard", f"hard: {triple.hard}") if triple.hard else (*groups, "the rest")
 
 
-def _accuracy(decisions: Sequence[_Decision]) -> Share:
-    return share(sum(one.decided == one.label for one in decisions), len(decisions))
+def _accuracy(decisions: Mapping[Hashable, _Decision]) -> Share:
+    return share(sum(one.decided == one.label for one in decisions.values()), len(decisions))
 
 
 def _decide(triple: Triple) -> Iterator[_Decision]:
@@ -174,7 +204,7 @@ def _of_jsonl(path: Path, pool: Mapping[str, Instruction]) -> Iterator[Triple]:
             raise UserError(f"{place}: adherence is labelled, but there is no `after`", _REMEDY)
         one = line.instruction
         known = _known(one, pool, place) if isinstance(one, str) else Instruction(place, **one.model_dump())
-        yield Triple(place, known, line.before, line.after, line.applicable, line.adherence)
+        yield Triple(place, known, line.before, line.after, line.applicable, line.adherence, line.hard)
 
 
 def _of_yaml(path: Path, pool: Mapping[str, Instruction]) -> Iterator[Triple]:
@@ -187,15 +217,16 @@ def _of_yaml(path: Path, pool: Mapping[str, Instruction]) -> Iterator[Triple]:
     for case in file.cases:
         place = f"{path}: {case.instruction}"
         instruction = _known(case.instruction, pool, place)
-        for fits, names in ((True, case.fits), (False, case.unfit)):
-            for name in names:
-                yield Triple(f"{place}: {name}", instruction, _program(file, name, place), None, fits, None)
-        for verdict, revisions in (("adhered", case.adhered), ("violated", case.violated)):
-            for revision in revisions:
-                name, *steps = revision
-                before = _program(file, name, place)
-                after = _revised(before, steps, f"{place}: {name}")
-                yield Triple(f"{place}: {' '.join(revision)[:80]!r}", instruction, before, after, None, verdict)
+        fits = dict.fromkeys(case.fits, True) | dict.fromkeys(case.unfit, False)
+        revisions = [(one, verdict) for verdict in ("adhered", "violated") for one in getattr(case, verdict)]
+        for one, verdict in revisions:
+            (name, *steps), hard = (one.revision, one.hard) if isinstance(one, _Hard) else (one, None)
+            before = _program(file, name, place)
+            after = _revised(before, steps, f"{place}: {name}")
+            shown = f"{place}: {' '.join((name, *steps))[:80]!r}"
+            yield Triple(shown, instruction, before, after, fits.get(name), verdict, hard)
+        for name, label in fits.items():
+            yield Triple(f"{place}: {name}", instruction, _program(file, name, place), None, label, None)
 
 
 def _program(file: _Cases, name: str, place: str) -> str:

@@ -1,98 +1,91 @@
 """Decisions of the rules held to labels that were written by reading code (issue: no label from running the rules).
 
-A case names an instruction, the programs it fits and those it does not, and revisions with their verdict. A revision is a
-program's name followed by pairs (text to find, its replacement), `*` standing for the whole program.
+The files are in the YAML format of `codechat audit rules`. A triple that is hard to judge says why: the change is
+`partial`, made `elsewhere` than asked, `over` what was asked, or there is none (`unchanged`); the code after is `broken`;
+the pattern stands only in a `string` or comment; the `wrong-rename`; something similar that is not it (`lookalike`);
+`nested`, `decorator`, `async`, `match`: it turns on such code; `formatting`: on an unusual layout.
 """
 
-from collections.abc import Iterator
+from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
-import yaml
 
-from codechat.domain import Instruction
+from codechat.audit.triples import Triple, read_triples
+from codechat.domain import CHANGES, SCOPES, Instruction
 from codechat.instructions.pool import EMBEDDED, read_pool
 from codechat.patterns import adherence, applicable
 
-FOLDER = Path(__file__).with_name("rules")
 POOL = {instruction.id: instruction for instruction in read_pool(EMBEDDED, {}).instructions}
+TRIPLES = read_triples(Path(__file__).with_name("rules"), POOL)
+KINDS = {
+    "partial", "elsewhere", "over", "unchanged", "broken", "string", "wrong-rename", "lookalike", "nested", "decorator",
+    "async", "match", "formatting",
+}  # fmt: skip
 
 
-class Revision(NamedTuple):
-    """A labelled change."""
-
-    instruction: str
-    verdict: str
-    before: str
-    after: str
+def _of(name: str) -> list[Triple]:
+    return [one for one in TRIPLES if one.instruction.id == name]
 
 
-def _files() -> list[dict[str, Any]]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return [yaml.load(path.read_text(), Loader=loader) for path in sorted(FOLDER.glob("*.yaml"))]
-
-
-def _revise(program: str, steps: list[str]) -> str:
-    assert len(steps) % 2 == 0, steps
-    for old, new in zip(steps[::2], steps[1::2], strict=True):
-        assert old == "*" or old in program, f"{old!r} is not in the program"
-        program = new if old == "*" else program.replace(old, new)
-    return program
-
-
-FILES = _files()
-CASES = [(case["instruction"], file["programs"], case) for file in FILES for case in file["cases"]]
-
-
-def _fits() -> Iterator[tuple[str, bool, str]]:
-    for name, programs, case in CASES:
-        for label, fits in (("fits", True), ("unfit", False)):
-            yield from ((name, fits, programs[program]) for program in case.get(label, []))
-
-
-def _revisions() -> Iterator[Revision]:
-    for name, programs, case in CASES:
-        for verdict in ("adhered", "violated"):
-            for program, *steps in case.get(verdict, []):
-                yield Revision(name, verdict, programs[program], _revise(programs[program], steps))
+def _complete() -> list[Triple]:
+    """The triples with both labels, each once."""
+    whole = [one for one in TRIPLES if one.adherence is not None and one.applicable is not None]
+    return list({(one.instruction.id, one.before, one.after): one for one in whole}.values())
 
 
 def test_every_instruction_has_labels_of_both_kinds() -> None:
-    fits = {(name, fits) for name, fits, _ in _fits()}
-    verdicts = {(revision.instruction, revision.verdict) for revision in _revisions()}
     for name in POOL:
-        assert {(name, True), (name, False)} <= fits, name
-        assert {(name, "adhered"), (name, "violated")} <= verdicts, name
+        assert {one.applicable for one in _of(name)} >= {True, False}, name
+        assert {one.adherence for one in _of(name)} >= {"adhered", "violated"}, name
 
 
-def test_there_are_as_many_labels_as_promised() -> None:
-    assert len(list(_revisions())) >= 400
+def test_every_change_is_of_a_program_that_is_labelled_too() -> None:
+    assert [one.place for one in TRIPLES if one.adherence is not None and one.applicable is None] == []
 
 
-@pytest.mark.parametrize("name", sorted({name for name, _, _ in CASES}))
+def test_there_are_as_many_labels_as_promised_half_of_them_hard() -> None:
+    whole = _complete()
+    hard = [one for one in whole if one.hard is not None]
+    assert len(whole) >= 1000
+    assert 2 * len([one for one in hard if one.hard != "lookalike"]) >= len(whole)
+
+
+def test_every_kind_of_difficulty_is_there_in_every_scope_and_change() -> None:
+    hard = [one for one in _complete() if one.hard is not None]
+    kinds = Counter(one.hard for one in hard)
+    assert kinds.keys() == KINDS
+    assert min(kinds.values()) >= 10, kinds
+    cells = Counter(one.instruction.cell for one in hard)
+    assert cells.keys() == {f"{scope}/{change}" for scope in SCOPES for change in CHANGES}
+    assert min(cells.values()) >= 25, cells
+    assert {one.adherence for one in hard} == {"adhered", "violated"}
+    assert sum(one.applicable is False for one in hard) >= 25
+
+
+@pytest.mark.parametrize("name", sorted(POOL))
 def test_applicability(name: str) -> None:
-    for instruction, fits, code in _fits():
-        if instruction == name:
-            decision = applicable(code, POOL[name])
-            assert decision.applicable is fits, f"{decision.reason}\n{code}"
+    for one in _of(name):
+        if one.applicable is not None:
+            decision = applicable(one.before, POOL[name])
+            assert decision.applicable is one.applicable, f"{decision.reason}\n{one.before}"
             assert decision.reason and "\n" not in decision.reason
 
 
-@pytest.mark.parametrize("name", sorted({name for name, _, _ in CASES}))
+@pytest.mark.parametrize("name", sorted(POOL))
 def test_adherence(name: str) -> None:
-    for revision in _revisions():
-        if revision.instruction == name:
-            decision = adherence(revision.before, revision.after, POOL[name])
-            shown = f"{decision.reason}\n--- before\n{revision.before}\n--- after\n{revision.after}"
-            assert decision.verdict == revision.verdict, shown
+    for one in _of(name):
+        if one.adherence is not None and one.after is not None:
+            decision = adherence(one.before, one.after, POOL[name])
+            shown = f"{decision.reason}\n--- before\n{one.before}\n--- after\n{one.after}"
+            assert decision.verdict == one.adherence, shown
             assert decision.reason and "\n" not in decision.reason
 
 
 @pytest.mark.parametrize("name", sorted(POOL))
 def test_unchanged_and_broken_code_are_violated(name: str) -> None:
     instruction: Instruction = POOL[name]
-    for program in {code for one, fits, code in _fits() if one == name and fits}:
+    for program in {one.before for one in _of(name) if one.applicable}:
         assert adherence(program, program, instruction).verdict == "violated"
         assert adherence(program, program.rstrip() + "\n\n\n", instruction).reason == "the code is unchanged"
         assert adherence(program, "", instruction).verdict == "violated"

@@ -56,6 +56,35 @@ def test_the_compact_format(tmp_path: Path) -> None:
     assert [(one.label, one.decided) for one in found.disagreements] == [("violated", "adhered")]
 
 
+def test_what_is_hard_is_scored_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    remove = {"before": BEFORE, "instruction": "cosmetic-remove-comments", "applicable": True}
+    path = write(
+        tmp_path / "mine.jsonl",
+        {**remove, "after": AFTER, "adherence": "adhered"},
+        {**remove, "after": BEFORE, "adherence": "violated", "hard": "unchanged"},
+        {**remove, "after": "x = '# one'\n", "adherence": "violated", "hard": "string"},  # mislabelled
+    )
+    found = score_rules(read_triples(path, POOL)).accuracy
+    shares = {name: (one.count, one.of) for name, one in found["adherence"].items()}
+    assert shares["overall"] == (2, 3)
+    assert (shares["hard"], shares["the rest"]) == ((1, 2), (1, 1))
+    assert (shares["hard: unchanged"], shares["hard: string"]) == ((1, 1), (0, 1))
+    assert found["applicability"]["overall"].of == 1, "one program is asked about once"
+    assert run_audit(["rules", f"labels={path}"]) == 0
+    assert re.search(r"hard: string +1\.000 .* 0\.000", capsys.readouterr().out)
+
+
+def test_a_revision_may_be_marked_hard_and_has_its_program_s_label(tmp_path: Path) -> None:
+    (tmp_path / "few.yaml").write_text(
+        "programs:\n  plain: |\n    x = 1\n  noted: |\n    x = 1  # one\n"
+        "cases:\n- instruction: cosmetic-remove-comments\n  fits: [noted]\n  unfit: [plain]\n"
+        "  adhered:\n  - [noted, '  # one', '']\n  violated:\n  - {hard: unchanged, revision: [plain]}\n"
+    )
+    easy, hard = [one for one in read_triples(tmp_path, POOL) if one.after is not None]
+    assert (easy.applicable, easy.adherence, easy.hard) == (True, "adhered", None)
+    assert (hard.applicable, hard.adherence, hard.hard) == (False, "violated", "unchanged")
+
+
 MISTAKES = [
     ("bad.jsonl", '{"before": "x"}', r"bad\.jsonl:1: instruction: Field required"),
     ("bad.jsonl", "\n{", r"bad\.jsonl:2: not JSON"),
