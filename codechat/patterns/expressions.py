@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from codechat.patterns.base import Finder, Occurrence, at, pattern
-from codechat.patterns.code import COMPREHENSIONS, LOOPS, Code, blocks
+from codechat.patterns.code import COMPREHENSIONS, LOOPS, Code, blocks, own_nodes
 
 _SYNTAX: dict[str, tuple[tuple[type[ast.AST], ...], str, str]] = {
     "lambda": ((ast.Lambda,), "lambda", ""),
@@ -187,7 +187,7 @@ def negation(code: Code) -> Iterable[Occurrence]:
 
 @pattern("string_concatenation", "string built with +", "strings built with +")
 def string_concatenation(code: Code) -> Iterable[Occurrence]:
-    """Sums with a string literal, f-string or `str(...)` on a side."""
+    """Sums with a string literal, f-string or `str(...)` on a side, or a name that the function gives such a value."""
     for node in code.find(ast.BinOp):
         if isinstance(node.op, ast.Add) and (_is_text(code, node.left) or _is_text(code, node.right)):
             yield at(node)
@@ -205,6 +205,15 @@ def old_formatting(code: Code) -> Iterable[Occurrence]:
 
 
 def _is_text(code: Code, node: ast.expr) -> bool:
+    if not isinstance(node, ast.Name):
+        return _makes_text(code, node)
+    around = code.function_of(node)
+    assigned = (one for one in (own_nodes(around) if around else ()) if isinstance(one, ast.Assign))
+    texts = (target for one in assigned if _makes_text(code, one.value) for target in one.targets)
+    return any(isinstance(target, ast.Name) and target.id == node.id for target in texts)
+
+
+def _makes_text(code: Code, node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         return code.origin(node.func) == "str"
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))

@@ -11,15 +11,16 @@ from codechat.patterns.code import COMPREHENSIONS, LOOPS, Code, own_nodes
 
 
 @pattern("use", "use of {names}", "uses of {names}")
-def use(code: Code, names: list[str]) -> Iterable[Occurrence]:
+def use(code: Code, names: list[str], in_hint: bool = False) -> Iterable[Occurrence]:
     """Reads of these names, whatever they were imported as: `sorted`, `functools.reduce`, `itertools.*`, `.append`.
 
-    An import alone is no use; a name that the program binds itself is its own.
+    An import alone is no use, nor is an annotation, unless the use is to stand `in_hint`; a name that the program binds
+    itself is its own.
     """
     for node in code.find(ast.Name, ast.Attribute):
         inner = isinstance(code.parents.get(node), ast.Attribute)
         origin = code.origin(node) if isinstance(node.ctx, ast.Load) and not inner else ""
-        if origin and any(fnmatchcase(origin, name) for name in names):
+        if origin and any(fnmatchcase(origin, name) for name in names) and _is_hint(code, node) is in_hint:
             yield at(node, origin.removeprefix("."))
 
 

@@ -46,7 +46,7 @@ def _without_digits(name: str) -> str:
 @transforms("cosmetic-rename-single-letter-locals", matches="[A-Za-z]", better=_long)
 @transforms("cosmetic-rename-short-locals", matches=r"\w{1,4}", better=_long)
 @transforms("cosmetic-avoid-digits-in-names", matches=".*[0-9].*", better=_without_digits)
-@transforms("cosmetic-rename-to-camel-case", matches="[a-z0-9]+(_[a-z0-9]+)+", better=_camel)
+@transforms("cosmetic-rename-to-camel-case", matches="[a-z0-9]+(_[A-Za-z0-9]+)+", better=_camel)
 @transforms(
     "cosmetic-rename-abbreviations",
     matches=r"(?i)(res|ret|tmp|temp|cnt|idx|ind|num|nums|lst|arr|val|vals|cur|curr|prev|elem|char|chars|freq|freqs|pos|"
