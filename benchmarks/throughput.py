@@ -102,7 +102,7 @@ def engine(url: str, sessions: int, concurrency: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         words = [
             "sandbox=instant", "tracking=none", "model=openai", "model.name=m", f"model.base_url={url}",
-            f"model.max_concurrency={concurrency}", f"runs_dir={folder}",
+            f"model.max_concurrency={concurrency}", f"runs_dir={folder}", "model.cache=false",
         ]  # fmt: skip
         cell = build_cell(compose(words))
         many = [dataclasses.replace(cell.tasks[n % len(cell.tasks)], task_id=f"t/{n}") for n in range(sessions)]

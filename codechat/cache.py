@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -22,12 +21,12 @@ from typing import Any
 
 from codechat.calls import COUNTERS
 from codechat.domain import Reply, Usage
+from codechat.environment import cache_root
 from codechat.errors import UserError
 from codechat.files import content_hash
 
 log = logging.getLogger(__name__)
 
-LOCATION = "CODECHAT_CACHE_DIR"
 SCHEMA = 1
 GROUPING_S = 0.25
 """Replies of so many seconds share a transaction."""
@@ -54,11 +53,8 @@ class Question:
 
 
 def location() -> Path:
-    """The file."""
-    chosen = os.environ.get(LOCATION)
-    if chosen:
-        return Path(chosen).expanduser() / "replies.db"
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "codechat" / "replies.db"
+    """The file, in a folder of its own that only this user may enter."""
+    return cache_root() / "replies" / "replies.db"
 
 
 def is_final(reply: Reply) -> bool:
@@ -166,7 +162,7 @@ class WrongSchema(Exception):
 
 def open_file(path: Path, wait_s: float = 10.0) -> sqlite3.Connection:
     """A connection to the cache's file, made where missing. Raises `sqlite3.Error`, `OSError` or `WrongSchema`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     db = sqlite3.connect(path, timeout=wait_s, check_same_thread=False)
     try:
         if db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":

@@ -228,7 +228,6 @@ class Applicability:
     retries: int = 0
     rate_limited: int = 0
     cached: bool = False
-    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,5 +240,4 @@ class Adherence:
     usage: Usage = Usage()
     retries: int = 0
     rate_limited: int = 0
-    cached: bool = False
     cached: bool = False

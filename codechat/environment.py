@@ -1,5 +1,6 @@
-"""How the user calls what is installed beside this Python."""
+"""How the user calls what is installed beside this Python, and where the machine keeps what can be made again."""
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -12,3 +13,17 @@ def shell_command(tool: str) -> str:
     if not script.exists() or (found and Path(found) == script):
         return tool
     return str(script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script)
+
+
+def home() -> Path:
+    """The user's folder; the root where the system knows none."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/")
+
+
+def cache_root() -> Path:
+    """The folder of codechat's caches: `CODECHAT_CACHE_DIR`, or else one in the user's cache folder."""
+    named = os.environ.get("CODECHAT_CACHE_DIR")
+    return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or home() / ".cache") / "codechat"

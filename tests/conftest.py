@@ -1,24 +1,46 @@
-"""For every test: a response cache of its own, so that none answers another's question or writes into the user's."""
+"""For every test: a response cache of its own, so that none answers another's question or writes into the user's.
 
-from collections.abc import Iterator
+What the sandbox worked out about references is shared: it is dear, and the same for every test.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from codechat.cache import LOCATION
+from codechat.environment import cache_root
+
+LOCATION = "CODECHAT_CACHE_DIR"
+
+
+@pytest.fixture(scope="session")
+def new_cache(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Makes a cache folder with nothing in it but the sandbox's truths."""
+    shared = cache_root() / "expected"
+    shared.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folders, numbers = tmp_path_factory.mktemp("caches"), itertools.count()
+
+    def make() -> Path:
+        folder = folders / str(next(numbers))
+        folder.mkdir()
+        (folder / "expected").symlink_to(shared.resolve())
+        return folder
+
+    return make
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache_of_the_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def cache_of_the_session(new_cache: Callable[[], Path]) -> Iterator[None]:
     """For fixtures that live longer than a test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(LOCATION, str(tmp_path_factory.mktemp("cache")))
+        patch.setenv(LOCATION, str(new_cache()))
         yield
 
 
 @pytest.fixture(autouse=True)
-def cache_folder(cache_of_the_session: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the test's cache, for processes that it starts too."""
-    folder = tmp_path / "response cache"
+def cache_folder(new_cache: Callable[[], Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache folder of the test, and of processes that it starts."""
+    folder = new_cache()
     monkeypatch.setenv(LOCATION, str(folder))
     return folder

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Literal
 
 from codechat.config import run_option
+from codechat.environment import home
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.engine import ZygoteSandbox
-from codechat.sandbox.truth import cache_folder, home
+from codechat.sandbox.truth import cache_folder
 from codechat.sandbox.worker import Inside, Launch
 
 NOBODY = 65534

@@ -9,7 +9,6 @@ import functools
 import hashlib
 import json
 import marshal
-import os
 import platform
 import sys
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codechat.domain import Task
+from codechat.environment import cache_root
 from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.sandbox.decode import Iterated, Undecodable, decode
@@ -101,23 +101,13 @@ def machine() -> str:
 
 def cache_folder() -> Path:
     """Where truths are kept: readable for this user alone."""
-    named = os.environ.get("CODECHAT_CACHE_DIR")
-    base = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or home() / ".cache") / "codechat"
-    folder = base / "expected"
+    folder = cache_root() / "expected"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.chmod(0o700)
     except OSError as error:
         raise UserError(f"cannot write {folder}: {error.strerror}", "set CODECHAT_CACHE_DIR to a folder") from error
     return folder
-
-
-def home() -> Path:
-    """The user's folder; the root where the system knows none."""
-    try:
-        return Path.home()
-    except RuntimeError:
-        return Path("/")
 
 
 class Recorder:

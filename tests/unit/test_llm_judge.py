@@ -140,7 +140,8 @@ async def test_roles_have_models_of_their_own(serve: Serve) -> None:
 async def test_one_model_for_both_roles_is_one_connection(serve: Serve) -> None:
     server = serve(script(YES))
     judge = build(applicability=at(server), adherence=at(server))
-    await judge.check()
+    await judge.applicable("x", INSTRUCTION)
+    await judge.adherence("x", "y", INSTRUCTION)
     await judge.aclose()
     assert server.probes == 1
 
