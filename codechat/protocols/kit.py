@@ -17,6 +17,7 @@ from codechat.domain import (
     Extraction,
     Instruction,
     Message,
+    ProgramTests,
     Reply,
     Task,
     Verdict,
@@ -157,9 +158,9 @@ class Kit:
             f"{turn}/verdict", digest, Verdict, lambda: self._services.sandbox.verify(program, self._task)
         )
 
-    async def assess(self, turn: int, name: str, program: str, tests: AssertionTests) -> Verdict:
-        """What assertions say of a program; `name` tells the assessments of one turn apart."""
-        digest = content_hash([program, *tests.snippets])
+    async def assess(self, turn: int, name: str, program: str, tests: ProgramTests) -> Verdict:
+        """What tests other than the task's say of a program; `name` tells the assessments of one turn apart."""
+        digest = content_hash([program, *_told_apart(tests)])
         return await self._step(
             f"{turn}/{name}/assessment", digest, Verdict, lambda: self._services.sandbox.assess(program, tests)
         )
@@ -174,6 +175,13 @@ class Kit:
     async def _step(self, name: str, digest: str, kind: Any, compute: Callable[[], Awaitable[T]]) -> T:
         result: T = await self._services.journal.step(self._session, name, digest, kind, compute)
         return result
+
+
+def _told_apart(tests: ProgramTests) -> list[Any]:
+    """What makes tests what they are, as JSON; not where a repository lies."""
+    if isinstance(tests, AssertionTests):
+        return list(tests.snippets)
+    return [tests.file, list(tests.lines), tests.indent, list(tests.nodes)]
 
 
 def _writable(reply: Reply) -> Reply:
