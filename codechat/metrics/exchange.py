@@ -1,0 +1,75 @@
+"""What the turns of a conversation of verifiable instructions hold besides a turn's own fields (docs/codeif.md)."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from codechat.domain import Outcome
+from codechat.records import TurnRecord
+
+TASK = "task"
+"""The id under which the task itself is checked: it is the first instruction of every conversation."""
+BASE = "Base"
+"""The strategy that the task's own instruction counts as."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class RequirementRecord(_Part):
+    """The verifiable instruction of a turn."""
+
+    id: str
+    strategy: str
+    text: str
+
+
+class CheckRecord(_Part):
+    """What one instruction's tests say of a turn's code.
+
+    `asked` is False where the conversation has not come to the instruction; `accumulates` where later code need not
+    keep it. `reason` is null on a pass.
+    """
+
+    id: str
+    strategy: str
+    asked: bool
+    accumulates: bool
+    outcome: Outcome
+    passed: bool
+    reason: str | None
+
+
+class OfficialRecord(_Part):
+    """The verdict by exit status of the benchmark's own harness."""
+
+    passed: bool
+    outcome: Outcome
+    reason: str | None
+
+
+class Exchange(_Part):
+    """The fields that `static` and `dynamic` add to a turn.
+
+    `requirement` is null where the turn asks for the task itself. `discarded` tells that the instruction was given up
+    after this round; `official` is null unless asked for, and where that harness gives no verdict.
+    """
+
+    round: Literal["initial", "instruction", "feedback"]
+    requirement: RequirementRecord | None
+    level: str | None
+    checks: list[CheckRecord]
+    discarded: bool = False
+    official: OfficialRecord | None = None
+
+    @classmethod
+    def of(cls, turn: TurnRecord) -> "Exchange":
+        """The fields of a recorded turn."""
+        return cls.model_validate(turn.model_extra)
+
+    @property
+    def own(self) -> CheckRecord:
+        """The check of what this turn asked for."""
+        wanted = self.requirement.id if self.requirement else TASK
+        return next(check for check in self.checks if check.id == wanted)

@@ -1,0 +1,179 @@
+"""What conversations of verifiable instructions share: what is tested at a turn, and how the turn is recorded.
+
+The task itself is the first instruction, with its own tests (CodeIF-Bench, paper 3.1).
+"""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from codechat.domain import AssertionTests, Extraction, Failure, Message, Reply, Requirement, Task, Verdict
+from codechat.errors import UserError
+from codechat.metrics.exchange import BASE, TASK, CheckRecord, Exchange, OfficialRecord, RequirementRecord
+from codechat.protocols import Kit
+from codechat.records import FailureRecord, MessageRecord, TurnRecord, UsageRecord
+
+RoundKind = Literal["initial", "instruction", "feedback"]
+REASON_LENGTH = 500
+NO_ROOM = Verdict.without_run("no_code", "the conversation no longer fits the model's context")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One instruction's tests on a turn's code; `asked` is False where the conversation has not come to it."""
+
+    instruction: Requirement
+    asked: bool
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One request: what it asks for, as which kind of round, in which words."""
+
+    turn: int
+    kind: RoundKind
+    instruction: Requirement
+    request: tuple[Message, ...]
+
+
+def itself(task: Task) -> Requirement:
+    """The task as the first instruction of its conversation; its tests are those of `Kit.verify`."""
+    return Requirement(TASK, BASE, task.prompt, task.assertions or AssertionTests(()))
+
+
+def requirements_of(task: Task) -> tuple[Requirement, ...]:
+    """The task's verifiable instructions. Raises `UserError` where it has none."""
+    if not task.requirements:
+        raise UserError(
+            f"{task.task_id} has no verifiable instructions, and this protocol asks for them turn by turn",
+            "choose dataset=codeif_bench, or dataset=jsonl with `requirements` (docs/codeif.md)",
+        )
+    return task.requirements
+
+
+async def checks_of(
+    kit: Kit, turn: int, extraction: Extraction, instructions: Sequence[Requirement], asked: Collection[str]
+) -> list[Check]:
+    """Run the tests of every instruction on its own, so that each has its verdict."""
+    program = extraction.program
+    if extraction.problem is not None or program is None:
+        return unmet(instructions, asked, Verdict.without_run(extraction.problem or "no_code", extraction.reason))
+
+    async def verdict(each: Requirement) -> Verdict:
+        if each.id == TASK:
+            return await kit.verify(turn, extraction)
+        return await kit.assess(turn, each.id, program, each.tests)
+
+    async with asyncio.TaskGroup() as group:
+        running = [group.create_task(verdict(each)) for each in instructions]
+    return [Check(each, each.id in asked, done.result()) for each, done in zip(instructions, running, strict=True)]
+
+
+def unmet(instructions: Sequence[Requirement], asked: Collection[str], verdict: Verdict) -> list[Check]:
+    """The checks of a turn that has no program to test."""
+    return [Check(each, each.id in asked, verdict) for each in instructions]
+
+
+def verdict_on(checks: Sequence[Check], instruction: Requirement) -> Verdict:
+    """What the checks say of one instruction."""
+    return next(check.verdict for check in checks if check.instruction.id == instruction.id)
+
+
+def turn_record(
+    task: Task,
+    round_: Round,
+    checks: Sequence[Check],
+    answer: tuple[Reply, Extraction] | None,
+    *,
+    official: Verdict | None = None,
+    discarded: bool = False,
+) -> TurnRecord:
+    """The record of a turn; `answer` is None where the conversation no longer fitted the model.
+
+    The turn passes if everything passes that must hold: all that was asked so far and lasts, and where the turn's own
+    instruction does not last, that one alone.
+    """
+    own = round_.instruction
+    holding = [check for check in checks if check.asked and check.instruction.accumulates]
+    if not own.accumulates:
+        holding = [check for check in checks if check.instruction.id == own.id]
+    broken = next((check for check in holding if not check.verdict.passed), None)
+    exchange = Exchange(
+        round=round_.kind,
+        requirement=None if own.id == TASK else RequirementRecord(id=own.id, strategy=own.strategy, text=own.text),
+        level=task.level,
+        checks=[_check_record(check) for check in checks],
+        discarded=discarded,
+        official=_official_record(official),
+    )
+    reply, extraction = answer or (None, None)
+    return TurnRecord(
+        turn=round_.turn,
+        request=[MessageRecord(role=message.role, content=message.content) for message in round_.request],
+        response=reply.text if reply else None,
+        finish_reason=reply.finish_reason if reply else None,
+        code=extraction.code if extraction else None,
+        outcome=broken.verdict.outcome if broken else "pass",
+        passed=broken is None,
+        passed_base=checks[0].verdict.passed,
+        failure=_failure_record(broken),
+        cpu_s=sum(check.verdict.cpu_s for check in checks),
+        usage=UsageRecord.model_validate(asdict(reply.usage)) if reply else UsageRecord(),
+        latency_s=reply.latency_s if reply else 0.0,
+        **exchange.model_dump(),
+    )
+
+
+def told(failure: Failure | None) -> str:
+    """A failure as a developer would report it: what went in, what came out, what was raised."""
+    if failure is None:
+        return "the tests fail"
+    parts = [failure.reason]
+    for name, value in (
+        ("input", failure.input),
+        ("expected", failure.expected),
+        ("got", failure.actual),
+        ("exception", failure.exception),
+    ):
+        if value:
+            parts.append(f"{name}: {value}")
+    return "\n".join(parts)
+
+
+def _check_record(check: Check) -> CheckRecord:
+    verdict, instruction = check.verdict, check.instruction
+    return CheckRecord(
+        id=instruction.id,
+        strategy=instruction.strategy,
+        asked=check.asked,
+        accumulates=instruction.accumulates,
+        outcome=verdict.outcome,
+        passed=verdict.passed,
+        reason=_reason(verdict),
+    )
+
+
+def _official_record(verdict: Verdict | None) -> OfficialRecord | None:
+    if verdict is None:
+        return None
+    return OfficialRecord(passed=verdict.passed, outcome=verdict.outcome, reason=_reason(verdict))
+
+
+def _reason(verdict: Verdict) -> str | None:
+    if verdict.passed:
+        return None
+    failure = verdict.failure
+    text = ": ".join(part for part in (failure.reason, failure.exception) if part) if failure else verdict.outcome
+    return text if len(text) <= REASON_LENGTH else text[: REASON_LENGTH - 1] + "…"
+
+
+def _failure_record(broken: Check | None) -> FailureRecord | None:
+    """The failure of the first instruction that is not met, which it names."""
+    if broken is None or broken.verdict.failure is None:
+        return None
+    values = asdict(broken.verdict.failure)
+    if broken.instruction.id != TASK:
+        values["reason"] = f"{broken.instruction.id}: {values['reason']}"
+    return FailureRecord.model_validate(values)

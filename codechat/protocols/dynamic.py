@@ -1,0 +1,152 @@
+"""CodeIF-Bench's dynamic conversation: tests choose what is asked next and give the feedback (paper 3.1 and 4.2)."""
+
+import random
+from collections.abc import Collection, Sequence
+from typing import Any, Literal
+
+from pydantic import field_validator
+
+from codechat.config import Config, result_option
+from codechat.domain import Message, Requirement, Task
+from codechat.errors import ContextOverflow
+from codechat.extraction import extract, without_thinking
+from codechat.metrics import Effort
+from codechat.metrics.conversation import DYNAMIC, conversation_metrics
+from codechat.metrics.exchange import TASK
+from codechat.protocols import PROTOCOLS, Kit, Parts
+from codechat.protocols.conversation import (
+    NO_ROOM,
+    Check,
+    Round,
+    RoundKind,
+    checks_of,
+    itself,
+    requirements_of,
+    told,
+    turn_record,
+    unmet,
+    verdict_on,
+)
+from codechat.records import SessionRecord
+from codechat.template import fill, require
+
+
+class DynamicPrompts(Config):
+    """What is said to the model; `{{name}}` is filled in."""
+
+    initial: str = result_option(
+        ..., "the task, at first and where it is no longer met; fills {{prompt}}, {{signature}}"
+    )
+    requirement: str = result_option(..., "an instruction round; fills {{requirement}}")
+    feedback: str = result_option(..., "a feedback round; fills {{requirement}} and {{feedback}}")
+
+    @field_validator("initial")
+    @classmethod
+    def _initial_asks_for_the_task(cls, text: str) -> str:
+        return require(text, "prompt", may=("signature",))
+
+    @field_validator("requirement")
+    @classmethod
+    def _requirement_is_carried(cls, text: str) -> str:
+        return require(text, "requirement")
+
+    @field_validator("feedback")
+    @classmethod
+    def _feedback_is_carried(cls, text: str) -> str:
+        return require(text, "requirement", "feedback")
+
+
+class DynamicConfig(Config):
+    """Options of the dynamic conversation."""
+
+    kind: Literal["dynamic"] = result_option("dynamic", "the protocol")
+    prompts: DynamicPrompts = result_option(..., "the prompts (files in conf/prompts)")
+
+
+class Dynamic:
+    """Instruction rounds and feedback rounds over the whole dialogue.
+
+    The task is the first instruction. An instruction is open until it was discarded, after an instruction round and its
+    feedback round failed, or until it was met where later code need not keep it. Of the open ones the first that the
+    code does not meet is asked next; one that was met and is met no more is asked again. The code is the last that a
+    reply held.
+    """
+
+    measures = DYNAMIC
+
+    def __init__(self, config: DynamicConfig) -> None:
+        self._prompts = config.prompts
+
+    def turns(self, task: Task) -> int:
+        """Twice as many rounds as there are instructions, the task and its initial round included (paper 4.2)."""
+        return 2 * len(_instructions(task))
+
+    def agenda(self, generator: random.Random) -> list[str]:
+        return []
+
+    async def run(self, task: Task, kit: Kit) -> None:
+        instructions = _instructions(task)
+        current = instructions[0]
+        kind: RoundKind = "initial"
+        asked, closed = {current.id}, set[str]()
+        standing: list[Check] = []
+        code = ""
+        history: tuple[Message, ...] = (Message("user", self._instruction(task, current)),)
+        for turn in range(self.turns(task)):
+            round_ = Round(turn, kind, current, history)
+            try:
+                reply = await kit.complete(turn, history, None, code or None)
+            except ContextOverflow:
+                kit.finish_turn(turn_record(task, round_, unmet(instructions, asked, NO_ROOM), None))
+                kit.log.ended = "context_overflow"
+                return
+            extraction = extract(reply.text, task.entry_point)
+            code = extraction.code or code
+            checks = await checks_of(kit, turn, extraction, instructions, asked)
+            met = verdict_on(checks, current).passed
+            given_up = not met and kind == "feedback"
+            kit.finish_turn(turn_record(task, round_, checks, (reply, extraction), discarded=given_up))
+            history += (Message("assistant", without_thinking(reply.text)),)
+            if not met and not given_up:
+                kind = "feedback"
+                history += (Message("user", self._feedback(current, checks)),)
+                continue
+            if given_up or not current.accumulates:
+                closed.add(current.id)
+            if extraction.code is not None or not standing:
+                standing = checks
+            unmet_ones = _unmet(standing, closed)
+            if not unmet_ones:
+                return
+            current, kind = unmet_ones[0], "instruction"
+            asked.add(current.id)
+            history += (Message("user", self._instruction(task, current)),)
+
+    def _instruction(self, task: Task, instruction: Requirement) -> str:
+        if instruction.id == TASK:
+            return fill(self._prompts.initial, prompt=task.prompt.strip("\n"), signature=task.signature)
+        return fill(self._prompts.requirement, requirement=instruction.text)
+
+    def _feedback(self, instruction: Requirement, checks: Sequence[Check]) -> str:
+        failure = verdict_on(checks, instruction).failure
+        return fill(self._prompts.feedback, requirement=instruction.text.strip("\n"), feedback=told(failure))
+
+    def metrics(self, sessions: Collection[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
+        """The metrics of the conversation (docs/codeif.md)."""
+        return conversation_metrics(sessions, self.measures, converses=True, seed=seed, effort=effort)
+
+
+@PROTOCOLS.register("dynamic", DynamicConfig)
+def dynamic(config: DynamicConfig, parts: Parts) -> Dynamic:
+    """Tests choose the next unmet instruction; a failed one gets one round of feedback (CodeIF-Bench)."""
+    return Dynamic(config)
+
+
+def _instructions(task: Task) -> tuple[Requirement, ...]:
+    """The task, then what its conversation asks for. Raises `UserError` where it asks for nothing."""
+    return (itself(task), *(each for each in requirements_of(task) if each.asked))
+
+
+def _unmet(checks: Sequence[Check], closed: Collection[str]) -> list[Requirement]:
+    """The open instructions whose tests fail, in the conversation's order."""
+    return [check.instruction for check in checks if check.instruction.id not in closed and not check.verdict.passed]

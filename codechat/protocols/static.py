@@ -1,0 +1,227 @@
+"""CodeIF-Bench's static conversation: one verifiable instruction a turn, in order, no feedback (paper 3.1)."""
+
+import random
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from pydantic import field_validator
+
+from codechat.config import Config, result_option
+from codechat.domain import AssertionTests, Message, Reply, Requirement, Task, Verdict
+from codechat.errors import ContextOverflow, UserError
+from codechat.extraction import extract, without_thinking
+from codechat.metrics import Effort
+from codechat.metrics.conversation import conversation_metrics, static_measures
+from codechat.protocols import PROTOCOLS, Kit, Parts
+from codechat.protocols.conversation import (
+    NO_ROOM,
+    Check,
+    Round,
+    checks_of,
+    itself,
+    requirements_of,
+    turn_record,
+    unmet,
+)
+from codechat.protocols.grading import Graded, in_order
+from codechat.protocols.official import WALL_S, Mode, official_code, official_source, official_tests
+from codechat.records import SessionRecord, TurnRecord
+from codechat.template import fill, require
+
+Context = Literal["full", "single", "multi", "n_round"]
+
+
+class StaticPrompts(Config):
+    """What is said to the model; `{{name}}` is filled in."""
+
+    initial: str = result_option(..., "the task alone; fills {{prompt}} and {{signature}}")
+    requirement: str = result_option(..., "a later message; fills {{requirement}}")
+    together: str = result_option(
+        ..., "the task with requirements in one message; fills {{prompt}}, {{requirement}} and {{signature}}"
+    )
+
+    @field_validator("initial")
+    @classmethod
+    def _initial_asks_for_the_task(cls, text: str) -> str:
+        return require(text, "prompt", may=("signature",))
+
+    @field_validator("requirement")
+    @classmethod
+    def _requirement_is_carried(cls, text: str) -> str:
+        return require(text, "requirement")
+
+    @field_validator("together")
+    @classmethod
+    def _both_are_carried(cls, text: str) -> str:
+        return require(text, "prompt", "requirement", may=("signature",))
+
+
+class StaticConfig(Config):
+    """Options of the static conversation."""
+
+    kind: Literal["static"] = result_option("static", "the protocol")
+    context: Context = result_option(
+        "full", "what a request holds: full (the whole dialogue), or single, multi, n_round as in the published runs"
+    )
+    harness: Literal["guarded", "official"] = result_option(
+        "guarded", "official: the verdict of CodeIF-Bench's own harness is recorded beside the guarded one"
+    )
+    prompts: StaticPrompts = result_option(..., "the prompts (files in conf/prompts)")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a turn asks for and what is tested: the last of `given` is its own, all of `given` were asked."""
+
+    given: tuple[Requirement, ...]
+    tested: tuple[Requirement, ...]
+
+
+class Static:
+    """The conversation over any of the four contexts. Tests run while the next turn is generated."""
+
+    def __init__(self, config: StaticConfig) -> None:
+        self._config = config
+        self.measures = static_measures(converses=self._converses, official=config.harness == "official")
+
+    @property
+    def _converses(self) -> bool:
+        """Whether a turn builds on the turns before it."""
+        return self._config.context in ("full", "n_round")
+
+    def turns(self, task: Task) -> int:
+        """The task itself, then one turn for each requirement. Raises `UserError` where there is none to ask for."""
+        if self._config.harness == "official" and not isinstance(task.assertions, AssertionTests):
+            raise UserError(
+                f"{task.task_id} has no assertion tests of its own, which CodeIF-Bench's harness needs",
+                "set protocol.harness=guarded, or choose the function-level tasks of dataset=codeif_bench",
+            )
+        return 1 + len(self._asked(task))
+
+    def _asked(self, task: Task) -> tuple[Requirement, ...]:
+        """Where every requirement is asked by itself, those that the data's conversation leaves out are asked too."""
+        return tuple(each for each in requirements_of(task) if each.asked or not self._converses)
+
+    def agenda(self, generator: random.Random) -> list[str]:
+        return []
+
+    async def run(self, task: Task, kit: Kit) -> None:
+        asked = self._asked(task)
+        replies: list[str] = []
+        codes: list[str] = []
+        async with in_order() as grading:
+            for turn in range(len(asked) + 1):
+                request = layout(self._config, task, asked[:turn], replies)
+                try:
+                    reply = await kit.complete(turn, request, None, self._before(codes))
+                except ContextOverflow:
+                    grading.start(partial(self._overflow, kit, task, turn, request))
+                    break
+                round_ = self._round(task, turn, request)
+                grading.start(partial(self._grade, kit, task, round_, reply))
+                replies.append(without_thinking(reply.text))
+                codes.append(extract(reply.text, task.entry_point).code or (codes[-1] if codes else ""))
+
+    def _before(self, codes: Sequence[str]) -> str | None:
+        """The code that a request builds on, for baselines."""
+        if not codes or self._config.context == "single":
+            return None
+        return (codes[0] if self._config.context == "multi" else codes[-1]) or None
+
+    def _round(self, task: Task, turn: int, request: tuple[Message, ...]) -> Round:
+        instruction = self._asked(task)[turn - 1] if turn else itself(task)
+        return Round(turn, "instruction" if turn else "initial", instruction, request)
+
+    def _scope(self, task: Task, turn: int) -> Scope:
+        """At a turn: the task, its own requirement, and where turns build on each other the earlier ones that last."""
+        given = self._asked(task)[:turn]
+        earlier = given[:-1] if self._converses else ()
+        return Scope(given, (itself(task), *(each for each in earlier if each.accumulates), *given[-1:]))
+
+    async def _grade(self, kit: Kit, task: Task, round_: Round, reply: Reply, earlier: Graded | None) -> TurnRecord:
+        scope = self._scope(task, round_.turn)
+        extraction = extract(reply.text, task.entry_point)
+        try:
+            checks = await checks_of(kit, round_.turn, extraction, scope.tested, _ids(scope.tested))
+            official = await self._official(kit, task, round_, scope, reply)
+        finally:
+            if earlier is not None:
+                await earlier
+        record = turn_record(task, round_, checks, (reply, extraction), official=official)
+        kit.finish_turn(record)
+        return record
+
+    async def _official(self, kit: Kit, task: Task, round_: Round, scope: Scope, reply: Reply) -> Verdict | None:
+        if self._config.harness == "guarded" or not isinstance(task.assertions, AssertionTests):
+            return None
+        mode = self._mode(round_.turn)
+        current = scope.given[-1] if scope.given else None
+        snippets = official_tests(mode, task.assertions, scope.given, current)
+        if snippets is None:
+            return None
+        source = official_source(official_code(mode, reply.text), snippets)
+        return await kit.script(round_.turn, "official", source, WALL_S)
+
+    def _mode(self, turn: int) -> Mode:
+        if turn == 0:
+            return "base"
+        modes: dict[Context, Mode] = {"single": "single_round", "multi": "multi_round"}
+        return modes.get(self._config.context, "n_round")
+
+    async def _overflow(
+        self, kit: Kit, task: Task, first: int, request: tuple[Message, ...], earlier: Graded | None
+    ) -> TurnRecord:
+        """The conversation no longer fits: this turn and all later ones meet nothing; returns the last."""
+        if earlier is not None:
+            await earlier
+        for turn in range(first, self.turns(task)):
+            tested = self._scope(task, turn).tested
+            checks: list[Check] = unmet(tested, _ids(tested), NO_ROOM)
+            record = turn_record(task, self._round(task, turn, request if turn == first else ()), checks, None)
+            kit.finish_turn(record)
+        kit.log.ended = "context_overflow"
+        return record
+
+    def metrics(self, sessions: Collection[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
+        """The metrics of the conversation (docs/codeif.md)."""
+        return conversation_metrics(sessions, self.measures, converses=self._converses, seed=seed, effort=effort)
+
+
+@PROTOCOLS.register("static", StaticConfig)
+def static(config: StaticConfig, parts: Parts) -> Static:
+    """One verifiable instruction a turn in the data's order, without feedback (CodeIF-Bench)."""
+    return Static(config)
+
+
+def layout(
+    config: StaticConfig, task: Task, given: Sequence[Requirement], replies: Sequence[str]
+) -> tuple[Message, ...]:
+    """The messages of a turn: the last of `given` is asked for, and `replies` are those of the turns before."""
+    prompts = config.prompts
+    start = Message("user", fill(prompts.initial, prompt=task.prompt.strip("\n"), signature=task.signature))
+    if not given:
+        return (start,)
+    asked = [Message("user", fill(prompts.requirement, requirement=each.text)) for each in given]
+    said = [Message("assistant", reply) for reply in replies]
+    match config.context:
+        case "single":
+            return (_together(prompts, task, given[-1:]),)
+        case "multi":
+            return (start, said[0], asked[-1])
+        case "n_round":
+            earlier = given[:-1]
+            return (_together(prompts, task, earlier) if earlier else start, said[-1], asked[-1])
+        case "full":
+            return (start, *(message for pair in zip(said, asked, strict=True) for message in pair))
+
+
+def _together(prompts: StaticPrompts, task: Task, requirements: Sequence[Requirement]) -> Message:
+    texts = "\n".join(each.text for each in requirements)
+    prompt = task.prompt.strip("\n")
+    return Message("user", fill(prompts.together, prompt=prompt, requirement=texts, signature=task.signature))
+
+
+def _ids(instructions: Sequence[Requirement]) -> frozenset[str]:
+    return frozenset(each.id for each in instructions)
