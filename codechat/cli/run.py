@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from codechat.cell import Cell, Composed, build_cell, held
-from codechat.cli.terminal import ProgressBar, err, out, summary
+from codechat.cli.summary import summary
+from codechat.cli.terminal import ProgressBar, err, out
 from codechat.cli.tracked import track
 from codechat.files import write_atomically
 from codechat.journal import Journal
@@ -61,9 +62,9 @@ def run_built(cell: Cell, command: Sequence[str], sweep: str | None) -> CellOutc
             FIELD: protocol.measures.described(),
         }
         write_atomically(cell.folder / "metrics.json", json.dumps(metrics, indent=1, ensure_ascii=False) + "\n")
-        write_tables(metrics, cell.folder / "tables")
-        write_figures(metrics, cell.name, cell.folder / "figures")
-    out.print(summary(metrics, f"\n{cell.name} ({time.monotonic() - started:.1f} s)"))
+        write_tables(protocol.measures, metrics, cell.folder / "tables")
+        write_figures(protocol.measures, metrics, cell.name, cell.folder / "figures")
+    out.print(summary(protocol.measures, metrics, f"\n{cell.name} ({time.monotonic() - started:.1f} s)"))
     component = MODELS.of(experiment.model)
     if component.baseline:
         part = "involved" if experiment.judge.kind == "rules" else "tested"

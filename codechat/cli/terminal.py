@@ -1,13 +1,11 @@
-"""What the person at the terminal sees: progress while a cell runs, then its figures."""
+"""What the person at the terminal sees while a cell runs."""
 
 import sys
-from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
 from codechat.records import SessionRecord, TurnRecord
 
@@ -86,51 +84,3 @@ def counting_bar(unit: str) -> Progress:
         console=err,
         disable=not err.is_terminal,
     )
-
-
-def summary(metrics: Mapping[str, Any], title: str) -> Table:
-    """A cell's headline figures."""
-    table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
-    last = len(metrics["pass_at_1"]) - 1
-    trend = metrics["mann_kendall"]["pass_at_1"]
-    rows = [
-        ("sessions", _sessions(metrics)),
-        (f"Pass@1, turn 0 → {last}", _ends(metrics["pass_at_1"], metrics["delta_pct"])),
-        ("Mann–Kendall trend", "—" if trend is None else f"{trend['trend']} (p = {trend['p']:.3g})"),
-        ("Mean Sustainable Turns", _interval(metrics["mst"], metrics["ci"]["mst"]) + f" of {last + 1}"),
-        (f"adherence, turn 1 → {last}", _ends(metrics["iar"], metrics["iar_delta_pct"])),
-        ("regression", _rates(metrics["regression"])),
-        ("self-correction", _rates(metrics["self_correction"])),
-        ("outcomes", ", ".join(f"{count} {name}" for name, count in metrics["outcomes"].items() if count) or "—"),
-    ]
-    for name, value in rows:
-        table.add_row(f"[bold]{name}[/bold]", value)
-    return table
-
-
-def _sessions(metrics: Mapping[str, Any]) -> str:
-    parts = [f"{metrics['completed']} completed"]
-    for key, word in (("errored", "errored"), ("skipped_turns", "turns skipped"), ("undecided", "turns undecided")):
-        if metrics[key]:
-            parts.append(f"{metrics[key]} {word}")
-    return ", ".join(parts)
-
-
-def _ends(series: list[float | None], delta: float | None) -> str:
-    if not series:
-        return "—"
-    ends = " → ".join("—" if value is None else f"{value:.3f}" for value in (series[0], series[-1]))
-    return ends if delta is None else f"{ends} ({delta:+.1f} %)"
-
-
-def _interval(value: float | None, interval: tuple[float, float] | None) -> str:
-    if value is None:
-        return "—"
-    return f"{value:.3f}" + (f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else "")
-
-
-def _rates(rates: Mapping[str, Any]) -> str:
-    if rates["overall"] is None:
-        return "—"
-    scopes = ", ".join(f"{name} {value:.3f}" for name, value in rates["by_scope"].items() if value is not None)
-    return f"{rates['overall']:.3f} ({scopes})"

@@ -15,6 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 # share: of 1, drawn from 0 to 1; percent: of 100; p: a p-value; count: whole; number: anything else
 Unit = Literal["share", "percent", "count", "number", "p"]
 FIELD = "measures"  # the description's key in metrics.json
+# What every metrics.json has beside what its protocol measures (contract, section 2).
+COMMON = ("sessions", "completed", "errored", "outcomes", "retries", "tokens", "cost_usd", "wall_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,8 @@ Measure = Series | Final | Breakdown
 class Measures:
     """All that a protocol measures, in reading order; the first of `finals` is what cells are ranked by.
 
-    Besides, every metrics.json has `sessions`, `completed`, `errored`, `outcomes`, `retries`, `tokens`, `cost_usd` and
-    `wall_s` (contract, section 2); `counts` are what else the figures rest on, such as skipped turns.
+    Besides, every metrics.json has what `COMMON` lists; `counts` are what else the figures rest on, such as skipped
+    turns.
     `passed` says in words when a turn's `passed` is true.
     """
 

@@ -34,9 +34,27 @@ REFINE = Measures(
         ),
     ),
     counts=(
-        Final("skipped_turns", "turns skipped", unit="count", higher_is_better=None),
-        Final("undecided", "turns undecided", unit="count", higher_is_better=None),
-        Final("undecided_applicability", "candidates undecided", unit="count", higher_is_better=None),
+        Final(
+            "skipped_turns",
+            "Skipped turns",
+            unit="count",
+            higher_is_better=None,
+            help="no instruction applied; they count for Pass@1 and MST alone",
+        ),
+        Final(
+            "undecided",
+            "Undecided",
+            unit="count",
+            higher_is_better=None,
+            help="no readable verdict on adherence; left out of adherence and Phi",
+        ),
+        Final(
+            "undecided_applicability",
+            "Undecided applicability",
+            unit="count",
+            higher_is_better=None,
+            help="nobody could decide; counts as not applicable",
+        ),
     ),
     passed="the code passes the whole test suite",
 )

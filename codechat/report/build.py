@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from codechat.errors import UserError
+from codechat.metrics import REFINE
 from codechat.report.cells import LoadedCell
 from codechat.report.data import FigureFile, ReportData, Table
 from codechat.report.figures import ablations as ablation_figures
@@ -152,7 +153,7 @@ def tables_of(study: Study) -> Iterator[Table]:
         table = ablations.ablation(study, axis)
         if table is not None:
             yield table
-    yield counts.counts(study)
+    yield counts.counts(study, REFINE)
     yield counts.costs(study)
 
 

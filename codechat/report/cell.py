@@ -7,10 +7,34 @@ from pathlib import Path
 from typing import Any
 
 from codechat.files import write_atomically
+from codechat.metrics import REFINE, Measures
 from codechat.report.figures.style import save, styled
+from codechat.report.formats import write_table
+from codechat.report.measured.figures import write_cell_figures
+from codechat.report.measured.tables import Sheet, tables_of
 
 
-def write_tables(metrics: Mapping[str, Any], folder: Path) -> None:
+def write_tables(measures: Measures, metrics: Mapping[str, Any], folder: Path) -> None:
+    """Of a refinement cell `turns.csv` and `transitions.csv`; of any other `finals`, `turns` and `by_<group>`.
+
+    The latter are CSV, Markdown and LaTeX. Rates are shares of 1.
+    """
+    if measures.protocol == REFINE.protocol:
+        _refine_tables(metrics, folder)
+        return
+    for table in tables_of(Sheet(measures, (), [((), metrics)])):
+        write_table(table, folder)
+
+
+def write_figures(measures: Measures, metrics: Mapping[str, Any], title: str, folder: Path) -> None:
+    """`turns.svg` and `turns.png`, and of other protocols than the refinement `by_<group>` too."""
+    if measures.protocol == REFINE.protocol:
+        _refine_figure(metrics, title, folder)
+    else:
+        write_cell_figures(measures, metrics, title, folder)
+
+
+def _refine_tables(metrics: Mapping[str, Any], folder: Path) -> None:
     """`turns.csv`, one row a turn, and `transitions.csv`, one row per type of instruction. Rates are shares of 1."""
     intervals = metrics["ci"]["pass_at_1"]
     iar = [None, *metrics["iar"]]
@@ -35,8 +59,8 @@ def _csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> No
     write_atomically(path, text.getvalue())
 
 
-def write_figures(metrics: Mapping[str, Any], title: str, folder: Path) -> None:
-    """`turns.svg` and `turns.png`: Pass@1 with its interval, and the adherence rate, over the turns."""
+def _refine_figure(metrics: Mapping[str, Any], title: str, folder: Path) -> None:
+    """Pass@1 with its interval, and the adherence rate, over the turns."""
     pass_at_1, intervals, iar = metrics["pass_at_1"], metrics["ci"]["pass_at_1"], metrics["iar"]
     if not pass_at_1 or pass_at_1[0] is None:
         return

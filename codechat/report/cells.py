@@ -10,8 +10,8 @@ import yaml
 from pydantic import ValidationError
 
 from codechat.errors import UserError
-from codechat.metrics import RefineMetrics
-from codechat.metrics.measures import FIELD
+from codechat.metrics import REFINE, Measures, RefineMetrics
+from codechat.metrics.measures import COMMON, FIELD, measures_in, value_of
 from codechat.records import SessionRecord, read_sessions
 from codechat.report.labels import variants
 
@@ -23,9 +23,11 @@ class LoadedCell:
     """One finished cell.
 
     `config` is the content of config.yaml, `choices` (the option of every group) included. `metrics` has the shape of
-    `RefineMetrics` where the protocol is `refine`; for another protocol it is what metrics.json holds. `model` and
-    `dataset` are as the records name them; `agenda` and `judge` are the chosen options. `variant` says what else sets
-    the cell apart from the others of a report, such as `escalating, seed 1`; it is empty where nothing does.
+    `RefineMetrics` where the protocol is `refine`; for another protocol it is what metrics.json holds. `measures` says
+    how to read it; None where metrics.json does not. `model` and `dataset` are as the records name them; `agenda` and
+    `judge` are the chosen options, `agenda` empty where the protocol has none. `turns` is the most that a session can
+    have. `variant` says what else sets the cell apart from the others of a report and protocol, such as
+    `escalating, seed 1`; it is empty where nothing does.
     """
 
     folder: Path
@@ -40,6 +42,7 @@ class LoadedCell:
     seed: int
     judge: str
     variant: str = ""
+    measures: Measures | None = REFINE
 
     @property
     def label(self) -> str:
@@ -82,8 +85,12 @@ def load_cells(folders: Sequence[Path]) -> tuple[LoadedCell, ...]:
     cells = [_load(path) for path in paths.values()]
     cells.sort(key=lambda cell: (cell.dataset, cell.model, cell.agenda, cell.turns, cell.seed, cell.folder.name))
     _refuse_copies(cells)
-    named = variants([(cell.model, cell.dataset, cell.config) for cell in cells])
-    return tuple(replace(cell, variant=variant) for cell, variant in zip(cells, named, strict=True))
+    named: dict[int, str] = {}
+    for protocol in {cell.protocol for cell in cells}:
+        places = [place for place, cell in enumerate(cells) if cell.protocol == protocol]
+        told = variants([(cells[place].model, cells[place].dataset, cells[place].config) for place in places])
+        named |= dict(zip(places, told, strict=True))
+    return tuple(replace(cell, variant=named[place]) for place, cell in enumerate(cells))
 
 
 def _is_cell(path: Path) -> bool:
@@ -95,8 +102,12 @@ def _load(folder: Path) -> LoadedCell:
     first = next(read_sessions(folder / "sessions.jsonl"), None)
     if first is None:
         raise UserError(f"{folder / 'sessions.jsonl'} holds no session", "run the cell again, or leave its folder out")
-    if first.protocol == "refine":
+    refined = first.protocol == REFINE.protocol
+    measures = REFINE if refined else measures_in(metrics)
+    if refined:
         metrics = _refine(metrics, folder / "metrics.json")
+    elif measures is not None:
+        _check(metrics, folder / "metrics.json")
     choices = config.get("choices") or {}
     agenda, judge = config.get("agenda") or {}, config.get("judge") or {}
     return LoadedCell(
@@ -107,11 +118,25 @@ def _load(folder: Path) -> LoadedCell:
         model=first.model,
         dataset=first.dataset,
         protocol=first.protocol,
-        agenda=str(choices.get("agenda", "agenda")),
-        turns=int(agenda.get("turns") or len(first.agenda) + 1),
+        agenda=str(choices.get("agenda", "agenda")) if refined or first.agenda else "",
+        turns=int(agenda.get("turns") or len(first.agenda) + 1) if refined else _turns(measures, metrics),
         seed=first.seed,
         judge=str(choices.get("judge", judge.get("kind", "judge"))),
+        measures=measures,
     )
+
+
+def _turns(measures: Measures | None, metrics: Mapping[str, Any]) -> int:
+    """The turns that the longest series ends at, turn 0 included."""
+    series = measures.series if measures is not None else ()
+    return max((each.first_turn + len(value_of(metrics, each) or ()) for each in series), default=1)
+
+
+def _check(metrics: Mapping[str, Any], path: Path) -> None:
+    """Refuse a metrics.json that lacks what every protocol's has. Raises `UserError`."""
+    missing = [name for name in COMMON if name not in metrics]
+    if missing:
+        raise UserError(f"{path} has no {missing[0]}", "run the cell again: it calls no model, and writes it anew")
 
 
 def _mapping(path: Path) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What tables and figures need of a cell's sessions, gathered in one pass so that no dialogue stays in memory."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise, takewhile
@@ -12,6 +12,7 @@ from codechat.metrics.statistics import Figure, TaskBootstrap
 from codechat.records import InstructionRecord, SessionRecord, TurnRecord
 from codechat.report.cells import LoadedCell
 from codechat.report.data import Interval
+from codechat.report.study import Cells
 
 
 @dataclass
@@ -97,17 +98,24 @@ def gather(cell: LoadedCell) -> Outcomes:
     found = Outcomes(cell)
     found.regression_at = [Figure() for _ in range(1, found.length)]
     found.adherence_at = [Figure() for _ in range(1, found.length)]
-    sessions = 0
+    for session in counted(cell):
+        _add(found, session)
+    return found
+
+
+def counted(cell: LoadedCell) -> Iterator[SessionRecord]:
+    """The completed sessions. Raises `UserError`, at the end, where metrics.json counts other numbers of them."""
+    sessions = completed = 0
     for session in cell.sessions():
         sessions += 1
         if session.status == "completed":
-            _add(found, session)
-    if (sessions, len(found.tasks)) != (cell.metrics["sessions"], cell.metrics["completed"]):
+            completed += 1
+            yield session
+    if (sessions, completed) != (cell.metrics["sessions"], cell.metrics["completed"]):
         raise UserError(
             f"{cell.folder}: metrics.json counts {cell.metrics['sessions']} sessions, sessions.jsonl holds {sessions}",
             "run the cell again: it calls no model for what is there, and writes both anew",
         )
-    return found
 
 
 def _add(found: Outcomes, session: SessionRecord) -> None:
@@ -122,12 +130,13 @@ def _add(found: Outcomes, session: SessionRecord) -> None:
 
 def _add_transition(found: Outcomes, task: str, before: TurnRecord, turn: TurnRecord) -> None:
     figures = found.regression if before.passed else found.self_correction
-    for figure in figures.of(turn.instruction):
+    asked = turn.instruction
+    for figure in figures.of(f"{asked.scope}/{asked.change}" if asked else None):
         figure.count(task, turn.passed is not before.passed)
     if before.passed:
         found.regression_at[turn.turn - 1].count(task, not turn.passed)
-        if turn.instruction is not None:
-            breaking = found.instructions.setdefault(turn.instruction.id, Breaking(turn.instruction))
+        if asked is not None:
+            breaking = found.instructions.setdefault(asked.id, Breaking(asked))
             breaking.met += 1
             breaking.broke += not turn.passed
 
@@ -138,42 +147,4 @@ def _add_adherence(found: Outcomes, task: str, turn: TurnRecord) -> None:
             figure.count(task, turn.adherence.verdict == "adhered")
 
 
-@dataclass(frozen=True)
-class Study:
-    """All cells of a report. An entrant is a model with its variant: it has one cell per dataset at most."""
-
-    cells: tuple[Outcomes, ...]
-
-    @property
-    def datasets(self) -> list[str]:
-        """Names of the datasets, sorted."""
-        return sorted({found.cell.dataset for found in self.cells})
-
-    @property
-    def labels(self) -> list[str]:
-        """Labels of the entrants, by model."""
-        return list(dict.fromkeys(found.cell.label for found in sorted(self.cells, key=_by_model)))
-
-    @property
-    def models(self) -> list[str]:
-        """Names of the models, sorted."""
-        return sorted({found.cell.model for found in self.cells})
-
-    @property
-    def length(self) -> int | None:
-        """N, where all cells have the same."""
-        lengths = {found.length for found in self.cells}
-        return lengths.pop() if len(lengths) == 1 else None
-
-    def entrant(self, label: str) -> Mapping[str, Outcomes]:
-        """An entrant's cells by dataset."""
-        return {found.cell.dataset: found for found in self.cells if found.cell.label == label}
-
-    def on(self, dataset: str) -> Iterator[Outcomes]:
-        """The cells of a dataset, in the order of `labels`."""
-        return iter(sorted((found for found in self.cells if found.cell.dataset == dataset), key=_by_model))
-
-
-def _by_model(found: Outcomes) -> tuple[str, str, int, str]:
-    cell = found.cell
-    return (cell.model, cell.agenda, cell.turns, cell.variant)
+Study = Cells[Outcomes]

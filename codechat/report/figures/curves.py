@@ -5,6 +5,7 @@ from typing import Any
 
 from codechat.report.figures.style import Look, legend, panels, share_range
 from codechat.report.outcomes import Outcomes, Study
+from codechat.report.study import Cells, F
 
 Ends = Sequence[float] | None
 Point = tuple[int, float | None, Ends]  # turn, share, interval
@@ -12,22 +13,22 @@ Point = tuple[int, float | None, Ends]  # turn, share, interval
 
 def pass_at_1(study: Study, look: Look) -> Any:
     """Pass@1 over the turns."""
-    return _curves(study, look, _passes, "Pass@1")
+    return drawn(study, look, _passes, "Pass@1")
 
 
 def adherence(study: Study, look: Look) -> Any:
     """The share of instructions followed, from turn 1."""
-    return _curves(study, look, _adherence, "Instruction adherence rate")
+    return drawn(study, look, _adherence, "Instruction adherence rate")
 
 
 def survival(study: Study, look: Look) -> Any:
     """The share of sessions that have passed at every turn so far, as steps."""
-    return _curves(study, look, _survival, "Passing since turn 0", steps=True)
+    return drawn(study, look, _survival, "Passing since turn 0", steps=True)
 
 
 def regression_by_turn(study: Study, look: Look) -> Any:
     """The share of passing code that breaks, by the position of the turn."""
-    return _curves(study, look, _regression, "Regression rate")
+    return drawn(study, look, _regression, "Regression rate")
 
 
 def _passes(found: Outcomes) -> list[Point]:
@@ -51,12 +52,18 @@ def _regression(found: Outcomes) -> list[Point]:
     return [(turn, figure.rate, found.interval(figure)) for turn, figure in enumerate(found.regression_at, 1)]
 
 
-def _curves(
-    study: Study, look: Look, values: Callable[[Outcomes], list[Point]], name: str, *, steps: bool = False
+def drawn(
+    study: Cells[F],
+    look: Look,
+    values: Callable[[F], list[Point]],
+    name: str,
+    *,
+    steps: bool = False,
+    shares: bool = True,
 ) -> Any:
     """One panel per dataset; a curve per entrant with its interval as a band, or as whiskers where bands would hide.
 
-    None where there is no value at all.
+    `shares` lie between 0 and 1. None where there is no value at all.
     """
     figure, axes = panels(study.datasets)
     heights: list[float] = []
@@ -75,13 +82,13 @@ def _curves(
                 _whiskers(panel, known, line["color"], DODGE * ((number + 0.5) / len(entrants) - 0.5))
             turns |= {turn for turn, _, _ in known}
             heights += [end for _, _, ends in known for end in ends]
-        stride = max(1, round(len(turns) / 12))
-        panel.set(xlabel="Turn", xticks=sorted(turns)[::stride])
+        panel.set(xlabel="Turn", xticks=sorted(turns)[:: max(1, round(len(turns) / 12))])
         panel.set_ylabel(name)
     if not heights:
         return None
-    for panel in axes:
-        panel.set_ylim(share_range(heights))
+    if shares:
+        for panel in axes:
+            panel.set_ylim(share_range(heights))
     legend(figure, axes)
     return figure
 

@@ -9,10 +9,12 @@ from codechat.metrics.statistics import Figure
 from codechat.report.figures.style import Look, legend, panels, share_range
 from codechat.report.outcomes import Outcomes, Study
 from codechat.report.statistics.shares import wilson
+from codechat.report.study import Found
 from codechat.report.tables.breaks import breaking, total, types
 
 Ends = Sequence[float] | None
 MOST_INSTRUCTIONS = 15
+MOST_LETTERS = 60  # of names that stand upright side by side below a panel
 
 
 def regression_by_scope(study: Study, look: Look) -> Any:
@@ -29,9 +31,9 @@ def _by_type(study: Study, look: Look, breakdown: str) -> Any:
     names = types(breakdown)
     figure, axes = panels(study.datasets, height=3.3)
     for panel, dataset in zip(axes, study.datasets, strict=True):
-        _points(panel, look, names, list(study.on(dataset)), lambda found, name: _regression(found, breakdown, name))
+        points(panel, look, names, list(study.on(dataset)), lambda found, name: _regression(found, breakdown, name))
         panel.set_ylabel("Regression rate")
-    return _from_zero(figure, axes)
+    return from_zero(figure, axes)
 
 
 def _regression(found: Outcomes, breakdown: str, name: str) -> tuple[float | None, Ends]:
@@ -47,11 +49,11 @@ def self_correction(study: Study, look: Look) -> Any:
     for number, panel in enumerate(axes):
         dataset, (name, names) = study.datasets[number // 3], parts[number % 3]
         breakdown = name.replace(" ", "_")
-        _points(
+        points(
             panel, look, names, list(study.on(dataset)), lambda found, key, part=breakdown: _mended(found, part, key)
         )
         panel.set_ylabel("Self-correction rate" if number % 3 == 0 else "")
-    return _from_zero(figure, axes)
+    return from_zero(figure, axes)
 
 
 def _mended(found: Outcomes, breakdown: str, name: str) -> tuple[float | None, Ends]:
@@ -60,8 +62,11 @@ def _mended(found: Outcomes, breakdown: str, name: str) -> tuple[float | None, E
     return figure.rate, found.interval(figure)
 
 
-def _points(panel: Any, look: Look, names: Sequence[str], entrants: Sequence[Outcomes], value: Any) -> None:
-    """A point with its interval per entrant and name, the entrants of a name side by side on a shaded strip."""
+def points(panel: Any, look: Look, names: Sequence[str], entrants: Sequence[Found], value: Any) -> None:
+    """A point with its interval per entrant and name, the entrants of a name side by side on a shaded strip.
+
+    `value` gives both for an entrant and a name, or None and None.
+    """
     spread = 0.76
     for place in range(0, len(names), 2):
         panel.axvspan(place - 0.5, place + 0.5, color="#F6F6F6", linewidth=0, zorder=0)
@@ -74,7 +79,8 @@ def _points(panel: Any, look: Look, names: Sequence[str], entrants: Sequence[Out
         x, shares, ends = zip(*known, strict=True)
         bars = whiskers(shares, ends)
         panel.errorbar(x, shares, yerr=bars, **look.point(found.cell.label))
-    panel.set_xticks(range(len(names)), names)
+    long = sum(map(len, names)) > MOST_LETTERS
+    panel.set_xticks(range(len(names)), names, **({"rotation": 30, "ha": "right", "fontsize": 8.5} if long else {}))
     panel.set_xlim(-0.5, len(names) - 0.5)
     panel.grid(visible=False, axis="x")
     panel.tick_params(axis="x", length=0)
@@ -86,7 +92,7 @@ def whiskers(values: Sequence[float], ends: Sequence[Sequence[float]]) -> list[l
     return [[max(v - low, 0.0) for v, (low, _) in pairs], [max(high - v, 0.0) for v, (_, high) in pairs]]
 
 
-def _from_zero(figure: Any, axes: Sequence[Any]) -> Any:
+def from_zero(figure: Any, axes: Sequence[Any]) -> Any:
     """Set all panels to one scale from zero and add the legend; None where nothing is drawn."""
     tops = [panel.dataLim.ymax for panel in axes if panel.lines]
     if not tops:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from codechat.files import write_atomically
-from codechat.report.outcomes import Study
+from codechat.report.study import Cells
 
 # Okabe and Ito's palette without its yellow, which is too light for a line, and a dark grey and a wine red of Tol's.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#3B3B3B", "#882255")
@@ -46,7 +46,7 @@ SETTINGS: Any = {
 class Look:
     """Colour, marker and dash of every entrant. A model has one colour; its variants are shades of it."""
 
-    def __init__(self, study: Study) -> None:
+    def __init__(self, study: Cells[Any]) -> None:
         self._colour = {model: COLOURS[number % len(COLOURS)] for number, model in enumerate(study.models)}
         self._of: dict[str, tuple[str, str, Any]] = {}
         for place, model in enumerate(study.models):

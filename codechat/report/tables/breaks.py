@@ -7,7 +7,7 @@ from codechat.metrics.statistics import Figure
 from codechat.report.data import Column, Table, Value
 from codechat.report.outcomes import Breaking, Outcomes, Study, as_interval
 from codechat.report.statistics.shares import wilson
-from codechat.report.tables.entrants import Naming, by_dataset
+from codechat.report.tables.entrants import Naming
 
 BREAKDOWNS = ("by_scope", "by_change", "by_cell")
 
@@ -25,7 +25,7 @@ def transitions(study: Study) -> Table:
         Column("self_correction_ci", "95 % interval", ".3f"),
         Column("failed_before", "Failed before", "d"),
     )
-    rows = [(*naming.of(found), *row) for found in by_dataset(study) for row in _rows(found)]
+    rows = [(*naming.of(found), *row) for found in study.in_order() for row in _rows(found)]
     return Table(
         "transitions", "Regression and self-correction by type of instruction", (*naming.columns, *columns),
         tuple(rows), group="breaks",

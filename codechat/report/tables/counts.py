@@ -1,37 +1,41 @@
 """What the figures rest on: sessions left out, turns skipped or undecided, outcomes, tokens, money."""
 
+from typing import Any
+
 from codechat.domain import OUTCOMES
+from codechat.metrics import Measures
+from codechat.metrics.measures import value_of
 from codechat.report.data import Column, Table, Value
 from codechat.report.outcomes import Study
-from codechat.report.tables.entrants import Naming, by_dataset
+from codechat.report.study import Cells
+from codechat.report.tables.entrants import Naming
 
 PAYERS = ("model", "judge")
 TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens")
 
 
-def counts(study: Study) -> Table:
-    """What was left out of the figures, and every outcome."""
+def counts(study: Cells[Any], measures: Measures, *, prefix: str = "", group: str = "data") -> Table:
+    """What was left out of the figures, and every outcome; `prefix` begins the table's name."""
     naming = Naming(study)
     keys = ("sessions", "completed", "errored")
-    turns = ("skipped_turns", "undecided", "undecided_applicability")
     columns = (
         *(Column(key, key.capitalize(), "d") for key in keys),
         Column("overflowed", "Context overflow", "d"),
-        *(Column(key, key.replace("_", " ").capitalize(), "d") for key in turns),
+        *(Column(count.key, count.label, "d") for count in measures.counts),
         *(Column(f"outcome_{name}", name.replace("_", " "), "d") for name in OUTCOMES),
     )
     rows: list[tuple[Value, ...]] = []
-    for found in by_dataset(study):
+    for found in study.in_order():
         metrics = found.cell.metrics
-        outcomes = (metrics["outcomes"][name] for name in OUTCOMES)
         rows.append((*naming.of(found), *(metrics[key] for key in keys), found.overflowed,
-                     *(metrics[key] for key in turns), *outcomes))  # fmt: skip
+                     *(value_of(metrics, count) for count in measures.counts),
+                     *(metrics["outcomes"].get(name) for name in OUTCOMES)))  # fmt: skip
+    told = [f"{count.label}: {count.help}." for count in measures.counts if count.help]
     return Table(
-        "counts", "Sessions, skipped and undecided turns, outcomes", (*naming.columns, *columns), tuple(rows),
-        group="data",
-        note="Errored sessions (infrastructure failed) are in no figure. Skipped turns (no instruction applied) count "
-        "for Pass@1 and MST alone. Undecided verdicts are left out of adherence and Phi; undecided applicability "
-        "counts as not applicable. Outcomes are of turns that were not skipped.",
+        f"{prefix}counts", "Sessions, outcomes, and what is left out", (*naming.columns, *columns), tuple(rows),
+        group=group,
+        note=" ".join(["Errored sessions (infrastructure failed) are in no figure.", *told,
+                       "Outcomes are of turns that were not skipped."]),
     )  # fmt: skip
 
 
@@ -45,7 +49,7 @@ def phi(study: Study) -> Table:
         Column("undecided", "Undecided", "d"),
     )
     rows: list[tuple[Value, ...]] = []
-    for found in by_dataset(study):
+    for found in study.in_order():
         table = found.cell.metrics["phi"]
         named = naming.of(found)
         rows.append((*named, table["value"], *(table[key] for key in cells), found.cell.metrics["undecided"]))
@@ -56,7 +60,7 @@ def phi(study: Study) -> Table:
     )  # fmt: skip
 
 
-def costs(study: Study) -> Table:
+def costs(study: Cells[Any], *, prefix: str = "", group: str = "data") -> Table:
     """Tokens, money and time per cell, for the model under test and for the judges apart."""
     naming = Naming(study)
     columns = [*naming.columns]
@@ -70,7 +74,7 @@ def costs(study: Study) -> Table:
         Column("wall_s", "Wall time, s", ",.1f"),
     ]
     rows: list[tuple[Value, ...]] = []
-    for found in by_dataset(study):
+    for found in study.in_order():
         metrics = found.cell.metrics
         row: list[Value] = [*naming.of(found)]
         for payer in PAYERS:
@@ -81,6 +85,6 @@ def costs(study: Study) -> Table:
         row += [spent / metrics["completed"] if metrics["completed"] else None, metrics["retries"], metrics["wall_s"]]
         rows.append(tuple(row))
     return Table(
-        "costs", "Tokens, cost and time", tuple(columns), tuple(rows), group="data",
+        f"{prefix}costs", "Tokens, cost and time", tuple(columns), tuple(rows), group=group,
         note="Of completed sessions. Cached tokens are part of the input tokens. A dash: no price is known.",
     )  # fmt: skip

@@ -1,15 +1,15 @@
 """The columns that name a row: model, variant where there are any, dataset, N where it differs."""
 
-from collections.abc import Iterable
+from typing import Any
 
 from codechat.report.data import Column, Value
-from codechat.report.outcomes import Outcomes, Study
+from codechat.report.study import Cells, Found
 
 
 class Naming:
     """Which naming columns a study needs, and their values for a cell."""
 
-    def __init__(self, study: Study, *, with_dataset: bool = True) -> None:
+    def __init__(self, study: Cells[Any], *, with_dataset: bool = True) -> None:
         self._variants = any(found.cell.variant for found in study.cells)
         self._dataset = with_dataset
         self._length = study.length is None
@@ -26,7 +26,7 @@ class Naming:
             columns.append(Column("turns", "N", "d"))
         return tuple(columns)
 
-    def of(self, found: Outcomes) -> tuple[Value, ...]:
+    def of(self, found: Found) -> tuple[Value, ...]:
         """The cell's values of these columns."""
         values: list[Value] = [found.cell.model]
         if self._variants:
@@ -38,11 +38,6 @@ class Naming:
         return tuple(values)
 
 
-def by_dataset(study: Study) -> Iterable[Outcomes]:
-    """All cells, dataset by dataset."""
-    return (found for dataset in study.datasets for found in study.on(dataset))
-
-
-def last_turn(study: Study) -> str:
+def last_turn(study: Cells[Any]) -> str:
     """The last turn as titles name it: `9`, or `N−1` where cells differ in length."""
     return "N−1" if study.length is None else str(study.length - 1)

@@ -1,26 +1,28 @@
 """Whether two entrants differ: every pair on the tasks that both completed, with corrected tests and effect sizes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import Any, Generic
 
 from codechat.metrics.statistics import Figure, rate
 from codechat.report.data import Column, Interval, Table, Value
 from codechat.report.outcomes import Outcomes, Study, resamples_of
 from codechat.report.statistics.paired import Agreement, changes, difference, holm, signed_ranks
 from codechat.report.statistics.survival import Survival, log_rank
+from codechat.report.study import Cells, F, Found
 
 NAMES = (Column("dataset", "Dataset"), Column("a", "A"), Column("b", "B"), Column("tasks", "Tasks", "d"))
 P, HOLM = Column("p", "p", "p"), Column("p_holm", "p (Holm)", "p")
 
 
 @dataclass(frozen=True)
-class Pair:
+class Pair(Generic[F]):
     """Two cells of one dataset, on the tasks that both completed and the turns that both have."""
 
-    a: Outcomes
-    b: Outcomes
+    a: F
+    b: F
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
@@ -56,7 +58,7 @@ class Pair:
         return resamples_of(self.tasks, self.a.cell.dataset).ratios(figure)
 
 
-def pairs(study: Study) -> list[Pair]:
+def pairs(study: Cells[F]) -> list[Pair[F]]:
     """Pairs on one dataset that can be compared: two models under the same settings, or one model under two."""
     found = [
         Pair(a, b)
@@ -67,12 +69,12 @@ def pairs(study: Study) -> list[Pair]:
     return [pair for pair in found if pair.tasks]
 
 
-def _settings(found: Outcomes) -> tuple[object, ...]:
+def _settings(found: Found) -> tuple[object, ...]:
     cell = found.cell
     return (cell.agenda, cell.turns, cell.seed, cell.judge, cell.variant)
 
 
-def differences(compared: list[Pair]) -> Table:
+def differences(compared: list[Pair[Outcomes]]) -> Table:
     """A minus B in MST and in Δ, with the paired bootstrap, the signed-rank test and its effect size."""
     columns = (
         *NAMES,
@@ -87,7 +89,7 @@ def differences(compared: list[Pair]) -> Table:
         Column("delta_difference_ci", "95 % interval", "+.1f"),
     )
     tests = [signed_ranks(*pair.lasted) for pair in compared]
-    corrected = _holm_by_dataset(compared, [test.p for test in tests])
+    corrected = holm_by_dataset(compared, [test.p for test in tests])
     rows: list[tuple[Value, ...]] = []
     for pair, test, p_holm in zip(compared, tests, corrected, strict=True):
         means = [sum(side) / len(side) for side in pair.lasted]
@@ -96,14 +98,14 @@ def differences(compared: list[Pair]) -> Table:
         rows.append((*pair.names, *means, means[0] - means[1], interval, *effect, *_delta(pair)))
     return Table(
         "pairs_mst", "Paired differences of MST and Δ", columns, tuple(rows), group="pairs",
-        strong=_clear(columns, rows),
+        strong=clear(columns, rows),
         note="On the tasks and turns that both completed. Intervals: 95 %, paired bootstrap by task. p: Wilcoxon's "
         "signed-rank test on the tasks' passing turns, Holm-corrected over all pairs of a dataset; bold: below 0.05. "
         "Rank-biserial r: 1 where every task that differs favours A, −1 where every one favours B.",
     )  # fmt: skip
 
 
-def _delta(pair: Pair) -> tuple[float | None, Interval | None]:
+def _delta(pair: Pair[Outcomes]) -> tuple[float | None, Interval | None]:
     """The difference of the changes in Pass@1 from the first to the last shared turn, in percentage points."""
     ends, drawn = [], []
     for side in pair.verdicts:
@@ -114,7 +116,7 @@ def _delta(pair: Pair) -> tuple[float | None, Interval | None]:
     return (None if a is None or b is None else a - b), difference(*drawn)
 
 
-def turns(compared: list[Pair]) -> Table:
+def turns(compared: list[Pair[Outcomes]]) -> Table:
     """McNemar's test per turn."""
     columns = (
         *NAMES,
@@ -131,34 +133,35 @@ def turns(compared: list[Pair]) -> Table:
     )
     found = list(_agreements(compared))
     p_values = [agreement.p for _, _, agreement, _ in found]
-    corrected = _holm_by_dataset([pair for pair, *_ in found], p_values)
+    corrected = holm_by_dataset([pair for pair, *_ in found], p_values)
     rows: list[tuple[Value, ...]] = []
     for (pair, turn, agreement, interval), p, p_holm in zip(found, p_values, corrected, strict=True):
         counts = (agreement.both, agreement.only_a, agreement.only_b, agreement.neither)
         rows.append((*pair.names, turn, *counts, p, p_holm, agreement.risk_difference, interval, agreement.odds_ratio))
     return Table(
-        "pairs_turns", "McNemar's test per turn", columns, tuple(rows), group="pairs", strong=_clear(columns, rows),
+        "pairs_turns", "McNemar's test per turn", columns, tuple(rows), group="pairs",
+        strong=clear(columns, rows),
         note="Exact and two-sided, on the tasks that both completed; Holm-corrected over all pairs and turns of a "
         "dataset; bold: below 0.05. Risk difference: Pass@1 of A minus that of B, its interval resampled by task. "
         "Odds ratio: tasks that only A passes per task that only B passes; a dash where B has none.",
     )  # fmt: skip
 
 
-def _agreements(compared: list[Pair]) -> Iterator[tuple[Pair, int, Agreement, Interval | None]]:
+def _agreements(compared: list[Pair[Outcomes]]) -> Iterator[tuple[Pair[Outcomes], int, Agreement, Interval | None]]:
     for pair in compared:
         for turn in range(pair.turns):
             a, b = ([row[turn] for row in side] for side in pair.verdicts)
             yield pair, turn, Agreement.of(a, b), difference(pair.resampled(a), pair.resampled(b))
 
 
-def survival(study: Study, compared: list[Pair]) -> Table:
+def survival(study: Study, compared: list[Pair[Outcomes]]) -> Table:
     """The log-rank test: all entrants of a dataset at once, then pair by pair."""
     columns = (
         *NAMES[:3], Column("sessions_a", "Sessions A", "d"), Column("sessions_b", "Sessions B", "d"),
         Column("chi2", "χ²", ".2f"), P, HOLM,
     )  # fmt: skip
     tests = [log_rank([_curve(pair.a), _curve(pair.b)]) for pair in compared]
-    corrected = _holm_by_dataset(compared, [test.p if test else None for test in tests])
+    corrected = holm_by_dataset(compared, [test.p if test else None for test in tests])
     rows: list[tuple[Value, ...]] = []
     for dataset in study.datasets:
         curves = [_curve(found) for found in study.on(dataset)]
@@ -170,7 +173,7 @@ def survival(study: Study, compared: list[Pair]) -> Table:
         rows.append((*pair.names[:3], *sizes, *((test.chi2, test.p, p_holm) if test else (None,) * 3)))
     return Table(
         "pairs_survival", "Log-rank test between survival curves", columns, tuple(rows), group="pairs",
-        strong=_clear(columns, rows),
+        strong=clear(columns, rows),
         note="A session has failed at the first turn that does not pass; one that passes to the end is censored. Over "
         "the turns that the curves share. The test takes the sessions of two entrants as independent, though they "
         "share their tasks; the paired tests do not. Holm-corrected over all pairs of a dataset; bold: below 0.05.",
@@ -181,7 +184,8 @@ def _curve(found: Outcomes) -> Survival:
     return Survival(found.sustained, found.length)
 
 
-def _holm_by_dataset(compared: list[Pair], p_values: list[float | None] | list[float]) -> list[float | None]:
+def holm_by_dataset(compared: Sequence[Pair[Any]], p_values: Sequence[float | None]) -> list[float | None]:
+    """The p-values, corrected over all that stand for pairs of the same dataset."""
     datasets = [pair.a.cell.dataset for pair in compared]
     corrected: list[float | None] = [None] * len(datasets)
     for dataset in set(datasets):
@@ -191,8 +195,12 @@ def _holm_by_dataset(compared: list[Pair], p_values: list[float | None] | list[f
     return corrected
 
 
-def _clear(columns: tuple[Column, ...], rows: list[tuple[Value, ...]]) -> frozenset[tuple[int, int]]:
-    """Where the corrected p lies below 0.05."""
-    place = columns.index(HOLM)
-    values = [row[place] for row in rows]
-    return frozenset((index, place) for index, p in enumerate(values) if isinstance(p, float) and p < 0.05)
+def clear(columns: Sequence[Column], rows: Sequence[Sequence[Value]]) -> frozenset[tuple[int, int]]:
+    """Where a corrected p lies below 0.05."""
+    places = [place for place, column in enumerate(columns) if column.title == HOLM.title]
+    return frozenset(
+        (index, place)
+        for index, row in enumerate(rows)
+        for place in places
+        if isinstance(p := row[place], float) and p < 0.05
+    )

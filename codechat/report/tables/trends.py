@@ -6,7 +6,7 @@ from typing import Any
 from codechat.metrics.statistics import percent_change
 from codechat.report.data import Column, Table, Value
 from codechat.report.outcomes import Outcomes, Study, as_interval
-from codechat.report.tables.entrants import Naming, by_dataset, last_turn
+from codechat.report.tables.entrants import Naming, last_turn
 
 ALPHA = 0.05
 MANN_KENDALL_NOTE = (
@@ -32,7 +32,7 @@ def decay(study: Study) -> Table:
         interval = as_interval(metrics["ci"]["delta_pct"])
         return (metrics["pass_at_1"][0], metrics["pass_at_1"][-1], metrics["delta_pct"], interval)
 
-    rows = [(found, values(found), found.cell.metrics["mann_kendall"]["pass_at_1"]) for found in by_dataset(study)]
+    rows = [(found, values(found), found.cell.metrics["mann_kendall"]["pass_at_1"]) for found in study.in_order()]
     title = "Functional correctness over the turns (paper, Table IV)"
     return _trend_table(study, columns, rows, name="table_4_decay", title=title, group="trend")
 
@@ -53,7 +53,7 @@ def adherence(study: Study) -> Table:
         ends = (metrics["iar"][0], metrics["iar"][-1]) if metrics["iar"] else (None, None)
         return (*ends, metrics["iar_delta_pct"], found.adherence.rate, found.interval(found.adherence))
 
-    rows = [(found, values(found), found.cell.metrics["mann_kendall"]["iar"]) for found in by_dataset(study)]
+    rows = [(found, values(found), found.cell.metrics["mann_kendall"]["iar"]) for found in study.in_order()]
     title = "Instruction adherence over the turns (paper, Table VII)"
     return _trend_table(study, columns, rows, name="table_7_adherence", title=title, group="adherence")
 
@@ -99,7 +99,7 @@ def sensitivity(study: Study) -> Table:
         columns.append(Column(f"mst_at_{cap}", f"T={cap}", ".3f"))
         if index:
             columns.append(Column(f"change_{cap}_pct", "change %", "+.1f"))
-    cells = list(by_dataset(study))
+    cells = list(study.in_order())
     steps = [_steps(found.cell.metrics["mst_at"], caps) for found in cells]
     changed = range(2, 2 * len(caps), 2)  # where a row of steps holds a change
     strong: set[tuple[int, int]] = set()
@@ -140,7 +140,7 @@ def turns(study: Study) -> Table:
         Column("regression", "Regression", ".3f"),
         Column("regression_ci", "95 % interval", ".3f"),
     )
-    rows = [(*naming.of(found), *_turn(found, turn)) for found in by_dataset(study) for turn in range(found.length)]
+    rows = [(*naming.of(found), *_turn(found, turn)) for found in study.in_order() for turn in range(found.length)]
     return Table(
         "turns", "Turn by turn", (*naming.columns, *columns), tuple(rows), group="trend",
         note="Intervals: 95 %, resampled by task. Adherence and regression begin with the first follow-up, turn 1.",

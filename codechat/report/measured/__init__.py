@@ -1,0 +1,1 @@
+"""Any protocol's tables and figures, drawn from its own description of what it measures."""
