@@ -10,14 +10,14 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from codechat.config import result_option, run_option
 from codechat.datasets import DATASETS, DatasetConfig, select
 from codechat.datasets.program import parse, signature_of
-from codechat.datasets.rows import lines_of, problem_of
+from codechat.datasets.rows import Snippets, lines_of, problem_of
 from codechat.domain import AssertionTests, Dataset, InputOutputTests, ProgramTests, RepositoryTests, Requirement, Task
 from codechat.errors import UserError, nearest
 from codechat.files import content_hash
@@ -60,12 +60,7 @@ def _strategy(name: str) -> str:
     return str(Strategy(name))
 
 
-def _several(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
 StrategyName = Annotated[str, AfterValidator(_strategy)]
-Texts = Annotated[list[str], BeforeValidator(_several)]
 Span = Annotated[list[int], Field(min_length=2, max_length=2)]
 
 
@@ -77,8 +72,8 @@ class RequirementRow(_Row):
     """One verifiable instruction: source snippets as tests, or (`test`) pytest ids in the repository."""
 
     requirement: str = Field(min_length=1)
-    unit_test: Texts = []
-    test: Texts = []
+    unit_test: Snippets = []
+    test: Snippets = []
 
 
 class _Conversation(_Row):
@@ -126,7 +121,7 @@ class FunctionRow(_Conversation):
 
     task_id: int | str
     prompt: str = Field(min_length=1)
-    test: Texts = Field(min_length=1)
+    test: Snippets = Field(min_length=1)
 
     def task(self) -> Task:
         """The task; raises `ValueError` where the reference does not define what the tests call."""
@@ -180,7 +175,7 @@ class RepositoryRow(_Conversation):
     body_position: Span
     dependency: Dependency
     requirement: Functionality
-    tests: Texts = Field(validation_alias=AliasChoices("tests", "test"))
+    tests: Snippets = Field(validation_alias=AliasChoices("tests", "test"))
     context: str = ""
 
     @model_validator(mode="after")

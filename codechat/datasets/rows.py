@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from codechat.datasets.program import assemble, signature_of
-from codechat.domain import Dataset, InputOutputTests, Task
+from codechat.domain import AssertionTests, Dataset, InputOutputTests, Requirement, Task
 from codechat.errors import UserError
 from codechat.files import content_hash
 
@@ -21,9 +21,11 @@ Oracle = Literal[
 ]
 ORACLE_NAMES: tuple[Oracle, ...] = get_args(Oracle)
 
+_EVALPLUS = frozenset({"contract", "test", "assertion"})  # its fields that are not used here
+RESERVED = "task"  # the id of the task's own tests
 REMEDY = (
-    "a line is one JSON object with task_id, prompt, entry_point, canonical_solution, base_input; "
-    "optional: plus_input, atol, oracle, base_output, plus_output"
+    "a line is one JSON object with task_id, prompt, entry_point, canonical_solution, and base_input or tests; "
+    "optional: plus_input, atol, oracle, base_output, plus_output, requirements"
 )
 
 
@@ -40,8 +42,31 @@ def _no_calls(value: Any) -> Any:
 Calls = Annotated[list[list[Any]], BeforeValidator(_no_calls)]
 
 
+def several(value: Any) -> Any:
+    """A list of texts, where a single one stands for itself."""
+    return [value] if isinstance(value, str) else value
+
+
+Snippets = Annotated[list[str], BeforeValidator(several)]
+
+
+class RequirementRow(BaseModel):
+    """A verifiable instruction of the user's own: what is asked, and the Python snippets that say whether it is met.
+
+    `type` is whatever the figures are to be told apart by; `accumulates` false: later code need not keep it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    id: str | None = Field(None, min_length=1)
+    type: str = Field(min_length=1)
+    text: str = Field(min_length=1)
+    tests: Snippets = Field(min_length=1)
+    accumulates: bool = True
+
+
 class TaskRow(BaseModel):
-    """One line. Other fields (EvalPlus has `contract`, `test`, `assertion`) are ignored unless misspelled."""
+    """One line. Other fields are ignored, as EvalPlus has some, unless they look like a misspelling of these."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
@@ -49,18 +74,28 @@ class TaskRow(BaseModel):
     prompt: str
     entry_point: Annotated[str, AfterValidator(_identifier)]
     canonical_solution: str | None = None
-    base_input: Calls = Field(min_length=1)
+    base_input: Calls = []
     plus_input: Calls = []
     atol: float = Field(0.0, ge=0, allow_inf_nan=False)
     oracle: Oracle = "equal"
     base_output: list[Any] | None = None
     plus_output: list[Any] | None = None
+    tests: Snippets = []
+    requirements: list[RequirementRow] = []
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        for name in self.model_extra or {}:
+        for name in set(self.model_extra or {}) - _EVALPLUS:
             for meant in difflib.get_close_matches(name, type(self).model_fields, n=1, cutoff=0.8):
                 raise ValueError(f"unknown field '{name}': did you mean '{meant}'?")
+        if bool(self.base_input) == bool(self.tests):
+            raise ValueError("give base_input (calls to compare) or tests (assertions), one of them and not both")
+        if self.tests and self.plus_input:
+            raise ValueError("plus_input goes with base_input, not with tests")
+        ids = [each.id for each in self.named_requirements()]
+        for name in ids:
+            if name == RESERVED or ids.count(name) > 1:
+                raise ValueError(f"requirements: the id '{name}' is taken; give each an id of its own")
         for name, calls, results in (
             ("base_output", self.base_input, self.base_output),
             ("plus_output", self.plus_input, self.plus_output),
@@ -70,6 +105,15 @@ class TaskRow(BaseModel):
             if results is None and calls and self.canonical_solution is None:
                 raise ValueError(f"give canonical_solution or {name}: without them no result is right")
         return self
+
+    def named_requirements(self) -> list[Requirement]:
+        """The requirements in order; one without an id is called by its number, from 1."""
+        return [
+            Requirement(
+                each.id or str(number), each.type, each.text, AssertionTests(tuple(each.tests)), each.accumulates
+            )
+            for number, each in enumerate(self.requirements, 1)
+        ]
 
 
 Adapt = Callable[[Task], Task]
@@ -113,12 +157,28 @@ def task_from(row: TaskRow) -> Task:
         expected_base=None if row.base_output is None else tuple(row.base_output),
         expected_plus=None if row.plus_output is None else tuple(row.plus_output),
     )
-    return Task(row.task_id, row.prompt, row.entry_point, signature, reference, tests)
+    return Task(
+        row.task_id,
+        row.prompt,
+        row.entry_point,
+        signature,
+        reference,
+        tests,
+        assertions=AssertionTests(tuple(row.tests)) if row.tests else None,
+        requirements=tuple(row.named_requirements()),
+    )
 
 
 def hash_rows(rows: list[TaskRow]) -> str:
-    """The hash of the fields that a task is made of, in task order."""
-    return content_hash([{name: getattr(row, name) for name in TaskRow.model_fields} for row in rows])
+    """The hash of the fields that a task is made of, in task order.
+
+    What came to the format later counts only where a row has it, so that older files keep their hash.
+    """
+    return content_hash([row.model_dump(include=set(TaskRow.model_fields), exclude=_unused(row)) for row in rows])
+
+
+def _unused(row: TaskRow) -> set[str]:
+    return {name for name in ("tests", "requirements") if not getattr(row, name)}
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:

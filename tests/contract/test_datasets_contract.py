@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from codeif_rows import FUNCTION, write_rows
 
 from codechat.config import is_identity
 from codechat.datasets import DATASETS, DatasetConfig
@@ -36,6 +37,9 @@ def options(kind: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     if kind == "jsonl":
         path = tmp_path_factory.mktemp("jsonl") / "tasks.jsonl"
         path.write_text(json.dumps(ROW) + "\n")
+        return {"kind": kind, "path": str(path)}
+    if kind == "codeif_bench":
+        path = write_rows(tmp_path_factory.mktemp("codeif") / "tasks.jsonl", FUNCTION)
         return {"kind": kind, "path": str(path)}
     if kind in BENCHMARKS:
         if "CODECHAT_TEST_DATA" not in os.environ:
@@ -69,7 +73,8 @@ def test_ids_are_unique(dataset: Dataset, kind: str) -> None:
 def test_tasks_are_whole(dataset: Dataset) -> None:
     for task in dataset.tasks:
         assert task.signature.startswith("def ") and task.entry_point in task.signature
-        assert task.tests.base and task.tests.oracle in ORACLES
+        assert bool(task.tests.base) != bool(task.assertions) and task.tests.oracle in ORACLES
+        assert len({each.id for each in task.requirements} | {"task"}) == len(task.requirements) + 1
         assert all(isinstance(call, tuple) for call in (*task.tests.base, *task.tests.plus))
         if task.reference is None:
             assert task.tests.expected_base is not None

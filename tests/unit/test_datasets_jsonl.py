@@ -9,7 +9,7 @@ import pytest
 
 from codechat.datasets import DATASETS, DatasetConfig, select
 from codechat.datasets.program import assemble, signature_of
-from codechat.domain import Dataset
+from codechat.domain import AssertionTests, Dataset, Requirement
 from codechat.errors import UserError
 
 ROW: dict[str, Any] = {
@@ -20,6 +20,14 @@ ROW: dict[str, Any] = {
     "base_input": [[1], [0]],
     "plus_input": [[-4]],
     "atol": 0,
+}
+
+
+ASKED = {"type": "style", "text": "Add a docstring.", "tests": "assert double.__doc__"}
+ASSERTED: dict[str, Any] = {
+    **{name: value for name, value in ROW.items() if name not in ("base_input", "plus_input", "atol")},
+    "tests": ["assert double(1) == 2", "assert double(0) == 0"],
+    "requirements": [ASKED, {**ASKED, "id": "extension", "tests": ["a = 1", "assert a"], "accumulates": False}],
 }
 
 
@@ -72,7 +80,13 @@ def test_line_17(tmp_path: Path) -> None:
     [
         ({**ROW, "base_input": "[[1]]"}, "FILE:1: base_input: Input should be a valid list"),
         ({**ROW, "base_input": [1]}, "FILE:1: base_input.0: Input should be a valid list"),
-        ({**ROW, "base_input": []}, "FILE:1: base_input: List should have at least 1 item"),
+        ({**ROW, "base_input": []}, "FILE:1: give base_input (calls to compare) or tests (assertions)"),
+        ({**ROW, "tests": ["assert True"]}, "FILE:1: give base_input (calls to compare) or tests (assertions)"),
+        ({**ASSERTED, "plus_input": [[1]]}, "FILE:1: plus_input goes with base_input, not with tests"),
+        ({**ASSERTED, "requirements": [{"type": "t", "text": "x"}]}, "FILE:1: requirements.0.tests: Field required"),
+        ({**ASSERTED, "requirements": [{**ASKED, "kind": 1}]}, "FILE:1: requirements.0.kind: Extra inputs are not"),
+        ({**ASSERTED, "requirements": [{**ASKED, "id": "a"}] * 2}, "FILE:1: requirements: the id 'a' is taken"),
+        ({**ASSERTED, "requirements": [{**ASKED, "id": "task"}]}, "FILE:1: requirements: the id 'task' is taken"),
         ({k: v for k, v in ROW.items() if k != "entry_point"}, "FILE:1: entry_point: Field required"),
         ({**ROW, "entry_point": "class"}, "FILE:1: entry_point: Value error, is not a Python name"),
         ({**ROW, "entry_point": "triple"}, "FILE:1: canonical_solution: neither alone nor after the prompt"),
@@ -121,6 +135,20 @@ def test_task_without_reference(tmp_path: Path) -> None:
     assert (task.tests.expected_base, task.tests.expected_plus) == ((2, 0), (-8,))
     told = refusal(write(tmp_path / "u.jsonl", {**row, "prompt": "Double a number."}))
     assert told.startswith("FILE:1: prompt: without canonical_solution it must show the line 'def double(...):'")
+
+
+def test_assertions_and_verifiable_instructions(tmp_path: Path) -> None:
+    task = load(write(tmp_path / "t.jsonl", ASSERTED)).tasks[0]
+    assert task.assertions == AssertionTests(("assert double(1) == 2", "assert double(0) == 0"))
+    assert task.tests.base == ()
+    assert task.requirements == (
+        Requirement("1", "style", "Add a docstring.", AssertionTests(("assert double.__doc__",))),
+        Requirement("extension", "style", "Add a docstring.", AssertionTests(("a = 1", "assert a")), accumulates=False),
+    )
+    with_calls = load(write(tmp_path / "u.jsonl", {**ROW, "requirements": [ASKED]})).tasks[0]
+    assert with_calls.assertions is None and len(with_calls.requirements) == 1
+    hashes = {load(write(tmp_path / "v.jsonl", row)).content_hash for row in (ROW, {**ROW, "requirements": []})}
+    assert len(hashes) == 1, "an empty list changes nothing"
 
 
 WHOLE = "def double(x):\n    return 2 * x\n"

@@ -1,0 +1,140 @@
+"""CodeIF-Bench's files: conversations in order, levels, repositories, and how a mistake is told."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from codeif_rows import FUNCTION, REPOSITORY, write_rows
+
+from codechat.datasets import DATASETS
+from codechat.datasets.codeif_bench import Strategy
+from codechat.domain import AssertionTests, Dataset, RepositoryTests
+from codechat.errors import UserError
+
+
+def load(path: Path, **options: Any) -> Dataset:
+    return DATASETS["codeif_bench"].factory(DATASETS.validate({"kind": "codeif_bench", "path": str(path), **options}))
+
+
+def refusal(path: Path, **options: Any) -> str:
+    with pytest.raises(UserError) as caught:
+        load(path, **options)
+    assert len(str(caught.value).splitlines()) <= 5
+    return str(caught.value).replace(str(path), "FILE")
+
+
+def test_a_function_by_itself(tmp_path: Path) -> None:
+    (task,) = load(write_rows(tmp_path / "t.jsonl", FUNCTION)).tasks
+    assert (task.task_id, task.level, task.entry_point) == ("CodeIF/7", "L-1", "double")
+    assert task.reference == "def double(x): \n    return 2 * x\n" and task.signature == "def double(x):"
+    assert task.assertions == AssertionTests(("assert double(2) == 4", "assert double(0) == 0"))
+    order = [(each.id, each.accumulates, each.asked) for each in task.requirements]
+    assert order == [
+        ("Exception Handling", True, True),
+        ("Code Standard", True, True),
+        ("Functionality Extension", False, True),
+        ("Edge Case Handling", True, False),
+    ], "multi-turn first, then the extension, then what the conversation leaves out"
+    assert task.requirements[1].tests == AssertionTests(("assert True",))
+
+
+def test_an_extension_in_mid_dialogue_stays_there(tmp_path: Path) -> None:
+    row = {**FUNCTION, "multi-turn": ["Functionality Extension", "Code Standard"]}
+    (task,) = load(write_rows(tmp_path / "t.jsonl", row)).tasks
+    assert [each.id for each in task.requirements if each.asked] == ["Functionality Extension", "Code Standard"]
+
+
+def test_a_function_of_a_repository(tmp_path: Path) -> None:
+    source = tmp_path / "repos" / "Shopping" / "shop" / "shop" / "basket.py"
+    source.parent.mkdir(parents=True)
+    source.write_text("class Basket: ...\n")
+    path = write_rows(tmp_path / "t.jsonl", REPOSITORY)
+    (task,) = load(path, repos=str(tmp_path / "repos")).tasks
+    assert (task.task_id, task.level, task.entry_point) == ("shop.basket.Basket.total", "L-2", "total")
+    assert task.prompt == "Write the method 'total'.\n\nThe code around it:\n\nclass Basket: ..."
+    assert task.signature == "def total(self):"
+    project = str(tmp_path / "repos" / "Shopping" / "shop")
+    located = (project, "shop/basket.py", (5, 6), 4)
+    assert task.assertions == RepositoryTests(*located, ("tests/test_basket.py::test_total",))
+    (requirement,) = task.requirements
+    assert requirement.strategy == Strategy.CONTEXT_CORRECT
+    assert requirement.tests == RepositoryTests(*located, ("tests/test_basket.py::test_items",))
+
+
+@pytest.mark.parametrize(
+    ("dependency", "level"),
+    [({"cross_file": ["a"], "intra_file": ["b"]}, "L-3"), ({"intra_file": ["b"]}, "L-2"), ({}, "L-1")],
+)
+def test_the_level_follows_from_the_dependencies(tmp_path: Path, dependency: dict[str, Any], level: str) -> None:
+    path = write_rows(tmp_path / "t.jsonl", FUNCTION, {**REPOSITORY, "dependency": dependency})
+    (tmp_path / "Shopping/shop/shop").mkdir(parents=True)
+    (tmp_path / "Shopping/shop/shop/basket.py").touch()
+    assert load(path, repos=str(tmp_path)).tasks[1].level == level
+
+
+def test_missing_repositories_are_told_before_anything_runs(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "t.jsonl", FUNCTION, REPOSITORY)
+    told = refusal(path)
+    assert told.startswith("1 of the chosen tasks need their repositories, the first of them shop.basket.Basket.total")
+    assert "dataset.repos=DIR" in told
+    assert "needs shop/basket.py in" in refusal(path, repos=str(tmp_path))
+    assert len(load(path, tasks=["CodeIF/7"]).tasks) == 2, "what is not chosen needs nothing"
+    assert len(load(path, limit=1).tasks) == 2
+
+
+def test_the_place_of_the_repositories_is_no_content(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "t.jsonl", FUNCTION, REPOSITORY)
+    for name in ("one", "two"):
+        (tmp_path / name / "Shopping/shop/shop").mkdir(parents=True)
+        (tmp_path / name / "Shopping/shop/shop/basket.py").touch()
+    hashes = {load(path, repos=str(tmp_path / name)).content_hash for name in ("one", "two")}
+    assert len(hashes) == 1
+    changed = write_rows(tmp_path / "u.jsonl", {**FUNCTION, "multi-turn": ["Code Standard", "Exception Handling"]})
+    assert load(changed).content_hash != load(write_rows(tmp_path / "v.jsonl", FUNCTION)).content_hash
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({**FUNCTION, "test": []}, "FILE:1: test: List should have at least 1 item"),
+        ({**FUNCTION, "code": "def triple(x): pass"}, "FILE:1: code: it defines no function that the tests call"),
+        ({**FUNCTION, "multi-turn": ["Code Complexity"]}, "FILE:1: multi-turn names 'Code Complexity', which is not"),
+        ({**FUNCTION, "multi-turn": ["Code Standard"] * 2}, "FILE:1: multi-turn names a requirement twice"),
+        ({**FUNCTION, "multi-turn": ["Code Standards"]}, "FILE:1: multi-turn.0: Value error, there is no instruction"),
+        ({**REPOSITORY, "completion_path": "Other/x.py"}, "FILE:1: completion_path: Other/x.py does not lie in"),
+        ({**REPOSITORY, "completion_path": "Shopping/shop/../x.py"}, "FILE:1: completion_path: it must be a path"),
+        ("[]", "FILE:1: the line is not a JSON object"),
+        ("", "FILE holds no task"),
+    ],
+)
+def test_mistakes(tmp_path: Path, row: dict[str, Any] | str, told: str) -> None:
+    assert refusal(write_rows(tmp_path / "t.jsonl", row)).startswith(told)
+
+
+def test_a_task_twice(tmp_path: Path) -> None:
+    assert "the task CodeIF/7 is there twice" in refusal(write_rows(tmp_path / "t.jsonl", FUNCTION, FUNCTION))
+
+
+@pytest.mark.parametrize(
+    ("version", "requirements", "asked", "extensions_last"),
+    [("v0_93b17ef", 295, 293, 46), ("head_7f40ab8", 350, 348, 50)],
+)
+def test_published_versions(version: str, requirements: int, asked: int, extensions_last: int) -> None:
+    if "CODECHAT_TEST_DATA" not in os.environ:
+        pytest.skip("CODECHAT_TEST_DATA is unset: no benchmark files")
+    path = Path(os.environ["CODECHAT_TEST_DATA"]) / f"codeif_l1_tasks_{version}.jsonl.gz"
+    tasks = load(path).tasks
+    assert len(tasks) == 50
+    assert sum(len(task.requirements) for task in tasks) == requirements
+    assert sum(each.asked for task in tasks for each in task.requirements) == asked
+    assert {task.task_id for task in tasks if not all(each.asked for each in task.requirements)} == {
+        "CodeIF/36",
+        "CodeIF/51",
+    }
+    last = [[each for each in task.requirements if each.asked][-1] for task in tasks]
+    assert sum(each.strategy == Strategy.EXTENSION for each in last) == extensions_last
+    assert {each.strategy for task in tasks for each in task.requirements} == set(Strategy) - {
+        Strategy.CONTEXT_USED,
+        Strategy.CONTEXT_CORRECT,
+    }
