@@ -8,7 +8,6 @@ import asyncio
 import logging
 import os
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from codechat.cache import Question, answered, is_final, settle
 from codechat.calls import Endpoint, Limits, Policy, endpoint_at, persist
@@ -82,11 +81,12 @@ class OpenAIModel:
             import httpx2
             import openai
 
+            from codechat.calls.transport import Spread
+
             key = self._key()
-            transport = openai.DefaultAsyncHttpxClient(
-                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=self.config.max_concurrency),
-                # A proxy of the environment cannot reach this machine's own servers.
-                trust_env=urlsplit(self.config.base_url).hostname not in ("127.0.0.1", "localhost", "::1"),
+            carrier = openai.DefaultAsyncHttpxClient(
+                transport=Spread(self.config.base_url),
+                trust_env=False,  # the transport does what the environment says of proxies and certificates
                 follow_redirects=False,  # nothing is contacted that the config does not name
             )
             self._client = openai.AsyncOpenAI(
@@ -95,7 +95,7 @@ class OpenAIModel:
                 max_retries=0,
                 # The attempt as a whole has a limit of its own, which a server that drips cannot stretch.
                 timeout=httpx2.Timeout(None, connect=min(CONNECT_TIMEOUT_S, self.config.timeout_s)),
-                http_client=transport,
+                http_client=carrier,
             )
         return self._client
 
