@@ -112,7 +112,7 @@ class Endpoint:
         """A request ended well, or badly for another reason than too many of them; `used` tokens were counted."""
         if self._tokens is not None:
             self._tokens.correct(used - ticket.tokens)
-        if used and self._level is not None and self._busy >= self.allowed:
+        if used and self._level is not None and 2 * self._busy > self.allowed:  # else it proves nothing
             step = 1.0 if self._epoch == 0 else 1.0 / self._level
             self._level = min(self._level + step, self._most)
         self._release()

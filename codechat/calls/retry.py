@@ -7,6 +7,7 @@ call.
 
 import asyncio
 import email.utils
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -92,7 +93,7 @@ async def _try(attempt: Attempt, policy: Policy, endpoint: Endpoint, tokens: int
     except TimeoutError:
         if not limit.expired():
             raise
-        silence = InfrastructureError(f"{policy.place} gave no answer in {seconds:.3g} s")
+        silence = InfrastructureError(f"{policy.place} gave no answer in {seconds:.4g} s")
         return _Tried(Passing(silence), clock() - began)
     finally:
         COUNTERS.in_flight -= 1
@@ -110,8 +111,8 @@ async def _wait(failed: Passing, policy: Policy, endpoint: Endpoint, retries: in
     timing = endpoint.timing
     wait = failed.after + timing.uniform(0.0, min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**retries))
     if spent + wait >= policy.call_s:
-        asked = f" and asks to wait {failed.after:.3g} s" if failed.after else ""
-        told = f"{failed.error}{asked}; gave up within {policy.call_s:.3g} s in all (call_timeout_s)"
+        asked = f" and asks to wait {failed.after:.4g} s" if failed.after else ""
+        told = f"{failed.error}{asked}; gave up within {policy.call_s:.4g} s in all (call_timeout_s)"
         raise type(failed.error)(told) from None
     COUNTERS.waiting += 1
     try:
@@ -126,15 +127,12 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
 
     `now` is the time of day in seconds since 1970. None where the response does not say, or not readably.
     """
+    asked = headers.get("retry-after", "")
     try:
-        if "retry-after-ms" in headers:
-            return max(0.0, float(headers["retry-after-ms"]) / 1000)
-        return max(0.0, float(headers["retry-after"]))
-    except KeyError:
-        return None
+        seconds = float(headers["retry-after-ms"]) / 1000 if "retry-after-ms" in headers else float(asked)
     except ValueError:
-        pass
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(headers["retry-after"]).timestamp() - now)
-    except (KeyError, ValueError):
-        return None
+        try:
+            seconds = email.utils.parsedate_to_datetime(asked).timestamp() - now
+        except ValueError:
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
