@@ -1,8 +1,9 @@
 """The OpenAI protocol as values: request bodies, replies, and what a refusal says. Nothing here touches a socket.
 
-Fates of an odd reply: no text (null content, a tool call) is a reply with empty text, and a refusal is a reply with the
-refusal's text, since the model did answer; a body that is no JSON, holds no choice or reports an error is `Unreadable`,
-since the endpoint failed. Reasoning that the endpoint returns in a field of its own is not part of the text.
+Fates of an odd reply: no text (null content, a tool call, a limit of tokens that reasoning used up) is a reply with
+empty text, and a refusal is a reply with the refusal's text, since the model did answer; a body that is no JSON, holds
+no choice or reports an error is `Unreadable`, since the endpoint failed. Reasoning that the endpoint returns in a field
+of its own is not part of the text.
 """
 
 import json
@@ -168,6 +169,8 @@ def _of_responses(value: dict[str, Any]) -> Reply:
     parts = [part for item in value["output"] if item.get("type") == "message" for part in item["content"]]
     text = "".join(part.get("text") or part.get("refusal") or "" for part in parts)
     reason = (value.get("incomplete_details") or {}).get("reason")
+    if not value["output"] and reason is None:
+        raise Unreadable("the answer holds no output")
     finish = {None: "stop", "max_output_tokens": "length"}.get(reason, reason)
     usage = value.get("usage") or {}
     cached = (usage.get("input_tokens_details") or {}).get("cached_tokens")

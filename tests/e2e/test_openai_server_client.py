@@ -20,6 +20,7 @@ from servers.openai_server import (
     Fault,
     OpenAIServer,
     Result,
+    drip,
     error,
     overflow,
     rate_limited,
@@ -162,14 +163,24 @@ async def test_a_closed_model_connects_again(serve: Serve) -> None:
 
 @pytest.mark.parametrize(
     "fault",
-    [rate_limited(), rate_limited(0.001), error(500, "oops"), error(503, "busy"), RESET, CUT_SHORT, TRUNCATED_JSON],
-    ids=["429", "429-after", "500", "503", "reset", "cut", "json"],
+    [
+        *(
+            rate_limited(),
+            rate_limited(0.001),
+            rate_limited("Wed, 21 Oct 2015 07:28:00 GMT"),
+            rate_limited("in a while"),
+        ),
+        *(error(408, "late"), error(409, "locked"), error(500, "oops"), error(503, "busy"), error(529, "overloaded")),
+        *(RESET, CUT_SHORT, TRUNCATED_JSON, EMPTY_CHOICES),
+    ],
+    ids=["429", "429-after", "429-date", "429-odd", "408", "409", "500", "503", "529", "reset", "cut", "json", "empty"],
 )
 @pytest.mark.parametrize("api", ["chat", "responses"])
 async def test_a_passing_fault_is_retried_and_counted(serve: Serve, fault: Fault, api: str) -> None:
     server = serve(script(fault, fault, "x"))
     reply = await ask(server, api=api)
     assert (reply.text, reply.retries, len(server.calls)) == ("x", 2, 3)
+    assert reply.rate_limited == (2 if fault.status == 429 else 0)
 
 
 @pytest.mark.parametrize(
@@ -192,6 +203,82 @@ async def test_a_lasting_fault_is_infrastructure(serve: Serve, fault: Fault, tol
         await ask(server)
     assert len(server.calls) == 3
     assert not isinstance(caught.value, EndpointDown)
+    assert (caught.value.retries, caught.value.rate_limited) == (2, 3 if fault.status == 429 else 0)
+
+
+@pytest.mark.parametrize("fault", [stall(5), drip(1)], ids=["stall", "drip"])
+async def test_an_attempt_without_end_is_cut_and_repeated(serve: Serve, fault: Fault) -> None:
+    server = serve(script(fault, "x"))
+    reply = await ask(server, timeout_s=0.5)
+    assert (reply.text, reply.retries, len(server.calls)) == ("x", 1, 2)
+
+
+async def test_an_answer_that_drips_in_time_is_an_answer(serve: Serve) -> None:
+    assert (await ask(serve(script(drip(0.0001))))).text == "slowly"
+
+
+async def test_more_patience_than_a_call_has_is_not_shown(serve: Serve) -> None:
+    server = serve(script(rate_limited(3600)))
+    with pytest.raises(InfrastructureError, match=r"HTTP 429.* asks to wait 3600 s; gave up within 600 s"):
+        await ask(server)
+    assert len(server.calls) == 1
+
+
+async def test_every_attempt_counts_against_the_limits(serve: Serve) -> None:
+    async def fail(call: Call) -> Result:
+        await asyncio.sleep(0.002)
+        return error(500, "oops") if call.number < 20 else "x"
+
+    server = serve(fail)
+    async with model_at(server.base_url, max_concurrency=2, max_retries=20) as model:
+        replies = await asyncio.gather(*(model.complete(QUESTION) for _ in range(10)))
+    assert server.most_in_flight == 2
+    assert sum(reply.retries for reply in replies) == 20
+
+
+async def test_models_of_one_address_share_its_limits(serve: Serve) -> None:
+    async def slow(call: Call) -> str:
+        await asyncio.sleep(0.005)
+        return "x"
+
+    server = serve(slow)
+    async with (
+        model_at(server.base_url, name="tested", max_concurrency=3) as tested,
+        model_at(server.base_url, name="judge", max_concurrency=9) as judge,
+    ):
+        await tested.complete(QUESTION)
+        await asyncio.gather(*(model.complete(QUESTION) for model in (tested, judge) for _ in range(10)))
+    assert server.most_in_flight == 3
+
+
+async def test_requests_and_tokens_per_minute_hold_calls_back(serve: Serve) -> None:
+    usage = {"prompt_tokens": 1000, "completion_tokens": 500}
+    for limit in ({"requests_per_minute": 1200}, {"tokens_per_minute": 1800_000}):  # 50 ms a call
+        server = serve(script(Answer("x", usage=usage)))
+        async with model_at(server.base_url, **limit) as model:
+            await model.complete(QUESTION)
+            started = asyncio.get_running_loop().time()
+            await asyncio.gather(*(model.complete(QUESTION) for _ in range(4)))
+            assert asyncio.get_running_loop().time() - started > 0.1
+
+
+async def test_adaptive_calls_find_what_the_endpoint_takes(serve: Serve) -> None:
+    refused = 0
+
+    async def up_to_six(call: Call) -> Result:
+        nonlocal refused
+        if server.in_flight > 6:
+            refused += 1
+            return rate_limited()
+        await asyncio.sleep(0.005)
+        return "x"
+
+    server = serve(up_to_six)
+    async with model_at(server.base_url, max_concurrency=64, adaptive_concurrency=True, max_retries=20) as model:
+        replies = await asyncio.gather(*(model.complete(QUESTION) for _ in range(200)))
+    assert {reply.text for reply in replies} == {"x"}
+    assert server.most_in_flight < 16
+    assert sum(reply.rate_limited for reply in replies) == refused > 0
 
 
 async def test_no_answer_in_time(serve: Serve) -> None:
@@ -221,8 +308,14 @@ async def test_a_prompt_stopped_by_a_filter_is_never_scored(serve: Serve) -> Non
 
 
 async def test_an_account_without_quota_is_down(serve: Serve) -> None:
-    with pytest.raises(EndpointDown, match="exceeded your current quota"):
-        await ask(serve(script(error(429, "You exceeded your current quota", "insufficient_quota"))))
+    for refusal in (
+        error(429, "You exceeded your current quota", "insufficient_quota"),
+        error(402, "Insufficient Balance: your current quota is exceeded"),
+    ):
+        server = serve(script(refusal))
+        with pytest.raises(EndpointDown, match="current quota"):
+            await ask(server)
+        assert len(server.calls) == 1
 
 
 # -- what the model cannot take ----------------------------------------------------------------------------------

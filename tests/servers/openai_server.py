@@ -52,13 +52,17 @@ class Answer:
 
 @dataclass(frozen=True)
 class Fault:
-    """A response other than a good answer. `cut` closes the connection after that many bytes of it."""
+    """A response other than a good answer. `cut` closes the connection after that many bytes of it.
+
+    `drip_s` is the pause after every byte of the body.
+    """
 
     status: int = 200
     body: str | dict[str, Any] = ""
     headers: dict[str, str] = field(default_factory=dict)
     stall_s: float = 0.0
     cut: int | None = None
+    drip_s: float = 0.0
 
 
 Result = str | Answer | Fault
@@ -74,9 +78,10 @@ def error(status: int, message: str, code: str | None = None, param: str | None 
     return Fault(status, {"error": {"message": message, "type": kind, "param": param, "code": code}}, headers)
 
 
-def rate_limited(retry_after: float | None = None) -> Fault:
-    """429, with `Retry-After` in seconds where given."""
-    headers = {} if retry_after is None else {"retry-after": f"{retry_after:g}"}
+def rate_limited(retry_after: float | str | None = None) -> Fault:
+    """429, with `Retry-After` in seconds, or as given in words."""
+    words = f"{retry_after:g}" if isinstance(retry_after, int | float) else retry_after
+    headers = {} if words is None else {"retry-after": words}
     return error(429, "Rate limit reached", "rate_limit_exceeded", **headers)
 
 
@@ -99,6 +104,12 @@ RESET = Fault(cut=0)
 CUT_SHORT = Fault(200, '{"choices": [{"message": {"content": "lost on the way"}}]}', cut=20)
 TRUNCATED_JSON = Fault(200, '{"id": "x", "choices": [{"message": {"role": "assistant", "cont')
 EMPTY_CHOICES = Fault(200, {"id": "x", "object": "chat.completion", "choices": [], "output": []})
+
+
+def drip(seconds: float) -> Fault:
+    """A good answer, so many seconds between one byte and the next."""
+    body = {"choices": [{"message": {"role": "assistant", "content": "slowly"}, "finish_reason": "stop"}]}
+    return Fault(body=body, drip_s=seconds)
 
 
 def stall(seconds: float) -> Fault:
@@ -195,7 +206,13 @@ class OpenAIServer:
                 await writer.drain()
             writer.transport.abort()
             return False
-        writer.write(response)
+        if fault.drip_s:
+            writer.write(response[: len(response) - len(data)])
+            for byte in data:
+                writer.write(bytes([byte]))
+                await asyncio.sleep(fault.drip_s)
+        else:
+            writer.write(response)
         await writer.drain()
         return headers.get("connection", "").lower() != "close"
 
