@@ -91,9 +91,11 @@ def build_cell(composed: Composed) -> Cell:
 def _name(composed: Composed, dataset: Dataset, tasks: tuple[Task, ...]) -> str:
     """What varies between cells: `gpt5 humaneval balanced`, and whatever departs from the default."""
     experiment = composed.experiment
-    parts = [_model_label(experiment, composed.choices), dataset.name, composed.choices.get("agenda", "agenda")]
-    if experiment.agenda.turns != AgendaConfig().turns:
-        parts.append(f"{experiment.agenda.turns} turns")
+    parts = [_model_label(experiment, composed.choices), dataset.name]
+    if "agenda" in PROTOCOLS.of(experiment.protocol).uses:
+        parts.append(composed.choices.get("agenda", "agenda"))
+        if experiment.agenda.turns != AgendaConfig().turns:
+            parts.append(f"{experiment.agenda.turns} turns")
     if len(tasks) != len(dataset.tasks):
         parts.append(f"{len(tasks)} tasks")
     return " ".join([*parts, *(" ".join(setting.split())[:60] for setting in composed.settings)])[:200]

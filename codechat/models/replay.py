@@ -87,7 +87,7 @@ class Replay:
         self._sessions = None
 
 
-_SAME_PATH = "replay with the recording's seed, agenda, instructions and applicability judge"
+_SAME_PATH = "replay with the recording's seed, dataset, agenda, instructions and applicability judge"
 
 
 def _load(path: Path) -> dict[str, _Session]:
@@ -107,7 +107,15 @@ def _session(record: SessionRecord) -> _Session:
 def _turn(turn: TurnRecord) -> _Recorded:
     usage = Usage(turn.usage.input_tokens, turn.usage.output_tokens, turn.usage.cached_input_tokens)
     reply = None if turn.response is None else Reply(turn.response, turn.finish_reason, usage, turn.latency_s)
-    return _Recorded(reply, turn.instruction.text if turn.instruction else None, turn.skipped)
+    return _Recorded(reply, _asked_for(turn), turn.skipped)
+
+
+def _asked_for(turn: TurnRecord) -> str | None:
+    """The text that the request of a turn carried: a refinement, or the `requirement` that other protocols record."""
+    requirement = (turn.model_extra or {}).get("requirement")
+    if isinstance(requirement, dict) and isinstance(requirement.get("text"), str):
+        return str(requirement["text"]).strip()
+    return turn.instruction.text if turn.instruction else None
 
 
 def _hash_of(path: Path) -> str:

@@ -101,10 +101,12 @@ async def test_replay_returns_what_was_recorded(tmp_path: Path) -> None:
         (ask(3), "fewer turns"),
         (ask(1), "the turn was skipped there"),
         (ask(2, "Add a docstring."), "answers another instruction there: Rename x to y."),
+        (ask(4, "Have A."), "answers another instruction there: Have B."),
     ],
 )
 async def test_replay_refuses_what_was_not_recorded(tmp_path: Path, request_: Request, cause: str) -> None:
     turns = [turn(0, "zero"), turn(1, None, skipped=True), turn(2, "two", instruction=INSTRUCTION)]
+    turns.append(turn(4, "four", requirement={"id": "B", "strategy": "s", "text": "Have B.\n"}))
     model = build(kind="replay", path=str(recording(tmp_path / "s.jsonl", turns)))
     with pytest.raises(UserError, match=cause) as caught:
         await model.complete(request_)
