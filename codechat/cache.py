@@ -148,6 +148,9 @@ class _Shelf:
         if self._writing is not None and not self._writing.done():
             self._hurry.set()
             await self._writing
+        batch, self._pending = self._pending, []
+        if batch:  # an event loop that ended took its writing with it
+            await asyncio.to_thread(self._commit, batch)
         self._files.close()
 
     def _give_up(self, problem: Exception) -> None:
@@ -247,7 +250,7 @@ def clear() -> Contents:
 def _emptied(path: Path) -> int:
     with contextlib.closing(open_file(path)) as db:
         with db:
-            entries = int(db.execute("SELECT count(*) FROM replies").fetchone()[0])
+            entries = int(db.execute("SELECT count(reply) FROM replies").fetchone()[0])
             db.execute("DELETE FROM replies")
         db.execute("VACUUM")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -1,0 +1,292 @@
+"""The response cache: what is kept, for whom, and that it never gets in anybody's way."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codechat.cache import Question, answered, clear, contents, location, settle
+from codechat.calls import traffic
+from codechat.domain import Reply, Usage
+from codechat.errors import InfrastructureError, UserError
+
+ROOT = Path(__file__).parents[2]
+QUESTION = Question("http://here/v1/chat", "m", {"messages": [{"role": "user", "content": "a\ud800"}]}, None)
+REPLY = Reply("x\ud800\u00e9", "length", Usage(1, 2, 1), 0.125, retries=3, rate_limited=2)
+
+
+class Endpoint:
+    """Answers, and counts how often it was asked."""
+
+    def __init__(self, reply: Reply = REPLY) -> None:
+        self.reply, self.asked = reply, 0
+
+    async def ask(self) -> Reply:
+        self.asked += 1
+        return self.reply
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    asyncio.run(settle())
+
+
+async def test_a_reply_is_kept_with_its_usage_and_latency_and_says_so() -> None:
+    endpoint, before = Endpoint(), traffic().cache_hits
+    first = await answered(QUESTION, endpoint.ask)
+    await settle()
+    again = await answered(QUESTION, endpoint.ask)
+    assert (first, endpoint.asked) == (REPLY, 1)
+    assert again == replace(REPLY, retries=0, rate_limited=0, cached=True)
+    assert traffic().cache_hits - before == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(QUESTION, address="http://there/v1/chat"),
+        replace(QUESTION, model="n"),
+        replace(QUESTION, body={**QUESTION.body, "temperature": 0}),
+        replace(QUESTION, body={"messages": [{"role": "system", "content": "a\ud800"}]}),
+        replace(QUESTION, sample=0),
+    ],
+)
+async def test_everything_that_determines_the_answer_counts(other: Question) -> None:
+    endpoint = Endpoint()
+    await answered(QUESTION, endpoint.ask)
+    await settle()
+    await answered(other, endpoint.ask)
+    assert endpoint.asked == 2
+
+
+async def test_samples_are_told_apart() -> None:
+    endpoint = Endpoint()
+    for sample in (0, 1, 0, 1):
+        await answered(replace(QUESTION, sample=sample), endpoint.ask)
+        await settle()
+    assert endpoint.asked == 2
+
+
+async def test_the_order_of_fields_does_not_count() -> None:
+    assert replace(QUESTION, body={"a": 1, "b": 2}).key() == replace(QUESTION, body={"b": 2, "a": 1}).key()
+
+
+async def test_what_is_no_question_is_never_kept() -> None:
+    endpoint = Endpoint()
+    for _ in range(2):
+        await answered(None, endpoint.ask)
+    assert endpoint.asked == 2
+    assert not location().exists()
+
+
+async def test_errors_and_filtered_replies_are_not_kept() -> None:
+    async def fail() -> Reply:
+        raise InfrastructureError("down")
+
+    with pytest.raises(InfrastructureError):
+        await answered(QUESTION, fail)
+    filtered = Endpoint(replace(REPLY, finish_reason="content_filter"))
+    await answered(QUESTION, filtered.ask)
+    await answered(replace(QUESTION, model="n"), Endpoint().ask, keep=lambda reply: False)
+    await settle()
+    assert contents().entries == 0
+
+
+async def test_replies_are_written_behind_without_being_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codechat.cache.GROUPING_S", 0.001)
+    for sample in range(5):
+        await answered(replace(QUESTION, sample=sample), Endpoint().ask)
+    for _ in range(2000):
+        if contents().entries == 5:
+            break
+        await asyncio.sleep(0.005)
+    assert contents().entries == 5
+
+
+async def test_it_holds_no_conversation_and_only_the_user_may_look() -> None:
+    await answered(replace(QUESTION, body={"messages": "a very private question"}), Endpoint().ask)
+    await settle()
+    assert b"private" not in location().read_bytes()
+    assert location().parent.stat().st_mode & 0o077 == 0
+
+
+def test_one_event_loop_after_another_finds_it() -> None:
+    endpoint = Endpoint()
+    asyncio.run(answered(QUESTION, endpoint.ask))  # the loop ends before anything is written
+    asyncio.run(settle())
+    asyncio.run(answered(QUESTION, endpoint.ask))
+    assert endpoint.asked == 1
+
+
+# -- what can go wrong -------------------------------------------------------------------------------------------
+
+
+def spoil_with_rubbish(file: Path) -> None:
+    file.parent.mkdir()
+    file.write_bytes(b"this is no database, whatever its name says" * 100)
+
+
+def spoil_with_another_schema(file: Path) -> None:
+    file.parent.mkdir()
+    with contextlib.closing(sqlite3.connect(file)) as db:
+        db.execute("PRAGMA user_version=99")
+
+
+def spoil_with_another_table(file: Path) -> None:
+    file.parent.mkdir()
+    with contextlib.closing(sqlite3.connect(file)) as db:
+        db.execute("CREATE TABLE replies (something TEXT)")
+        db.execute("PRAGMA user_version=1")
+
+
+def spoil_with_a_file_in_its_place(file: Path) -> None:
+    file.parent.write_text("no folder")
+
+
+SPOILS = [spoil_with_rubbish, spoil_with_another_schema, spoil_with_another_table, spoil_with_a_file_in_its_place]
+
+
+@pytest.mark.parametrize("spoil", SPOILS)
+async def test_a_file_that_cannot_be_used_costs_one_warning(spoil: Any, caplog: pytest.LogCaptureFixture) -> None:
+    spoil(location())
+    endpoint = Endpoint()
+    for _ in range(3):
+        assert (await answered(QUESTION, endpoint.ask)).text == REPLY.text
+        await settle()
+    assert endpoint.asked == 3
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(warnings) == 1
+    assert str(location()) in warnings[0]
+
+
+@pytest.mark.parametrize("spoil", SPOILS[:3])
+def test_clearing_mends_what_cannot_be_read(spoil: Any) -> None:
+    spoil(location())
+    with pytest.raises(UserError, match="codechat cache clear"):
+        contents()
+    clear()
+    assert contents().entries == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+async def test_a_folder_that_cannot_be_written_costs_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    location().parent.mkdir(mode=0o500)
+    assert (await answered(QUESTION, Endpoint().ask)).text == REPLY.text
+    assert len(caplog.records) == 1
+
+
+async def test_a_damaged_reply_costs_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    await answered(QUESTION, Endpoint().ask)
+    await settle()
+    with contextlib.closing(sqlite3.connect(location())) as db, db:
+        db.execute("UPDATE replies SET reply='[1, 2'")
+    endpoint = Endpoint()
+    await answered(QUESTION, endpoint.ask)
+    await answered(QUESTION, endpoint.ask)
+    assert (endpoint.asked, len(caplog.records)) == (2, 1)
+
+
+async def test_a_write_that_fails_costs_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    await answered(QUESTION, Endpoint().ask)
+    await settle()
+    await answered(replace(QUESTION, sample=1), Endpoint().ask)  # opened, and about to be written
+    with contextlib.closing(sqlite3.connect(location())) as db:
+        db.execute("DROP TABLE replies")
+    await settle()
+    assert (await answered(replace(QUESTION, sample=2), Endpoint().ask)).text == REPLY.text
+    assert len(caplog.records) == 1
+
+
+async def test_a_file_that_others_hold_has_no_answer_now_and_is_not_given_up(caplog: pytest.LogCaptureFixture) -> None:
+    await answered(QUESTION, Endpoint().ask)
+    await settle()
+    endpoint = Endpoint()
+    await answered(QUESTION, endpoint.ask)
+    with contextlib.closing(sqlite3.connect(location(), isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        await answered(QUESTION, endpoint.ask)  # a writer does not hinder who reads
+        db.execute("ROLLBACK")
+    assert endpoint.asked == 0
+    assert caplog.records == []
+
+
+# -- others at the same time ---------------------------------------------------------------------------------------
+
+WRITER = """
+import asyncio, sys
+from codechat.cache import Question, answered, settle
+from codechat.domain import Reply
+
+async def main(name):
+    async def ask():
+        return Reply("x" * 1000)
+    for number in range(200):
+        await answered(Question("here", name, {"n": number}, None), ask)
+        await answered(Question("here", "both", {"n": number}, None), ask)
+        if number % 20 == 0:
+            await settle()
+    await settle()
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+def test_processes_share_it_from_the_first_moment() -> None:
+    words = [sys.executable, "-c", WRITER]
+    writers = [
+        subprocess.Popen([*words, name], stderr=subprocess.PIPE, text=True, cwd=ROOT) for name in ("a", "b", "c")
+    ]
+    said = [writer.communicate()[1] for writer in writers]
+    assert said == ["", "", ""]
+    assert contents().models == tuple((name, 200, 200 * 1028) for name in ("a", "b", "both", "c"))
+
+
+def cleared_by_another_process() -> tuple[int, int]:
+    """How many entries and bytes it gave back."""
+    script = "from codechat.cache import clear; gone = clear(); print(gone.entries, gone.size)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+    entries, freed = map(int, done.stdout.split())
+    return entries, freed
+
+
+async def test_clearing_beside_a_run_gives_the_space_back_and_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    large = Endpoint(Reply("x" * 100_000))
+    for sample in range(20):
+        await answered(replace(QUESTION, sample=sample), large.ask)
+    await settle()
+    small = Endpoint()
+    await answered(replace(QUESTION, sample=0), small.ask)  # the run has it open
+    before = contents()
+    assert (before.entries, before.size > 2_000_000) == (20, True)
+    entries, freed = await asyncio.to_thread(cleared_by_another_process)
+    assert (entries, contents().entries) == (20, 0)
+    assert freed > 1_900_000
+    assert location().stat().st_size < 100_000
+    await answered(replace(QUESTION, sample=0), small.ask)
+    await settle()
+    assert (await answered(replace(QUESTION, sample=0), small.ask)).cached
+    assert (small.asked, caplog.records) == (1, [])
+
+
+def test_an_empty_cache_is_no_mistake() -> None:
+    assert (contents().entries, clear().entries) == (0, 0)
+    assert not location().exists()
+
+
+def test_a_reply_is_kept_as_json() -> None:
+    asyncio.run(answered(QUESTION, Endpoint().ask))
+    asyncio.run(settle())
+    with contextlib.closing(sqlite3.connect(location())) as db:
+        model, reply = db.execute("SELECT model, reply FROM replies").fetchone()
+    assert (model, json.loads(reply)) == ("m", [REPLY.text, "length", [1, 2, 1], 0.125])
