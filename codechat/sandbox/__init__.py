@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from codechat.config import Config, result_option, run_option
-from codechat.domain import AssertionTests, Task, Verdict
+from codechat.domain import ProgramTests, Task, Verdict
 from codechat.errors import UserError
 from codechat.registry import Registry
 
@@ -41,18 +41,23 @@ class Sandbox(Protocol):
     notice: str | None
 
     async def verify(self, program: str, task: Task) -> Verdict:
-        """Run the task's base and plus tests on a whole program.
+        """Run the task's base and plus tests, and its assertions, on a whole program.
 
         Never raises for anything the program does; raises `InfrastructureError` where the sandbox itself fails
         and `UserError` where the task's own reference does.
         """
 
-    async def assess(self, program: str, tests: AssertionTests) -> Verdict:
-        """Run assertions after a program: it passes if all of them run to their end.
+    async def assess(self, program: str, tests: ProgramTests, entry_point: str = "") -> Verdict:
+        """Run assertions after a program, or a repository's tests with the program in its place: passed if all are.
 
-        Candidate and assertions share an interpreter, so a hostile candidate can make them hold; leaving early by
-        exit, signal or exception never passes, and the limits, `load_cpu_s` among them, hold as ever.
+        `entry_point`, where it is known, must be defined, and is the one name of a builtin that the program may give
+        another meaning for the assertions. Candidate and assertions share an interpreter: docs/sandbox.md says what is
+        guarded. Leaving early never passes. `load_cpu_s` holds for the program's own code and for every snippet.
         """
+
+    async def run_script(self, source: str, wall_s: float) -> Verdict:
+        """Run a script in a file and an interpreter of its own: it passes if that ends with status 0 within `wall_s`
+        seconds by the clock. The script decides that itself: this is for what others measured so."""
 
     async def reference_cpu_s(self, task: Task) -> float:
         """CPU seconds of the task's reference over all inputs, here: what the longest tasks are told by."""

@@ -1,45 +1,29 @@
 """What every kind of isolation shares: workers, expected values, one run per program, verdicts."""
 
 import asyncio
-import hashlib
+import contextlib
 import marshal
 import math
 import queue
-import threading
-from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
-from codechat.domain import AssertionTests, Failure, InputOutputTests, Task, Verdict
-from codechat.errors import InfrastructureError, UserError
+from codechat.domain import Failure, ProgramTests, RepositoryTests, Task, Verdict
+from codechat.errors import UserError
+from codechat.files import content_hash
 from codechat.sandbox import SandboxConfig
-from codechat.sandbox.follow import Ended, Job, Reader, WorkerDied
-from codechat.sandbox.truth import Recorder, Truth, cache_folder, compute, given_by, inputs_bytes, key_of, load, save
-from codechat.sandbox.verdicts import Judge, how_it_ended
+from codechat.sandbox.asserted import AssertionJudge
+from codechat.sandbox.follow import Job, WorkerDied
+from codechat.sandbox.prepared import Prepared, Tasks, run_job
+from codechat.sandbox.repository import in_repository
+from codechat.sandbox.scripts import Script, ScriptReader
+from codechat.sandbox.truth import Recorder
+from codechat.sandbox.verdicts import Judge
 from codechat.sandbox.worker import Launch, Worker
 
-REFERENCE_INPUT_S, REFERENCE_TOTAL_S, REFERENCE_IDLE_S = 300.0, 1200, (60.0, 1200.0)
-KEPT_BYTES = 48 << 20  # of expected values and inputs in memory
-REMEMBERED = 20_000  # verdicts, and tasks
-SNIPPET = Task("snippet", "", "", "", None, InputOutputTests((), (), expected_base=(), expected_plus=()))
+REMEMBERED = 20_000  # verdicts
 PROBE = "def probe():\n    return 1\n"
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A task ready to be run: its inputs' bytes, what its reference answers, and the limits from that."""
-
-    task: Task
-    key: str
-    inputs: bytes
-    truth: Truth
-    limits: tuple[float, ...]
-    cpu: int
-
-    @property
-    def weight(self) -> int:
-        return len(self.inputs) + self.truth.weight
 
 
 class ZygoteSandbox:
@@ -53,8 +37,8 @@ class ZygoteSandbox:
         for worker in self._workers:
             self._idle.put(worker)
         self._tasks = Tasks(config)
-        self._verdicts: dict[tuple[str, str], Verdict] = {}
-        self._running: dict[tuple[str, str], asyncio.Future[Verdict]] = {}
+        self._verdicts: dict[str, Verdict] = {}
+        self._running: dict[str, asyncio.Future[Verdict]] = {}
 
     @property
     def contained(self) -> bool:
@@ -62,28 +46,50 @@ class ZygoteSandbox:
         return any(worker.hello.get("namespaces") for worker in self._workers)
 
     async def verify(self, program: str, task: Task) -> Verdict:
-        """See `Sandbox.verify`. The same program and tests are run once, also when asked for at the same time."""
-        key = (hashlib.sha256(program.encode("utf-8", "surrogatepass")).hexdigest(), self._tasks.key(task))
+        """See `Sandbox.verify`: calls first, then assertions. What was run before is not run again."""
+        has_calls = bool(task.tests.base or task.tests.plus)
+        if not has_calls and task.assertions is None:
+            raise UserError(f"{task.task_id} has no tests: every program would pass", "add tests to it or leave it out")
+        if not has_calls:
+            assert task.assertions is not None
+            return await self.assess(program, task.assertions, task.entry_point)
+        verdict = await self._once((program, self._tasks.key(task)), lambda: self._verify(program, task))
+        if not verdict.passed or task.assertions is None:
+            return verdict
+        asserted = await self.assess(program, task.assertions, task.entry_point)
+        return replace(asserted, passed_base=True, cpu_s=round(verdict.cpu_s + asserted.cpu_s, 4))
+
+    async def assess(self, program: str, tests: ProgramTests, entry_point: str = "") -> Verdict:
+        """See `Sandbox.assess`."""
+        if isinstance(tests, RepositoryTests):
+            return await self._once((program, repr(tests)), lambda: self._script(in_repository(program, tests)))
+        if not tests.snippets:
+            raise UserError("there are no assertions to run: every program would pass", "add tests to the requirement")
+        key = (program, "assert", entry_point, *tests.snippets)
+        return await self._once(key, lambda: self._assess(program, tests.snippets, entry_point))
+
+    async def run_script(self, source: str, wall_s: float) -> Verdict:
+        """See `Sandbox.run_script`."""
+        return await self._once((source, "script", str(wall_s)), lambda: self._script(Script(source, wall_s)))
+
+    async def _once(self, parts: tuple[str, ...], run: Callable[[], Verdict]) -> Verdict:
+        """The verdict of `run`, which is called in a thread of the pool unless the same was, or is being, run."""
+        key = content_hash(list(parts))
         if key in self._verdicts:
             return self._verdicts[key]
         running = self._running.get(key)
         if running is None:
-            loop = asyncio.get_running_loop()
-            running = loop.run_in_executor(self._pool, self._verify, program, task)
+            running = asyncio.get_running_loop().run_in_executor(self._pool, run)
             self._running[key] = running
             running.add_done_callback(lambda done: self._keep(key, done))
         return await asyncio.shield(running)
 
-    def _keep(self, key: tuple[str, str], done: asyncio.Future[Verdict]) -> None:
+    def _keep(self, key: str, done: asyncio.Future[Verdict]) -> None:
         self._running.pop(key, None)
         if not done.cancelled() and done.exception() is None:
             self._verdicts[key] = done.result()
             if len(self._verdicts) > REMEMBERED:
                 del self._verdicts[next(iter(self._verdicts))]
-
-    async def assess(self, program: str, tests: AssertionTests) -> Verdict:
-        """See `Sandbox.assess`."""
-        return await self.verify("\n".join([program, *tests.snippets, ""]), SNIPPET)
 
     async def reference_cpu_s(self, task: Task) -> float:
         """CPU seconds that the task's reference takes over all inputs, on this machine."""
@@ -109,33 +115,31 @@ class ZygoteSandbox:
         return worker.hello
 
     def _prepare(self, task: Task) -> Prepared:
-        worker = self._idle.get()
-        try:
+        with self._worker() as worker:
             return self._tasks.prepared(task, worker)
-        finally:
-            self._idle.put(worker)
 
     def _verify(self, program: str, task: Task) -> Verdict:
-        """In a thread of the pool: infrastructure is tried twice."""
+        with self._worker() as worker:
+            prepared = self._tasks.prepared(task, worker)
+            return _twice(worker, lambda: self._calls(worker, program, prepared))
+
+    def _assess(self, program: str, snippets: tuple[str, ...], entry_point: str) -> Verdict:
+        with self._worker() as worker:
+            return _twice(worker, lambda: self._assertions(worker, program, snippets, entry_point))
+
+    def _script(self, script: Script) -> Verdict:
+        with self._worker() as worker:
+            return _twice(worker, lambda: run_script(worker, script))
+
+    @contextlib.contextmanager
+    def _worker(self) -> Iterator[Worker]:
         worker = self._idle.get()
         try:
-            prepared = self._tasks.prepared(task, worker)
-            try:
-                return self._once(worker, program, prepared)
-            except WorkerDied:
-                return self._again(worker, program, prepared)
+            yield worker
         finally:
             self._idle.put(worker)
 
-    def _again(self, worker: Worker, program: str, prepared: Prepared) -> Verdict:
-        """A second try on a fresh process; a program that takes down two while others run is at fault itself."""
-        try:
-            return self._once(worker, program, prepared)
-        except WorkerDied:
-            _probe(worker)
-            return Verdict("crash", False, Failure("the program takes the sandbox's process down"))
-
-    def _once(self, worker: Worker, program: str, prepared: Prepared) -> Verdict:
+    def _calls(self, worker: Worker, program: str, prepared: Prepared) -> Verdict:
         task = prepared.task
         judge = Judge(task, prepared.truth, self._config.output_mb << 20)
         job = {
@@ -154,97 +158,56 @@ class ZygoteSandbox:
             raise WorkerDied("the program could not be confined")
         return judge.conclude(ended, prepared.cpu)
 
-
-class Tasks:
-    """Prepared tasks, the latest in memory, their expected values on disk."""
-
-    def __init__(self, config: SandboxConfig) -> None:
-        self._config = config
-        self._lock = threading.Lock()
-        self._computing: dict[str, threading.Lock] = {}
-        self._kept: OrderedDict[str, Prepared] = OrderedDict()
-        self._keys: dict[int, tuple[Task, str]] = {}
-
-    def key(self, task: Task) -> str:
-        """The hash of everything that decides the task's expected values and verdicts."""
-        known = self._keys.get(id(task))
-        if known is None:
-            tests = task.tests
-            given = hashlib.sha256(b"".join(value.data if value else b"?" for value in given_by(task))).hexdigest()
-            rules = f"{tests.oracle}/{tests.atol}/{len(tests.base)}/{given}"
-            known = (task, f"{key_of(task, inputs_bytes(task))}/{rules}")
-            if len(self._keys) >= REMEMBERED:
-                self._keys.clear()
-            self._keys[id(task)] = known  # holds the task, so that its id stays its own
-        return known[1]
-
-    def prepared(self, task: Task, worker: Worker) -> Prepared:
-        """From memory, from disk, or by running the reference on `worker`."""
-        key = self.key(task)
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-            computing = self._computing.setdefault(key, threading.Lock())
-        with computing:
-            with self._lock:
-                if key in self._kept:
-                    return self._kept[key]
-            prepared = self._make(task, key, worker)
-            with self._lock:
-                self._kept[key] = prepared
-                while sum(one.weight for one in self._kept.values()) > KEPT_BYTES and len(self._kept) > 1:
-                    self._kept.popitem(last=False)
-        return prepared
-
-    def _make(self, task: Task, key: str, worker: Worker) -> Prepared:
-        inputs = inputs_bytes(task)
-        truth = self._truth(task, key, inputs, worker)
+    def _assertions(self, worker: Worker, program: str, snippets: tuple[str, ...], entry_point: str) -> Verdict:
         config = self._config
-        limits = tuple(max(config.min_cpu_s, config.cpu_factor * seconds) for seconds in truth.cpu_s)
-        total = min(sum(limits), max(config.total_cpu_s, config.cpu_factor * sum(truth.cpu_s)))
-        return Prepared(task, key, inputs, truth, limits, math.ceil(config.load_cpu_s + total) + 1)
-
-    def _truth(self, task: Task, key: str, inputs: bytes, worker: Worker) -> Truth:
-        given = given_by(task)
-        whole = tuple(value for value in given if value is not None)
-        if task.reference is None:
-            if len(whole) < len(given):
-                raise UserError(f"{task.task_id} has neither a reference solution nor results", "add one of them to it")
-            return Truth(whole, (0.0,) * len(whole))
-        path = cache_folder() / f"{key.partition('/')[0]}.bin"
-        truth = load(path)
-        if truth is None:
-            truth = compute(task, lambda recorder: run_reference(worker, task, inputs, recorder))
-            save(path, truth)
-        expected = tuple(own or found for own, found in zip(given, truth.expected, strict=True))
-        return Truth(expected, truth.cpu_s)
+        judge = AssertionJudge(snippets, entry_point, config.output_mb << 20)
+        cpu = math.ceil(config.load_cpu_s + config.total_cpu_s) + 1
+        job = {
+            "program": program,
+            "entry": entry_point,
+            "snippets": list(snippets),
+            "token": judge.token,
+            "load_cpu_s": config.load_cpu_s,
+            "cpu": cpu,
+        }
+        data = marshal.dumps(job, 2)
+        ended = worker.run(Job(data, config.idle_s, config.total_cpu_s, cpu, warm=True), judge.read)
+        if not judge.started:
+            raise WorkerDied("the program could not be confined")
+        return judge.conclude(ended, cpu)
 
 
-def run_reference(worker: Worker, task: Task, inputs: bytes, recorder: Recorder) -> str | None:
-    """Run the reference under generous limits; answer how it ended if not well."""
-    calls = len(task.tests.base) + len(task.tests.plus)
-    job = {
-        "program": task.reference,
-        "entry": task.entry_point,
-        "calls": inputs,
-        "limits": (REFERENCE_INPUT_S,) * calls,
-        "load_cpu_s": REFERENCE_INPUT_S,
-        "timed": True,
-        "elements": task.tests.oracle == "set_equal",
-        "flush_after": -1,
-        "cpu": REFERENCE_TOTAL_S,
-    }
+def _twice(worker: Worker, run: Callable[[], Verdict]) -> Verdict:
+    """Infrastructure is tried twice, the second time on a fresh process; a program that takes down two while others
+    run is at fault itself."""
     try:
-        ended = run_job(worker, job, REFERENCE_IDLE_S, recorder.read)
+        return run()
     except WorkerDied:
-        raise InfrastructureError(f"the sandbox fails on the reference of {task.task_id}") from None
-    return None if ended.status == 0 and ended.why is None else how_it_ended(ended, REFERENCE_TOTAL_S)[1]
+        try:
+            return run()
+        except WorkerDied:
+            _probe(worker)
+            return Verdict("crash", False, Failure("the program takes the sandbox's process down"))
 
 
-def run_job(worker: Worker, job: dict[str, Any], idle_s: tuple[float, float], reader: Reader) -> Ended:
-    """Hand a job to the worker and follow it; `idle_s` is what it may wait between two results, and in all."""
-    return worker.run(Job(marshal.dumps(job, 2), *idle_s, cpu_s=float(job["cpu"])), reader)
+def run_script(worker: Worker, script: Script) -> Verdict:
+    """Run a script on a worker; raises `WorkerDied` where it could not be started."""
+    cpu = math.ceil(script.wall_s) + 1
+    job = {
+        "script": script.source,
+        "arguments": list(script.arguments),
+        "archive": script.archive,
+        "folder": script.folder,
+        "imports": list(script.imports),
+        "cpu": cpu,
+    }
+    if script.file_mb is not None:
+        job["file"] = script.file_mb << 20
+    reader = ScriptReader()
+    ended = worker.run(Job(marshal.dumps(job, 2), math.inf, math.inf, cpu, wall_s=script.wall_s), reader.read)
+    if not reader.started:
+        raise WorkerDied("the script could not be confined")
+    return reader.conclude(ended, script.wall_s, cpu)
 
 
 def _probe(worker: Worker) -> None:

@@ -1,6 +1,7 @@
 """Follows one child from its first frame to its end, and kills it when it must be."""
 
 import fcntl
+import math
 import os
 import select
 import socket
@@ -24,12 +25,14 @@ F_ADD_SEALS, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE = 1033, 1, 2,
 @dataclass(frozen=True)
 class Job:
     """One program's run: what the child is handed, and the seconds that it may wait between two results, wait in
-    all, and compute in all."""
+    all, compute in all, and take by the clock. `warm`: it needs what assertion tests import."""
 
     data: bytes
     idle_s: float
     idle_total_s: float
     cpu_s: float
+    wall_s: float = math.inf
+    warm: bool = False
 
 
 @dataclass
@@ -128,6 +131,10 @@ class Run:
         if self.killed_at is not None:
             if now - self.killed_at > END_S:
                 raise WorkerDied("a killed program does not end")
+            return
+        if now - self.began > self.job.wall_s:
+            self.why = "wall"
+            self._kill()
             return
         idle = now - self.began - self.busy - self._on_cpu(now)
         if (written := self._written()) != self.written:

@@ -125,18 +125,8 @@ class Judge:
         self._fail("fail", "wrong result", expected=wanted, actual=shown)
 
     def _raised(self, payload: bytes) -> None:
-        try:
-            name, text, lines, kind = decode(payload)
-            described = "\n".join([*(str(line)[:SHOWN] for line in lines[:12]), f"{name}: {text}"[: 2 * SHOWN]])
-            described = ADDRESS.sub("0x…", described)
-        except (Undecodable, TypeError, ValueError) as error:
-            raise Malformed("an exception that cannot be read") from error
-        if kind == "memory":
-            self._fail("crash", "out of memory", exception=described)
-        elif kind == "exit":
-            self._fail("crash", "the program exits", exception=described)
-        else:
-            self._fail("fail", "an exception", exception=described)
+        outcome, reason, described = read_exception(payload)
+        self._fail(outcome, reason, exception=described)
 
     def _fail(self, outcome: Outcome, reason: str, **details: Any) -> None:
         """Decide, with the input that it happened on."""
@@ -159,6 +149,21 @@ class Judge:
         if failure is not None and printed:
             failure = replace(failure, stdout=ADDRESS.sub("0x…", printed.decode(errors="replace")))
         return Verdict(outcome, self.passed_base, failure, round(ended.cpu_s, 4))
+
+
+def read_exception(payload: bytes) -> tuple[Outcome, str, str]:
+    """What an exception makes of a program: the outcome, the reason, and its text. Raises `Malformed`."""
+    try:
+        name, text, lines, kind = decode(payload)
+        described = "\n".join([*(str(line)[:SHOWN] for line in lines[:12]), f"{name}: {text}"[: 2 * SHOWN]])
+        described = ADDRESS.sub("0x…", described)
+    except (Undecodable, TypeError, ValueError) as error:
+        raise Malformed("an exception that cannot be read") from error
+    if kind == "memory":
+        return "crash", "out of memory", described
+    if kind == "exit":
+        return "crash", "the program exits", described
+    return "fail", "an exception", described
 
 
 def how_it_ended(ended: Ended, cpu_limit: int) -> tuple[Outcome, str]:

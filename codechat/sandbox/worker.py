@@ -7,11 +7,11 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from codechat.sandbox.follow import Ended, Job, Reader, Run, WorkerDied, sealed_file, shared_memory
 from codechat.sandbox.inside import wire
@@ -72,7 +72,7 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._errors: IO[bytes] | None = None
-        self._closed = False
+        self._closed = self._warm = False
         self.hello: dict[str, object] = {}
 
     def start(self) -> None:
@@ -164,11 +164,15 @@ class Worker:
         if self._errors is not None:
             self._errors.close()
         self._process = self._control = self._errors = None
+        self._warm = False
 
     def run(self, job: Job, reader: Reader) -> Ended:
         """Run one job, feeding its stream to `reader`; raises `WorkerDied` where the zygote does not hold."""
         if self._process is None:
             self.start()
+        if job.warm and not self._warm:
+            self._send(wire.WARM)
+            self._warm = True
         shared, data = shared_memory(), sealed_file("job", job.data)
         results, theirs = socket.socketpair()
         results.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -191,8 +195,10 @@ class Worker:
         return self._control
 
     def _hand_over(self, handles: list[int]) -> None:
-        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", handles))]
+        self._send(wire.RUN, [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", handles))])
+
+    def _send(self, message: bytes, ancillary: Sequence[Any] = ()) -> None:
         try:
-            self._need().sendmsg([wire.RUN], ancillary)
+            self._need().sendmsg([message], ancillary)
         except OSError as error:
             raise WorkerDied("the sandbox's process is gone") from error

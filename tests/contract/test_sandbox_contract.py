@@ -177,7 +177,7 @@ async def test_results_that_the_dataset_gives_count_before_the_references(sandbo
         ("total(1)", "fail"),
         ("import sys\nsys.exit(0)", "crash"),
         ("import os\nos._exit(0)", "crash"),
-        ("assert total([1, 2] == 3", "syntax_error"),
+        ("assert total([1, 2] == 3", "fail"),
         ("import time\ntime.sleep(60)", "timeout"),
     ],
 )

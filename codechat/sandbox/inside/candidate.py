@@ -77,45 +77,50 @@ class Head(io.TextIOBase):
 
 def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap) -> NoReturn:
     """Load the program, call its entry point on every input, and end the process."""
-    head = Head(shared, wire.STDOUT_ROOM)
-    channel = Channel(results, shared, head)
+    channel = prepare(results, shared)
     calls = marshal.loads(job.pop("calls"))
-    random.seed(0)
-    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), head, Head(shared, 0)
-    sys.argv = [""]
-    gc.enable()
     try:
-        function = _load(job["program"], job["entry"], job["load_cpu_s"], channel)
+        space = load(job["program"], NAME, job["load_cpu_s"], channel)
+        function = space and space.get(job["entry"])
         if function is not None:
             channel.send(wire.LOADED)
             _call(function, calls, job, channel)
+        elif space is not None:
+            channel.send(wire.MISSING)
         signal.setitimer(signal.ITIMER_PROF, 0)
         channel.flush()
     finally:
         os._exit(0)
 
 
-def _load(program: str, entry: str, limit: float, channel: Channel) -> Any:
-    """The entry point of the program, or None after telling why there is none. No name asks for none."""
+def prepare(results: socket.socket, shared: mmap.mmap) -> Channel:
+    """What every program finds: seeded random numbers, an empty input, an output whose head is kept, the collector."""
+    head = Head(shared, wire.STDOUT_ROOM)
+    random.seed(0)
+    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), head, Head(shared, 0)
+    sys.argv = [""]
+    gc.enable()
+    return Channel(results, shared, head)
+
+
+def load(program: str, name: str, limit: float, channel: Channel) -> dict[str, Any] | None:
+    """The program's names, after its code ran as that of a file `name`; None after telling why there are none."""
     signal.setitimer(signal.ITIMER_PROF, limit)
     try:
-        code = compile(program, NAME, "exec", dont_inherit=True)
+        code = compile(program, name, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         channel.send(wire.SYNTAX, _text(error).encode("utf-8", "replace"))
         return None
     module = types.ModuleType("candidate")
-    module.__file__ = NAME
+    module.__file__ = name
     sys.modules["candidate"] = module
-    linecache.cache[NAME] = (len(program), None, program.splitlines(keepends=True), NAME)
+    linecache.cache[name] = (len(program), None, program.splitlines(keepends=True), name)
     try:
         exec(code, module.__dict__)
     except BaseException as error:  # noqa: BLE001  whatever the program raises is its own failure
-        channel.send(wire.ERROR, _describe(error))
+        channel.send(wire.ERROR, describe(error, {name: ""}))
         return None
-    function = module.__dict__.get(entry) if entry else _load
-    if function is None:
-        channel.send(wire.MISSING)
-    return function
+    return module.__dict__
 
 
 def _call(function: Any, calls: Any, job: dict[str, Any], channel: Channel) -> None:
@@ -138,21 +143,22 @@ def _call(function: Any, calls: Any, job: dict[str, Any], channel: Channel) -> N
             if answer == wire.ASK_CANONICAL:
                 send(wire.CANONICAL, canonical(value))
         except BaseException as error:  # noqa: BLE001  whatever the program raises is its own failure
-            send(wire.ERROR, _describe(error))
+            send(wire.ERROR, describe(error, {NAME: ""}))
             return
     send(wire.DONE)
 
 
-def _describe(error: BaseException) -> bytes:
-    """Type, text, the candidate's own traceback lines and what it means, bounded, as plain data."""
+def describe(error: BaseException, files: dict[str, str]) -> bytes:
+    """Type, text, traceback lines in `files` (name: what to say of it) and what it means, bounded, as plain data."""
     kind = "memory" if isinstance(error, MemoryError) else "exit" if isinstance(error, SystemExit) else "error"
     lines: list[str] = []
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        if code.co_filename == NAME:
-            source = linecache.getline(NAME, trace.tb_lineno).strip()
-            lines.append(f"line {trace.tb_lineno}, in {code.co_name}: {source}"[:TEXT_LIMIT])
+        if code.co_filename in files:
+            source = linecache.getline(code.co_filename, trace.tb_lineno).strip()
+            place = f"{files[code.co_filename]}line {trace.tb_lineno}, in {code.co_name}"
+            lines.append(f"{place}: {source}"[:TEXT_LIMIT])
         trace = trace.tb_next
     return marshal.dumps((type(error).__name__[:TEXT_LIMIT], _text(error), lines[-TRACE_LINES:], kind), 2)
 

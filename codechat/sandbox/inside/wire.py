@@ -1,14 +1,15 @@
 """The bytes between the two sides.
 
 Parent and zygote talk over a SOCK_SEQPACKET socket: RUN with three descriptors (job, shared memory, results),
-KILL, and back one STATUS message per run. The child writes a stream of frames: kind, length, how much was printed,
-payload. Frames gather in shared memory, so that they survive the child's death, and go over the results socket when
-it fills.
+KILL, WARM, and back one STATUS message per run. The child writes a stream of frames: kind, length, how much was
+printed, payload. Frames gather in shared memory, so that they survive the child's death, and go over the results
+socket when it fills.
 """
 
 import struct
 
 RUN, KILL = b"R", b"K"
+WARM = b"W"  # load what assertion tests import: once, before the first job that has such
 STATUS = struct.Struct("<iddq")  # wait status, user and system CPU seconds, peak resident KiB
 HEADER = struct.Struct("<cIH")  # kind, length of the payload, bytes printed so far
 CURSOR = struct.Struct("<QQ")  # bytes waiting in the buffer, stream position of its start
@@ -26,6 +27,8 @@ STARTED = b"P"  # first of all, before any code of the candidate's
 LOADED, MISSING, SYNTAX = b"L", b"M", b"S"
 VALUE, DIGEST, CANONICAL = b"V", b"D", b"C"
 ERROR, CPU, DONE = b"X", b"T", b"Z"
+AT = b"A"  # which assertion snippet comes next; there DONE carries the job's token
+INDEX = struct.Struct("<I")
 
 NEXT, ASK_CANONICAL = b"n", b"c"  # the parent's answers to a DIGEST
 

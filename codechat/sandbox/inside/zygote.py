@@ -14,9 +14,9 @@ import signal
 import socket
 import sys
 import traceback
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from codechat.sandbox.inside import candidate, isolate, wire
+from codechat.sandbox.inside import assertions, candidate, guard, isolate, script, wire
 
 # What programs import most; what is missing here is imported by the child that asks for it.
 WARM = (
@@ -52,29 +52,40 @@ def main(text: str) -> NoReturn:
     blind = [path for path in config["paths"] if os.path.exists(path) and not os.access(path, os.R_OK)]
     hello = {"namespaces": handle is not None, "refusal": refusal, "seccomp": isolate.filter_works(), "blind": blind}
     control.send(json.dumps(hello).encode())
+    _settle()
+    gc.disable()
+    _serve(control, handle, config)
+
+
+def _settle() -> None:
+    """Keep the collector off what is loaded: forks share it as long as nobody writes to it."""
     gc.collect()
     gc.freeze()
-    gc.disable()
-    _serve(control, handle, config["limits"], config["scratch"])
 
 
-def _serve(control: socket.socket, handle: int | None, limits: dict[str, int], scratch: list[str]) -> NoReturn:
+def _serve(control: socket.socket, handle: int | None, config: dict[str, Any]) -> NoReturn:
+    kept: guard.Kept | None = None
     while True:
         message, handles = _receive(control)
         if not message:
             os._exit(0)
+        if message == wire.WARM:
+            kept = guard.warm()
+            _settle()
         if message != wire.RUN:
             continue  # a KILL that crossed the end of the last run
         if handle is not None:
             isolate.new_pid_namespace()
         child = os.fork()
         if child == 0:
-            _child(handles, limits, handle is not None, scratch)
+            _child(handles, config, handle is not None, kept)
         if handle is not None:
             isolate.back_to(handle)
         for number in handles:
             os.close(number)
         _watch(control, child, handle is not None)
+        if handle is None:
+            script.clear(config["scratch"], child)
 
 
 def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
@@ -109,7 +120,7 @@ def _watch(control: socket.socket, child: int, contained: bool) -> None:
     control.send(wire.STATUS.pack(status, usage.ru_utime, usage.ru_stime, usage.ru_maxrss))
 
 
-def _child(handles: list[int], limits: dict[str, int], namespaces: bool, scratch: list[str]) -> NoReturn:
+def _child(handles: list[int], config: dict[str, Any], namespaces: bool, kept: guard.Kept | None) -> NoReturn:
     """Read the job, confine, run. Never returns; what goes wrong before the candidate's code is told on stderr."""
     try:
         job_file, shared_file, results_file = handles
@@ -119,13 +130,21 @@ def _child(handles: list[int], limits: dict[str, int], namespaces: bool, scratch
         results = socket.socket(fileno=3)
         os.closerange(4, 1 << 16)
         os.setsid()  # a signal to its group must not reach the zygote
-        isolate.confine({**limits, "cpu": job["cpu"]}, namespaces, scratch)
+        limits = {**config["limits"], "cpu": job["cpu"]}
+        isolate.confine({**limits, "file": job.get("file", limits["file"])}, namespaces, config["scratch"])
+        if "calls" not in job:
+            script.own_folder(config["scratch"], namespaces)
         results.sendall(wire.HEADER.pack(wire.STARTED, 0, 0))
         os.dup2(0, 1)
         os.dup2(0, 2)
+        if "script" in job:
+            script.run(job, config["paths"])
+        assert kept is not None or "snippets" not in job
     except BaseException:  # noqa: BLE001  nothing may run past this point
         traceback.print_exc()
         os._exit(70)
+    if kept is not None and "snippets" in job:
+        assertions.run(job, results, shared, kept)
     candidate.run(job, results, shared)
 
 

@@ -1,0 +1,56 @@
+"""The rules of CodeIF-Bench's own harness, as data: what it takes for code, which tests it appends, its limit.
+
+They are kept as they are, faults included, so that published verdicts can be had again: a fence counts only where
+its opening line is exactly "```python", a test that does not parse fails everybody, and the verdict is an exit status,
+which the tested code decides. The script is run by `Kit.script`; the verdict that codechat trusts is `Kit.assess`'s.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from codechat.domain import AssertionTests, Requirement
+
+Mode = Literal["base", "single_round", "multi_round", "n_round"]
+
+WALL_S = 3.0
+UNSCORED = "Functionality Extension"  # its requirement may contradict the task's own tests
+
+_FENCE = re.compile(r"```python\n(.*?)\n?```", re.DOTALL)
+_DOCSTRING = re.compile(r'^ {4}""".*?"""', re.DOTALL | re.MULTILINE)
+
+
+def official_code(mode: Mode, reply: str) -> str:
+    """The code that the harness takes from a reply: the first ```python fence, else the whole reply.
+
+    Except in `base`, docstrings in triple double quotes that four spaces indent are deleted, and lines without content.
+    """
+    fence = _FENCE.search(reply)
+    code = fence.group(1) if fence else reply
+    if mode == "base":
+        return code
+    return "\n".join(line for line in _DOCSTRING.sub("", code).split("\n") if line.strip())
+
+
+def official_tests(
+    mode: Mode, task: AssertionTests, asked: Sequence[Requirement], current: Requirement | None
+) -> tuple[str, ...] | None:
+    """The snippets that the harness appends; None where it gives no verdict.
+
+    `asked` are the requirements so far in the dialogue, the current one last. An extension of the function is tested by
+    its own test alone; in `n_round` it has no verdict and is not held against later turns.
+    """
+    if current is None:
+        return task.snippets
+    if mode != "n_round":
+        own = current.tests.snippets
+        return own if current.strategy == UNSCORED else (*task.snippets, *own)
+    if current.strategy == UNSCORED:
+        return None
+    kept = [one for one in asked if one.strategy != UNSCORED]
+    return (*task.snippets, *(snippet for one in kept for snippet in one.tests.snippets))
+
+
+def official_source(code: str, snippets: Sequence[str]) -> str:
+    """The file that the harness runs."""
+    return "\n".join([code, *snippets])

@@ -1,0 +1,220 @@
+"""Runs a program and then assertions on it, in one interpreter: what can be kept from the program is.
+
+The parent knows a token that no program is told. While the candidate's code runs, the token lies on the interpreter's
+evaluation stack alone, where no name leads; it is sent once the last snippet has run to its end.
+"""
+
+# No pathlib: every module loaded here is memory that each fork copies.
+# ruff: noqa: PTH108, PTH109, PTH118, PTH123
+
+import ast
+import builtins
+import contextlib
+import linecache
+import mmap
+import os
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import repeat
+from types import CodeType
+from typing import Any, NoReturn
+
+from codechat.sandbox.inside import guard, wire
+from codechat.sandbox.inside.candidate import Channel, describe, load, prepare
+
+PROGRAM = "program.py"
+BUILTINS = frozenset(vars(builtins))
+STYLE_FILES = ("setup.cfg", "tox.ini", ".pep8")  # style checkers read them: a program could excuse itself there
+# Follows a snippet that defines test cases. A test that is skipped has not passed.
+RUN_CASES = """
+import unittest as _unittest
+for _cases in ({names},):
+    _result = _unittest.TestResult()
+    _unittest.defaultTestLoader.loadTestsFromTestCase(_cases).run(_result)
+    _wrong = [*_result.failures, *_result.errors, *_result.skipped]
+    if _wrong or not _result.testsRun or not _result.wasSuccessful():
+        raise AssertionError(str(_wrong[0][1]).strip().splitlines()[-1] if _wrong else "no test ran")
+"""
+GUARDED = """
+try:
+    pass
+except StopIteration as _stop:
+    raise RuntimeError("StopIteration").with_traceback(_stop.__traceback__) from _stop
+"""
+
+
+class Stopped(Exception):
+    """The program did not load, which has been told."""
+
+
+@dataclass
+class Scene:
+    """One run: the file's path, the program's own names, and the names that the snippets see."""
+
+    job: dict[str, Any]
+    channel: Channel
+    kept: guard.Kept
+    path: str
+    module: dict[str, Any] = field(default_factory=dict)
+    space: dict[str, Any] = field(default_factory=dict)
+
+
+def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap, kept: guard.Kept) -> NoReturn:
+    """Load the program from a file, run every snippet after it, and end the process."""
+    channel = prepare(results, shared)
+    snippets: list[str] = job.pop("snippets")
+    path = os.path.join(os.getcwd(), PROGRAM)
+    files = {path: ""} | {_name(number): f"assertion {number}, " for number in range(1, len(snippets) + 1)}
+    try:
+        for number, snippet in enumerate(snippets, 1):
+            linecache.cache[_name(number)] = (len(snippet), None, snippet.splitlines(keepends=True), _name(number))
+        scene = Scene(job, channel, kept | _imported(snippets, kept), path)
+        channel.send(wire.DONE, _passed(scene, snippets))
+    except Stopped:
+        pass
+    except BaseException as error:  # noqa: BLE001  whatever program or assertion raises is the program's failure
+        channel.send(wire.ERROR, describe(error, files))
+    finally:
+        channel.flush()
+        os._exit(0)
+
+
+def _passed(scene: Scene, snippets: list[str]) -> bytes:
+    """The token, once everything has run to its end: no name holds it, or what runs the snippets, before that."""
+    held: tuple[bytes, bool] = (
+        scene.job.pop("token"),
+        _exhaust(
+            zip(
+                map(_preparation(scene), range(len(snippets))),
+                map(
+                    exec,
+                    [_compiled(snippet, number) for number, snippet in enumerate(snippets, 1)],
+                    repeat(scene.space),
+                ),
+                strict=True,
+            ),
+            _load(scene),
+        ),
+    )
+    return held[0]
+
+
+def _exhaust(steps: Iterator[Any], loaded: bool) -> bool:
+    for _ in steps:
+        pass
+    return loaded
+
+
+def _load(scene: Scene) -> bool:
+    """Run the program's own code, from its file, and take over its names; True. Raises `Stopped`."""
+    job, channel = scene.job, scene.channel
+    _write(scene.path, job["program"])
+    guard.forbid(scene.kept)
+    names = load(job["program"], scene.path, job["load_cpu_s"], channel)
+    if names is None:
+        raise Stopped
+    entry = job["entry"]
+    if entry and entry not in names:
+        channel.send(wire.MISSING)
+        raise Stopped
+    channel.send(wire.LOADED)
+    scene.module.update(names)
+    scene.space.update((name, value) for name, value in names.items() if name == entry or name not in BUILTINS)
+    scene.space.update(__name__="candidate", __file__=scene.path, __builtins__=builtins)
+    return True
+
+
+def _preparation(scene: Scene) -> Callable[[int], None]:
+    """What happens before every snippet: all that assertions rely on is set back."""
+    restore, path, program = guard.restorer(scene.kept, scene.job["load_cpu_s"]), scene.path, scene.job["program"]
+    cached, exists, unlink, write = linecache.cache, os.path.lexists, os.unlink, _write
+    source = (path, (len(program), None, program.splitlines(keepends=True), path))
+    lines, files = [*cached.items(), source], STYLE_FILES
+    send, at, pack = scene.channel.send, wire.AT, wire.INDEX.pack
+
+    def prepare_snippet(index: int) -> None:
+        restore()
+        cached.update(lines)
+        for name in files:
+            if exists(name):
+                unlink(name)
+        write(path, program)
+        send(at, pack(index))
+
+    return prepare_snippet
+
+
+def _write(path: str, program: str) -> None:
+    """Have the program's text, and nothing else, in its file."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    with open(path, "w", encoding="utf-8", errors="surrogatepass", newline="") as stream:
+        stream.write(program)
+
+
+def _name(number: int) -> str:
+    return f"<assertion {number}>"
+
+
+def _imported(snippets: list[str], kept: guard.Kept) -> guard.Kept:
+    """Import what the snippets will, and remember it."""
+    names: list[str] = []
+    for snippet in snippets:
+        if "import" in snippet:
+            with contextlib.suppress(SyntaxError, ValueError):
+                names += [name for name in _imports(ast.parse(snippet)) if name not in kept.modules]
+    for name in names:
+        guard.try_import(name)
+    return guard.remember(names, kept.modules)
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+
+
+def _compiled(snippet: str, number: int) -> CodeType | str:
+    """The snippet's code, test cases and test functions called; its text where it does not parse, which tells so."""
+    try:
+        tree = ast.parse(snippet, _name(number))
+        tree.body = [node for node in tree.body if not (isinstance(node, ast.Expr) and _is_main(node.value))]
+        tree.body += _calls(tree)
+        if not any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body):
+            tree = _guarded(tree)
+        return compile(tree, _name(number), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return snippet
+
+
+def _guarded(tree: ast.Module) -> ast.Module:
+    """The snippet with a StopIteration that leaves it as another exception: iterators run it, and would take that for
+    their end."""
+    guarded = ast.parse(GUARDED)
+    block = guarded.body[0]
+    assert isinstance(block, ast.Try)
+    block.body = tree.body or block.body
+    return guarded
+
+
+def _calls(tree: ast.Module) -> list[ast.stmt]:
+    """What runs the tests that a snippet only defines: classes of unittest, and functions as pytest would find them."""
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    cases, calls = [], ""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and any(ast.unparse(base).endswith("TestCase") for base in node.bases):
+            cases.append(node.name)
+        elif isinstance(node, ast.FunctionDef) and node.name.startswith("test") and node.name not in used:
+            required = len(node.args.posonlyargs + node.args.args) - len(node.args.defaults)
+            if not required and None not in node.args.kw_defaults:
+                calls += f"{node.name}()\n"
+    if cases:
+        calls += RUN_CASES.format(names=", ".join(cases))
+    return ast.parse(calls).body
+
+
+def _is_main(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in ("unittest.main", "main")

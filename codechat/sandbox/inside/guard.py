@@ -1,0 +1,237 @@
+"""Keeps what assertions rely on as it was before the candidate's code ran, in the interpreter that they share.
+
+The checkers and the standard library are loaded beforehand and their bindings remembered; before every snippet whatever
+differs is set back. What would get behind that (the collector's view of all objects, raw memory, tracing, other code in
+known functions) is refused by an audit hook, which nobody can remove.
+"""
+
+import _signal  # type: ignore[import-not-found]  # what `signal` wraps, without the wrapping
+import _thread
+import ctypes
+import gc
+import re
+import signal
+import sys
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from operator import is_
+from types import FunctionType, ModuleType
+from typing import Any
+
+from codechat.sandbox.inside import isolate
+
+CHECKERS = ("radon.complexity", "radon.metrics", "radon.raw", "mccabe", "pycodestyle")
+RELIED_ON = (*CHECKERS, "ast", "dis", "inspect", "io", "linecache", "tokenize", "traceback", "typing", "unittest")
+
+HEAP_TYPE = 1 << 9  # type.__flags__: a class whose attributes can be set
+CODE = frozenset(("__code__", "__defaults__", "__kwdefaults__"))
+REFUSED = frozenset(
+    (
+        *("gc.get_objects", "gc.get_referrers", "gc.get_referents", "sys._current_frames", "sys._current_exceptions"),
+        *("sys.settrace", "sys.setprofile", "sys.addaudithook", "sys.monitoring.register_callback", "code.__new__"),
+        *("ctypes.dlopen", "ctypes.dlsym", "ctypes.dlsym/handle", "ctypes.call_function", "ctypes.addressof"),
+        *("ctypes.cdata", "ctypes.cdata/buffer", "ctypes.string_at", "ctypes.wstring_at"),
+    )
+)
+RAW_MEMORY = (("ctypes", ("memmove", "memset")), ("_ctypes", ("_memmove_addr", "_memset_addr")))
+
+KINDS: dict[type, Callable[[Any, Any], None]] = {dict: dict.update, list: list.extend, set: set.update}
+Names = tuple[Any, tuple[str, ...], tuple[Any, ...]]  # a live view, its names, what they were bound to
+
+
+class Refused(RuntimeError):
+    """What a program that assertions test may not do."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Modules, the bindings of their names and of their classes' attributes, the contents of some containers, and the
+    functions whose code stays."""
+
+    modules: dict[str, ModuleType]
+    spaces: list[Names]
+    classes: list[tuple[type, Names]]
+    contents: list[tuple[Any, Any]]
+    functions: frozenset[FunctionType]
+
+    def __or__(self, other: "Kept") -> "Kept":
+        return Kept(
+            self.modules | other.modules,
+            self.spaces + other.spaces,
+            self.classes + other.classes,
+            self.contents + other.contents,
+            self.functions | other.functions,
+        )
+
+
+def warm() -> Kept:
+    """Load what assertions rely on and remember it. What is not installed is left out."""
+    for name in RELIED_ON:
+        try_import(name)
+    if "pycodestyle" in sys.modules:  # its settings file would lie where the program can write
+        sys.modules["pycodestyle"].USER_CONFIG = None  # type: ignore[attr-defined]
+    containers: list[Any] = [sys.path, sys.meta_path, sys.path_hooks, sys.path_importer_cache, gc.callbacks]
+    containers += [getattr(re, name) for name in ("_cache", "_cache2") if hasattr(re, name)]
+    for name in CHECKERS:
+        if name in sys.modules:
+            containers += [value for value in vars(sys.modules[name]).values() if type(value) in KINDS]
+    kept = remember(("builtins", "sys", *RELIED_ON), {})
+    kept.contents.extend(pair for one in containers for pair in _contents(one))
+    return kept
+
+
+def try_import(name: str) -> None:
+    """Import a module if there is one that can be: whoever needs it meets the error."""
+    try:
+        __import__(name)
+    except Exception:  # noqa: BLE001
+        return
+
+
+def remember(names: Iterable[str], known: Collection[str]) -> Kept:
+    """How modules are now, with all that they use in turn, but for the known ones."""
+    modules: dict[str, ModuleType] = {}
+    classes: dict[type, Names] = {}
+    functions: set[FunctionType] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        module = sys.modules.get(name)
+        if name in modules or name in known or type(module) is not ModuleType:
+            continue
+        modules[name] = module
+        for value in vars(module).values():
+            if isinstance(value, type) and value.__flags__ & HEAP_TYPE:
+                classes[value] = _names(vars(value))
+                functions.update(one for one in vars(value).values() if type(one) is FunctionType)
+            elif type(value) is FunctionType:
+                functions.add(value)
+            owner = value.__name__ if type(value) is ModuleType else getattr(value, "__module__", None)
+            waiting += [owner] if type(owner) is str else []
+    spaces = [_names(vars(module)) for module in modules.values()]
+    return Kept(modules, spaces, list(classes.items()), [], frozenset(functions))
+
+
+def _names(view: Any) -> Names:
+    return view, tuple(view), tuple(view.values())
+
+
+def _contents(container: Any) -> list[tuple[Any, Any]]:
+    """A container and the containers in it, each with a copy."""
+    inner = container.values() if type(container) is dict else container
+    found = [(container, container.copy())]
+    for one in inner:
+        if type(one) in KINDS:
+            found += _contents(one)
+    return found
+
+
+def restorer(kept: Kept, limit: float) -> Callable[[], None]:
+    """A function that sets everything back and grants `limit` CPU seconds; to be made before the candidate's code runs.
+
+    All that it uses is bound beforehand: the functions that it would otherwise look up are among what a program may
+    have replaced.
+    """
+    bindings, classes, process = _bindings(kept), _classes(kept), _process(limit)
+
+    def restore() -> None:
+        bindings()
+        classes()
+        process()
+
+    return restore
+
+
+def _bindings(kept: Kept) -> Callable[[], None]:
+    """Sets back the names of modules, what modules there are, and the contents of containers."""
+    spaces = (*(names for names in kept.spaces if names[0] is not vars(sys)), _names(vars(sys)))
+    contents = tuple((KINDS[type(one)], one.clear, one, copy.copy()) for one, copy in kept.contents)
+    loaded, modules, update, pairs, changed = sys.modules, tuple(kept.modules.items()), dict.update, zip, _change()
+
+    def restore() -> None:
+        for view, names, values in spaces:
+            if changed(view, names, values):
+                update(view, pairs(names, values))
+        for name, module in modules:
+            if loaded.get(name) is not module:
+                loaded[name] = module
+        for fill, clear, container, copy in contents:
+            clear()
+            fill(container, copy)
+
+    return restore
+
+
+def _classes(kept: Kept) -> Callable[[], None]:
+    """Sets back the attributes of classes, and drops those that were added."""
+    classes, changed = tuple(kept.classes), _change()
+    assign, drop, pairs = type.__setattr__, type.__delattr__, zip
+
+    def restore() -> None:
+        for kind, (view, names, values) in classes:
+            if changed(view, names, values):
+                for name in [name for name in view if name not in names]:
+                    drop(kind, name)
+                for name, value in pairs(names, values):
+                    if view.get(name) is not value:
+                        assign(kind, name, value)
+
+    return restore
+
+
+def _change() -> Callable[[Any, tuple[str, ...], tuple[Any, ...]], bool]:
+    size, every, each, same = len, all, map, is_
+
+    def changed(view: Any, names: tuple[str, ...], values: tuple[Any, ...]) -> bool:
+        return size(view) != size(names) or not every(each(same, view.values(), values))
+
+    return changed
+
+
+def _process(limit: float) -> Callable[[], None]:
+    """Takes away the program's signal handlers and timers, and sets the timer of the limit.
+
+    Raises `Refused` where a thread of the program's could interfere at any time.
+    """
+    handler, handle, timer, threads, refused = (
+        _signal.getsignal,
+        _signal.signal,
+        _signal.setitimer,
+        _thread._count,
+        Refused,
+    )
+    signals = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+    untouched, default = (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler, None), signal.SIG_DFL
+    ring, end = isolate.libc.signal, ctypes.cast(isolate.libc._exit, ctypes.c_void_p)
+    number, real, virtual, profile = int(signal.SIGPROF), signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF
+
+    def restore() -> None:
+        for one in signals:
+            if handler(one) not in untouched:
+                handle(one, default)
+        if threads():
+            raise refused("a thread of the program still runs")
+        ring(number, end)
+        timer(real, 0)
+        timer(virtual, 0)
+        timer(profile, limit)
+
+    return restore
+
+
+def forbid(kept: Kept) -> None:
+    """Refuse from now on, in this process, what would get behind `restorer`."""
+    known, refused_events, code = kept.functions, REFUSED, CODE
+    function, refused, kind_of = FunctionType, Refused, type
+    for name, attributes in RAW_MEMORY:
+        for attribute in attributes:
+            vars(sys.modules[name]).pop(attribute, None)
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in refused_events:
+            raise refused(f"{event} is refused to a program that assertions test")
+        of_function = event == "object.__setattr__" and arguments[1] in code and kind_of(arguments[0]) is function
+        if of_function and arguments[0] in known:
+            raise refused("the code of a library's function stays as it is")
+
+    sys.addaudithook(hook)

@@ -1,0 +1,85 @@
+"""A repository's own tests, a program in the place of one of its functions: in a copy that lives in the sandbox."""
+
+import functools
+import io
+import tarfile
+import textwrap
+from pathlib import Path, PurePosixPath
+
+from codechat.domain import RepositoryTests
+from codechat.errors import UserError
+from codechat.sandbox.scripts import Script
+
+WALL_S = 60.0  # what the benchmark's own harness grants a group of tests
+ROOM_MB = 64  # beside the copy: what tests write
+MOST_MB = 512  # of a repository
+LEFT_OUT = {".git", ".hg", "__pycache__", ".tox", ".venv", "node_modules"}
+REMEDY = "dataset.repos names the folder of the repositories"
+# pytest's exit status tells whether all passed; that it ran at least one test each time is status 5's business.
+RUN = """
+import sys
+import pytest
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "--override-ini=addopts=", *sys.argv[1:]]))
+"""
+
+
+def in_repository(program: str, tests: RepositoryTests) -> Script:
+    """The script that runs the tests in a copy of the repository, the program's code in the function's place.
+
+    Raises `UserError` where there is no such repository, file or line.
+    """
+    if tests.repository is None:
+        raise UserError("the tests need their repository", "give the folder of the repositories: dataset.repos=DIR")
+    root = Path(tests.repository)
+    archive = io.BytesIO(_packed(root))
+    with tarfile.open(fileobj=archive, mode="a") as packed:
+        _add(packed, PurePosixPath("repository", tests.file), replaced(root / tests.file, program, tests))
+    data = archive.getvalue()
+    return Script(
+        RUN,
+        WALL_S,
+        ("../script.py", *tests.nodes),
+        data,
+        folder="repository",
+        imports=(".", "src"),
+        file_mb=(len(data) >> 20) + ROOM_MB,
+    )
+
+
+def replaced(path: Path, program: str, tests: RepositoryTests) -> bytes:
+    """The file's content with the program, indented as the function was, in the place of its lines."""
+    try:
+        lines = path.read_text("utf-8").splitlines(keepends=True)
+    except OSError as error:
+        raise UserError(
+            f"cannot read {path}: {error.strerror}", "dataset.repos names the folder of the repositories"
+        ) from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not UTF-8 text", "leave the task out: dataset.tasks") from None
+    first, last = tests.lines
+    if not 1 <= first <= last <= len(lines):
+        raise UserError(f"{path} has no lines {first} to {last}", "use the repositories that the tasks were made from")
+    code = textwrap.indent(textwrap.dedent(program).strip("\n"), " " * tests.indent) + "\n"
+    return "".join([*lines[: first - 1], code, *lines[last:]]).encode("utf-8", "surrogatepass")
+
+
+@functools.lru_cache(maxsize=4)
+def _packed(root: Path) -> bytes:
+    """The repository as an archive, below the folder `repository`; built files and version control left out."""
+    if not root.is_dir():
+        raise UserError(f"there is no repository {root}", REMEDY)
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as packed:
+        for path in sorted(root.rglob("*")):
+            inside = path.relative_to(root)
+            if path.is_file() and not path.is_symlink() and not LEFT_OUT & set(inside.parts):
+                _add(packed, PurePosixPath("repository", *inside.parts), path.read_bytes())
+                if archive.tell() > MOST_MB << 20:
+                    raise UserError(f"{root} has more than {MOST_MB} MiB", "leave out what its tests do not need")
+    return archive.getvalue()
+
+
+def _add(packed: tarfile.TarFile, name: PurePosixPath, data: bytes) -> None:
+    entry = tarfile.TarInfo(str(name))
+    entry.size, entry.mode = len(data), 0o755
+    packed.addfile(entry, io.BytesIO(data))
