@@ -1,7 +1,7 @@
 """`codechat report`: tables, figures and one page that compare finished cells."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.markup import escape
@@ -10,12 +10,14 @@ from rich.table import Table as TerminalTable
 from codechat.cli.terminal import err, out
 from codechat.cli.words import parse_words
 from codechat.errors import UserError
+from codechat.metrics import REFINE
 from codechat.report.build import build_report
 from codechat.report.cells import LoadedCell, cell_folders, load_cells
 from codechat.report.data import Table
 from codechat.report.page import write_page
 from codechat.tracking import TrackingError
 
+MOST_COLUMNS = 14  # of a table in a terminal, beyond which intervals are left to the files
 KEYS = {
     "runs": "folders of cells, or folders that hold such, separated by commas",
     "experiment": "the MLflow experiment whose cells are compared, instead of runs",
@@ -33,15 +35,16 @@ def run_report(words: list[str]) -> int:
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is no folder", "out names the folder that the report is written to")
     loaded = load_cells(_folders(values, folder))
-    cells = [cell for cell in loaded if cell.protocol == "refine"]
+    cells = [cell for cell in loaded if cell.measures is not None]
     notes = _notes(values, loaded)
     if not cells:
-        raise UserError("none of these cells follows the protocol refine", notes[-1])
+        raise UserError("none of these cells says what it measures", notes[-1])
     data = build_report(cells, folder, notes)
     page = write_page(cells, data, folder)
     for note in data.notes:
         err.print(f"note: {note}", markup=False)
-    out.print(_leaderboard(data.tables[0]))
+    for table in _first_tables(data.tables, cells):
+        out.print(_shown(table))
     out.print(f"\n{len(cells)} cells, {len(data.tables)} tables, {len(data.figures)} figures", markup=False, end="")
     out.print(f" ({time.monotonic() - started:.1f} s)", markup=False)
     out.print(f"tables   {folder / 'tables'}\nfigures  {folder / 'figures'}\npage     {page}", markup=False)
@@ -66,26 +69,34 @@ def _folders(values: Mapping[str, str], out: Path) -> list[Path]:
 
 
 def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[str]:
-    """What is left out, in words: cells that have not finished, and cells of other protocols."""
+    """What is left out, in words: cells that have not finished, and cells that nothing is known of."""
     unfinished = [
         path.name for name in values.get("runs", "").split(",") if name for path in cell_folders(Path(name))[1]
     ]
-    others = sorted({cell.protocol for cell in loaded if cell.protocol != "refine"})
+    silent = [cell.folder.name for cell in loaded if cell.measures is None]
     notes = []
     if unfinished:
         notes.append(f"Left out, as they have not finished: {', '.join(unfinished)}.")
-    for protocol in others:
-        count = sum(cell.protocol == protocol for cell in loaded)
-        cells = "1 cell" if count == 1 else f"{count} cells"
-        notes.append(f"Left out: {cells} of the protocol {protocol}; these tables are those of the protocol refine.")
+    if silent:
+        told = "run them again: no model is called, and metrics.json is written anew"
+        notes.append(f"Left out, as their metrics.json does not say what they measure ({told}): {', '.join(silent)}.")
     return notes
 
 
-def _leaderboard(table: Table) -> TerminalTable:
-    """The leaderboard as the terminal shows it."""
+def _first_tables(tables: Sequence[Table], cells: Sequence[LoadedCell]) -> list[Table]:
+    """The table that opens each protocol's part of the report."""
+    names = dict.fromkeys("leaderboard" if c.protocol == REFINE.protocol else f"{c.protocol}_finals" for c in cells)
+    return [table for table in tables if table.name in names]
+
+
+def _shown(table: Table) -> TerminalTable:
+    """A table as the terminal shows it; of a wide one the figures alone."""
     shown = TerminalTable(title=f"\n{table.title}", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for column in table.columns:
+    wide = len(table.columns) > MOST_COLUMNS
+    places = [place for place, column in enumerate(table.columns) if not (wide and column.key.endswith(("_ci", "_n")))]
+    for place in places:
+        column = table.columns[place]
         shown.add_column(column.title, justify="right" if column.numeric else "left")
     for row in table.rows:
-        shown.add_row(*(escape(column.text(value)) for column, value in zip(table.columns, row, strict=True)))
+        shown.add_row(*(escape(table.columns[place].text(row[place])) for place in places))
     return shown

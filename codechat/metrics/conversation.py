@@ -32,7 +32,7 @@ _HELP: Mapping[str, tuple[str, str, bool]] = {
     "ifr": ("Instruction Forgetting Ratio", "instructions not met now, of those met at some earlier turn", False),
     "ife": ("Instruction Following Efficiency", "instructions that the code meets, per round so far", True),
     "ife_asked": ("IFE of what was asked", "the same, of the instructions asked so far alone", True),
-    "passed": ("passing turns", _PASSED, True),
+    "passed": ("Passing turns", _PASSED, True),
     "official": ("official verdict passes", "turns that pass the benchmark's own harness, of those it scores", True),
     "agreement": ("agreement of both harnesses", "turns on which official and guarded verdict agree", True),
 }

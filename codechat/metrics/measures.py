@@ -72,7 +72,7 @@ class Measures:
 
     Besides, every metrics.json has what `COMMON` lists; `counts` are what else the figures rest on, such as skipped
     turns.
-    `passed` says in words when a turn's `passed` is true.
+    `passed` says in words when a turn's `passed` is true. What stands before a colon in `title` is the short name.
     """
 
     protocol: str
@@ -82,6 +82,11 @@ class Measures:
     breakdowns: tuple[Breakdown, ...] = ()
     counts: tuple[Final, ...] = ()
     passed: str = "the code passes the tests"
+
+    @property
+    def name(self) -> str:
+        """The short name."""
+        return self.title.partition(":")[0]
 
     def described(self) -> dict[str, Any]:
         """JSON values, as metrics.json carries them."""

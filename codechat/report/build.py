@@ -1,5 +1,6 @@
 """From cells to a report: every table and figure, computed once, written under one folder."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from codechat.errors import UserError
+from codechat.files import write_atomically
 from codechat.metrics import REFINE
 from codechat.report.cells import LoadedCell
 from codechat.report.data import FigureFile, ReportData, Table
@@ -14,8 +16,14 @@ from codechat.report.figures import ablations as ablation_figures
 from codechat.report.figures import curves, rates
 from codechat.report.figures.style import Look, save, styled
 from codechat.report.formats import FORMATS, write_table
+from codechat.report.measured import pairs as measured_pairs
+from codechat.report.measured.figures import figures_of
+from codechat.report.measured.found import Group, groups_of
+from codechat.report.measured.tables import Sheet
+from codechat.report.measured.tables import tables_of as measured_tables
 from codechat.report.outcomes import Study, gather
 from codechat.report.tables import ablations, breaks, counts, headline, pairs, trends
+from codechat.report.tables.entrants import Naming
 
 GROUPS = {
     "leaderboard": "Who keeps code working longest",
@@ -100,37 +108,69 @@ DRAWINGS = (
     ),
 )  # fmt: skip
 
-# Tables that some cells have nothing for.
-OPTIONAL_TABLES = ("pairs_mst", "pairs_turns", "pairs_survival", *(f"ablation_{axis}" for axis in ablations.AXES))
+CONTENTS = "contents.json"
 
 
 def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = ()) -> ReportData:
-    """Write `out/tables` (CSV, Markdown, LaTeX) and `out/figures` (PNG, SVG) of refinement cells.
+    """Write `out/tables` (CSV, Markdown, LaTeX) and `out/figures` (PNG, SVG): refinement cells first, then the others.
 
     Raises `UserError` where no cell has a completed session, or records and metrics of a cell don't belong together.
     """
-    study = Study(tuple(gather(cell) for cell in cells))
-    empty = [found.cell.folder.name for found in study.cells if not found.tasks]
-    study = Study(tuple(found for found in study.cells if found.tasks))
-    if not study.cells:
+    refined = [gather(cell) for cell in cells if cell.protocol == REFINE.protocol]
+    study = Study(tuple(found for found in refined if found.tasks))
+    groups = groups_of([cell for cell in cells if cell.protocol != REFINE.protocol])
+    read = {found.cell.folder for found in study.cells}
+    read |= {found.cell.folder for group in groups for found in group.study.cells}
+    empty = [cell.folder.name for cell in cells if cell.folder not in read]
+    if not read:
         raise UserError("no session of these cells is completed", "run the cells again: only errored ones are retried")
     _clear(out)
-    left_out = [f"Left out, as no session is completed: {', '.join(empty)}."] if empty else []
-    tables = tuple(tables_of(study))
+    tables = [*(tables_of(study) if study.cells else ()), *(table for group in groups for table in group_tables(group))]
     for table in tables:
         write_table(table, out / "tables")
-    figures = tuple(_figures(study, out / "figures"))
-    return ReportData(tables, figures, GROUPS, (*notes, *left_out))
+    figures = list(_figures(study, out / "figures")) if study.cells else []
+    figures += [figure for group in groups for figure in figures_of(group, out / "figures")]
+    chapters = dict(GROUPS if study.cells else {})
+    chapters |= {group.measures.protocol: group.measures.title for group in groups}
+    left_out = [f"Left out, as no session is completed: {', '.join(empty)}."] if empty else []
+    data = ReportData(tuple(tables), tuple(figures), chapters, (*notes, *left_out))
+    write_atomically(out / CONTENTS, _contents(data))
+    return data
+
+
+def _contents(data: ReportData) -> str:
+    """The names of all tables and figures with their titles: for scripts, and for the next report in this folder."""
+    listed = {
+        "tables": {table.name: table.title for table in data.tables},
+        "figures": {figure.name: figure.title for figure in data.figures},
+    }
+    return json.dumps(listed, indent=1, ensure_ascii=False) + "\n"
 
 
 def _clear(out: Path) -> None:
     """Remove what an earlier report of other cells left under names that this one may not write."""
-    for name in OPTIONAL_TABLES:
-        for suffix in FORMATS:
-            (out / "tables" / f"{name}.{suffix}").unlink(missing_ok=True)
-    for drawing in DRAWINGS:
-        for suffix in ("png", "svg"):
-            (out / "figures" / f"{drawing.name}.{suffix}").unlink(missing_ok=True)
+    try:
+        listed = json.loads((out / CONTENTS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    for kind, suffixes in (("tables", FORMATS), ("figures", ("png", "svg"))):
+        for name in listed.get(kind, ()):
+            for suffix in suffixes:
+                (out / kind / f"{Path(name).name}.{suffix}").unlink(missing_ok=True)
+
+
+def group_tables(group: Group) -> Iterator[Table]:
+    """Every table of a protocol other than the refinement, in reading order."""
+    study, measures = group.study, group.measures
+    naming = Naming(study)
+    names = {"prefix": f"{measures.protocol}_", "group": measures.protocol}
+    cells = [(naming.of(found), found.cell.metrics) for found in study.in_order()]
+    yield from measured_tables(Sheet(measures, naming.columns, cells, **names))
+    compared = pairs.pairs(study)
+    if compared:
+        yield measured_pairs.differences(measures, compared, **names)
+    yield counts.counts(study, measures, **names)
+    yield counts.costs(study, **names)
 
 
 def tables_of(study: Study) -> Iterator[Table]:

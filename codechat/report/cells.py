@@ -49,6 +49,11 @@ class LoadedCell:
         """The model, with the variant where there are several."""
         return f"{self.model} ({self.variant})" if self.variant else self.model
 
+    @property
+    def settings(self) -> tuple[object, ...]:
+        """All but model and dataset. The turns are a setting where an agenda fixes them; else they just come about."""
+        return (self.agenda, self.turns if self.agenda else None, self.seed, self.judge, self.variant)
+
     def sessions(self) -> Iterator[SessionRecord]:
         """The sessions in dataset order, read one at a time."""
         return read_sessions(self.folder / "sessions.jsonl")

@@ -61,7 +61,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class FigureFile:
-    """One figure, as it lies on disk twice. `caption` tells what is drawn."""
+    """One figure, as it lies on disk twice. `caption` tells what is drawn.
+
+    `on_page` is False where the report's page draws the same by itself.
+    """
 
     name: str
     title: str
@@ -69,6 +72,7 @@ class FigureFile:
     png: Path
     svg: Path
     group: str = "results"
+    on_page: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from codechat.report.figures.style import COLOURS, MARKERS, Look, panels, save, 
 from codechat.report.measured.found import Group, Measured
 from codechat.report.measured.tables import groups_in
 
+FEW = 4  # groups that fit a narrow panel
 INTERVAL = "bands or whiskers: 95 % by task"
 
 
@@ -21,11 +22,13 @@ def figures_of(group: Group, folder: Path) -> Iterator[FigureFile]:
     """Draw and write everything that there is something for."""
     protocol = group.measures.protocol
     with styled():
+        series = {each.key for each in group.measures.series}
         for key, title, told, figure in _drawn(group, Look(group.study)):
             if figure is not None:
                 name, caption = f"{protocol}_{key}", f"{told}; {INTERVAL}." if told else f"{INTERVAL}."
                 png, svg = save(figure, folder, name)
-                yield FigureFile(name, title, caption[:1].upper() + caption[1:], png, svg, protocol)
+                caption = caption[:1].upper() + caption[1:]
+                yield FigureFile(name, title, caption, png, svg, protocol, on_page=key not in series)
 
 
 def _drawn(group: Group, look: Look) -> Iterator[tuple[str, str, str, Any]]:
@@ -34,10 +37,9 @@ def _drawn(group: Group, look: Look) -> Iterator[tuple[str, str, str, Any]]:
     for series in measures.series:
         curve, shares = partial(_curve_of, series), series.unit == "share"
         figure = drawn(group.study, look, curve, series.label, shares=shares)
-        yield series.key, f"{series.label} over the turns", series.help, figure
+        yield series.key, f"{series.label[:1].upper()}{series.label[1:]}, turn by turn", series.help, figure
     for by in dict.fromkeys(part.by for part in measures.breakdowns):
-        labels = dict.fromkeys(part.label for part in measures.breakdowns if part.by == by)
-        yield f"by_{by}", f"{', '.join(labels)} by {by}", "", _breakdown(group, look, by)
+        yield f"by_{by}", f"By {by}", "", _breakdown(group, look, by)
 
 
 def _curve_of(series: Series, found: Measured) -> list[Point]:
@@ -56,7 +58,9 @@ def _breakdown(group: Group, look: Look, by: str) -> Any:
     parts = [part for part in group.measures.breakdowns if part.by == by]
     places = [(dataset, part) for dataset in study.datasets for part in parts]
     many = len(study.datasets) > 1
-    figure, axes = panels([f"{part.label}, {dataset}" if many else part.label for dataset, part in places], height=3.3)
+    titles = [f"{part.label}, {dataset}" if many else part.label for dataset, part in places]
+    few = len(groups_in(parts, [found.cell.metrics for found in study.cells])) <= FEW
+    figure, axes = panels(titles, width=3.6, height=2.7, columns=3) if few else panels(titles, height=3.3)
     for panel, (dataset, part) in zip(axes, places, strict=True):
         cells = list(study.on(dataset))
         names = groups_in(parts, [found.cell.metrics for found in cells])

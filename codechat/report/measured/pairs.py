@@ -41,7 +41,7 @@ def differences(measures: Measures, compared: list[Pair[Measured]], *, prefix: s
         rows.append((*pair.names, a, b, minus, interval, test.p, corrected[number], test.rank_biserial,
                      end.only_a, end.only_b, end.p, ends_corrected[number]))  # fmt: skip
     return Table(
-        f"{prefix}pairs", f"{measures.title}: paired differences", columns, tuple(rows), group=group,
+        f"{prefix}pairs", f"{measures.name}: paired differences", columns, tuple(rows), group=group,
         strong=clear(columns, rows),
         note=f"A turn passes where {measures.passed}. On the tasks and turns that both completed. Intervals: 95 %, "
         "paired bootstrap by task. p: Wilcoxon's signed-rank test on the tasks' shares of passing turns, and McNemar's "

@@ -102,6 +102,7 @@ def _filled(
     """The columns and values: of each measure its value, and its interval and size where any row has them."""
     columns = [*named]
     values: list[list[Value]] = [[*row.named] for row in rows]
+    sizes: list[list[Value]] = []  # measures that rest on the same numbers tell them once
     for measure in measures:
         parts = (
             (Column(measure.key, measure.label, SPECS[measure.unit]), value_of),
@@ -110,7 +111,9 @@ def _filled(
         )
         for number, (column, read) in enumerate(parts):
             found = [at(read(row.metrics, measure), measure, row.place) for row in rows]
-            if number == 0 or any(value is not None for value in found):
+            known = any(value is not None for value in found) and (read is not size_of or found not in sizes)
+            sizes += [found] if read is size_of else []
+            if number == 0 or known:
                 columns.append(column)
                 for line, value in zip(values, found, strict=True):
                     line.append(as_interval(value) if read is interval_of else value)
@@ -136,7 +139,7 @@ def _best(
 
 
 def _title(sheet: Sheet, what: str) -> str:
-    return f"{sheet.measures.title}: {what}"
+    return f"{sheet.measures.name}: {what}"
 
 
 def _note(measures: Sequence[Measure]) -> str:

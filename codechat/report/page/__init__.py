@@ -9,7 +9,7 @@ from codechat.report.data import ReportData
 from codechat.report.page.archive import Archive, archive
 from codechat.report.page.document import document
 from codechat.report.page.findings import findings
-from codechat.report.page.overview import cell_values
+from codechat.report.page.overview import cell_values, protocol_values
 
 __all__ = ["write_page"]
 
@@ -28,6 +28,7 @@ def write_page(cells: Sequence[LoadedCell], summary: ReportData, out: Path) -> P
     overview = {
         "findings": findings(cells, summary.tables),
         "cells": cell_values(cells, packed.index),
+        "protocols": protocol_values(cells),
         "limit": packed.limit,
     }
     path = out / "index.html"

@@ -10,7 +10,7 @@ from typing import Any
 from codechat.records import SessionRecord, TurnRecord
 
 CODE_LIMIT = 16_000  # characters: differences need whole codes, so they are cut later than replies
-_KNOWN = frozenset(TurnRecord.model_fields)
+REQUIREMENT = "requirement"  # the field of a turn that asks for a verifiable instruction
 
 
 def body_of(session: SessionRecord, instructions: Mapping[tuple[str, ...], int], limit: int | None) -> dict[str, Any]:
@@ -34,9 +34,17 @@ def body_of(session: SessionRecord, instructions: Mapping[tuple[str, ...], int],
 
 
 def instruction_key(turn: TurnRecord) -> tuple[str, ...] | None:
-    """What tells instructions apart across pools: the whole of it, not the id alone."""
+    """What tells instructions apart across pools: the whole of it, not the id alone.
+
+    A verifiable instruction has a strategy where others have a scope, and no change.
+    """
     asked = turn.instruction
-    return None if asked is None else (asked.id, asked.text, asked.scope, asked.change)
+    if asked is not None:
+        return (asked.id, asked.text, asked.scope, asked.change)
+    required = (turn.model_extra or {}).get(REQUIREMENT)
+    if not isinstance(required, Mapping) or "text" not in required:
+        return None
+    return (*(str(required.get(name) or "") for name in ("id", "text", "strategy")), "")
 
 
 def shortened(text: str, limit: int | None) -> str:
@@ -64,9 +72,15 @@ def _turn(
         "tokens": [turn.usage.input_tokens, turn.usage.output_tokens, turn.usage.cached_input_tokens],
         "judge_tokens": [turn.judge_usage.input_tokens, turn.judge_usage.output_tokens],
         "seconds": [round(turn.latency_s, 3), round(turn.cpu_s, 3)],
-        "more": {name: value for name, value in (turn.model_extra or {}).items() if name not in _KNOWN},
+        "more": _more(turn, told=key is not None),
     }
     return {name: value for name, value in values.items() if value not in (None, [], {})}
+
+
+def _more(turn: TurnRecord, *, told: bool) -> dict[str, Any]:
+    """The fields of the turn's protocol, but for an instruction that is told already, and what is empty."""
+    extra = (turn.model_extra or {}).items()
+    return {name: value for name, value in extra if value is not None and not (told and name == REQUIREMENT)}
 
 
 def _request(

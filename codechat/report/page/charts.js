@@ -10,11 +10,11 @@ function scales(turns, width, height, right = PLOT.right) {
   };
 }
 
-function axes(turns, width, height, scale, right = PLOT.right) {
+function axes(turns, width, height, scale, right = PLOT.right, shown = (share) => `${100 * share}`) {
   const step = turns > 30 ? 10 : turns > 16 ? 5 : width < 400 && turns > 8 ? 3 : 1;
   const grid = [0, 0.25, 0.5, 0.75, 1].map((share) => [
     svg("line", { class: share ? "grid" : "base", x1: PLOT.left, x2: width - right, y1: scale.y(share), y2: scale.y(share) }),
-    svg("text", { class: "tick", x: PLOT.left - 7, y: scale.y(share) + 3.5, "text-anchor": "end" }, `${100 * share}`),
+    svg("text", { class: "tick", x: PLOT.left - 7, y: scale.y(share) + 3.5, "text-anchor": "end" }, shown(share)),
   ]);
   const ticks = [];
   for (let turn = 0; turn < turns; turn += step) {
@@ -35,8 +35,8 @@ function line(values, scale, attributes, first = 0) {
   return svg("path", { ...attributes, d: path || "M0 0" });
 }
 
-function band(intervals, scale) {
-  const kept = intervals.map((interval, turn) => ({ interval, turn })).filter((point) => point.interval);
+function band(intervals, scale, first = 0) {
+  const kept = intervals.map((interval, turn) => ({ interval, turn: turn + first })).filter((point) => point.interval);
   if (kept.length < 2) return null;
   const top = kept.map(({ interval, turn }) => `${scale.x(turn).toFixed(1)} ${scale.y(interval[1]).toFixed(1)}`);
   const low = kept.map(({ interval, turn }) => `${scale.x(turn).toFixed(1)} ${scale.y(interval[0]).toFixed(1)}`);
@@ -62,14 +62,21 @@ function cellChart(cell, others) {
 
 const HUES = [...new Set(CELLS.map((cell) => cell.model))]; // a model's colour is the same in every chart
 
-// All models of one dataset and setting, each named at the end of its line.
-function survivalChart(cells) {
+const LONGEST = 26; // letters of a name beside its line
+const MOST_BANDS = 4; // lines whose intervals are drawn: more would hide each other
+
+// Lines of one dataset, each named at its end: {cell, name, values}, from turn `first` on, with `ci` where known.
+// The axis goes up to `top`.
+function linesChart(lines, what, { first = 0, top = 1 } = {}) {
   const [width, height] = matchMedia("(max-width: 720px)").matches ? [360, 260] : [560, 300];
-  const right = 12 + 6.6 * Math.min(26, Math.max(...cells.map((cell) => cell.model.length)));
-  const turns = Math.max(...cells.map((cell) => cell.turns));
-  const scale = scales(turns, width, height, right);
-  const ends = cells
-    .map((cell) => ({ cell, y: scale.y(cell.survival.at(-1) ?? 0) }))
+  const right = 12 + 6.6 * Math.min(LONGEST, Math.max(...lines.map(({ name }) => name.length)));
+  const turns = Math.max(...lines.map(({ values }) => values.length + first));
+  const plain = scales(turns, width, height, right);
+  const scale = { x: plain.x, y: (value) => plain.y(value / top) };
+  const tick = top === 1 ? undefined : (share) => fixed(top * share, top < 4 ? 2 : 1);
+  const last = ({ values }) => values.findLast(known);
+  const ends = lines
+    .map((one) => ({ ...one, y: scale.y(last(one) ?? 0) }))
     .sort((one, two) => one.y - two.y);
   for (let at = 1; at < ends.length; at++) ends[at].y = Math.max(ends[at].y, ends[at - 1].y + 13);
   const over = Math.max(0, (ends.at(-1)?.y ?? 0) - (height - PLOT.bottom + 4));
@@ -77,14 +84,21 @@ function survivalChart(cells) {
     ends[at].y = Math.min(ends[at].y - (at === ends.length - 1 ? over : 0), floor);
     floor = ends[at].y - 13;
   }
-  const described = cells.map((cell) => `${cell.model} ${percent(cell.survival.at(-1), 0)}`).join(", ");
-  return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Alive at the last turn: ${described}` },
-    axes(turns, width, height, scale, right),
-    ends.map(({ cell, y }) => svg("g", { class: `series hue-${HUES.indexOf(cell.model) % 8}`, tabindex: 0, "aria-label": cell.label },
-      line(cell.survival, scale, { class: "line" }),
-      svg("text", { x: width - right + 7, y: y + 3.5 }, cell.model.length > 26 ? `${cell.model.slice(0, 25)}…` : cell.model),
-      svg("title", {}, `${cell.label}: ${cell.survival.map((share) => percent(share, 0)).join(", ")}`))));
+  const shown = (value) => (top === 1 ? percent(value, 0) : fixed(value));
+  const described = lines.map((one) => `${one.name} ${shown(last(one))}`).join(", ");
+  const twin = ({ cell }) => lines.filter((one) => one.cell.model === cell.model).findIndex((one) => one.cell === cell);
+  return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${what} at the last turn: ${described}` },
+    axes(turns, width, height, plain, right, tick),
+    ends.map((one) => svg("g", { class: `series hue-${HUES.indexOf(one.cell.model) % 8} twin-${twin(one) % 4}`, tabindex: 0, "aria-label": one.cell.label },
+      one.ci && lines.length <= MOST_BANDS && band(one.ci, scale, first),
+      line(one.values, scale, { class: "line" }, first),
+      one.values.length === 1 && svg("circle", { class: "end", cx: scale.x(first), cy: scale.y(one.values[0] ?? 0), r: 3 }),
+      svg("text", { x: width - right + 7, y: one.y + 3.5 }, one.name.length > LONGEST ? `${one.name.slice(0, LONGEST - 1)}…` : one.name),
+      svg("title", {}, `${one.cell.label}: ${one.values.map(shown).join(", ")}`))));
 }
+
+// All models of one dataset and setting.
+const survivalChart = (cells) => linesChart(cells.map((cell) => ({ cell, name: cell.model, values: cell.survival })), "Alive");
 
 // An interval with its mean, on the scale from 0 to `most`.
 function whisker(low, value, high, most) {

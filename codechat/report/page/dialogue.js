@@ -55,7 +55,7 @@ function dialogueHead(number, body) {
   return el("header", { class: "dialogue-head" },
     el("p", { class: "controls" }, el("a", { class: "button", href: address({ list: "" }) }, "‹ All sessions"), el("span", {}, sibling(-1, "← Previous"), sibling(1, "Next →"))),
     el("h1", { id: "dialogue-title" }, taskOf(number)),
-    el("p", {}, el("strong", {}, label), ` on ${dataset}, ${settingOf(cellOf(number))}: ${fate(number)}${INDEX.state[number] === 2 ? "; the conversation outgrew the model" : ""}. `,
+    el("p", {}, el("strong", {}, label), ` on ${[dataset, settingOf(cellOf(number))].filter(Boolean).join(", ")}: ${fate(number)}${INDEX.state[number] === 2 ? "; the conversation outgrew the model" : ""}. `,
       el("a", { href: `#${new URLSearchParams({ task: taskOf(number) })}&list` }, "This task in every run")),
     el("p", { class: "quiet" }, `session ${body.session} · seed ${body.seed} · ${body.protocol}`));
 }
@@ -82,7 +82,9 @@ function turnCard(part) {
   const instruction = INDEX.instructions[turn.instruction];
   const events = eventsAt(number, at);
   const chips = [
-    instruction && el("span", { class: "chip" }, `${instruction[2]} / ${instruction[3]}`),
+    instruction && el("span", { class: "chip" }, instruction.slice(2).filter(Boolean).join(" / ")),
+    typeof turn.more?.round === "string" && el("span", { class: "chip" }, turn.more.round),
+    Object.keys(turn.more ?? {}).filter((name) => turn.more[name] === true).map((name) => el("span", { class: "chip" }, name)),
     el("span", { class: `chip outcome-${outcome === "p" ? "pass" : "fail"}` }, OUTCOMES[outcome]),
     events.includes("broke") && el("span", { class: "chip broke" }, "broke here"),
     events.includes("mended") && el("span", { class: "chip mended" }, "mended here"),
@@ -94,14 +96,28 @@ function turnCard(part) {
     asked(part, instruction, judged),
     turn.failure && failureView(turn.failure, events.includes("broke") || at === 0),
     turn.adherence && el("p", { class: "judge" }, el("strong", {}, `${turn.adherence[0]} `), `by ${turn.adherence[1]}: ${turn.adherence[2] || "no reason given"}`),
+    checksView(turn.more?.checks),
     judged === "s" ? "" : views(part, known(code) && known(before)), candidatesView(turn.candidates || []), judged === "s" ? "" : usageView(turn));
 }
 
 function asked({ turn, request, at }, instruction, judged) {
   if (judged === "s") return el("p", { class: "quiet" }, "No instruction of this type fitted the code; it stays as it was.");
-  if (instruction) return el("blockquote", { class: "asked" }, el("p", {}, instruction[1]), el("cite", {}, instruction[0]));
   const said = request?.at(-1)?.[1];
-  return said && el("details", { class: "asked", open: at === 0 && said.length < 1500 }, el("summary", {}, at ? "The request" : "The task"), el("pre", { class: "prose" }, said));
+  const whole = said && el("details", { class: "asked", open: at === 0 && said.length < 1500 }, el("summary", {}, at ? "The request" : "The task"), el("pre", { class: "prose" }, said));
+  if (!instruction) return whole;
+  const more = !instruction[3] && said && said.trim() !== instruction[1].trim(); // a verifiable instruction in other words, or feedback on one
+  return [el("blockquote", { class: "asked" }, el("p", {}, instruction[1]), el("cite", {}, instruction[0])), more ? whole : null];
+}
+
+// What was tested at a turn, where its protocol tells each of its checks.
+function checksView(checks) {
+  if (!Array.isArray(checks) || !checks.length || checks.some((check) => typeof check?.passed !== "boolean")) return null;
+  const passed = checks.filter((check) => check.passed).length;
+  return el("details", { class: "checks", open: passed < checks.length }, el("summary", {}, `${passed} of ${plural(checks.length, "check")} passed`),
+    el("ul", {}, checks.map((check) => el("li", { class: check.passed ? "met" : "unmet" },
+      el("span", { "aria-hidden": "true" }, check.passed ? "✓ " : "× "), el("strong", {}, check.strategy || check.id),
+      check.asked === false ? el("span", { class: "quiet" }, " not asked yet") : "",
+      check.passed ? "" : ` ${check.reason || "failed"}`))));
 }
 
 function failureView(failure, open) {
@@ -147,7 +163,15 @@ function usageView(turn) {
     turn.judge_tokens.some(Boolean) && `judge ${count(turn.judge_tokens[0])} in, ${count(turn.judge_tokens[1])} out`,
     latency && `${fixed(latency)} s`, cpu && `tests ${fixed(cpu, 3)} s of CPU`, turn.finish && `finish: ${turn.finish}`];
   return el("footer", {}, el("p", { class: "quiet" }, parts.filter(Boolean).join(" · ")),
-    turn.more && el("details", {}, el("summary", {}, "Other fields"), el("pre", { class: "value", tabindex: 0 }, JSON.stringify(turn.more, null, 1))));
+    otherFields(turn.more ?? {}));
+}
+
+// What the turn's protocol adds and nothing else shows.
+function otherFields({ checks, round, ...rest }) {
+  if (typeof round !== "string" && known(round)) rest.round = round;
+  if (checks && !checksView(checks)) rest.checks = checks;
+  for (const name of Object.keys(rest)) if (typeof rest[name] === "boolean") delete rest[name]; // what is true is a chip
+  return Object.keys(rest).length ? el("details", {}, el("summary", {}, "Other fields"), el("pre", { class: "value", tabindex: 0 }, JSON.stringify(rest, null, 1))) : "";
 }
 
 function siblingSession(step) {

@@ -11,7 +11,16 @@ from codechat.report.page.archive import Archive, as_json, packed
 from codechat.template import fill
 
 # in the order in which they build on each other
-SCRIPTS = ("elements.js", "charts.js", "code.js", "overview.js", "sessions.js", "dialogue.js", "page.js")
+SCRIPTS = (
+    "elements.js",
+    "charts.js",
+    "code.js",
+    "overview.js",
+    "protocols.js",
+    "sessions.js",
+    "dialogue.js",
+    "page.js",
+)
 STYLES = ("page.css", "sessions.css")
 
 
@@ -58,9 +67,10 @@ def summary_values(summary: ReportData) -> dict[str, Any]:
     return {
         "groups": [
             {
+                "key": key,
                 "title": title,
                 "tables": [_table(table) for table in summary.tables if table.group == key],
-                "figures": [_figure(figure) for figure in summary.figures if figure.group == key],
+                "figures": [_figure(figure) for figure in summary.figures if figure.group == key and figure.on_page],
             }
             for key, title in summary.groups.items()
         ],

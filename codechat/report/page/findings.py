@@ -6,9 +6,10 @@ from statistics import fmean
 from typing import Any
 
 from codechat.domain import SCOPES
+from codechat.metrics import REFINE
 from codechat.report.cells import LoadedCell
 from codechat.report.data import Interval, Table
-from codechat.report.page.overview import is_baseline
+from codechat.report.page.standings import is_baseline, standing
 
 PAIRS = "pairs_mst"  # the table of paired comparisons
 
@@ -24,8 +25,15 @@ class Lead:
 
 
 def findings(cells: Sequence[LoadedCell], tables: Sequence[Table]) -> dict[str, Any]:
-    """The headline and what qualifies it: `title`, `text`, and `facts`, pairs of a figure and what it is."""
-    rivals = _comparable(cells)
+    """The headline and what qualifies it: `title`, `text`, and `facts`, pairs of a figure and what it is.
+
+    It is of the refinement cells, or where there is none of the first cell's protocol.
+    """
+    refined = [cell for cell in cells if cell.protocol == REFINE.protocol]
+    measures = cells[0].measures if cells and not refined else None
+    if measures is not None:
+        return standing(measures, [cell for cell in cells if cell.protocol == measures.protocol])
+    rivals = _comparable(refined)
     if not rivals:
         return {
             "title": "Nothing to rank",

@@ -5,6 +5,7 @@ function drawFindings() {
   const { title, text, facts } = REPORT.findings;
   document.title = `${title} – codechat`;
   byId("headline").textContent = title;
+  if (!REFINED.length) byId("kicker").textContent = REPORT.protocols.map((protocol) => protocol.name).join(" · ");
   byId("lede").textContent = text;
   byId("facts").append(...facts.map(([figure, what]) => el("li", {}, el("strong", {}, figure), el("span", {}, what))));
 }
@@ -14,8 +15,8 @@ const SCOPES = ["cosmetic", "structural", "semantic"];
 
 // The columns, each with what a cell shows there. What is the same in every cell is left out of the names.
 function boardColumns() {
-  const most = Math.max(...CELLS.map((cell) => cell.turns));
-  const varies = (of) => new Set(CELLS.map(of)).size > 1;
+  const most = Math.max(...REFINED.map((cell) => cell.turns));
+  const varies = (of) => new Set(REFINED.map(of)).size > 1;
   const rate = (group, title, hint, of) => ({ group, title, hint, numeric: true, of: (cell) => ({ show: percent(of(cell)), by: of(cell) }) });
   const amount = (group, title, hint, of) => ({ group, title, hint, numeric: true, of: (cell) => ({ show: count(of(cell)), by: of(cell) }) });
   const word = (title, of) => varies(of) && { title, of: (cell) => ({ show: of(cell), by: of(cell) }) };
@@ -35,10 +36,18 @@ function boardColumns() {
     amount("Sessions", "all", "errored ones included", (cell) => cell.sessions), amount("Sessions", "errored", "left out of every figure", (cell) => cell.errored),
     amount("Turns", "skipped", "turns without an applicable instruction", (cell) => cell.skipped_turns),
     amount("Turns", "undecided", "turns without a readable verdict on adherence", (cell) => cell.undecided),
-    amount("Use", "tokens", "input and output, model and judge", (cell) => total(cell.tokens, (used) => used.input_tokens + used.output_tokens)),
-    { group: "Use", title: "cost $", numeric: true, hint: "model and judge; a dash where no price is known",
-      of: ({ cost }) => ({ show: fixed(total(cost, (dollars) => dollars)), by: total(cost, (dollars) => dollars) }) },
+    ...useColumns(),
   ].filter(Boolean);
+}
+
+function useColumns() {
+  const tokens = (cell) => total(cell.tokens, (used) => used.input_tokens + used.output_tokens);
+  const dollars = (cell) => total(cell.cost, (cost) => cost);
+  return [
+    { group: "Use", title: "tokens", numeric: true, hint: "input and output, model and judge", of: (cell) => ({ show: count(tokens(cell)), by: tokens(cell) }) },
+    { group: "Use", title: "cost $", numeric: true, hint: "model and judge; a dash where no price is known",
+      of: (cell) => ({ show: fixed(dollars(cell)), by: dollars(cell) }) },
+  ];
 }
 
 const modelLink = (cell) => el("span", {}, el("a", { href: `#cell=${CELLS.indexOf(cell)}&list` }, cell.model),
@@ -66,7 +75,7 @@ function trendOf({ trend, trend_p: p }) {
 
 function drawBoard() {
   const columns = boardColumns();
-  const rows = CELLS.map((cell) => columns.map((column) => column.of(cell)));
+  const rows = REFINED.map((cell) => columns.map((column) => column.of(cell)));
   const sort = columns.findIndex((column) => column.title === "MST");
   byId("board").replaceChildren(sortable(columns, rows, { caption: "Leaderboard", sort }));
 }
@@ -74,7 +83,7 @@ function drawBoard() {
 // Cells that can be drawn over one another: one dataset, one setting.
 function panels() {
   const found = new Map();
-  for (const cell of CELLS) {
+  for (const cell of REFINED) {
     const name = `${cell.dataset}, ${settingOf(cell)}`;
     if (!found.has(name)) found.set(name, []);
     found.get(name).push(cell);
@@ -101,6 +110,14 @@ function drawCurves() {
   }
 }
 
+// The parts that are of refinement cells go where there is none.
+function drawRefined() {
+  for (const id of ["leaderboard", "survival", "curves"]) byId(id).hidden = !REFINED.length;
+  if (!REFINED.length) return;
+  drawBoard();
+  drawCurves();
+}
+
 async function drawSummary() {
   const summary = await unpacked("summary");
   const notes = [...summary.notes];
@@ -108,9 +125,12 @@ async function drawSummary() {
     notes.push(`To keep this page small, texts longer than ${count(REPORT.limit)} characters are shown without their middle.`);
   }
   byId("notes").append(...notes.map((note) => el("li", {}, note)));
-  byId("summary").append(...summary.groups.filter((group) => group.tables.length + group.figures.length).map((group) =>
-    el("div", { class: "chapter" }, el("h3", {}, group.title), el("div", { class: "figures" }, group.figures.map(drawFigure)), group.tables.map(folded(drawTable)))));
-  byId("results").hidden = !summary.groups.some((group) => group.tables.length + group.figures.length);
+  for (const { key, title, figures, tables } of summary.groups.filter((group) => group.tables.length + group.figures.length)) {
+    const own = byId(`parts-${key}`); // a protocol's own section
+    (own ?? byId("summary")).append(el("div", { class: "chapter" }, own ? null : el("h3", {}, title),
+      el("div", { class: "figures" }, figures.map(drawFigure)), tables.map(folded(drawTable))));
+  }
+  byId("results").hidden = !byId("summary").childElementCount;
 }
 
 // A part that is drawn when it is first opened.
@@ -120,9 +140,11 @@ const folded = (draw) => (part) => {
   return box;
 };
 
+const WIDE = 900; // pixels, beyond which a figure's letters are too small in half a page
+
 function drawFigure(figure) {
   const image = el("img", { src: `data:image/svg+xml;base64,${figure.svg}`, alt: figure.caption || figure.title });
-  const wide = () => image.parentNode.classList.toggle("wide", image.naturalWidth > 1.7 * image.naturalHeight);
+  const wide = () => image.parentNode.classList.toggle("wide", image.naturalWidth > 1.7 * image.naturalHeight || image.naturalWidth > WIDE);
   image.addEventListener("load", wide);
   return el("figure", { class: "paper", id: `part-${figure.name}` }, el("h4", {}, figure.title), image, figure.caption && el("figcaption", {}, figure.caption));
 }

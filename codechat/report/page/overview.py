@@ -4,65 +4,102 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from codechat.models import MODELS
+from codechat.metrics import REFINE
+from codechat.metrics.measures import Measure, interval_of, value_of
 from codechat.report.cells import LoadedCell
 from codechat.report.page.archive import Index
+from codechat.report.page.standings import is_baseline, standing
 
+# What the page shows of refinement cells.
 SHOWN = (
-    "sessions", "completed", "errored", "skipped_turns", "undecided", "outcomes", "pass_at_1", "iar", "mst",
-    "delta_pct", "regression", "self_correction",
+    "skipped_turns", "undecided", "pass_at_1", "iar", "mst", "delta_pct", "regression", "self_correction",
 )  # fmt: skip
 
 
 def cell_values(cells: Sequence[LoadedCell], index: Index) -> list[dict[str, Any]]:
-    """One JSON value per cell: its names, what the leaderboard tells of it, and its curves.
-
-    A protocol that leaves another kind of metrics has what is missing as null.
-    """
+    """One JSON value per cell: its names, what the leaderboard tells of it, and its curves."""
     return [
         {
             "label": cell.label,
             "model": cell.model,
             "dataset": cell.dataset,
+            "protocol": cell.protocol,
             "agenda": cell.agenda,
             "variant": cell.variant,
             "turns": cell.turns,
             "folder": cell.folder.name,
             "baseline": is_baseline(cell),
-            "survival": _survival(number, cell.turns, index),
-            **_figures(cell.metrics),
+            **_common(cell.metrics),
+            **(_refined(cell, number, index) if cell.protocol == REFINE.protocol else _measured(cell)),
         }
         for number, cell in enumerate(cells)
     ]
 
 
-def is_baseline(cell: LoadedCell) -> bool:
-    """Whether the model saw the reference solutions: a yardstick, no rival."""
-    kind = (cell.config.get("model") or {}).get("kind")
-    return any(component.baseline for component in MODELS if component.name == kind)
+def protocol_values(cells: Sequence[LoadedCell]) -> list[dict[str, Any]]:
+    """One JSON value per protocol other than the refinement: its names, what it measures, and who leads."""
+    found: dict[str, list[LoadedCell]] = {}
+    for cell in cells:
+        if cell.protocol != REFINE.protocol:
+            found.setdefault(cell.protocol, []).append(cell)
+    return [
+        {
+            "key": protocol,
+            "title": measures.title,
+            "name": measures.name,
+            "passed": measures.passed,
+            "standing": standing(measures, members),
+            "finals": [_named(final) for final in measures.finals],
+            "series": [{**_named(series), "first": series.first_turn} for series in measures.series],
+        }
+        for protocol, members in found.items()
+        if (measures := members[0].measures) is not None
+    ]
 
 
-def _figures(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    intervals, trends = metrics.get("ci") or {}, metrics.get("mann_kendall") or {}
-    tokens, cost = metrics.get("tokens") or {}, metrics.get("cost_usd") or {}
-    trend = trends.get("pass_at_1") or {}
+def _named(measure: Measure) -> dict[str, Any]:
+    return {"key": measure.key, "label": measure.label, "unit": measure.unit, "help": measure.help}
+
+
+def _measured(cell: LoadedCell) -> dict[str, Any]:
+    """Values and intervals of what the cell's protocol measures, by key."""
+    measures, metrics = cell.measures, cell.metrics
+    return (
+        {
+            kind: {each.key: [value_of(metrics, each), interval_of(metrics, each)] for each in found}
+            for kind, found in (("finals", measures.finals), ("series", measures.series))
+        }
+        if measures is not None
+        else {}
+    )
+
+
+def _common(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """What every protocol's metrics have."""
     return {
-        **{name: metrics.get(name) for name in SHOWN},
-        "mst_ci": intervals.get("mst"),
-        "delta_ci": intervals.get("delta_pct"),
-        "pass_ci": intervals.get("pass_at_1"),
-        "trend": trend.get("trend"),
-        "trend_p": trend.get("p"),
-        "adherence": _adherence(metrics.get("phi")),
-        "cost": {payer: cost.get(payer) for payer in ("model", "judge")},
-        "tokens": {payer: tokens.get(payer) for payer in ("model", "judge")},
+        **{name: metrics[name] for name in ("sessions", "completed", "errored", "outcomes")},
+        "cost": {payer: metrics["cost_usd"].get(payer) for payer in ("model", "judge")},
+        "tokens": {payer: metrics["tokens"].get(payer) for payer in ("model", "judge")},
     }
 
 
-def _adherence(phi: Mapping[str, int] | None) -> float | None:
+def _refined(cell: LoadedCell, number: int, index: Index) -> dict[str, Any]:
+    metrics = cell.metrics
+    intervals, trend = metrics["ci"], metrics["mann_kendall"]["pass_at_1"] or {}
+    return {
+        **{name: metrics[name] for name in SHOWN},
+        "mst_ci": intervals["mst"],
+        "delta_ci": intervals["delta_pct"],
+        "pass_ci": intervals["pass_at_1"],
+        "trend": trend.get("trend"),
+        "trend_p": trend.get("p"),
+        "adherence": _adherence(metrics["phi"]),
+        "survival": _survival(number, cell.turns, index),
+    }
+
+
+def _adherence(phi: Mapping[str, int]) -> float | None:
     """Adhered turns of all judged ones."""
-    if phi is None:
-        return None
     adhered = phi["pass_adhered"] + phi["fail_adhered"]
     judged = adhered + phi["pass_violated"] + phi["fail_violated"]
     return adhered / judged if judged else None

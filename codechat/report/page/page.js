@@ -122,11 +122,12 @@ function search() {
 
 async function start() {
   drawFindings();
-  drawBoard();
-  drawCurves();
+  drawRefined();
+  drawProtocols();
   drawKeys();
   showTheme();
-  const sections = [["leaderboard", "Leaderboard"], ["curves", "Curves"], ["results", "Tables"], ["sessions", "Sessions"]];
+  const refined = [["leaderboard", "Leaderboard"], ["curves", "Curves"], ["results", "Tables"]];
+  const sections = [...(REFINED.length ? refined : []), ...REPORT.protocols.map(({ key }) => [`protocol-${key}`, key[0].toUpperCase() + key.slice(1)]), ["sessions", "Sessions"]];
   byId("sections").append(...sections.map(([id, name]) => el("a", { href: `#${id}` }, name)));
   byId("theme").addEventListener("click", turnTheme);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showTheme);

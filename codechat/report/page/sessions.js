@@ -4,7 +4,7 @@ const OUTCOMES = { p: "pass", f: "fail", t: "timeout", n: "no code", s: "syntax 
 const GLYPHS = { p: "", f: "×", t: "t", n: "∅", s: "!", c: "c" };
 const EVENTS = { broke: "broke here", mended: "mended here", a: "adhered", v: "violated", u: "undecided", s: "skipped" };
 const STATES = ["completed", "errored", "context overflow"];
-const FILTERS = ["q", "cell", "model", "dataset", "task", "broken", "outcome", "scope", "change", "instruction", "event", "state"];
+const FILTERS = ["q", "protocol", "cell", "model", "dataset", "task", "broken", "outcome", "scope", "change", "instruction", "event", "state"];
 
 let INDEX = null;
 let filters = {};
@@ -15,6 +15,8 @@ let selected = 0; // a place in `shown`
 const brokenAt = (number) => INDEX.outcomes[number].search(/[^p]/);
 const cellOf = (number) => CELLS[INDEX.cell[number]];
 const taskOf = (number) => INDEX.tasks[INDEX.task[number]];
+const MANY = new Set(CELLS.map((cell) => cell.protocol)).size > 1;
+const placeOf = (cell) => (MANY ? `${cell.dataset}, ${cell.protocol}` : cell.dataset);
 const answered = (judged) => judged !== "s" && judged !== "o";
 
 function eventsAt(number, turn) {
@@ -34,7 +36,7 @@ function turnMatches(number, turn) {
 }
 
 function matcher() {
-  const { q, cell, model, dataset, task, broken, state } = filters;
+  const { q, protocol, cell, model, dataset, task, broken, state } = filters;
   const words = (q || "").toLowerCase().split(/\s+/).filter(Boolean);
   const inText = words.map((word) => INDEX.instructions.map(([id, text]) => `${id} ${text}`.toLowerCase().includes(word)));
   const says = (number) => {
@@ -43,7 +45,7 @@ function matcher() {
     return words.every((word, at) => names.includes(word) || INDEX.asked[number].some((asked) => inText[at][asked]));
   };
   const byTurn = ["outcome", "scope", "change", "instruction", "event"].some((name) => filters[name]);
-  return (number) => (!cell || INDEX.cell[number] === Number(cell)) && (!model || cellOf(number).model === model) &&
+  return (number) => (!protocol || cellOf(number).protocol === protocol) && (!cell || INDEX.cell[number] === Number(cell)) && (!model || cellOf(number).model === model) &&
     (!dataset || cellOf(number).dataset === dataset) && (!task || taskOf(number) === task) &&
     (!broken || String(brokenAt(number)) === broken) && (!state || INDEX.state[number] === Number(state)) && says(number) &&
     (!byTurn || [...INDEX.outcomes[number]].some((_, turn) => turnMatches(number, turn)));
@@ -57,15 +59,19 @@ function drawFilters() {
   const unique = (values) => [...new Set(values)].map((value) => [value, value]);
   const ids = [...new Set(INDEX.instructions.map(([id]) => id))].sort();
   const longest = Math.max(0, ...INDEX.outcomes.map((letters) => letters.length));
+  const told = (place) => [...new Set(INDEX.instructions.map((instruction) => instruction[place]))].filter(Boolean);
+  const inOrder = (names) => names.sort((one, two) => SCOPES.indexOf(one) - SCOPES.indexOf(two) || one.localeCompare(two, "en"));
+  const kinds = [REFINED.length && "Scope", CELLS.length > REFINED.length && "Strategy"].filter(Boolean).join(" or ");
   const choices = {
-    cell: ["Run", CELLS.map((cell, number) => [number, `${cell.label}, ${cell.dataset}`])],
+    protocol: ["Protocol", unique(CELLS.map((cell) => cell.protocol))],
+    cell: ["Run", CELLS.map((cell, number) => [number, `${cell.label}, ${placeOf(cell)}`])],
     model: ["Model", unique(CELLS.map((cell) => cell.model))],
     dataset: ["Dataset", unique(CELLS.map((cell) => cell.dataset))],
     task: ["Task", INDEX.tasks.map((task) => [task, task])],
     broken: ["First broken", [["-1", "never"], ...Array.from({ length: longest }, (_, turn) => [turn, `at turn ${turn}`])]],
     outcome: ["Outcome", Object.entries(OUTCOMES)],
-    scope: ["Scope", unique(SCOPES)],
-    change: ["Change", unique(["add", "remove", "modify"])],
+    scope: [kinds, unique(inOrder(told(2)))],
+    change: ["Change", unique(["add", "remove", "modify"].filter((change) => told(3).includes(change)))],
     instruction: ["Instruction", ids.map((id) => [id, id])],
     event: ["Event", Object.entries(EVENTS)],
     state: ["Session", STATES.map((state, number) => [number, state])],
@@ -76,7 +82,7 @@ function drawFilters() {
   byId("list").style.setProperty("--strip", `${longest * (dense ? 7 : 18)}px`);
   byId("filters").replaceChildren(
     el("label", { class: "search" }, el("span", {}, "Search ", el("kbd", {}, "/")), search),
-    ...Object.entries(choices).map(([name, [title, values]]) => el("label", {}, el("span", {}, title), el("select", { name }, options(values)))),
+    ...Object.entries(choices).filter(([name, [, values]]) => values.length > (name === "protocol" ? 1 : 0)).map(([name, [title, values]]) => el("label", {}, el("span", {}, title), el("select", { name }, options(values)))),
     el("button", { type: "reset" }, "Clear"));
   for (const event of ["input", "change"]) byId("filters").addEventListener(event, readFilters);
   byId("filters").addEventListener("reset", () => setTimeout(readFilters));
@@ -123,6 +129,7 @@ const strip = (number) => el("span", { class: "strip", "aria-hidden": "true" },
 function fate(number) {
   if (INDEX.state[number] === 1) return "errored";
   const turn = brokenAt(number);
+  if (cellOf(number).protocol !== "refine") return turn < 0 ? "passes at every turn" : `fails first at turn ${turn}`;
   return turn < 0 ? "never broken" : `broken at turn ${turn}`;
 }
 
@@ -141,12 +148,12 @@ function drawRows() {
 }
 
 function sessionRow(number, place, height) {
-  const { label, dataset } = cellOf(number);
+  const { label } = cellOf(number);
   const row = el("div", {
     class: "session", role: "option", id: `row-${place}`, "aria-selected": String(place === selected),
     "aria-posinset": place + 1, "aria-setsize": shown.length, "aria-label": `${taskOf(number)}, ${label}, ${fate(number)}`,
     on: { click: () => openSession(place) },
-  }, el("span", { class: "task" }, taskOf(number)), el("span", { class: "model" }, label), el("span", { class: "dataset" }, dataset),
+  }, el("span", { class: "task" }, taskOf(number)), el("span", { class: "model" }, label), el("span", { class: "dataset" }, placeOf(cellOf(number))),
     strip(number), el("span", { class: "fate" }, fate(number)));
   row.style.transform = `translateY(${place * height}px)`;
   return row;

@@ -12,7 +12,7 @@ class Naming:
     def __init__(self, study: Cells[Any], *, with_dataset: bool = True) -> None:
         self._variants = any(found.cell.variant for found in study.cells)
         self._dataset = with_dataset
-        self._length = study.length is None
+        self._length = study.length is None and any(found.cell.agenda for found in study.cells)
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -11,7 +11,7 @@ from codechat.report.data import Column, Interval, Table, Value
 from codechat.report.outcomes import Outcomes, Study, resamples_of
 from codechat.report.statistics.paired import Agreement, changes, difference, holm, signed_ranks
 from codechat.report.statistics.survival import Survival, log_rank
-from codechat.report.study import Cells, F, Found
+from codechat.report.study import Cells, F
 
 NAMES = (Column("dataset", "Dataset"), Column("a", "A"), Column("b", "B"), Column("tasks", "Tasks", "d"))
 P, HOLM = Column("p", "p", "p"), Column("p_holm", "p (Holm)", "p")
@@ -64,14 +64,9 @@ def pairs(study: Cells[F]) -> list[Pair[F]]:
         Pair(a, b)
         for dataset in study.datasets
         for a, b in combinations(study.on(dataset), 2)
-        if a.cell.model == b.cell.model or _settings(a) == _settings(b)
+        if a.cell.model == b.cell.model or a.cell.settings == b.cell.settings
     ]
     return [pair for pair in found if pair.tasks]
-
-
-def _settings(found: Found) -> tuple[object, ...]:
-    cell = found.cell
-    return (cell.agenda, cell.turns, cell.seed, cell.judge, cell.variant)
 
 
 def differences(compared: list[Pair[Outcomes]]) -> Table:
