@@ -20,7 +20,7 @@ LAYERS: list[set[str]] = [
     {"datasets", "instructions", "models", "sandbox", "agendas"},
     {"judges", "metrics"},
     {"journal"},
-    {"report", "verify"},
+    {"report", "verify", "budget", "importing"},
     {"audit"},
     {"protocols"},
     {"tracking"},

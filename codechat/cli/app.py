@@ -64,6 +64,11 @@ COMMANDS = {
     ),
     "upload": Command("codechat.cli.upload:upload", "run=DIR", "send a finished cell to MLflow"),
     "export": Command("codechat.cli.export:run_export", "run=DIR out=FILE", "the turns as Parquet or CSV, one a row"),
+    "import": Command(
+        "codechat.cli.importing:run_import",
+        "format=codeif source=FILE out=FILE",
+        "published completions as a sessions.jsonl for model=replay",
+    ),
     "cache": Command("codechat.cli.cache:run_cache", "[clear]", "show or clear the response cache"),
 }
 

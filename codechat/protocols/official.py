@@ -43,12 +43,17 @@ def official_tests(
     if current is None:
         return task.snippets
     if mode != "n_round":
-        own = current.tests.snippets
+        own = _snippets(current)
         return own if current.strategy == UNSCORED else (*task.snippets, *own)
     if current.strategy == UNSCORED:
         return None
     kept = [one for one in asked if one.strategy != UNSCORED]
-    return (*task.snippets, *(snippet for one in kept for snippet in one.tests.snippets))
+    return (*task.snippets, *(snippet for one in kept for snippet in _snippets(one)))
+
+
+def _snippets(requirement: Requirement) -> tuple[str, ...]:
+    """Its assertions; the harness knows no tests of repositories."""
+    return requirement.tests.snippets if isinstance(requirement.tests, AssertionTests) else ()
 
 
 def official_source(code: str, snippets: Sequence[str]) -> str:

@@ -1,0 +1,39 @@
+"""`codechat import`: published completions as a sessions.jsonl, for `model=replay`."""
+
+from pathlib import Path
+
+from codechat.cli.terminal import out
+from codechat.cli.words import parse_words
+from codechat.errors import UserError, nearest
+from codechat.records import write_sessions
+
+KEYS = {
+    "format": "what the source is: codeif",
+    "source": "the published completions of one mode of one model",
+    "out": "the sessions.jsonl to write",
+    "tasks": "the task file that they answer, where none that fits lies beside the source",
+    "model": "the model's name for the records, where the file's name does not tell it",
+}
+FORMATS = ("codeif",)
+
+
+def run_import(words: list[str]) -> int:
+    """Write the sessions; returns the exit status. Raises `UserError`."""
+    values = parse_words(words, KEYS, required=("format", "source", "out"))
+    if values["format"] not in FORMATS:
+        raise UserError(f"there is no format '{values['format']}'", nearest(values["format"], FORMATS))
+    from codechat.importing.codeif import import_codeif
+
+    source, target = Path(values["source"]), Path(values["out"])
+    if target.resolve() == source.resolve():
+        raise UserError("out is the source itself", "choose another out=FILE")
+    imported = import_codeif(source, Path(values["tasks"]) if "tasks" in values else None, values.get("model"))
+    write_sessions(target, imported.sessions)
+    for path in imported.companions:
+        out.print(f"with        {path}", markup=False, soft_wrap=True)
+    turns = sum(len(session.turns) for session in imported.sessions)
+    out.print(f"{len(imported.sessions)} sessions, {turns} replies: {target}", markup=False, soft_wrap=True)
+    broken = [session for session in imported.sessions if session.error]
+    if broken:
+        out.print(f"{len(broken)} sessions are not whole: {broken[0].task_id}: {broken[0].error}", markup=False)
+    return 0

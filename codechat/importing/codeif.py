@@ -1,0 +1,201 @@
+"""CodeIF-Bench's published completions, one file per mode and model, as sessions of the protocol `static`.
+
+A line is one reply: `task_id`, `turn`, `instruction_type`, `completion_raw`, `official_passed`. Which turn of the
+conversation a reply belongs to is told by the tasks: the task itself is turn 0, then come the requirements in their
+order. In a file of the n-round conversation `turn` must agree with it. The base replies, which every conversation
+begins with, are published apart from the others.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from codechat.datasets import DATASETS
+from codechat.datasets.rows import lines_of
+from codechat.domain import Outcome, Requirement, Task
+from codechat.errors import UserError
+from codechat.metrics.exchange import OfficialRecord, RequirementRecord
+from codechat.records import FailureRecord, SessionRecord, TurnRecord
+
+BASE = "Base"
+NAME = re.compile(r"codeif_l1_(?:base|single_round|multi_round|n_round)_(?P<model>.+?)(?P<ending>\.jsonl(?:\.gz)?)")
+PREFIX = "CodeIF/"
+"""What the dataset puts in front of the published numbers of tasks."""
+
+
+class Completion(BaseModel):
+    """One published reply. Fields that are not named here are left unread."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    task_id: int
+    turn: int = Field(ge=1)
+    instruction_type: str
+    completion_raw: str
+    official_passed: bool | None = None
+    official_result: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A reply and where it was read."""
+
+    place: str
+    row: Completion
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The sessions, and the files beside the source that were read as well."""
+
+    sessions: list[SessionRecord]
+    companions: list[Path]
+
+
+def import_codeif(source: Path, tasks: Path | None = None, model: str | None = None) -> Imported:
+    """The sessions, in the tasks' order. Raises `UserError` naming the first line that is wrong.
+
+    Where the file's name is as published, the base replies of the same model and the task file that fits are taken from
+    beside it, unless the file has, or is given, its own.
+    """
+    lines, companions = list(_read(source)), []
+    named = NAME.fullmatch(source.name)
+    base = source.with_name(f"codeif_l1_base_{named['model']}{named['ending']}") if named else source
+    if base != source and base.is_file() and not any(line.row.instruction_type == BASE for line in lines):
+        lines = [*_read(base), *lines]
+        companions.append(base)
+    by_task: dict[str, list[_Line]] = defaultdict(list)
+    for line in lines:
+        by_task[f"{PREFIX}{line.row.task_id}"].append(line)
+    conversation = _is_conversation(by_task)
+    if tasks is None and (tasks := _fitting(source.parent, by_task, conversation)):
+        companions.append(tasks)
+    known = {} if tasks is None else {task.task_id: task for task in _tasks(tasks)}
+    for task_id, own in by_task.items():
+        if known and task_id not in known:
+            raise UserError(f"{own[0].place}: there is no task {own[0].row.task_id} in {tasks}", OTHER)
+    model = model or (named["model"] if named else "imported")
+    order = [task_id for task_id in known if task_id in by_task] or list(by_task)
+    return Imported(
+        [_session(task_id, known.get(task_id), by_task[task_id], model, conversation) for task_id in order], companions
+    )
+
+
+def _is_conversation(by_task: Mapping[str, Sequence[_Line]]) -> bool:
+    """Whether a task's replies follow on each other, rather than each asking for one requirement by itself."""
+    turns = [[line.row.turn for line in lines if line.row.instruction_type != BASE] for lines in by_task.values()]
+    return any(turn > 2 for own in turns for turn in own) or all(own in ([], [2]) for own in turns)
+
+
+def _fitting(folder: Path, by_task: Mapping[str, Sequence[_Line]], conversation: bool) -> Path | None:
+    """The one task file in the folder that has just the requirements which the replies answer."""
+    answered = {task_id: {line.row.instruction_type for line in lines} - {BASE} for task_id, lines in by_task.items()}
+    fitting = []
+    for path in sorted(folder.glob("codeif_l1_tasks*.jsonl*")):
+        tasks = {task.task_id: {each.strategy for each in _asked(task, conversation)} for task in _tasks(path)}
+        if all(tasks.get(task_id) == own for task_id, own in answered.items()):
+            fitting.append(path)
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _asked(task: Task, conversation: bool) -> list[Requirement]:
+    """What the protocol asks for, in its order: some requirements only where each is asked by itself."""
+    return [each for each in task.requirements if each.asked or not conversation]
+
+
+def _read(path: Path) -> Iterable[_Line]:
+    found = False
+    for number, text in lines_of(path):
+        try:
+            found = True
+            yield _Line(f"{path}:{number}", Completion.model_validate_json(text))
+        except ValidationError as error:
+            first: Any = error.errors()[0]
+            place = ".".join(str(part) for part in first["loc"])
+            problem = f"{place}: {first['msg']}" if place else first["msg"]
+            raise UserError(f"{path}:{number}: not a published completion: {problem}", REMEDY) from error
+    if not found:
+        raise UserError(f"{path} holds no completion", REMEDY)
+
+
+REMEDY = "source=FILE names completions of CodeIF-Bench, .jsonl or .jsonl.gz (docs/codeif.md)"
+
+
+def _tasks(path: Path) -> tuple[Task, ...]:
+    config = DATASETS.validate({"kind": "codeif_bench", "path": str(path)})
+    return tuple(DATASETS.of(config).factory(config).tasks)
+
+
+def _session(task_id: str, task: Task | None, lines: Sequence[_Line], model: str, conversation: bool) -> SessionRecord:
+    turns: dict[int, TurnRecord] = {}
+    for line in lines:
+        number, requirement = _place(line, task, conversation)
+        if number in turns:
+            raise UserError(f"{line.place}: a second reply for {line.row.instruction_type} of {task_id}", TWICE)
+        turns[number] = _turn(number, line.row, requirement)
+    last = len(_asked(task, conversation)) if task and len(turns) > 1 else max(turns)
+    missing = [number for number in range(last + 1) if number not in turns]
+    return SessionRecord(
+        cell_id="imported",
+        session_id=f"imported/{task_id}",
+        task_id=task_id,
+        dataset="codeif_bench",
+        model=model,
+        protocol="static",
+        agenda=[],
+        seed=0,
+        status="errored" if missing else "completed",
+        error=f"the source has no reply for turn {', '.join(map(str, missing))}" if missing else None,
+        turns=[turns[number] for number in sorted(turns)],
+    )
+
+
+TWICE = "import one mode of one model at a time"
+OTHER = "tasks=FILE names the task file that the completions were made from"
+
+
+def _place(line: _Line, task: Task | None, conversation: bool) -> tuple[int, Requirement | None]:
+    """The turn that a reply belongs to, and what was asked there."""
+    row = line.row
+    if row.instruction_type == BASE:
+        return 0, None
+    if task is None:
+        if not conversation:
+            raise UserError(f"{line.place}: only the tasks tell the place of this reply in the conversation", OTHER)
+        return row.turn - 1, None
+    for number, requirement in enumerate(_asked(task, conversation), 1):
+        if requirement.strategy == row.instruction_type:
+            if conversation and row.turn != number + 1:
+                raise UserError(f"{line.place}: turn {row.turn}, but the tasks ask for this at {number + 1}", OTHER)
+            return number, requirement
+    raise UserError(f"{line.place}: {task.task_id} has no requirement '{row.instruction_type}'", OTHER)
+
+
+def _turn(number: int, row: Completion, requirement: Requirement | None) -> TurnRecord:
+    """The record of a reply. A turn without a verdict is recorded as not passed, which `official` null tells apart."""
+    passed = row.official_passed is True
+    reason = row.official_result or "no result given"
+    outcome: Outcome = "pass" if passed else "fail"
+    published = OfficialRecord(passed=passed, outcome=outcome, reason=None if passed else reason)
+    asked = requirement and RequirementRecord(id=requirement.id, strategy=requirement.strategy, text=requirement.text)
+    unscored = "the benchmark's own harness gives no verdict"
+    extra: dict[str, Any] = {
+        "requirement": asked.model_dump() if asked else None,
+        "official": None if row.official_passed is None else published.model_dump(),
+    }
+    return TurnRecord(
+        turn=number,
+        response=row.completion_raw,
+        outcome=outcome,
+        passed=passed,
+        passed_base=passed,
+        failure=None
+        if passed
+        else FailureRecord(reason=unscored if extra["official"] is None else f"published: {reason}"),
+        **extra,
+    )
