@@ -31,7 +31,7 @@ def command(server: OpenAIServer | str, *arguments: str) -> list[str]:
     base_url = server if isinstance(server, str) else server.base_url
     return [
         sys.executable, "-m", "codechat", "tracking=none", "model=openai", f"model.base_url={base_url}",
-        "model.api_key_env=null", "model.name=tested", *arguments,
+        "model.api_key_env=null", "model.name=tested", "model.cache=false", *arguments,
     ]  # fmt: skip
 
 
