@@ -9,7 +9,8 @@ from typing import Any, Literal
 from pydantic import field_validator
 
 from codechat.config import Config, result_option
-from codechat.domain import AssertionTests, Message, Reply, Requirement, Task, Verdict
+from codechat.datasets.program import parse
+from codechat.domain import AssertionTests, Extraction, Message, Reply, Requirement, Task, Verdict
 from codechat.errors import ContextOverflow, UserError
 from codechat.extraction import extract, without_thinking
 from codechat.metrics import Effort
@@ -66,7 +67,8 @@ class StaticConfig(Config):
         "full", "what a request holds: full (the whole dialogue), or single, multi, n_round as in the published runs"
     )
     harness: Literal["guarded", "official"] = result_option(
-        "guarded", "official: the verdict of CodeIF-Bench's own harness is recorded beside the guarded one"
+        "guarded",
+        "official: code is extracted by CodeIF-Bench's own harness, its verdict recorded beside the guarded one",
     )
     prompts: StaticPrompts = result_option(..., "the prompts (files in conf/prompts)")
 
@@ -142,7 +144,7 @@ class Static:
 
     async def _grade(self, kit: Kit, task: Task, round_: Round, reply: Reply, earlier: Graded | None) -> TurnRecord:
         scope = self._scope(task, round_.turn)
-        extraction = extract(reply.text, task.entry_point)
+        extraction = self._extracted(task, round_.turn, reply)
         try:
             checks = await checks_of(kit, round_.turn, extraction, scope.tested, _ids(scope.tested))
             official = await self._official(kit, task, round_, scope, reply)
@@ -152,6 +154,14 @@ class Static:
         record = turn_record(task, round_, checks, (reply, extraction), official=official)
         kit.finish_turn(record)
         return record
+
+    def _extracted(self, task: Task, turn: int, reply: Reply) -> Extraction:
+        """The code of a reply; by the official harness's rules both verdicts are on the same program."""
+        if self._config.harness == "guarded":
+            return extract(reply.text, task.entry_point)
+        program = official_code(self._mode(turn), reply.text)
+        problem: Literal["syntax_error"] | None = None if parse(program) else "syntax_error"
+        return Extraction(official_code("base", reply.text), program, problem, "as CodeIF-Bench's harness takes it")
 
     async def _official(self, kit: Kit, task: Task, round_: Round, scope: Scope, reply: Reply) -> Verdict | None:
         if self._config.harness == "guarded" or not isinstance(task.assertions, AssertionTests):

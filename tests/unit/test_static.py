@@ -188,8 +188,21 @@ async def test_the_official_harness_is_run_beside_the_guarded_tests(tmp_path: Pa
     }, "this F is no functionality extension by type, so the harness scores and keeps it"
     official = Exchange.of(kit.log.turns[1]).official
     assert official is not None and official.passed and not kit.log.turns[1].passed
+    assert kit.log.turns[1].code == 'def f(x):\n    """Say."""\n\n    return "nothing"', (
+        "the record keeps the fence as it is"
+    )
     guarded, _, none = await converse(protocol(), TASK, tmp_path, replies, journal_name="g.db")
     assert none.scripts == [] and Exchange.of(guarded.log.turns[1]).official is None
+
+
+async def test_the_official_harness_takes_the_first_fence_and_else_the_whole_reply(tmp_path: Path) -> None:
+    task = task_of(asking("A"))
+    replies = [code("A") + code("base"), "Plain words."]
+    kit, _, words = await converse(protocol(harness="official"), task, tmp_path, replies)
+    assert [turn.outcome for turn in kit.log.turns] == ["fail", "syntax_error"]
+    assert kit.log.turns[1].code == "Plain words." and len(words.scripts) == 2
+    guarded, _, _ = await converse(protocol(), task, tmp_path, replies, journal_name="g.db")
+    assert [turn.outcome for turn in guarded.log.turns] == ["pass", "no_code"]
 
 
 def test_a_task_without_what_the_protocol_needs_is_told_at_the_start() -> None:
