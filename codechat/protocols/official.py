@@ -16,20 +16,21 @@ Mode = Literal["base", "single_round", "multi_round", "n_round"]
 WALL_S = 3.0
 UNSCORED = "Functionality Extension"  # its requirement may contradict the task's own tests
 
-_FENCE = re.compile(r"```python\n(.*?)\n?```", re.DOTALL)
-_DOCSTRING = re.compile(r'^ {4}""".*?"""', re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"```python\r?\n(.*?)```", re.DOTALL)
+_DOCSTRING = re.compile(r' {4}"""\r?\n.*?"""', re.DOTALL)
 
 
 def official_code(mode: Mode, reply: str) -> str:
     """The code that the harness takes from a reply: the first ```python fence, else the whole reply.
 
-    Except in `base`, docstrings in triple double quotes that four spaces indent are deleted, and lines without content.
+    Except in `base`, lines without content are deleted, and before that docstrings in triple double quotes behind four
+    spaces, though only those whose text begins on the line after the quotes.
     """
     fence = _FENCE.search(reply)
     code = fence.group(1) if fence else reply
     if mode == "base":
         return code
-    return "\n".join(line for line in _DOCSTRING.sub("", code).split("\n") if line.strip())
+    return "\n".join(line for line in _DOCSTRING.sub("", code).splitlines() if line.strip())
 
 
 def official_tests(

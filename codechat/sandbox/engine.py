@@ -163,7 +163,7 @@ class ZygoteSandbox:
         judge = AssertionJudge(snippets, entry_point, config.output_mb << 20)
         cpu = math.ceil(config.load_cpu_s + config.total_cpu_s) + 1
         job = {
-            "program": program,
+            "program": program if program.endswith("\n") else program + "\n",  # a style checker asks for it
             "entry": entry_point,
             "snippets": list(snippets),
             "token": judge.token,
