@@ -44,6 +44,10 @@ class EndpointDown(InfrastructureError):
     """An endpoint that cannot be reached at all: at start a user's mistake, later infrastructure."""
 
 
+class Stopped(InfrastructureError):
+    """No new call is started, since the user interrupts or a budget is reached: a session goes on with the next run."""
+
+
 class ContextOverflow(Exception):
     """The conversation no longer fits the model: the session ends, and is completed (contract, section 2)."""
 

@@ -51,6 +51,13 @@ class Experiment(Config):
     seed: int = result_option(0, "seed of every random choice")
     runs_dir: str = run_option("runs", "folder that holds one folder per cell")
     max_errors: int = run_option(0, "errored sessions that are tolerated before the exit status is 3", ge=0)
+    budget_usd: float | None = run_option(
+        None, "US dollars that the cell may spend on model and judges, all its runs together; null: no limit", gt=0
+    )
+    budget_tokens: int | None = run_option(
+        None, "tokens, in and out, that the cell may spend on model and judges; null: no limit", gt=0
+    )
+    dry_run: bool = run_option(False, "estimate calls, tokens and cost, and run nothing")
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "Experiment":

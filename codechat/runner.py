@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine, Iterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+from codechat.calls import BRAKE, Brake
 from codechat.cell import Cell, session_id
 from codechat.domain import Task
-from codechat.errors import InfrastructureError, UserError
+from codechat.errors import InfrastructureError, Stopped, UserError
 from codechat.journal import Journal
 from codechat.judges import JUDGES
 from codechat.models import MODELS
@@ -21,6 +22,9 @@ from codechat.sandbox import SANDBOXES, admit
 # row, without one session that finished in between, the cell stops asking.
 FAILURES_IN_A_ROW = 5
 
+# Calls that are under way when the cell is to end may take so long to finish; what they answer is kept.
+GRACE_S = 30.0
+
 
 class Observer(Protocol):
     """What shows progress."""
@@ -28,32 +32,27 @@ class Observer(Protocol):
     def note(self, text: str) -> None:
         """Something that the user should know before the first session."""
 
-    def turn(self, turn: TurnRecord) -> None:
-        """A turn was finished."""
+    def turn(self, turn: TurnRecord, *, anew: bool) -> None:
+        """A turn was finished; not `anew` where all of it was in the journal."""
 
-    def session(self, session: SessionRecord) -> None:
-        """A session was finished, found finished in the journal, or errored."""
+    def session(self, session: SessionRecord, planned: int) -> None:
+        """A session of at most so many turns, of which `turn` was told, was finished or errored."""
+
+    def recalled(self, session: SessionRecord, planned: int) -> None:
+        """A session was found finished in the journal: of its turns nothing was told."""
 
 
 @dataclass
 class Progress:
-    """The sessions so far: complete once `run_sessions` returns, partial after an interruption.
+    """How the sessions of this process went. Their records are in the journal, so that memory does not grow."""
 
-    Memory stays small at any number of sessions: `slim` holds records without their texts, by task id; the whole
-    record of a completed session is in the journal, that of an errored one, as a line of JSON, in `errored`.
-    """
-
-    slim: dict[str, SessionRecord] = field(default_factory=dict)
-    errored: dict[str, str] = field(default_factory=dict)
     failures_in_a_row: int = 0
     last_failure: str = ""
 
     def add(self, record: SessionRecord) -> None:
-        self.slim[record.task_id] = record.slim()
         if record.status == "completed":
             self.failures_in_a_row = 0
         else:
-            self.errored[record.task_id] = record.line()
             self.last_failure = self.last_failure if self.hopeless else record.error or ""
             self.failures_in_a_row += 1
 
@@ -62,29 +61,57 @@ class Progress:
         """Whether to stop asking."""
         return self.failures_in_a_row >= FAILURES_IN_A_ROW
 
-    def lines(self, cell: Cell, journal: Journal) -> Iterator[str]:
-        """The lines of sessions.jsonl: what is known of the sessions, in dataset order."""
-        for task in cell.tasks:
-            line = self.errored.get(task.task_id) or journal.finished(session_id(cell.id, task.task_id))
-            if line is not None:
-                yield line + "\n"
+
+@dataclass(frozen=True)
+class Recorded(Collection[SessionRecord]):
+    """The sessions that a cell's journal knows, in dataset order, without their texts: read anew at each iteration."""
+
+    cell: Cell
+    journal: Journal
+
+    def __iter__(self) -> Iterator[SessionRecord]:
+        for identity in self._ids():
+            outline = self.journal.outline(identity)
+            if outline is not None:
+                yield SessionRecord.model_validate_json(outline)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, record: object) -> bool:
+        return any(each == record for each in self)
+
+    def lines(self) -> Iterator[str]:
+        """The lines of sessions.jsonl: whole records."""
+        for identity in self._ids():
+            record = self.journal.recorded(identity)
+            if record is not None:
+                yield record + "\n"
+
+    def _ids(self) -> Iterator[str]:
+        return (session_id(self.cell.id, task.task_id) for task in self.cell.tasks)
 
 
-async def run_sessions(cell: Cell, journal: Journal, progress: Progress, observer: Observer) -> None:
-    """Run what is missing of a cell. Raises `UserError`, or a bug bare; the sessions so far stay in `progress`."""
+async def run_sessions(cell: Cell, journal: Journal, observer: Observer, brake: Brake | None = None) -> None:
+    """Run what is missing of a cell, until the brake is pulled. Raises `UserError`, or a bug bare.
+
+    Once it is pulled, calls under way are finished and kept. A budget leaves what was not finished as errored sessions;
+    an interruption leaves them to the next run.
+    """
+    protocol = cell.protocol()
     missing: list[Task] = []
     for task in cell.tasks:
-        known = journal.finished(session_id(cell.id, task.task_id))
+        known = journal.outline(session_id(cell.id, task.task_id), completed=True)
         if known is None:
             missing.append(task)
         else:
-            record = SessionRecord.model_validate_json(known)
-            progress.add(record)
-            observer.session(record)
+            observer.recalled(SessionRecord.model_validate_json(known), protocol.turns(task))
     if not missing:
         return
-    async with _services(cell, journal, observer) as services:
-        shift = _Shift(cell, cell.protocol(), services, progress, observer)
+    brake = brake or Brake()
+    BRAKE.set(brake)
+    async with _services(cell, journal, observer, brake) as services:
+        shift = _Shift(cell, protocol, services, Progress(), observer)
         # More sessions than calls are under way, so that a session that is being tested leaves no call slot idle.
         crew = min(len(missing), cell.experiment.model.max_concurrency + 2 * cell.resources().workers)
         queue = iter(missing)
@@ -92,7 +119,7 @@ async def run_sessions(cell: Cell, journal: Journal, progress: Progress, observe
 
 
 @contextlib.asynccontextmanager
-async def _services(cell: Cell, journal: Journal, observer: Observer) -> AsyncIterator[Services]:
+async def _services(cell: Cell, journal: Journal, observer: Observer, brake: Brake) -> AsyncIterator[Services]:
     experiment = cell.experiment
     component = MODELS.of(experiment.model)
     model = component.factory(experiment.model)
@@ -105,7 +132,24 @@ async def _services(cell: Cell, journal: Journal, observer: Observer) -> AsyncIt
             admit(sandbox, experiment.sandbox)
         if sandbox.notice:
             observer.note(sandbox.notice)
-        yield Services(model, component.baseline, judge, sandbox, journal, Gate(model), Gate(judge))
+        async with _landing(journal):
+            yield Services(model, component.baseline, judge, sandbox, journal, Gate(model), Gate(judge), brake)
+
+
+@contextlib.asynccontextmanager
+async def _landing(journal: Journal) -> AsyncIterator[None]:
+    """Leaving waits for the steps that are under way, though not when cancelled."""
+    try:
+        try:
+            yield
+        except asyncio.CancelledError:
+            raise
+        except BaseException:
+            await journal.land(GRACE_S)
+            raise
+        await journal.land(GRACE_S)
+    finally:
+        await journal.abandon()
 
 
 @dataclass(frozen=True)
@@ -119,26 +163,42 @@ class _Shift:
     observer: Observer
 
     async def work(self, queue: Iterator[Task]) -> None:
-        """Run sessions until the queue is empty."""
+        """Run sessions until the queue is empty, or the user interrupts."""
+        brake, journal = self.services.brake, self.services.journal
         for task in queue:
-            record = await self._session(task)
-            if record.status == "completed":
-                await self.services.journal.finish(record.session_id, record.line())
-            self.progress.add(record)
-            self.observer.session(record)
+            if brake.interrupted:
+                break
+            record, stopped = await self._session(task)
+            if stopped and self.services.brake.interrupted:
+                break
+            completed = record.status == "completed"
+            outline = record.slim()
+            await journal.finish(record.session_id, record.line(), outline.line(), completed=completed)
+            if not stopped:
+                self.progress.add(outline)
+            self.observer.session(outline, self.protocol.turns(task))
 
-    async def _session(self, task: Task) -> SessionRecord:
+    async def _session(self, task: Task) -> tuple[SessionRecord, bool]:
+        """The record of a session, and whether it is short because no new call may be started."""
         identity = session_id(self.cell.id, task.task_id)
-        kit = Kit(task, identity, self.cell.experiment.seed, self.services, self.observer.turn)
+        kit = Kit(
+            task,
+            identity,
+            self.cell.experiment.seed,
+            self.services,
+            lambda turn: self.observer.turn(turn, anew=turn.turn in kit.worked_at),
+        )
         kit.log.agenda = self.protocol.agenda(kit.generator("agenda"))
         if self.progress.hopeless:
             last = self.progress.last_failure
-            return self._record(task, kit.log, f"not attempted: too many failures in a row; the last: {last}")
+            return self._record(task, kit.log, f"not attempted: too many failures in a row; the last: {last}"), False
         try:
             await _bare(self.protocol.run(task, kit))
+        except Stopped as stop:
+            return self._record(task, kit.log, f"not finished: {stop}"), True
         except InfrastructureError as error:
-            return self._record(task, kit.log, str(error) or type(error).__name__)
-        return self._record(task, kit.log, None)
+            return self._record(task, kit.log, str(error) or type(error).__name__), False
+        return self._record(task, kit.log, None), False
 
     def _record(self, task: Task, log: SessionLog, error: str | None) -> SessionRecord:
         cell = self.cell
@@ -170,7 +230,8 @@ async def _bare(coroutine: Coroutine[Any, Any, None]) -> None:
         await coroutine
     except BaseExceptionGroup as group:
         leaves = list(_leaves(group))
-        leaves.sort(key=lambda leaf: (isinstance(leaf, InfrastructureError), isinstance(leaf, UserError)))
+        kinds = (UserError, InfrastructureError, Stopped)
+        leaves.sort(key=lambda leaf: max((n for n, kind in enumerate(kinds, 1) if isinstance(leaf, kind)), default=0))
         raise leaves[0] from None
 
 

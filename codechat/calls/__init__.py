@@ -4,14 +4,17 @@ A provider describes itself once (`Policy`, `Limits`), makes single attempts, an
 `codechat.models.openai`, and docs/calls.md for the fate of every fault.
 """
 
+from codechat.calls.brake import BRAKE, Brake
 from codechat.calls.limits import Endpoint, Limits, endpoint_at
 from codechat.calls.retry import Passing, Policy, persist, retry_after
 from codechat.calls.timing import REAL, Timing
 from codechat.calls.traffic import COUNTERS, Traffic, traffic
 
 __all__ = [
+    "BRAKE",
     "COUNTERS",
     "REAL",
+    "Brake",
     "Endpoint",
     "Limits",
     "Passing",

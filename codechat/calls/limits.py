@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
+from codechat.calls.brake import BRAKE
 from codechat.calls.timing import REAL, Timing
 from codechat.calls.traffic import COUNTERS
 
@@ -93,7 +94,10 @@ class Endpoint:
         return self._tokens is not None
 
     async def enter(self, tokens: int) -> Ticket:
-        """Wait until a request of about so many tokens may be sent. `leave` must follow."""
+        """Wait until a request of about so many tokens may be sent. `leave` must follow.
+
+        Raises `Stopped` where none is to be sent any more.
+        """
         if self._busy < self.allowed and not self._queue:
             self._busy += 1
         else:
@@ -106,6 +110,9 @@ class Endpoint:
             wait = max(wait, self._tokens.reserve(tokens, now))
         if wait > 0:
             await self._pass(wait)
+        elif BRAKE.get().reason:
+            self._release()
+            BRAKE.get().check()
         return Ticket(tokens, self._epoch)
 
     def leave(self, ticket: Ticket, used: int) -> None:
@@ -145,7 +152,7 @@ class Endpoint:
         COUNTERS.waiting += 1
         try:
             while wait > 0:
-                await self.timing.sleep(wait)
+                await BRAKE.get().rest(self.timing.sleep(wait))
                 wait = self._paused_until - self.timing.clock()
         except BaseException:
             self._release()

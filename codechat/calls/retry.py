@@ -11,6 +11,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
+from codechat.calls.brake import BRAKE
 from codechat.calls.limits import Endpoint
 from codechat.calls.traffic import COUNTERS
 from codechat.domain import Reply
@@ -116,7 +117,7 @@ async def _wait(failed: Passing, policy: Policy, endpoint: Endpoint, retries: in
         raise type(failed.error)(told) from None
     COUNTERS.waiting += 1
     try:
-        await timing.sleep(wait)
+        await BRAKE.get().rest(timing.sleep(wait))
     finally:
         COUNTERS.waiting -= 1
     return wait

@@ -22,7 +22,17 @@ _OWN = {
     "out": "folder for the rescored cell; never one that holds something",
 }
 # What can change without changing the dialogue, and where things lie on this machine.
-_MAY_CHANGE = ("judge", "sandbox", "hardware", "tracking", "max_errors", "dataset.path", "instructions.path")
+_MAY_CHANGE = (
+    "judge",
+    "sandbox",
+    "hardware",
+    "tracking",
+    "max_errors",
+    "budget_usd",
+    "budget_tokens",
+    "dataset.path",
+    "instructions.path",
+)
 
 
 def run_rescore(words: list[str]) -> int:

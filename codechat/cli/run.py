@@ -1,25 +1,34 @@
 """Run one cell: compose → validate → sessions → records → metrics → tracking → summary → exit status."""
 
 import asyncio
+import contextlib
+import itertools
 import json
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codechat.budget import Budget
+from codechat.calls import Brake
 from codechat.cell import Cell, Composed, build_cell, held
+from codechat.cli.interruption import heeded, termination_as_interrupt
+from codechat.cli.progress import ProgressBar
 from codechat.cli.summary import summary
-from codechat.cli.terminal import ProgressBar, err, out
+from codechat.cli.terminal import err, out
 from codechat.cli.tracked import track
+from codechat.domain import Usage
+from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.journal import Journal
 from codechat.metrics import Effort
 from codechat.metrics.measures import FIELD
+from codechat.metrics.spending import tariff_of
 from codechat.models import MODELS
 from codechat.report import write_figures, write_tables
-from codechat.runner import Progress, run_sessions
+from codechat.runner import Observer, Recorded, run_sessions
 from codechat.tracking import TRACKING
 
 DONE, BUG, MISTAKE, TOO_MANY_ERRORS, INTERRUPTED = 0, 1, 2, 3, 130
@@ -41,52 +50,131 @@ def run_cell(composed: Composed, command: Sequence[str], sweep: str | None) -> C
 
 def run_built(cell: Cell, command: Sequence[str], sweep: str | None) -> CellOutcome:
     """Run a cell, or what is missing of it. `command` is what resumes it. Raises `UserError`."""
-    experiment = cell.experiment
+    experiment, protocol = cell.experiment, cell.protocol()
+    budget = budget_of(cell)
     tracker = TRACKING.of(experiment.tracking).factory(experiment.tracking)
-    protocol = cell.protocol()
     turns = sum(protocol.turns(task) for task in cell.tasks)
     out.print(f"[bold]{cell.name}[/bold] · {len(cell.tasks)} tasks, {turns} turns · {cell.folder}")
-    with held(cell):
+    started, brake = time.monotonic(), Brake()
+    with held(cell), termination_as_interrupt():
         write_atomically(cell.folder / "config.yaml", cell.config_yaml())
-        progress = Progress()
-        started = time.monotonic()
-        try:
-            with ProgressBar(len(cell.tasks), turns) as bar:
-                effort = asyncio.run(_sessions(cell, progress, bar))
-        except (KeyboardInterrupt, asyncio.CancelledError):
-            err.print(f"interrupted; everything finished is kept. Resume: {shlex.join(command)}", markup=False)
-            return CellOutcome(INTERRUPTED, cell, None)
-        sessions = [progress.slim[task.task_id] for task in cell.tasks]
-        metrics = {
-            **protocol.metrics(sessions, seed=experiment.seed, effort=effort),
-            FIELD: protocol.measures.described(),
-        }
-        write_atomically(cell.folder / "metrics.json", json.dumps(metrics, indent=1, ensure_ascii=False) + "\n")
-        write_tables(protocol.measures, metrics, cell.folder / "tables")
-        write_figures(protocol.measures, metrics, cell.name, cell.folder / "figures")
+        with _open_journal(cell) as journal:
+            try:
+                with _recorded(cell, journal), ProgressBar(len(cell.tasks), turns, journal.ledger, budget) as bar:
+                    asyncio.run(hold_sessions(cell, journal, bar, brake, budget))
+            except (KeyboardInterrupt, asyncio.CancelledError):
+                brake.pull("interrupted", interrupted=True)
+            effort = _effort(journal, budget, journal.add_wall(time.monotonic() - started))
+            if brake.interrupted:
+                err.print(f"interrupted; everything finished is kept. Resume: {shlex.join(command)}", markup=False)
+                return CellOutcome(INTERRUPTED, cell, None)
+            found = protocol.metrics(Recorded(cell, journal), seed=experiment.seed, effort=effort)
+            metrics = {**found, FIELD: protocol.measures.described()}
+            unfinished = _unfinished(journal, budget, brake)
+        _write(cell, metrics)
     out.print(summary(protocol.measures, metrics, f"\n{cell.name} ({time.monotonic() - started:.1f} s)"))
+    _say_what_it_was(cell)
+    track(cell, tracker, metrics, sweep, command)
+    if unfinished:
+        err.print(unfinished, markup=False)
+    return CellOutcome(TOO_MANY_ERRORS if unfinished else _status(cell, metrics), cell, metrics)
+
+
+def _write(cell: Cell, metrics: Mapping[str, Any]) -> None:
+    measures = cell.protocol().measures
+    write_atomically(cell.folder / "metrics.json", json.dumps(metrics, indent=1, ensure_ascii=False) + "\n")
+    write_tables(measures, metrics, cell.folder / "tables")
+    write_figures(measures, metrics, cell.name, cell.folder / "figures")
+
+
+def _say_what_it_was(cell: Cell) -> None:
+    experiment = cell.experiment
     component = MODELS.of(experiment.model)
     if component.baseline:
         part = "involved" if experiment.judge.kind == "rules" else "tested"
         out.print(f"\nNo language model was {part}: model={component.name} is a baseline. {component.summary}.\n")
     out.print(f"run folder  {cell.folder}", markup=False)
-    track(cell, tracker, metrics, sweep, command)
-    return CellOutcome(_status(cell, metrics), cell, metrics)
 
 
-async def _sessions(cell: Cell, progress: Progress, bar: ProgressBar) -> Effort:
-    """Run the sessions and write their records, after an interruption too; returns what the cell took."""
-    started = time.monotonic()
+def budget_of(cell: Cell) -> Budget:
+    """What the cell may spend, and at what prices. Raises `UserError` for dollars without prices."""
+    experiment = cell.experiment
+    component = MODELS.of(experiment.model)
+    tariff = tariff_of(experiment.model, experiment.judge, baseline=component.baseline)
+    return Budget(experiment.budget_usd, experiment.budget_tokens, tariff)
+
+
+async def hold_sessions(cell: Cell, journal: Journal, observer: Observer, brake: Brake, budget: Budget) -> None:
+    """Hold the sessions that are missing, until they are done, a budget is reached, or the user interrupts."""
+
+    def look(_: object = None) -> None:
+        reason = budget.reached(journal.ledger)
+        if reason:
+            brake.pull(reason)
+
+    journal.watch = look
+    look()
+    with heeded(brake):
+        try:
+            await run_sessions(cell, journal, observer, brake)
+        finally:
+            await journal.settle()
+
+
+@contextlib.contextmanager
+def _open_journal(cell: Cell) -> Iterator[Journal]:
     journal = Journal(cell.folder / "journal.db")
     try:
-        await run_sessions(cell, journal, progress, bar)
+        yield journal
     finally:
-        await journal.settle()
-        effort = Effort(wall_s=journal.add_wall(time.monotonic() - started), retries=journal.retries())
-        if progress.slim:
-            write_atomically(cell.folder / "sessions.jsonl", progress.lines(cell, journal))
         journal.close()
-    return effort
+
+
+@contextlib.contextmanager
+def _recorded(cell: Cell, journal: Journal) -> Iterator[None]:
+    """Leaving writes sessions.jsonl, whatever happened; a disk that is full is told once."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(UserError):
+            _write_sessions(cell, journal)
+        raise
+    _write_sessions(cell, journal)
+
+
+def _write_sessions(cell: Cell, journal: Journal) -> None:
+    """Replace sessions.jsonl, once there is a session."""
+    lines = Recorded(cell, journal).lines()
+    first = next(lines, None)
+    if first is not None:
+        write_atomically(cell.folder / "sessions.jsonl", itertools.chain([first], lines))
+
+
+def _effort(journal: Journal, budget: Budget, wall_s: float) -> Effort:
+    ledger, tariff = journal.ledger, budget.tariff
+    apart = tariff.applicability != tariff.adherence
+    return Effort(
+        wall_s=wall_s,
+        retries=ledger.total("retries"),
+        rate_limited=ledger.total("rate_limited"),
+        cached_replies=ledger.total("cached_replies"),
+        tariff=tariff,
+        adherence=journal.adherence_usage() if apart else Usage(),
+        spent=ledger.spent,
+    )
+
+
+def _unfinished(journal: Journal, budget: Budget, brake: Brake) -> str:
+    """What to tell of a budget that ended the cell early; empty where none did."""
+    if not brake.refused:
+        return ""
+    paid = budget.spent_usd(journal.ledger)
+    spent = f"{journal.ledger.tokens:,} tokens" + (f", ${paid:,.2f}" if paid is not None else "")
+    key = brake.reason.partition("(")[2].partition(")")[0]
+    return (
+        f"{brake.reason}: {spent} spent, and everything finished is kept.\n"
+        f"To go on, run the same command with a higher {key}: it resumes."
+    )
 
 
 def _status(cell: Cell, metrics: Mapping[str, Any]) -> int:

@@ -44,11 +44,11 @@ class Tariff:
         return {"model": self.model, "applicability": self.applicability, "adherence": self.adherence}[payer]
 
 
-def tariff_of(model: ModelConfig, judge: Config) -> Tariff:
+def tariff_of(model: ModelConfig, judge: Config, *, baseline: bool) -> Tariff:
     """The prices in the configs of the model under test and of the models that judge, wherever the judge keeps them.
 
-    A judge's model serves the role that its option is named for, and both roles where it is named otherwise. A model
-    without an address asks no endpoint, so that it needs no price.
+    A judge's model serves the role that its option is named for, and both roles where it is named otherwise. A baseline
+    asks nobody, so that it needs no price.
     """
     places = dict(_models_in(judge, "judge"))
     roles: dict[str, list[Price | None]] = {"applicability": [], "adherence": []}
@@ -59,7 +59,7 @@ def tariff_of(model: ModelConfig, judge: Config) -> Tariff:
     unpriced = [
         place
         for place, config in {"model": model, **places}.items()
-        if config.prices is None and hasattr(config, "base_url")
+        if config.prices is None and not (baseline and config is model)
     ]
     return Tariff(_price(model), _only(roles["applicability"]), _only(roles["adherence"]), tuple(unpriced))
 

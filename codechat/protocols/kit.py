@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar
 
+from codechat.calls import Brake
 from codechat.domain import (
     Adherence,
     Applicability,
@@ -74,6 +75,7 @@ class Services:
     journal: Journal
     model_gate: Gate
     judge_gate: Gate
+    brake: Brake = field(default_factory=Brake)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ class Kit:
         self, task: Task, session_id: str, seed: int, services: Services, on_turn: Callable[[TurnRecord], None]
     ) -> None:
         self.log = SessionLog()
+        self.worked_at: set[int] = set()  # turns of which a step was not in the journal
         self._task, self._session, self._seed = task, session_id, seed
         self._services, self._on_turn = services, on_turn
 
@@ -116,6 +119,7 @@ class Kit:
         request = Request(messages, self._task.task_id, turn, crib, sample=self._seed)
 
         async def ask() -> Reply | _Overflowed:
+            services.brake.check()
             await services.model_gate.pass_through()
             try:
                 return _writable(await services.model.complete(request))
@@ -123,7 +127,7 @@ class Kit:
                 return _Overflowed(str(overflow))
 
         digest = content_hash([[message.role, message.content] for message in messages])
-        answer: Reply | _Overflowed = await self._step(f"{turn}/reply", digest, Reply | _Overflowed, ask)
+        answer: Reply | _Overflowed = await self._step(turn, "reply", digest, Reply | _Overflowed, ask)
         if isinstance(answer, _Overflowed):
             raise ContextOverflow(answer.overflow)
         return answer
@@ -136,7 +140,7 @@ class Kit:
             return await self._services.judge.applicable(code, instruction)
 
         digest = content_hash([code, instruction.id, instruction.text])
-        return await self._step(f"{turn}/{instruction.id}/applicable", digest, Applicability, ask)
+        return await self._step(turn, f"{instruction.id}/applicable", digest, Applicability, ask)
 
     async def adherence(self, turn: int, before: str, after: str, instruction: Instruction) -> Adherence:
         """Whether the change does what was asked."""
@@ -146,7 +150,7 @@ class Kit:
             return await self._services.judge.adherence(before, after, instruction)
 
         digest = content_hash([before, after, instruction.id, instruction.text])
-        return await self._step(f"{turn}/adherence", digest, Adherence, ask)
+        return await self._step(turn, "adherence", digest, Adherence, ask)
 
     async def verify(self, turn: int, extraction: Extraction) -> Verdict:
         """What the tests say of the extracted program."""
@@ -155,25 +159,33 @@ class Kit:
             raise ValueError("there is no program to verify")
         digest = content_hash([program])
         return await self._step(
-            f"{turn}/verdict", digest, Verdict, lambda: self._services.sandbox.verify(program, self._task)
+            turn, "verdict", digest, Verdict, lambda: self._services.sandbox.verify(program, self._task)
         )
 
     async def assess(self, turn: int, name: str, program: str, tests: ProgramTests) -> Verdict:
         """What tests other than the task's say of a program; `name` tells the assessments of one turn apart."""
         digest = content_hash([program, *_told_apart(tests)])
         return await self._step(
-            f"{turn}/{name}/assessment", digest, Verdict, lambda: self._services.sandbox.assess(program, tests)
+            turn, f"{name}/assessment", digest, Verdict, lambda: self._services.sandbox.assess(program, tests)
         )
 
     async def script(self, turn: int, name: str, source: str, wall_s: float) -> Verdict:
         """What a script's exit status says; `name` tells the scripts of one turn apart, `wall_s` bounds its seconds."""
         digest = content_hash([source, wall_s])
         return await self._step(
-            f"{turn}/{name}/script", digest, Verdict, lambda: self._services.sandbox.run_script(source, wall_s)
+            turn, f"{name}/script", digest, Verdict, lambda: self._services.sandbox.run_script(source, wall_s)
         )
 
-    async def _step(self, name: str, digest: str, kind: Any, compute: Callable[[], Awaitable[T]]) -> T:
-        result: T = await self._services.journal.step(self._session, name, digest, kind, compute)
+    async def _step(self, turn: int, name: str, digest: str, kind: Any, compute: Callable[[], Awaitable[T]]) -> T:
+        """A step of the session. An interruption lets none begin; a budget stops only what asks an endpoint."""
+
+        async def begin() -> T:
+            if self._services.brake.interrupted:
+                self._services.brake.check()
+            self.worked_at.add(turn)
+            return await compute()
+
+        result: T = await self._services.journal.step(self._session, f"{turn}/{name}", digest, kind, begin)
         return result
 
 

@@ -25,7 +25,9 @@ GROUPS: Mapping[str, Registry[Any]] = {
 }
 # Part of a cell's identity by the tasks they select, though not by themselves.
 SELECTION = {"dataset.limit", "dataset.tasks"}
-ELSEWHERE = {"choices", "hardware", "tracking", "runs_dir", "max_errors", "sandbox.kind", "model.name"}
+ELSEWHERE = {"choices", "hardware", "tracking", "sandbox.kind", "model.name"} | {
+    "runs_dir", "max_errors", "budget_usd", "budget_tokens", "dry_run",
+}  # fmt: skip
 LONGEST = 40
 
 

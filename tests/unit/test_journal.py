@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from codechat.domain import Adherence, Failure, Reply, Usage, Verdict
-from codechat.errors import UserError
+from codechat.domain import Adherence, Applicability, Failure, Reply, Usage, Verdict
+from codechat.errors import InfrastructureError, UserError
 from codechat.journal import Journal
 
 
@@ -57,7 +57,7 @@ async def test_many_steps_at_once(tmp_path: Path) -> None:
     replies = [Counting(Reply(str(number), retries=1)) for number in range(200)]
     got = await asyncio.gather(*(journal.step("s", f"{n}/reply", "d", Reply, each) for n, each in enumerate(replies)))
     assert [reply.text for reply in got] == [str(number) for number in range(200)]
-    assert journal.retries() == 200
+    assert journal.ledger.total("retries") == 200
     journal.close()
     again = Journal(tmp_path / "journal.db")
     assert (await again.step("s", "7/reply", "d", Reply, Counting(None))).text == "7"
@@ -68,8 +68,76 @@ async def test_wall_time_adds_up_and_finished_sessions_come_back(tmp_path: Path)
     journal = Journal(tmp_path / "journal.db")
     assert journal.add_wall(1.5) == 1.5
     assert journal.add_wall(2.0) == 3.5
-    await journal.finish("s", "{}")
-    assert (journal.finished("s"), journal.finished("other")) == ("{}", None)
+    await journal.finish("s", "{whole}", "{slim}", completed=True)
+    await journal.finish("broken", "{whole}", "{slim}", completed=False)
+    assert (journal.recorded("s"), journal.recorded("broken"), journal.recorded("other")) == ("{whole}",) * 2 + (None,)
+    assert journal.outline("s", completed=True) == journal.outline("broken") == "{slim}"
+    assert journal.outline("broken", completed=True) is None, "what errored is run again"
+    journal.close()
+
+
+async def test_what_calls_used_is_summed_over_processes_and_cache_hits_are_free(tmp_path: Path) -> None:
+    seen: list[int] = []
+    values = [
+        Reply("a", usage=Usage(100, 10, 40), retries=2, rate_limited=1),
+        Reply("b", usage=Usage(100, 10, 40), cached=True),
+        Applicability(True, "llm", usage=Usage(7, 3)),
+        Adherence("adhered", "rules"),
+        Verdict("pass", True),
+    ]
+    for _ in range(2):
+        journal = Journal(tmp_path / "journal.db")
+        journal.watch = lambda ledger: seen.append(ledger.tokens)
+        for number, value in enumerate(values):
+            await journal.step("s", f"{number}/x", "d", type(value), Counting(value))
+        journal.close()
+    ledger = journal.ledger
+    assert ledger.spent == {"model": Usage(100, 10, 40), "applicability": Usage(7, 3), "adherence": Usage()}
+    assert (ledger.of["model"].calls, ledger.of["applicability"].calls, ledger.of["adherence"].calls) == (2, 1, 0)
+    counts = [ledger.total(name) for name in ("retries", "rate_limited", "cached_replies")]
+    assert counts == [2, 1, 1]
+    assert seen == [110, 110, 120, 120], "told after every call, not again when it is replayed"
+
+
+async def test_the_attempts_of_a_call_that_failed_are_counted(tmp_path: Path) -> None:
+    async def fails() -> Reply:
+        error = InfrastructureError("gave up")
+        error.retries, error.rate_limited = 6, 4
+        raise error
+
+    journal = Journal(tmp_path / "journal.db")
+    with pytest.raises(InfrastructureError):
+        await journal.step("s", "0/reply", "d", Reply, fails)
+    journal.close()
+    again = Journal(tmp_path / "journal.db")
+    assert (again.ledger.total("retries"), again.ledger.total("rate_limited")) == (6, 4)
+    assert await again.step("s", "0/reply", "d", Reply, Counting(Reply("x"))) == Reply("x"), "and it is asked again"
+    again.close()
+
+
+async def test_a_step_that_nobody_waits_for_any_more_is_kept(tmp_path: Path) -> None:
+    answered = asyncio.Event()
+
+    async def slow() -> Reply:
+        await answered.wait()
+        return Reply("paid for")
+
+    journal = Journal(tmp_path / "journal.db")
+    waiting = asyncio.create_task(journal.step("s", "0/reply", "d", Reply, slow))
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    answered.set()
+    await journal.land(10)
+    assert await journal.step("s", "0/reply", "d", Reply, Counting(None)) == Reply("paid for")
+    answered.clear()
+    waiting = asyncio.create_task(journal.step("s", "1/reply", "d", Reply, slow))
+    await asyncio.sleep(0.01)
+    await journal.land(0.01)
+    await journal.abandon()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
     journal.close()
 
 
@@ -108,6 +176,36 @@ def test_another_schema_is_refused_in_words(tmp_path: Path) -> None:
     database.close()
     with pytest.raises(UserError, match="schema 99"):
         Journal(tmp_path / "journal.db")
+
+
+def test_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> None:
+    database = sqlite3.connect(tmp_path / "journal.db")
+    database.executescript(OLD)
+    database.close()
+    for _ in range(2):
+        journal = Journal(tmp_path / "journal.db")
+        assert journal.recorded("done") == journal.outline("done", completed=True) == '{"task_id": "t"}'
+        assert journal.ledger.spent["model"] == Usage(12, 5, 2)
+        assert journal.ledger.spent["adherence"] == Usage(3, 4)
+        assert (journal.ledger.total("retries"), journal.ledger.of["model"].calls) == (2, 2)
+        assert journal.add_wall(0) == 7.0
+        journal.close()
+
+
+OLD = """
+CREATE TABLE steps (session TEXT, name TEXT, digest TEXT, value TEXT, PRIMARY KEY (session, name, digest));
+CREATE TABLE sessions (session TEXT PRIMARY KEY, record TEXT);
+CREATE TABLE runs (id INTEGER PRIMARY KEY, wall_s REAL);
+INSERT INTO steps VALUES
+  ('s', '0/reply', 'a', '{"text":"x","usage":{"input_tokens":10,"output_tokens":5,"cached_input_tokens":2},"retries":2}'),
+  ('s', '1/reply', 'b', '{"text":"y","usage":{"input_tokens":2,"output_tokens":0,"cached_input_tokens":0}}'),
+  ('s', '1/i/applicable', 'b', '{"applicable":true,"by":"rules"}'),
+  ('s', '1/adherence', 'c', '{"verdict":"adhered","usage":{"input_tokens":3,"output_tokens":4}}'),
+  ('s', '1/verdict', 'c', '{"outcome":"pass"}');
+INSERT INTO sessions VALUES ('done', '{"task_id": "t"}');
+INSERT INTO runs (wall_s) VALUES (7.0);
+PRAGMA user_version=1;
+"""
 
 
 def test_a_file_that_is_no_database_is_refused_in_words(tmp_path: Path) -> None:

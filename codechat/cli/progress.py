@@ -1,0 +1,140 @@
+"""The progress bar: two lines that a timer draws from running counts, so that a call costs it nothing."""
+
+import time
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self
+
+from rich.console import RenderableType
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.text import Text
+
+from codechat.budget import Budget
+from codechat.calls import traffic
+from codechat.cli.terminal import err
+from codechat.journal import Ledger
+from codechat.records import SessionRecord, TurnRecord
+
+REFRESHES_PER_S = 4
+MARGIN = 100  # columns that both lines keep to
+
+
+class ProgressBar:
+    """Turns and sessions done, the share that passes, time left; below it what is spent. On a terminal only.
+
+    Turns that came from the journal count as done but say nothing of the speed: time left is that of the turns that
+    this process still has to ask for, at the pace of those that it asked for.
+    """
+
+    def __init__(self, sessions: int, turns: int, ledger: Ledger, budget: Budget) -> None:
+        self._sessions, self._planned = sessions, turns
+        self._ledger, self._budget = ledger, budget
+        self._done = self._errored = self._turns = self._passed = self._anew = 0
+        self._began, self._tokens_before, self._traffic_before = time.monotonic(), ledger.tokens, traffic()
+        self._bar = _TwoLines(self)
+        self._task = self._bar.add_task("", total=turns, facts="")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def note(self, text: str) -> None:
+        """Show a line above the bar."""
+        self._bar.console.print(text, markup=False)
+
+    def turn(self, turn: TurnRecord, *, anew: bool) -> None:
+        """Count a finished turn."""
+        self._turns += 1
+        self._passed += turn.passed
+        self._anew += anew
+
+    def session(self, session: SessionRecord, planned: int) -> None:
+        """Count a session; turns that it will not have, since it ended early, are planned no more."""
+        self._done += 1
+        self._errored += session.status == "errored"
+        self._planned -= planned - len(session.turns)
+
+    def recalled(self, session: SessionRecord, planned: int) -> None:
+        """Count a session of the journal with its turns."""
+        self._turns += len(session.turns)
+        self._passed += sum(turn.passed for turn in session.turns)
+        self.session(session, planned)
+
+    def update(self) -> None:
+        """Move the bar to where the counts are."""
+        self._bar.update(self._task, completed=self._turns, total=self._planned, facts=" · ".join(self.headline()))
+
+    def headline(self) -> list[str]:
+        """How far it is."""
+        elapsed, left = time.monotonic() - self._began, self._planned - self._turns
+        facts = [f"{self._turns:,}/{self._planned:,} turns", f"{self._done:,}/{self._sessions:,} sessions"]
+        if self._turns:
+            facts.append(f"{100 * self._passed / self._turns:.0f} % pass")
+        if self._errored:
+            facts.append(f"{self._errored:,} errored")
+        if self._anew and left > 0:
+            facts.append(f"{_clock(elapsed / self._anew * left)} left")
+        return [*facts, _clock(elapsed)]
+
+    def spending(self) -> list[str]:
+        """What the cell has used, in all its processes, and what this one asks for; nothing that is zero."""
+        ledger, now, before = self._ledger, traffic(), self._traffic_before
+        facts = []
+        if ledger.tokens:
+            cached = ledger.total("cached_input_tokens")
+            told = f" ({_short(cached)} cached)" if cached else ""
+            facts.append(
+                f"{_short(ledger.total('input_tokens'))} in{told}, {_short(ledger.total('output_tokens'))} out"
+            )
+            speed = (ledger.tokens - self._tokens_before) / max(time.monotonic() - self._began, 1e-9)
+            facts += [f"{_short(speed)} tok/s"] if speed >= 1 else []
+        paid = self._budget.spent_usd(ledger)
+        if paid is not None:
+            facts.append(f"${paid:,.2f}" + (f" of ${self._budget.usd:,.2f}" if self._budget.usd is not None else ""))
+        counts = (
+            (now.in_flight, "in flight"),
+            (now.retries - before.retries, "retries"),
+            (now.rate_limited - before.rate_limited, "× 429"),
+            (now.cache_hits - before.cache_hits, "from cache"),
+        )
+        return facts + [f"{count:,} {name}" for count, name in counts if count]
+
+
+class _TwoLines(Progress):
+    """Asks for the facts only when it draws."""
+
+    def __init__(self, facts: ProgressBar) -> None:
+        self._facts = facts
+        super().__init__(
+            BarColumn(bar_width=20),
+            TextColumn("{task.fields[facts]}", markup=False),
+            console=err,
+            disable=not err.is_terminal,
+            refresh_per_second=REFRESHES_PER_S,
+        )
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        if self.tasks:
+            self._facts.update()
+        yield self.make_tasks_table(self.tasks)
+        spending = " · ".join(self._facts.spending())
+        if spending:
+            yield Text(spending[:MARGIN], no_wrap=True, style="dim")
+
+
+def _short(count: float) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= size:
+            return f"{count / size:.3g}{letter}"
+    return f"{count:.0f}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,109 @@
+"""What a cell's calls used, by who pays for them: running sums, kept in the journal over all processes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from codechat.domain import Adherence, Applicability, Reply, Usage
+from codechat.errors import InfrastructureError
+from codechat.metrics.spending import Payer
+
+PAYERS: tuple[Payer, ...] = ("model", "applicability", "adherence")
+
+
+class Charge(NamedTuple):
+    """What one call added. `input_tokens` and the like count nothing for a reply of the response cache."""
+
+    payer: Payer
+    calls: int = 0
+    cached_replies: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = 0
+    retries: int = 0
+    rate_limited: int = 0
+
+
+COUNTS = Charge._fields[1:]
+
+
+def charge_of(value: Any) -> Charge | None:
+    """The charge of a step's value; None where it is no call's, or nothing was asked."""
+    match value:
+        case Reply():
+            payer: Payer = "model"
+        case Applicability():
+            payer = "applicability"
+        case Adherence():
+            payer = "adherence"
+        case _:
+            return None
+    usage = Usage() if value.cached else value.usage
+    return Charge(
+        payer,
+        int(payer == "model" or value.usage != Usage()),
+        int(value.cached),
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cached_input_tokens,
+        value.retries,
+        value.rate_limited,
+    )
+
+
+def failure_charge(payer: Payer, error: InfrastructureError) -> Charge:
+    """The charge of a call that failed in the end: its attempts, as nobody knows what they used."""
+    return Charge(payer, retries=error.retries, rate_limited=error.rate_limited)
+
+
+@dataclass
+class Tally:
+    """One payer's sums."""
+
+    calls: int = 0
+    cached_replies: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = 0
+    retries: int = 0
+    rate_limited: int = 0
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens."""
+        return Usage(self.input_tokens, self.output_tokens, self.cached_input_tokens)
+
+
+@dataclass
+class Ledger:
+    """The sums of all payers."""
+
+    of: dict[Payer, Tally] = field(default_factory=lambda: {payer: Tally() for payer in PAYERS})
+
+    def add(self, charge: Charge) -> None:
+        """Add a charge."""
+        tally = self.of[charge.payer]
+        for name, count in zip(COUNTS, charge[1:], strict=True):
+            if count:
+                setattr(tally, name, getattr(tally, name) + count)
+
+    @property
+    def spent(self) -> dict[Payer, Usage]:
+        """Each payer's tokens."""
+        return {payer: tally.usage for payer, tally in self.of.items()}
+
+    @property
+    def tokens(self) -> int:
+        """All tokens, in and out."""
+        return sum(tally.input_tokens + tally.output_tokens for tally in self.of.values())
+
+    def total(self, count: str) -> int:
+        """The sum of a count over all payers."""
+        return sum(int(getattr(tally, count)) for tally in self.of.values())
+
+    def charges(self) -> Iterator[Charge]:
+        """One charge for every payer that has any."""
+        for payer, tally in self.of.items():
+            charge = Charge(payer, *(getattr(tally, name) for name in COUNTS))
+            if any(charge[1:]):
+                yield charge

@@ -1,0 +1,53 @@
+"""The journal's tables, and how those of earlier versions become these."""
+
+import sqlite3
+from pathlib import Path
+
+from codechat.errors import UserError
+from codechat.journal.ledger import COUNTS
+
+SCHEMA = 2
+
+_COUNTS = ", ".join(f"{name} INTEGER NOT NULL DEFAULT 0" for name in COUNTS)
+_TABLES = f"""
+CREATE TABLE IF NOT EXISTS steps (
+    session TEXT, name TEXT, digest TEXT, value TEXT, PRIMARY KEY (session, name, digest)
+);
+CREATE TABLE IF NOT EXISTS sessions (
+    session TEXT PRIMARY KEY, record TEXT, completed INTEGER NOT NULL DEFAULT 1, slim TEXT
+);
+CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, wall_s REAL);
+CREATE TABLE IF NOT EXISTS ledger (payer TEXT PRIMARY KEY, {_COUNTS});
+"""
+_FROM_1 = """
+ALTER TABLE sessions ADD COLUMN completed INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE sessions ADD COLUMN slim TEXT;
+INSERT INTO ledger (payer, calls, input_tokens, output_tokens, cached_input_tokens, retries)
+SELECT CASE WHEN name LIKE '%/reply' THEN 'model' WHEN name LIKE '%/adherence' THEN 'adherence'
+            ELSE 'applicability' END AS payer,
+       count(*),
+       CAST(total(json_extract(value, '$.usage.input_tokens')) AS INTEGER),
+       CAST(total(json_extract(value, '$.usage.output_tokens')) AS INTEGER),
+       CAST(total(json_extract(value, '$.usage.cached_input_tokens')) AS INTEGER),
+       CAST(total(json_extract(value, '$.retries')) AS INTEGER)
+FROM steps WHERE name LIKE '%/reply' OR name LIKE '%/adherence' OR name LIKE '%/applicable' GROUP BY payer;
+"""
+
+CHARGE = (
+    f"INSERT INTO ledger (payer, {', '.join(COUNTS)}) VALUES (?{', ?' * len(COUNTS)}) "
+    f"ON CONFLICT (payer) DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in COUNTS)}"
+)
+
+
+def prepare(db: sqlite3.Connection, path: Path) -> None:
+    """Make the tables, or bring those of an earlier version up to date. Raises `UserError` for a later version."""
+    found = db.execute("PRAGMA user_version").fetchone()[0]
+    if found == SCHEMA:
+        return
+    if found not in (0, 1):
+        raise UserError(
+            f"{path} was written with journal schema {found}, this codechat reads {SCHEMA}",
+            "use the codechat that wrote it, or choose another runs_dir",
+        )
+    migration = _FROM_1 if found == 1 else ""
+    db.executescript(f"BEGIN; {_TABLES} {migration} PRAGMA user_version={SCHEMA}; COMMIT;")

@@ -1,0 +1,227 @@
+"""The journal's file. A step is found again by session, name and the digest of what it was computed from.
+
+So a resumed session replays what it has and computes only what is missing.
+"""
+
+import asyncio
+import functools
+import sqlite3
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
+
+from codechat.domain import Adherence, Applicability, Usage
+from codechat.errors import InfrastructureError, UserError
+from codechat.journal.ledger import COUNTS, Charge, Ledger, charge_of, failure_charge
+from codechat.journal.schema import CHARGE, prepare
+from codechat.metrics.spending import Payer
+
+T = TypeVar("T")
+_PAYER_OF: dict[Any, Payer] = {Applicability: "applicability", Adherence: "adherence"}
+_ADHERENCE = """
+SELECT json_extract(value, '$.usage.input_tokens'), json_extract(value, '$.usage.output_tokens'),
+       json_extract(value, '$.usage.cached_input_tokens')
+FROM steps JOIN sessions USING (session) WHERE completed AND name LIKE '%/adherence'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Put:
+    """One write: a statement, or a charge alone."""
+
+    done: "asyncio.Future[None]"
+    statement: str = ""
+    values: tuple[Any, ...] = ()
+    charge: Charge | None = None
+
+
+@functools.cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Building one costs more than a step."""
+    return TypeAdapter(kind)
+
+
+class Journal:
+    """One SQLite file in WAL mode. All puts of one moment share a transaction and one fsync.
+
+    A step that was begun is finished and recorded even where nobody waits for it any more: a reply that was paid for
+    is not lost because something else in its session failed. `ledger` holds what all calls used, in all processes;
+    `watch` is told of it after every call.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=FULL")
+            prepare(self._db, path)
+            self._reader = sqlite3.connect(path, isolation_level=None)  # reads never wait for a commit's fsync
+            self.ledger = self._read_ledger()
+        except (sqlite3.Error, OSError) as error:
+            raise UserError(
+                f"cannot open the journal {path}: {error}", "make the folder writable, or set runs_dir"
+            ) from error
+        self.watch: Callable[[Ledger], None] = lambda _: None
+        self._path = path
+        self._begun: set[asyncio.Task[Any]] = set()
+        self._pending: list[_Put] = []
+        self._flusher: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, "journal")
+
+    # -- steps -----------------------------------------------------------------------------------------------------
+
+    async def step(self, session: str, name: str, digest: str, kind: Any, compute: Callable[[], Awaitable[T]]) -> T:
+        """The recorded value of a step, or the computed one once it is on disk."""
+        key = (session, name, digest)
+        row = self._reader.execute("SELECT value FROM steps WHERE session=? AND name=? AND digest=?", key).fetchone()
+        if row is not None:
+            recorded: T = _adapter(kind).validate_json(row[0])
+            return recorded
+        begun = asyncio.create_task(self._compute(key, kind, compute))
+        self._begun.add(begun)
+        begun.add_done_callback(self._begun.discard)
+        return await asyncio.shield(begun)
+
+    async def _compute(self, key: tuple[str, str, str], kind: Any, compute: Callable[[], Awaitable[T]]) -> T:
+        try:
+            value = await compute()
+        except InfrastructureError as error:
+            if error.retries or error.rate_limited:
+                await self._put(charge=failure_charge(_PAYER_OF.get(kind, "model"), error))
+            raise
+        text = _adapter(kind).dump_json(value).decode()
+        await self._put("INSERT OR REPLACE INTO steps VALUES (?,?,?,?)", (*key, text), charge_of(value))
+        return value
+
+    async def land(self, seconds: float) -> None:
+        """Wait, at most so long, for the steps that were begun."""
+        if self._begun:
+            await asyncio.wait(set(self._begun), timeout=seconds)
+
+    async def abandon(self) -> None:
+        """Stop the steps that are under way; what is recorded stays."""
+        for step in self._begun:
+            step.cancel()
+        await asyncio.gather(*self._begun, return_exceptions=True)
+
+    # -- sessions --------------------------------------------------------------------------------------------------
+
+    def recorded(self, session: str) -> str | None:
+        """A session's whole record as JSON, completed or errored; None for one that has none yet."""
+        row = self._reader.execute("SELECT record FROM sessions WHERE session=?", (session,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def outline(self, session: str, *, completed: bool = False) -> str | None:
+        """A session's record without its texts, where there is one (or one that completed)."""
+        query = "SELECT coalesce(slim, record) FROM sessions WHERE session=? AND completed>=?"
+        row = self._reader.execute(query, (session, int(completed))).fetchone()
+        return None if row is None else str(row[0])
+
+    async def finish(self, session: str, record: str, outline: str, *, completed: bool) -> None:
+        """Record a session: one that completed is never run again, an errored one goes on with the next process."""
+        values = (session, record, int(completed), outline)
+        await self._put("INSERT OR REPLACE INTO sessions (session, record, completed, slim) VALUES (?,?,?,?)", values)
+
+    def replies(self, session: str) -> int:
+        """The replies of the model that are recorded of a session."""
+        query = "SELECT count(*) FROM steps WHERE session=? AND name LIKE '%/reply'"
+        return int(self._reader.execute(query, (session,)).fetchone()[0])
+
+    # -- sums ------------------------------------------------------------------------------------------------------
+
+    def _read_ledger(self) -> Ledger:
+        ledger = Ledger()
+        for row in self._reader.execute(f"SELECT payer, {', '.join(COUNTS)} FROM ledger"):
+            ledger.add(Charge(*row))
+        return ledger
+
+    def adherence_usage(self) -> Usage:
+        """The judge's tokens for adherence in completed sessions."""
+        total = Usage()
+        for row in self._reader.execute(_ADHERENCE):
+            total += Usage(*row)
+        return total
+
+    def add_wall(self, seconds: float) -> float:
+        """Add this process's time to the cell's; returns the sum over all processes, in seconds."""
+        with self._guard():
+            self._db.execute("INSERT INTO runs (wall_s) VALUES (?)", (seconds,))
+        return float(self._db.execute("SELECT total(wall_s) FROM runs").fetchone()[0])
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    async def _put(self, statement: str = "", values: tuple[Any, ...] = (), charge: Charge | None = None) -> None:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._pending.append(_Put(done, statement, values, charge))
+        if charge is not None:
+            self.ledger.add(charge)
+            self.watch(self.ledger)
+        if self._flusher is None or self._flusher.done():
+            self._flusher = asyncio.create_task(self._flush())
+        await asyncio.shield(done)
+
+    async def _flush(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._pending:
+            batch, self._pending = self._pending, []
+            try:
+                await loop.run_in_executor(self._thread, self._commit, batch)
+            except UserError as error:
+                for put in batch:
+                    put.done.set_exception(error)
+                    put.done.exception()  # a waiter that was cancelled must not leave a warning behind
+            else:
+                for put in batch:
+                    put.done.set_result(None)
+
+    def _commit(self, batch: list[_Put]) -> None:
+        charges = Ledger()
+        with self._guard():
+            self._db.execute("BEGIN")
+            for put in batch:
+                if put.statement:
+                    self._db.execute(put.statement, put.values)
+                if put.charge is not None:
+                    charges.add(put.charge)
+            self._db.executemany(CHARGE, charges.charges())
+            self._db.execute("COMMIT")
+
+    def _guard(self) -> "_DiskGuard":
+        return _DiskGuard(self._path, self._db)
+
+    async def settle(self) -> None:
+        """Wait until everything pending is on disk."""
+        if self._flusher is not None:
+            await self._flusher
+
+    def close(self) -> None:
+        """Release the files; `settle` comes first."""
+        for step in self._begun:
+            step.cancel()
+        self._thread.shutdown()
+        self._reader.close()
+        self._db.close()
+
+
+class _DiskGuard:
+    """Turns a failed write (full disk, read-only folder) into words, with what was committed kept."""
+
+    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
+        self._path, self._db = path, db
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, sqlite3.Error):
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise UserError(
+                f"cannot write the journal {self._path}: {error}",
+                "free some space or choose another runs_dir, then run the same command again: it resumes",
+            ) from error
