@@ -35,8 +35,8 @@ log = logging.getLogger(__name__)
 PROBE_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 10.0
 NO_KEY = "no-key"
-USUAL_REPLY_TOKENS = 500
-"""Where tokens per minute are limited and the reply is not: what is set aside for it until its usage is known."""
+FIRST_REPLY_TOKENS = 500
+"""Where tokens per minute are limited and the reply is not: what is set aside for the first replies."""
 
 
 @MODELS.register("openai", OpenAIConfig)
@@ -56,6 +56,7 @@ class OpenAIModel:
         self._decoding = Decoding(config.temperature, config.max_tokens, config.reasoning_effort, config.extra_body)
         self._dialect = Dialect()
         self._failures = Failures(config)
+        self._usual_reply: float = FIRST_REPLY_TOKENS
         self._has_answered = False
         self._reached = False
         self._reaching: asyncio.Event | None = None
@@ -183,12 +184,13 @@ class OpenAIModel:
         tokens = self._tokens_of(request) if endpoint.counts_tokens else 0
         reply = await persist(lambda: self._attempt(request), self._policy, endpoint, tokens)
         self._has_answered = True
+        self._usual_reply += (reply.usage.output_tokens - self._usual_reply) / 10
         return reply
 
     def _tokens_of(self, request: Request) -> int:
-        """About what a call comes to: four characters a token, and the longest reply or a usual one."""
+        """About what a call comes to: four characters a token, and the longest reply or what replies came to so far."""
         sent = sum(len(message.content) for message in request.messages) // 4
-        return sent + (self.config.max_tokens or USUAL_REPLY_TOKENS)
+        return sent + (self.config.max_tokens or int(self._usual_reply))
 
     async def _attempt(self, request: Request) -> Reply:
         response = await self._post(request)

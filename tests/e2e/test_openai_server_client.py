@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -253,7 +254,8 @@ async def test_models_of_one_address_share_its_limits(serve: Serve) -> None:
 
 async def test_requests_and_tokens_per_minute_hold_calls_back(serve: Serve) -> None:
     usage = {"prompt_tokens": 1000, "completion_tokens": 500}
-    for limit in ({"requests_per_minute": 1200}, {"tokens_per_minute": 1800_000}):  # 50 ms a call
+    tokens = {"tokens_per_minute": 1_800_000, "max_tokens": 1500}
+    for limit in ({"requests_per_minute": 1200}, tokens):  # 50 ms a call
         server = serve(script(Answer("x", usage=usage)))
         async with model_at(server.base_url, **limit) as model:
             await model.complete(QUESTION)
@@ -316,6 +318,103 @@ async def test_an_account_without_quota_is_down(serve: Serve) -> None:
         with pytest.raises(EndpointDown, match="current quota"):
             await ask(server)
         assert len(server.calls) == 1
+
+
+# -- the response cache ------------------------------------------------------------------------------------------
+
+
+async def asked_twice(server: OpenAIServer, **options: Any) -> int:
+    """How many calls it takes to ask the same twice, by two models one after the other."""
+    before = len(server.calls)
+    first, again = [await ask(server, **{"cache": None, **options}) for _ in range(2)]
+    assert replace(again, cached=False) == replace(first, retries=0) or not again.cached
+    return len(server.calls) - before
+
+
+@pytest.mark.parametrize(
+    ("options", "calls"),
+    [
+        ({}, 1),
+        ({"cache": True}, 1),
+        ({"cache": False}, 2),
+        ({"api": "responses"}, 1),
+        ({"max_tokens": 5, "reasoning_effort": "low", "extra_body": {"top_p": 0.5}}, 1),
+        ({"temperature": 0.5}, 2),
+        ({"temperature": None}, 2),
+        ({"extra_body": {"temperature": 0.5}}, 2),
+        ({"temperature": 0.5, "cache": True}, 1),
+        ({"temperature": None, "cache": True}, 1),
+        ({"temperature": None, "extra_body": {"temperature": 0}}, 1),
+    ],
+)
+async def test_greedy_replies_are_kept_and_sampled_ones_where_asked_for(
+    serve: Serve, options: dict[str, Any], calls: int
+) -> None:
+    assert await asked_twice(serve(script("x")), **options) == calls
+
+
+async def test_what_changes_the_answer_is_another_question(serve: Serve) -> None:
+    server = serve(script("x"))
+    changes: list[dict[str, Any]] = [
+        *({}, {"name": "other"}, {"api": "responses"}, {"max_tokens": 5}, {"reasoning_effort": "low"}),
+        *({"extra_body": {"top_p": 0.5}}, {"extra_body": {"seed": 1}}),
+    ]
+    for options in changes:
+        await ask(server, cache=None, **options)
+    assert len(server.calls) == len(changes)
+    where_and_how_fast = {"max_concurrency": 2, "timeout_s": 9, "max_retries": 1, "requests_per_minute": 6000}
+    await ask(server, cache=None, **where_and_how_fast)
+    assert len(server.calls) == len(changes)
+
+
+async def test_samples_are_told_apart_where_decoding_is_not_greedy(serve: Serve) -> None:
+    server = serve(script("x"))
+    for options, calls in (({"temperature": 0.5}, 3), ({}, 1)):
+        before = len(server.calls)
+        for sample in (0, 1, 2, 1):
+            async with model_at(server.base_url, cache=True, **options) as model:
+                await model.complete(replace(QUESTION, sample=sample))
+        assert len(server.calls) - before == calls
+
+
+@pytest.mark.parametrize(
+    ("fault", "raised"),
+    [(error(500, "oops"), InfrastructureError), (overflow(), ContextOverflow), (EMPTY_CHOICES, InfrastructureError)],
+)
+async def test_no_failure_is_kept(serve: Serve, fault: Fault, raised: type[Exception]) -> None:
+    server = serve(script(fault, "x", "y"))
+    with pytest.raises(raised):
+        await ask(server, cache=None, max_retries=0)
+    assert (await ask(server, cache=None)).text == "x"
+    assert (await ask(server, cache=None)).text == "x"
+
+
+async def test_a_cut_reply_is_kept_and_a_filtered_one_is_not(serve: Serve) -> None:
+    assert await asked_twice(serve(script(Answer("x", "length")))) == 1
+    assert await asked_twice(serve(script(Answer("", "content_filter")))) == 2
+
+
+async def test_an_answer_without_the_temperature_that_was_asked_for_is_not_kept(serve: Serve) -> None:
+    server = serve(lambda call: refuses_temperature() if "temperature" in call.body else "x")
+    assert await asked_twice(server, cache=True) == 4
+
+
+async def test_a_renamed_token_field_does_not_hide_what_is_kept(serve: Serve) -> None:
+    text = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    fault = error(400, text, "unsupported_parameter", "max_tokens")
+    server = serve(lambda call: fault if "max_tokens" in call.body else "x")
+    assert await asked_twice(server, max_tokens=9) == 2
+
+
+async def test_what_is_kept_needs_neither_key_nor_endpoint(
+    serve: Serve, key: str, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with OpenAIServer(script("x")) as server:
+        await ask(server, cache=None, api_key_env=key)
+    monkeypatch.delenv("TEST_KEY")
+    assert (await ask(server, cache=None, api_key_env=key)).cached
+    for file in (cache_folder / "replies").iterdir():
+        assert KEY.encode() not in file.read_bytes()
 
 
 # -- what the model cannot take ----------------------------------------------------------------------------------
