@@ -127,7 +127,10 @@ def read_recording(path: Path) -> Recording:
     sessions: dict[str, str] = {}
     for record in read_sessions(path):
         if record.protocol != "refine":
-            raise UserError(f"{path} was recorded by protocol={record.protocol}", "only refine can be scored again")
+            raise UserError(
+                f"{path} was recorded by protocol={record.protocol}, and only refine is scored again by itself",
+                f"replay it instead: model=replay model.path={path}, with the same dataset and protocol",
+            )
         if record.task_id in sessions or (cell_id and record.cell_id != cell_id):
             raise UserError(f"{path} holds sessions of several cells", "give the folder of one cell")
         cell_id = record.cell_id
