@@ -57,7 +57,7 @@ def command(url: str, tasks: int, runs: str, *more: str) -> list[str]:
     return [
         sys.executable, "-m", "codechat", "tracking=none", "model=openai", f"model.base_url={url}",
         "model.name=fading-12", f"model.max_concurrency={CONCURRENCY}", f"dataset.limit={tasks}", f"runs_dir={runs}",
-        *more,
+        "model.cache=false", *more,
     ]  # fmt: skip
 
 
