@@ -14,6 +14,7 @@ from servers.openai_server import Call, Fault, OpenAIServer, error
 
 from codechat.cli.compose import compose
 from codechat.cli.run import CellOutcome, run_cell
+from codechat.errors import UserError
 
 # A situation: the instructions after the task, what the code of each reply holds, and the rounds that must follow:
 # `A` asks for A, `A?` gives feedback on it, `A!` is a feedback round after which A is discarded.
@@ -155,6 +156,20 @@ def test_concurrency_and_cached_replies_change_nothing(dynamic: CellOutcome, tas
     with OpenAIServer(scripted) as server:
         again = run(server, tasks, tmp_path, "protocol=dynamic", "model.max_concurrency=1", "hardware.workers=1")
     assert timeless(sessions_of(again)) == timeless(sessions_of(dynamic))
+
+
+def test_a_replay_takes_the_recorded_path_and_refuses_another(
+    dynamic: CellOutcome, tasks: Path, tmp_path: Path
+) -> None:
+    recording = dynamic.cell.folder / "sessions.jsonl"
+    words = ["tracking=none", "dataset=jsonl", "protocol=dynamic", "model=replay", f"model.path={recording}"]
+    again = run_cell(compose([*words, f"dataset.path={tasks}", f"runs_dir={tmp_path}"]), ["codechat"], sweep=None)
+    for recorded, replayed in zip(sessions_of(dynamic), sessions_of(again), strict=True):
+        assert timeless(recorded["turns"]) == timeless(replayed["turns"])
+    other = tmp_path / "other.jsonl"
+    other.write_text(tasks.read_text().replace("List A, too.", "List A as well."))
+    with pytest.raises(UserError, match="it answers another instruction there: List A, too"):
+        run_cell(compose([*words, f"dataset.path={other}", f"runs_dir={tmp_path}"]), ["codechat"], sweep=None)
 
 
 @pytest.mark.parametrize("protocol", ["static", "dynamic"])
