@@ -75,7 +75,8 @@ def draw_sample(runs: Iterable[Path], size: int, seed: int) -> Sample:
                 decisions += found
                 unknown += missed
     if not decisions:
-        raise UserError("the runs hold no decision of a judge to draw from", "run a cell with follow-up turns first")
+        remedy = "give cells of protocol=refine with follow-up turns: no other protocol asks a judge"
+        raise UserError("the runs hold no decision of a judge to draw from", remedy)
     decisions.sort(key=lambda one: (one.cell_id, one.task_id, one.turn, one.instruction.id))
     return Sample(tuple(_stratified(decisions, size, seed)), len(decisions), unknown)
 

@@ -9,7 +9,7 @@ from codechat.cli.provenance import tags_of
 from codechat.cli.terminal import err, out
 from codechat.datasets import DATASETS
 from codechat.environment import shell_command
-from codechat.metrics import points_of
+from codechat.metrics import headline_of, points_of
 from codechat.tracking import DatasetInfo, FinishedCell, TrackedRun, Tracker, TrackingError
 from codechat.tracking.address import without_password
 from codechat.tracking.kept import keep
@@ -20,13 +20,15 @@ def track(cell: Cell, tracker: Tracker, metrics: Mapping[str, Any], sweep: str |
     config = cell.experiment.dataset
     options = config.model_dump(mode="json")
     source = options.get("path") or options.get("url") or f"{config.kind}: {DATASETS.of(config).summary}"
+    measures = cell.protocol().measures
     finished = FinishedCell(
         cell_id=cell.id,
         name=cell.name,
         params=cell.experiment.model_dump(mode="json", exclude={"tracking", "runs_dir"}),
         tags=tags_of(cell),
         sweep=sweep,
-        points=points_of(cell.protocol().measures, metrics),
+        points=points_of(measures, metrics),
+        headline=headline_of(measures),
         folder=cell.folder,
         dataset=DatasetInfo(
             cell.dataset.name,

@@ -5,7 +5,7 @@ metrics.json holds; from it follow MLflow's points (`points_of`), the summary, t
 """
 
 from codechat.metrics.measures import Breakdown, Final, Measures, Series
-from codechat.metrics.points import Point, points_of
+from codechat.metrics.points import Point, headline_of, points_of
 from codechat.metrics.refine import RefineMetrics, refine_metrics
 from codechat.metrics.refine_measures import REFINE
 from codechat.metrics.spending import Effort, Price, spending_of, tokens_of
@@ -20,6 +20,7 @@ __all__ = [
     "Price",
     "RefineMetrics",
     "Series",
+    "headline_of",
     "points_of",
     "refine_metrics",
     "spending_of",

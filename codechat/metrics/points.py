@@ -7,6 +7,8 @@ from typing import Any
 
 from codechat.metrics.measures import Measures, value_of
 
+MOST_FINALS = 5  # in the headline
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -24,6 +26,13 @@ def points_of(measures: Measures, metrics: Mapping[str, Any]) -> list[Point]:
         *_series(measures, metrics),
         *(Point(key, float(value)) for key, value in scalars.items() if value is not None),
     ]
+
+
+def headline_of(measures: Measures) -> dict[str, str]:
+    """The keys of the points that tell most, with what they mean: the first series and the first finals."""
+    series = {f"turn/{each.key}": each.label for each in measures.series[:1]}
+    finals = {f"final/{each.key}": each.label for each in measures.finals[:MOST_FINALS]}
+    return {**series, **finals, "final/errored": "errored sessions"}
 
 
 def _series(measures: Measures, metrics: Mapping[str, Any]) -> Iterator[Point]:

@@ -14,13 +14,13 @@ REFINE = Measures(
     ),
     finals=(
         Final("mst", "Mean Sustainable Turns", unit="number", help="passing turns from turn 0 on, per session"),
-        Final("delta_pct", "change of Pass@1", unit="percent", help="first to last turn"),
-        Final("iar_delta_pct", "change of adherence", unit="percent", help="first to last judged turn"),
-        Final("mk_p", "p of the trend of Pass@1", "mann_kendall.pass_at_1.p", "p", None),
-        Final("mk_p_iar", "p of the trend of adherence", "mann_kendall.iar.p", "p", None),
+        Final("delta_pct", "change of Pass@1 in %", unit="percent", help="first to last turn"),
         Final("regression", "regression rate", "regression.overall", "share", higher_is_better=False, help=_BREAKS),
         Final("self_correction", "self-correction rate", "self_correction.overall", help=_MENDS),
         Final("phi", "phi of passing and adherence", "phi.value", "number", None),
+        Final("iar_delta_pct", "change of adherence in %", unit="percent", help="first to last judged turn"),
+        Final("mk_p", "p of the trend of Pass@1", "mann_kendall.pass_at_1.p", "p", None),
+        Final("mk_p_iar", "p of the trend of adherence", "mann_kendall.iar.p", "p", None),
     ),
     breakdowns=(
         Breakdown("mst_at", "MST, truncated", "turns", "mst_at", "number"),

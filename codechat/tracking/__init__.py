@@ -38,7 +38,7 @@ class FinishedCell:
     `params` is the resolved config, nested; `folder` the cell's own, from which the artifacts are taken;
     `sweep` names the sweep that the cell was run for, if any; `tags` hold what else identifies the result
     (content hashes, git commit), under names of the caller's choice. `command` makes the cell again, or what is missing
-    of it.
+    of it. `headline` holds the keys of the points that a reader wants first, with what they mean.
     """
 
     cell_id: str
@@ -50,6 +50,7 @@ class FinishedCell:
     sweep: str | None = None
     dataset: DatasetInfo | None = None
     command: str | None = None
+    headline: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

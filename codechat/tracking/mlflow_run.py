@@ -135,7 +135,7 @@ def _fill(store: Store, run_id: str, cell: FinishedCell) -> None:
     now = int(time.time() * 1000)
     metrics = [
         Metric(point.key, point.value, now, point.step)
-        for point in headline_first(cell.points)
+        for point in headline_first(cell)
         if (point not in kept if point.key in series else run.data.metrics.get(point.key) != point.value)
     ]
     # Params are written once: a run keeps those of its first logging (they may differ in what changes no result)

@@ -103,7 +103,8 @@ def _turn(turn: TurnRecord, model: str) -> Part:
             Part("judge", "EVALUATOR", {"candidates": candidates}, {"adherence": adherence}, attributes=judged)
         )
     asked = turn.instruction.model_dump() if turn.instruction else {"skipped": turn.skipped}
-    return Part(f"turn {turn.turn}", "CHAIN", asked, _outcome(turn), parts=parts)
+    own = turn.model_extra or {}  # what the turn's protocol adds
+    return Part(f"turn {turn.turn}", "CHAIN", asked, {**_outcome(turn), **own}, parts=parts)
 
 
 def _outcome(turn: TurnRecord) -> dict[str, Any]:
