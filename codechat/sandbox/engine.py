@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from codechat.domain import Failure, ProgramTests, RepositoryTests, Task, Verdict
-from codechat.errors import UserError
+from codechat.errors import InfrastructureError, UserError
 from codechat.files import content_hash
 from codechat.sandbox import SandboxConfig
 from codechat.sandbox.asserted import AssertionJudge
@@ -191,7 +191,7 @@ def _twice(worker: Worker, run: Callable[[], Verdict]) -> Verdict:
 
 
 def run_script(worker: Worker, script: Script) -> Verdict:
-    """Run a script on a worker; raises `WorkerDied` where it could not be started."""
+    """Run a script on a worker; raises `InfrastructureError` where what it needs could not be made ready."""
     cpu = math.ceil(script.wall_s) + 1
     job = {
         "script": script.source,
@@ -199,6 +199,7 @@ def run_script(worker: Worker, script: Script) -> Verdict:
         "archive": script.archive,
         "folder": script.folder,
         "imports": list(script.imports),
+        "token": script.token,
         "cpu": cpu,
     }
     if script.file_mb is not None:
@@ -206,8 +207,8 @@ def run_script(worker: Worker, script: Script) -> Verdict:
     reader = ScriptReader()
     ended = worker.run(Job(marshal.dumps(job, 2), math.inf, math.inf, cpu, wall_s=script.wall_s), reader.read)
     if not reader.started:
-        raise WorkerDied("the script could not be confined")
-    return reader.conclude(ended, script.wall_s, cpu)
+        raise InfrastructureError("the sandbox could not make a script's files ready")
+    return reader.conclude(ended, script, cpu)
 
 
 def _probe(worker: Worker) -> None:

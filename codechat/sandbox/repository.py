@@ -1,7 +1,9 @@
 """A repository's own tests, a program in the place of one of its functions: in a copy that lives in the sandbox."""
 
 import functools
+import importlib.util
 import io
+import secrets
 import tarfile
 import textwrap
 from pathlib import Path, PurePosixPath
@@ -15,19 +17,29 @@ ROOM_MB = 64  # beside the copy: what tests write
 MOST_MB = 512  # of a repository
 LEFT_OUT = {".git", ".hg", "__pycache__", ".tox", ".venv", "node_modules"}
 REMEDY = "dataset.repos names the folder of the repositories"
-# pytest's exit status tells whether all passed; that it ran at least one test each time is status 5's business.
+# What pytest prints goes where failures are told from. The token is shown once pytest has returned: a test run that
+# ends before that is none.
 RUN = """
+import os
 import sys
 import pytest
-sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "--override-ini=addopts=", *sys.argv[1:]]))
+os.dup2(2, 1)
+told = (os.environ.pop("CODECHAT_TOKEN"), pytest.main(sys.argv[1:]))
+sys.stdout.flush()
+if told[1] == 0:
+    os.write(2, told[0].encode())
+sys.exit(int(told[1]))
 """
+OPTIONS = ("-q", "--tb=short", "--no-header", "-p", "no:cacheprovider", "--override-ini=addopts=")
 
 
 def in_repository(program: str, tests: RepositoryTests) -> Script:
     """The script that runs the tests in a copy of the repository, the program's code in the function's place.
 
-    Raises `UserError` where there is no such repository, file or line.
+    Raises `UserError` where there is no such repository, file or line, or no pytest.
     """
+    if importlib.util.find_spec("pytest") is None:
+        raise UserError("the tests of repositories need pytest, which is not installed", "pip install pytest")
     if tests.repository is None:
         raise UserError("the tests need their repository", "give the folder of the repositories: dataset.repos=DIR")
     root = Path(tests.repository)
@@ -38,11 +50,12 @@ def in_repository(program: str, tests: RepositoryTests) -> Script:
     return Script(
         RUN,
         WALL_S,
-        ("../script.py", *tests.nodes),
+        ("../script.py", *OPTIONS, *tests.nodes),
         data,
         folder="repository",
         imports=(".", "src"),
         file_mb=(len(data) >> 20) + ROOM_MB,
+        token=secrets.token_hex(16),
     )
 
 

@@ -152,7 +152,7 @@ def confine(limits: dict[str, int], namespaces: bool, scratch: list[str]) -> Non
     if namespaces:
         _check(libc.unshare(NEWNS), "unshare mounts")
         for folder in scratch:
-            options = f"mode=1777,size={limits['file']},nr_inodes=4096"
+            options = f"mode=1777,size={limits['file']},nr_inodes={limits['file'] >> 13}"
             mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, options)
             os.chdir(folder)
     _limit(resource.RLIMIT_AS, limits["memory"])

@@ -33,14 +33,19 @@ def _named(folder: str, process: int) -> str:
     return os.path.join(folder, f"codechat-{process}")
 
 
-def run(job: dict[str, Any], paths: list[str]) -> NoReturn:
-    """Unpack what the job brings and become the interpreter that runs it; standard error goes to the parent."""
-    with open(NAME, "w", encoding="utf-8", errors="surrogatepass") as stream:
+def make_ready(job: dict[str, Any]) -> None:
+    """Write the script and what it brings into the working folder."""
+    with open(NAME, "w", encoding="utf-8", errors="surrogatepass", newline="") as stream:
         stream.write(job["script"])
     if job["archive"]:
         with tarfile.open(fileobj=io.BytesIO(job["archive"])) as archive:
             archive.extractall(filter="data")
     os.chdir(job["folder"])
+
+
+def run(job: dict[str, Any], paths: list[str]) -> NoReturn:
+    """Become the interpreter that runs the script; standard error goes to the parent."""
     os.dup2(3, 2)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*job["imports"], *paths]), "TMPDIR": os.getcwd()}
-    os.execve(sys.executable, [sys.executable, "-s", "-B", *job["arguments"]], environment)
+    places = {"PYTHONPATH": os.pathsep.join([*job["imports"], *paths]), "TMPDIR": os.getcwd()}
+    token = {"CODECHAT_TOKEN": job["token"]} if job["token"] else {}
+    os.execve(sys.executable, [sys.executable, "-s", "-B", *job["arguments"]], {**os.environ, **places, **token})

@@ -134,6 +134,8 @@ def _child(handles: list[int], config: dict[str, Any], namespaces: bool, kept: g
         isolate.confine({**limits, "file": job.get("file", limits["file"])}, namespaces, config["scratch"])
         if "calls" not in job:
             script.own_folder(config["scratch"], namespaces)
+        if "script" in job:
+            script.make_ready(job)
         results.sendall(wire.HEADER.pack(wire.STARTED, 0, 0))
         os.dup2(0, 1)
         os.dup2(0, 2)
