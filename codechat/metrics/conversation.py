@@ -15,7 +15,7 @@ from codechat.domain import OUTCOMES
 from codechat.metrics.exchange import Exchange
 from codechat.metrics.measures import Breakdown, Final, Measures, Series
 from codechat.metrics.spending import Costs, Effort, Tokens, add_tokens, spending_of
-from codechat.metrics.statistics import Figure, TaskBootstrap
+from codechat.metrics.statistics import Figure, Interval, TaskBootstrap
 from codechat.records import SessionRecord, TurnRecord, UsageRecord
 
 Part = tuple[int, int]
@@ -225,7 +225,7 @@ def conversation_metrics(
             for level, tallies in sorted(seen.level_turns.items())
         },
         "n": _shaped(seen, names, _size),
-        "ci": _shaped(seen, names, bootstrap.interval),
+        "ci": _shaped(seen, names, lambda figure: _listed(bootstrap.interval(figure))),
         **Spending(**spending_of(seen.tokens, effort or Effort())).model_dump(mode="json"),
     }
 
@@ -240,6 +240,11 @@ def _shaped(seen: _Seen, names: Iterable[str], value: Callable[[Figure], Any]) -
             for by, groups in (("by_strategy", seen.strategies), ("by_level", seen.levels))
         },
     }
+
+
+def _listed(interval: Interval | None) -> list[float] | None:
+    """The interval as JSON has it."""
+    return None if interval is None else list(interval)
 
 
 def _size(figure: Figure) -> int:

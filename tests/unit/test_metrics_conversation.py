@@ -190,7 +190,7 @@ def test_intervals_resample_tasks() -> None:
     metrics = measured(*tasks)
     low, high = metrics["ci"]["ia"][0]
     assert low < metrics["ia"][0] < high and high - low == pytest.approx(0.33, abs=0.08)
-    assert metrics["ci"]["ia"][1] == (1.0, 1.0)
+    assert metrics["ci"]["ia"][1] == [1.0, 1.0]
     assert metrics["ci"]["overall"]["ca"][0] < metrics["overall"]["ca"] < metrics["ci"]["overall"]["ca"][1]
     assert metrics == measured(*reversed(tasks)), "nothing depends on the order of the sessions"
 

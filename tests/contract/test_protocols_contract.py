@@ -1,0 +1,93 @@
+"""What every registered protocol must be: its records, its metrics and what it says of them, on one small task."""
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from codechat.cell import Cell, build_cell
+from codechat.cli.compose import compose
+from codechat.cli.run import run_built
+from codechat.metrics import Effort, points_of
+from codechat.metrics.measures import COMMON, Breakdown, Series, interval_of, value_of
+from codechat.protocols import PROTOCOLS
+from codechat.records import SessionRecord, read_sessions
+
+ROW = {
+    "task_id": "mine/1",
+    "prompt": "Write double(x), which doubles a number.",
+    "entry_point": "double",
+    "canonical_solution": "def double(x):\n    return 2 * x\n",
+    "tests": ["assert double(2) == 4"],
+    "requirements": [
+        {"type": "Edge Case Handling", "text": "0 gives 0.", "tests": "assert double(0) == 0"},
+        {"type": "Annotation Coverage", "text": "Annotate it.", "tests": "assert double.__annotations__"},
+    ],
+}
+
+
+@pytest.fixture(scope="module", params=[component.name for component in PROTOCOLS])
+def cell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Cell:
+    """A finished cell of the protocol as it is shipped."""
+    folder = tmp_path_factory.mktemp(request.param)
+    path = folder / "tasks.jsonl"
+    path.write_text(json.dumps(ROW) + "\n")
+    words = [f"protocol={request.param}", "model=echo", "dataset=jsonl", f"dataset.path={path}", "tracking=none"]
+    cell = build_cell(compose([*words, "agenda.turns=3", f"runs_dir={folder / 'runs'}", "hardware.workers=1"]))
+    assert run_built(cell, ["codechat"], sweep=None).status == 0
+    return cell
+
+
+@pytest.fixture
+def sessions(cell: Cell) -> list[SessionRecord]:
+    return list(read_sessions(cell.folder / "sessions.jsonl"))
+
+
+def metrics_of(cell: Cell) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((cell.folder / "metrics.json").read_text())
+    return found
+
+
+def test_the_record(cell: Cell, sessions: list[SessionRecord]) -> None:
+    (session,) = sessions
+    protocol = cell.protocol()
+    assert session.protocol == cell.experiment.protocol.kind  # type: ignore[attr-defined]
+    assert session.status == "completed"
+    assert 1 <= len(session.turns) <= protocol.turns(cell.tasks[0])
+    assert [turn.turn for turn in session.turns] == list(range(len(session.turns)))
+    assert session.turns[0].passed and session.turns[0].passed_base, "echo answers with the reference"
+    assert len(protocol.agenda(random.Random(0))) == len(session.agenda)
+
+
+def test_the_metrics_are_what_the_protocol_says(cell: Cell) -> None:
+    metrics, measures = metrics_of(cell), cell.protocol().measures
+    assert measures.protocol == cell.experiment.protocol.kind  # type: ignore[attr-defined]
+    assert set(COMMON) <= set(metrics)
+    for measure in (*measures.series, *measures.finals, *measures.breakdowns, *measures.counts):
+        value = value_of(metrics, measure)
+        assert measure.label
+        match measure:
+            case Series():
+                assert isinstance(value, list) and value
+                interval = interval_of(metrics, measure)
+                assert interval is None or len(interval) == len(value)
+            case Breakdown():
+                assert isinstance(value, dict)
+            case _:
+                assert value is None or isinstance(value, int | float), measure.key
+    keys = [point.key for point in points_of(measures, metrics) if not point.key.startswith("turn/")]
+    assert len(keys) == len(set(keys)), "no two measures are tracked under one name"
+
+
+def test_the_metrics_follow_from_the_records_alone(cell: Cell, sessions: list[SessionRecord]) -> None:
+    protocol = cell.protocol()
+    slim = [session.slim() for session in sessions]
+    once = protocol.metrics(slim, seed=0, effort=Effort(wall_s=1.0))
+    assert once == protocol.metrics(list(reversed(sessions)), seed=0, effort=Effort(wall_s=1.0))
+    kept = metrics_of(cell)
+    differing = {"wall_s", "measures", "retries", "spent_usd", "cached_replies", "rate_limited"}
+    assert {k: v for k, v in once.items() if k not in differing} == {
+        k: v for k, v in kept.items() if k not in differing
+    }
+    protocol.metrics([], seed=0, effort=Effort())
