@@ -176,21 +176,23 @@ async def test_a_sandbox_that_fails_keeps_the_turns_before(tmp_path: Path, unluc
 
 
 async def test_the_official_harness_is_run_beside_the_guarded_tests(tmp_path: Path) -> None:
-    replies = [code("base"), '```python\ndef f(x):\n    """Say."""\n\n    return "nothing"\n```', *REPLIES[2:]]
+    replies = [
+        code("base"),
+        '```python\ndef f(x):\n    """\n    Say.\n    """\n\n    return "nothing"\n```',
+        *REPLIES[2:],
+    ]
     kit, _, words = await converse(protocol(harness="official", context="n_round"), TASK, tmp_path, replies)
     sources = {source for source, _ in words.scripts}
     assert {wall for _, wall in words.scripts} == {3.0}
     assert sources == {
-        "def f(x):\n    return 'base'\nbase",
+        "def f(x):\n    return 'base'\n\nbase",
         'def f(x):\n    return "nothing"\nbase\nA',
         "def f(x):\n    return 'base A B'\nbase\nA\nF\nB",
         "def f(x):\n    return 'base F'\nbase\nA\nF",
     }, "this F is no functionality extension by type, so the harness scores and keeps it"
     official = Exchange.of(kit.log.turns[1]).official
     assert official is not None and official.passed and not kit.log.turns[1].passed
-    assert kit.log.turns[1].code == 'def f(x):\n    """Say."""\n\n    return "nothing"', (
-        "the record keeps the fence as it is"
-    )
+    assert '"""' in (kit.log.turns[1].code or ""), "the record keeps the fence as it is"
     guarded, _, none = await converse(protocol(), TASK, tmp_path, replies, journal_name="g.db")
     assert none.scripts == [] and Exchange.of(guarded.log.turns[1]).official is None
 
