@@ -24,6 +24,7 @@ import os
 import sys
 import pytest
 os.dup2(2, 1)
+os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # what is installed here is not what the repository asks for
 told = (os.environ.pop("CODECHAT_TOKEN"), pytest.main(sys.argv[1:]))
 sys.stdout.flush()
 if told[1] == 0:

@@ -1,0 +1,260 @@
+"""Assertion snippets, scripts and repositories' tests, in every kind of sandbox."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codechat.domain import AssertionTests, InputOutputTests, Outcome, RepositoryTests, Task
+from codechat.errors import UserError
+from codechat.sandbox import SANDBOXES
+
+PROGRAM = "def total(numbers: list) -> int:\n    return sum(numbers)\n"
+TASK = Task(
+    task_id="assertions/0",
+    prompt="",
+    entry_point="total",
+    signature="def total(numbers):",
+    reference=None,
+    tests=InputOutputTests((), ()),
+    assertions=AssertionTests(("assert total([1, 2]) == 3", "assert total([]) == 0")),
+)
+
+
+@pytest.fixture(scope="module", params=[component.name for component in SANDBOXES if component.name != "auto"])
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Any]:
+    config = SANDBOXES.validate({"kind": request.param, "idle_s": 0.7, "load_cpu_s": 2.0})
+    try:
+        room: Any = SANDBOXES.of(config).factory(config, workers=1)
+    except UserError as error:
+        pytest.skip(str(error))
+    yield room
+    asyncio.run(room.aclose())
+
+
+FILE = """
+import inspect
+assert inspect.getsource(total) == open(__file__).read()
+assert inspect.getsourcefile(total) == __file__ and __file__.endswith(".py")
+"""
+CHECKERS = """
+import inspect, mccabe, pycodestyle, radon.complexity
+with open("temp.py", "w") as stream: stream.write(inspect.getsource(total))
+assert pycodestyle.StyleGuide().check_files(["temp.py"]).total_errors == 0
+assert [block.complexity for block in radon.complexity.cc_visit(inspect.getsource(total))] == [1]
+"""
+SNIPPETS: dict[str, tuple[tuple[str, ...], Outcome]] = {
+    "holds": (("assert total([1, 2]) == 3",), "pass"),
+    "does not hold": (("assert total([1, 2]) == 3", "assert total([1]) == 2"), "fail"),
+    "does not parse": (("assert total([1, 2]) == 3", "assert total(["), "fail"),
+    "a file with this text and nothing else": ((FILE,), "pass"),
+    "checkers, and a file of their own": ((CHECKERS,), "pass"),
+    "that file is gone": (("import os\nassert os.listdir() == ['program.py']",), "pass"),
+    "names of one are there for the next": (
+        ("import math\nten = 10", "assert total([ten]) == math.floor(10.5)"),
+        "pass",
+    ),
+    "test cases": (
+        ("import unittest\nclass Sums(unittest.TestCase):\n    def test_it(self): self.assertEqual(total([1]), 1)",),
+        "pass",
+    ),
+    "failing test cases": (
+        ("import unittest\nclass Sums(unittest.TestCase):\n    def test_it(self): self.assertEqual(total([1]), 2)",),
+        "fail",
+    ),
+    "test cases without a test": (("import unittest\nclass Sums(unittest.TestCase): pass",), "fail"),
+    "test cases with a main": (
+        (
+            "import unittest\nclass Sums(unittest.TestCase):\n    def test_it(self): self.assertEqual(total([1]), 2)\n"
+            "unittest.main()",
+        ),
+        "fail",
+    ),
+    "a test function": (("def test_it():\n    assert total([1]) == 1",), "pass"),
+    "a failing test function": (("def test_it():\n    assert total([1]) == 2",), "fail"),
+    "a helper that is called": (("def test_with(n):\n    assert total([n]) == n\ntest_with(5)",), "pass"),
+    "an exception that is wanted": (("try: total(5)\nexcept TypeError: pass\nelse: assert False",), "pass"),
+    "ends its iteration": (("next(iter(()))",), "fail"),
+}
+
+
+@pytest.mark.parametrize("name", SNIPPETS)
+async def test_assertions(sandbox: Any, name: str) -> None:
+    snippets, outcome = SNIPPETS[name]
+    verdict = await sandbox.assess(PROGRAM, AssertionTests(snippets), "total")
+    assert (verdict.outcome, verdict.passed_base) == (outcome, outcome == "pass"), verdict.failure
+    assert (verdict.failure is None) == (outcome == "pass")
+
+
+async def test_a_failure_names_the_assertion_and_what_was_printed(sandbox: Any) -> None:
+    program = "def total(numbers):\n    print('adding')\n    return numbers[0] + 1\n"
+    tests = AssertionTests(("assert total([1]) == 2", "got = total([2])\nassert got == 2, got"))
+    failure = (await sandbox.assess(program, tests)).failure
+    assert (failure.reason, failure.index, failure.input) == ("an assertion does not hold", 1, tests.snippets[1])
+    assert failure.exception == "assertion 2, line 2, in <module>: assert got == 2, got\nAssertionError: 3"
+    assert failure.stdout == "adding\nadding\n"
+
+
+async def test_an_exception_is_told_with_the_programs_own_lines(sandbox: Any) -> None:
+    failure = (await sandbox.assess("def total(n):\n    return n[7]\n", AssertionTests(("total([])",)))).failure
+    assert failure.reason == "an exception"
+    assert failure.exception.splitlines()[1:] == [
+        "line 2, in total: return n[7]",
+        "IndexError: list index out of range",
+    ]
+
+
+async def test_a_file_ends_with_a_newline_and_keeps_its_own_ends_of_lines(sandbox: Any) -> None:
+    read = "import inspect\nassert inspect.getsource(total).endswith('return 1\\n')"
+    assert (await sandbox.assess("def total(n):\n    return 1", AssertionTests((read,)))).passed
+
+
+async def test_a_task_with_assertions_is_verified_by_them(sandbox: Any) -> None:
+    assert (await sandbox.verify(PROGRAM, TASK)).passed
+    assert (await sandbox.verify("def total(numbers): return 3", TASK)).outcome == "fail"
+    assert (await sandbox.verify("def sum_up(numbers): return sum(numbers)", TASK)).failure.reason.endswith("total")
+    assert (await sandbox.verify("def total(numbers) return 3", TASK)).outcome == "syntax_error"
+
+
+async def test_calls_and_assertions_must_both_hold(sandbox: Any) -> None:
+    both = replace(TASK, reference=PROGRAM, tests=InputOutputTests(base=(([4],),), plus=()))
+    assert (await sandbox.verify(PROGRAM, both)).passed
+    wrong = await sandbox.verify("def total(numbers): return 4 if numbers == [4] else 3", both)
+    assert (wrong.passed, wrong.passed_base) == (False, True)
+    assert (
+        await sandbox.verify("def total(numbers): return {2: 3, 0: 0}.get(len(numbers), 9)", both)
+    ).outcome == "fail"
+
+
+async def test_nothing_passes_for_want_of_tests(sandbox: Any) -> None:
+    with pytest.raises(UserError, match="has no tests"):
+        await sandbox.verify(PROGRAM, replace(TASK, assertions=None))
+    with pytest.raises(UserError, match="no assertions"):
+        await sandbox.assess(PROGRAM, AssertionTests(()))
+
+
+async def test_the_same_assessment_is_run_once(sandbox: Any) -> None:
+    tests = AssertionTests(("assert total([7]) == 7",))
+    first, second = await asyncio.gather(sandbox.assess(PROGRAM, tests), sandbox.assess(PROGRAM, tests))
+    assert first is second is await sandbox.assess(PROGRAM, tests)
+    assert first is not await sandbox.assess(PROGRAM, AssertionTests(("assert total([7]) == 8",)))
+
+
+async def test_a_program_may_be_named_as_a_builtin(sandbox: Any) -> None:
+    program = "def sum(a, b):\n    return a + b\ndef sorted(x):\n    return 1\n"
+    assert (await sandbox.assess(program, AssertionTests(("assert sum(1, 2) == 3",)), "sum")).passed
+    assert (await sandbox.assess(program, AssertionTests(("assert sorted([2, 1]) == [1, 2]",)), "sum")).passed
+
+
+SCRIPTS: dict[str, tuple[str, Outcome]] = {
+    "nothing": ("", "pass"),
+    "its own file": ("import inspect\ndef f(): pass\nassert 'def f' in inspect.getsource(f)", "pass"),
+    "checkers": ("import radon.complexity, mccabe, pycodestyle, numpy, scipy", "pass"),
+    "writes beside it": ("open('temp.py', 'w').close()", "pass"),
+    "what it wrote is gone": ("import os\nassert os.listdir() == ['script.py'], os.listdir()", "pass"),
+    "its main guard": ("if __name__ == '__main__': raise SystemExit(2)", "fail"),
+    "exits well": ("exit()", "pass"),
+    "does not hold": ("assert 1 == 2", "fail"),
+    "does not parse": ("assert (", "fail"),
+    "killed": ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\nassert False", "fail"),
+    "spins": ("while True: pass", "timeout"),
+    "sleeps": ("import time\ntime.sleep(60)", "timeout"),
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+async def test_a_script_passes_by_its_exit_status(sandbox: Any, name: str) -> None:
+    source, outcome = SCRIPTS[name]
+    verdict = await sandbox.run_script(source, 1.0 if outcome == "timeout" else 60.0)
+    assert verdict.outcome in {outcome, "crash" if name == "killed" else outcome}, verdict.failure
+
+
+async def test_a_scripts_failure_holds_the_end_of_what_it_said(sandbox: Any) -> None:
+    failure = (await sandbox.run_script("print('out')\nraise ValueError('odd')", 60.0)).failure
+    assert failure.reason == "it ends with status 1"
+    assert failure.exception.endswith("ValueError: odd")
+
+
+# A repository made up for this test: none of the published ones is at hand.
+FILES = {
+    "words/__init__.py": "",
+    "words/marks.py": 'SEPARATOR = ","\n',
+    "words/count.py": """from words.marks import SEPARATOR
+
+
+class Counter:
+    def count(self, text):
+        return len(text.split(SEPARATOR))
+
+    def twice(self, text):
+        return 2 * self.count(text)
+""",
+    "tests/test_count.py": """import unittest
+from words.count import Counter
+
+
+class CountTest(unittest.TestCase):
+    def test_count(self):
+        self.assertEqual(Counter().count("a,b"), 2)
+
+    def test_twice(self):
+        self.assertEqual(Counter().twice("a,b,c"), 6)
+""",
+    "setup.cfg": "[tool:pytest]\naddopts = --not-an-option\n",
+}
+METHODS: dict[str, tuple[str, Outcome]] = {
+    "another way": ("def count(self, text):\n    return text.count(SEPARATOR) + 1\n", "pass"),
+    "indented as it was": ("    def count(self, text):\n        return text.count(SEPARATOR) + 1\n", "pass"),
+    "wrong": ("def count(self, text):\n    return 2\n", "fail"),
+    "does not parse": ("def count(self, text)\n    return 2\n", "fail"),
+    "exits": ("def count(self, text):\n    __import__('os')._exit(0)\n", "crash"),
+    "exits in order": ("def count(self, text):\n    raise SystemExit(0)\n", "fail"),
+    "at import": ("__import__('os')._exit(0)\n", "crash"),
+}
+
+
+@pytest.fixture
+def tests_in_repository(tmp_path: Path) -> RepositoryTests:
+    for name, text in FILES.items():
+        path = tmp_path / "Text" / "words" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    nodes = ("tests/test_count.py::CountTest::test_count", "tests/test_count.py::CountTest::test_twice")
+    return RepositoryTests(str(tmp_path / "Text" / "words"), "words/count.py", (5, 6), 4, nodes)
+
+
+def contents(root: Path) -> dict[str, str]:
+    return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*") if path.is_file()}
+
+
+async def test_a_repositorys_tests_run_in_a_copy(sandbox: Any, tests_in_repository: RepositoryTests) -> None:
+    root = Path(str(tests_in_repository.repository))
+    for name, (program, outcome) in METHODS.items():
+        verdict = await sandbox.assess(program, tests_in_repository)
+        assert verdict.outcome == outcome, (name, verdict.failure)
+    assert contents(root) == FILES
+
+
+async def test_a_task_of_a_repository_is_verified_there(sandbox: Any, tests_in_repository: RepositoryTests) -> None:
+    task = replace(TASK, assertions=tests_in_repository)
+    failure = (await sandbox.verify(METHODS["wrong"][0], task)).failure
+    assert "AssertionError: 4 != 6" in failure.exception
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"repository": None}, "dataset.repos"),
+        ({"repository": "/nowhere"}, "no repository"),
+        ({"file": "words/none.py"}, "cannot read"),
+        ({"lines": (5, 60)}, "no lines 5 to 60"),
+    ],
+)
+async def test_a_repository_that_is_not_as_the_task_says_is_the_users_to_mend(
+    sandbox: Any, tests_in_repository: RepositoryTests, change: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(UserError, match=told):
+        await sandbox.assess(METHODS["wrong"][0], replace(tests_in_repository, **change))
