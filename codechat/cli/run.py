@@ -137,12 +137,12 @@ def _recorded(cell: Cell, journal: Journal) -> Iterator[None]:
         yield
     except BaseException:
         with contextlib.suppress(UserError):
-            _write_sessions(cell, journal)
+            write_sessions(cell, journal)
         raise
-    _write_sessions(cell, journal)
+    write_sessions(cell, journal)
 
 
-def _write_sessions(cell: Cell, journal: Journal) -> None:
+def write_sessions(cell: Cell, journal: Journal) -> None:
     """Replace sessions.jsonl, once there is a session."""
     lines = Recorded(cell, journal).lines()
     first = next(lines, None)

@@ -84,7 +84,7 @@ class Journal:
             return recorded
         begun = asyncio.create_task(self._compute(key, kind, compute))
         self._begun.add(begun)
-        begun.add_done_callback(self._begun.discard)
+        begun.add_done_callback(self._ended)
         return await asyncio.shield(begun)
 
     async def _compute(self, key: tuple[str, str, str], kind: Any, compute: Callable[[], Awaitable[T]]) -> T:
@@ -97,6 +97,11 @@ class Journal:
         text = _adapter(kind).dump_json(value).decode()
         await self._put("INSERT OR REPLACE INTO steps VALUES (?,?,?,?)", (*key, text), charge_of(value))
         return value
+
+    def _ended(self, step: "asyncio.Task[Any]") -> None:
+        self._begun.discard(step)
+        if not step.cancelled():
+            step.exception()  # what nobody waits for any more must not leave a warning behind
 
     async def land(self, seconds: float) -> None:
         """Wait, at most so long, for the steps that were begun."""
