@@ -3,6 +3,7 @@
 import functools
 import importlib.util
 import io
+import re
 import secrets
 import tarfile
 import textwrap
@@ -31,6 +32,7 @@ if told[1] == 0:
     os.write(2, told[0].encode())
 sys.exit(int(told[1]))
 """
+DEFINES = re.compile(r"^\s*(?:async\s+)?def\s+(\w+)", re.MULTILINE)
 OPTIONS = ("-q", "--tb=short", "--no-header", "-p", "no:cacheprovider", "--override-ini=addopts=")
 
 
@@ -44,7 +46,11 @@ def in_repository(program: str, tests: RepositoryTests) -> Script:
     if tests.repository is None:
         raise UserError("the tests need their repository", "give the folder of the repositories: dataset.repos=DIR")
     root = Path(tests.repository)
-    archive = io.BytesIO(_packed(root))
+    packed_before, defined = _packed(root)
+    for node in tests.nodes:
+        if _test_name(node) not in defined:
+            raise UserError(f"{root} has no test {node}", "use the repositories that hold the benchmark's own tests")
+    archive = io.BytesIO(packed_before)
     with tarfile.open(fileobj=archive, mode="a") as packed:
         _add(packed, PurePosixPath("repository", tests.file), replaced(root / tests.file, program, tests))
     data = archive.getvalue()
@@ -77,20 +83,31 @@ def replaced(path: Path, program: str, tests: RepositoryTests) -> bytes:
     return "".join([*lines[: first - 1], code, *lines[last:]]).encode("utf-8", "surrogatepass")
 
 
+def _test_name(node: str) -> str:
+    """The function of a pytest id, parameters left out."""
+    return node.partition("[")[0].rpartition("::")[2]
+
+
 @functools.lru_cache(maxsize=4)
-def _packed(root: Path) -> bytes:
-    """The repository as an archive, below the folder `repository`; built files and version control left out."""
+def _packed(root: Path) -> tuple[bytes, frozenset[str]]:
+    """The repository as an archive, below the folder `repository`, and the names of the functions that it defines.
+
+    Built files and version control are left out.
+    """
     if not root.is_dir():
         raise UserError(f"there is no repository {root}", REMEDY)
-    archive = io.BytesIO()
+    archive, defined = io.BytesIO(), set[str]()
     with tarfile.open(fileobj=archive, mode="w") as packed:
         for path in sorted(root.rglob("*")):
             inside = path.relative_to(root)
             if path.is_file() and not path.is_symlink() and not LEFT_OUT & set(inside.parts):
-                _add(packed, PurePosixPath("repository", *inside.parts), path.read_bytes())
+                data = path.read_bytes()
+                _add(packed, PurePosixPath("repository", *inside.parts), data)
+                if path.suffix == ".py":
+                    defined.update(DEFINES.findall(data.decode("utf-8", "replace")))
                 if archive.tell() > MOST_MB << 20:
                     raise UserError(f"{root} has more than {MOST_MB} MiB", "leave out what its tests do not need")
-    return archive.getvalue()
+    return archive.getvalue(), frozenset(defined)
 
 
 def _add(packed: tarfile.TarFile, name: PurePosixPath, data: bytes) -> None:

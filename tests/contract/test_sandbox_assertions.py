@@ -251,6 +251,7 @@ async def test_a_task_of_a_repository_is_verified_there(sandbox: Any, tests_in_r
         ({"repository": "/nowhere"}, "no repository"),
         ({"file": "words/none.py"}, "cannot read"),
         ({"lines": (5, 60)}, "no lines 5 to 60"),
+        ({"nodes": ("tests/test_count.py::CountTest::test_none",)}, "has no test tests/test_count.py"),
     ],
 )
 async def test_a_repository_that_is_not_as_the_task_says_is_the_users_to_mend(
