@@ -30,15 +30,16 @@ def _lines(measures: Measures, metrics: Mapping[str, Any]) -> Iterator[Line]:
     for final in measures.finals:
         yield final.label, _value(value_of(metrics, final), interval_of(metrics, final), SPECS[final.unit])
     for series in measures.series:
-        values = value_of(metrics, series) or []
-        first, last = series.first_turn, series.first_turn + len(values) - 1
-        yield f"{series.label}, turn {first} → {last}", _ends(values, None, SPECS[series.unit])
+        values = list(enumerate(value_of(metrics, series) or [], series.first_turn))
+        told = [(turn, value) for turn, value in values if value is not None]
+        if told:
+            yield f"{series.label}, turn {told[0][0]} → {told[-1][0]}", _ends([value for _, value in told], None)
     leading = measures.finals[0].key if measures.finals else None
     for part in measures.breakdowns:
-        if part.key == leading:
-            groups = (value_of(metrics, part) or {}).items()
-            told = (f"{name} {_value(value, None, SPECS[part.unit])}" for name, value in groups if value is not None)
-            yield f"{part.label} by {part.by}", ", ".join(told) or NONE
+        groups = (value_of(metrics, part) or {}).items()
+        if part.key == leading and len(groups) > 1:
+            each = (f"{name} {_value(value, None, SPECS[part.unit])}" for name, value in groups if value is not None)
+            yield f"{part.label} by {part.by}", ", ".join(each) or NONE
     yield "outcomes", _outcomes(metrics)
 
 
@@ -70,10 +71,10 @@ def _outcomes(metrics: Mapping[str, Any]) -> str:
     return ", ".join(f"{count} {name}" for name, count in metrics["outcomes"].items() if count) or NONE
 
 
-def _ends(series: Sequence[float | None], delta: float | None, spec: str = ".3f") -> str:
+def _ends(series: Sequence[float | None], delta: float | None) -> str:
     if not series:
         return NONE
-    ends = " → ".join(_value(value, None, spec) for value in (series[0], series[-1]))
+    ends = " → ".join(_value(value, None) for value in (series[0], series[-1]))
     return ends if delta is None else f"{ends} ({delta:+.1f} %)"
 
 

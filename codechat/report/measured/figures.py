@@ -1,5 +1,6 @@
 """Figures of whatever a protocol measures: its series over the turns, its breakdowns by group."""
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -8,9 +9,9 @@ from typing import Any
 from codechat.metrics import Breakdown, Measures, Series
 from codechat.metrics.measures import interval_of, value_of
 from codechat.report.data import FigureFile
-from codechat.report.figures.curves import MOST_BANDS, Point, drawn
+from codechat.report.figures.curves import Point, drawn
 from codechat.report.figures.rates import from_zero, points, whiskers
-from codechat.report.figures.style import COLOURS, MARKERS, Look, panels, save, share_range, styled
+from codechat.report.figures.style import COLOURS, Look, panels, save, share_range, styled
 from codechat.report.measured.found import Group, Measured
 from codechat.report.measured.tables import groups_in
 
@@ -53,13 +54,16 @@ def _curve(metrics: Mapping[str, Any], series: Series) -> list[Point]:
 
 
 def _breakdown(group: Group, look: Look, by: str) -> Any:
-    """A panel per dataset and measure; None where there is no value."""
+    """A panel per dataset and measure; None where there is no value, or one group alone, which is all there is."""
     study = group.study
     parts = [part for part in group.measures.breakdowns if part.by == by]
     places = [(dataset, part) for dataset in study.datasets for part in parts]
     many = len(study.datasets) > 1
     titles = [f"{part.label}, {dataset}" if many else part.label for dataset, part in places]
-    few = len(groups_in(parts, [found.cell.metrics for found in study.cells])) <= FEW
+    groups = groups_in(parts, [found.cell.metrics for found in study.cells])
+    if len(groups) < 2:
+        return None
+    few = len(groups) <= FEW
     figure, axes = panels(titles, width=3.6, height=2.7, columns=3) if few else panels(titles, height=3.3)
     for panel, (dataset, part) in zip(axes, places, strict=True):
         cells = list(study.on(dataset))
@@ -74,63 +78,71 @@ def _one(part: Breakdown, found: Measured, name: str) -> tuple[float | None, Seq
 
 
 def write_cell_figures(measures: Measures, metrics: Mapping[str, Any], title: str, folder: Path) -> None:
-    """`turns`, all shares over the turns, and `by_<group>`, as SVG and PNG; none where there is nothing to draw."""
-    shares = [series for series in measures.series if series.unit == "share"]
-    curves = {series: [point for point in _curve(metrics, series) if point[1] is not None] for series in shares}
+    """`turns`, all series over the turns, and `by_<group>`, as SVG and PNG; none where there is nothing to draw."""
+    curves = {series: _curve(metrics, series) for series in measures.series}
+    shown = {series: known for series, curve in curves.items() if (known := [p for p in curve if p[1] is not None])}
     with styled():
-        if any(curves.values()):
-            save(_turns(curves, title), folder, "turns")
+        if shown:
+            save(_turns(shown, title), folder, "turns")
         for by in dict.fromkeys(part.by for part in measures.breakdowns):
             parts = [part for part in measures.breakdowns if part.by == by]
             names = groups_in(parts, [metrics])
-            if names:
+            if len(names) > 1:
                 save(_groups(parts, metrics, names, f"{title}, by {by}"), folder, f"by_{by}")
 
 
 def _turns(curves: Mapping[Series, list[Point]], title: str) -> Any:
+    """A panel per series; shares have one scale."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 4.4), layout="constrained")
-    panel = figure.subplots()
-    heights: list[float] = []
-    turns: set[int] = set()
-    shown = {series: curve for series, curve in curves.items() if curve}
-    for number, (series, curve) in enumerate(shown.items()):
-        colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
-        at, values, ends = zip(*curve, strict=True)
-        low, high = zip(*(each or (value, value) for each, value in zip(ends, values, strict=True)), strict=True)
-        panel.plot(at, values, color=colour, marker=marker, label=series.label)
-        if len(shown) <= MOST_BANDS:
-            panel.fill_between(at, low, high, color=colour, alpha=0.13, linewidth=0)
-            values = (*low, *high)
-        heights += values
-        turns |= {*at}
-    panel.set(title=title, xlabel="turn", ylabel="share", ylim=share_range(heights))
-    panel.set_xticks(sorted(turns)[:: max(1, round(len(turns) / 16))])
-    figure.legend(loc="outside lower center", ncols=min(4, len(shown)))
+    columns = min(3, len(curves))
+    rows = -(-len(curves) // columns)
+    figure = Figure(figsize=(3.6 * columns, 2.7 * rows + 0.4), layout="constrained")
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    shares = [end for series, curve in curves.items() if series.unit == "share" for end in _ends(curve)]
+    for number, (panel, (series, curve)) in enumerate(zip(axes, curves.items(), strict=False)):
+        colour = COLOURS[number % len(COLOURS)]
+        turns, values, _ = zip(*curve, strict=True)
+        low, high = _ends(curve)[::2], _ends(curve)[1::2]
+        panel.plot(turns, values, color=colour, marker="o")
+        panel.fill_between(turns, low, high, color=colour, alpha=0.15, linewidth=0)
+        panel.set_title(series.label, loc="left", fontsize=10)
+        panel.set(xlabel="Turn", xticks=turns[:: max(1, round(len(turns) / 10))])
+        if series.unit == "share":
+            panel.set_ylim(share_range(shares))
+    for unused in axes[len(curves) :]:
+        unused.set_visible(False)
+    figure.suptitle(textwrap.fill(title, 30 * columns), x=0.01, ha="left", fontsize=10)
     return figure
 
 
+def _ends(curve: Sequence[Point]) -> list[float]:
+    """Low and high of every point, one after the other; the value itself where there is no interval."""
+    return [end for _, value, ends in curve if value is not None for end in (ends or (value, value))]
+
+
 def _groups(parts: Sequence[Breakdown], metrics: Mapping[str, Any], names: Sequence[str], title: str) -> Any:
-    """A row per group, a point with its interval per measure."""
+    """A panel per measure, a row per group, side by side."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 1.4 + 0.42 * len(names) * max(1.0, 0.4 * len(parts))), layout="constrained")
-    panel = figure.subplots()
-    for number, part in enumerate(parts):
-        shift = 0.7 * ((number + 0.5) / len(parts) - 0.5)
+    figure = Figure(figsize=(2.0 + 1.9 * len(parts), 1.4 + 0.32 * len(names)), layout="constrained")
+    axes = figure.subplots(1, len(parts), sharey=True, squeeze=False)[0]
+    for number, (panel, part) in enumerate(zip(axes, parts, strict=True)):
         values, ends = value_of(metrics, part) or {}, interval_of(metrics, part) or {}
-        known = [(place + shift, values[name], ends.get(name) or (values[name],) * 2)
+        known = [(place, values[name], ends.get(name) or (values[name],) * 2)
                  for place, name in enumerate(names) if values.get(name) is not None]  # fmt: skip
         if known:
-            at, shares, sides = zip(*known, strict=True)
+            at, found, sides = zip(*known, strict=True)
             panel.errorbar(
-                shares, at, xerr=whiskers(shares, sides), color=COLOURS[number % len(COLOURS)], linestyle="none",
-                marker=MARKERS[number % len(MARKERS)], capsize=2.5, elinewidth=1.2, label=part.label,
+                found, at, xerr=whiskers(found, sides), color=COLOURS[number % len(COLOURS)], linestyle="none",
+                marker="o", capsize=2.5, elinewidth=1.2,
             )  # fmt: skip
-    panel.set_yticks(range(len(names)), names)
-    panel.invert_yaxis()
-    panel.set(title=title)
-    panel.grid(visible=False, axis="y")
-    figure.legend(loc="outside lower center", ncols=min(4, len(parts)))
+        if part.unit == "share":
+            panel.set_xlim(-0.04, 1.04)
+        panel.set_title(textwrap.fill(part.label, 20), loc="left", fontsize=9)
+        panel.grid(visible=False, axis="y")
+        panel.tick_params(axis="x", labelsize=8)
+    axes[0].set_yticks(range(len(names)), names)
+    axes[0].set_ylim(len(names) - 0.5, -0.5)
+    figure.suptitle(textwrap.fill(title, 16 * len(parts) + 16), x=0.01, ha="left", fontsize=10)
     return figure

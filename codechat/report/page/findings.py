@@ -1,12 +1,13 @@
 """What the page claims in words: who keeps code alive longest, and how sure that is."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 from codechat.domain import SCOPES
-from codechat.metrics import REFINE
+from codechat.metrics import REFINE, Measures
 from codechat.report.cells import LoadedCell
 from codechat.report.data import Interval, Table
 from codechat.report.page.standings import is_baseline, standing
@@ -27,12 +28,11 @@ class Lead:
 def findings(cells: Sequence[LoadedCell], tables: Sequence[Table]) -> dict[str, Any]:
     """The headline and what qualifies it: `title`, `text`, and `facts`, pairs of a figure and what it is.
 
-    It is of the refinement cells, or where there is none of the first cell's protocol.
+    It is of the refinement cells, or where there is none of the protocol with the most rivals.
     """
     refined = [cell for cell in cells if cell.protocol == REFINE.protocol]
-    measures = cells[0].measures if cells and not refined else None
-    if measures is not None:
-        return standing(measures, [cell for cell in cells if cell.protocol == measures.protocol])
+    if cells and not refined:
+        return _of_most_rivals(cells)
     rivals = _comparable(refined)
     if not rivals:
         return {
@@ -50,6 +50,14 @@ def findings(cells: Sequence[LoadedCell], tables: Sequence[Table]) -> dict[str, 
     else:
         title = f"{best} keeps code alive longest: {_mst(rivals[best]):.2f} of {turns} turns"
     return {"title": title, "text": " ".join(_qualified(ranked, rivals, tables)), "facts": _facts(compared)}
+
+
+def _of_most_rivals(cells: Sequence[LoadedCell]) -> dict[str, Any]:
+    """The standing of the protocol that has the most cells that are no baselines."""
+    rivals = Counter({cell.protocol: 0 for cell in cells} | Counter(c.protocol for c in cells if not is_baseline(c)))
+    protocol = rivals.most_common(1)[0][0]
+    members = [cell for cell in cells if cell.protocol == protocol]
+    return standing(members[0].measures or Measures(protocol, protocol), members)
 
 
 def _comparable(cells: Sequence[LoadedCell]) -> dict[str, list[LoadedCell]]:

@@ -32,8 +32,10 @@ def standing(measures: Measures, cells: Sequence[LoadedCell]) -> dict[str, Any]:
     dataset = max(sorted(set(datasets)), key=datasets.count)
     ranked = [cell for cell in rivals if cell.dataset == dataset]
     ranked.sort(key=lambda cell: value_of(cell.metrics, final), reverse=final.higher_is_better is not False)
-    leads = " leads" if len(ranked) > 1 else ""
-    title = f"{ranked[0].label}{leads}: {final.label} {_shown(final, ranked[0])}"
+    best = _shown(final, ranked[0])
+    title = f"{ranked[0].label} leads: {final.label} {best}" if len(ranked) > 1 else f"{final.label} {best}"
+    if len(ranked) > 1 and _shown(final, ranked[1]) == best:
+        title = f"{ranked[0].label} and {ranked[1].label} are level: {final.label} {best}"
     return {"title": title, "text": " ".join(_qualified(final, ranked)), "facts": facts}
 
 
