@@ -6,7 +6,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any
 
@@ -18,10 +18,11 @@ from codechat.patterns.code import Code
 
 @dataclass(frozen=True, slots=True, order=True)
 class Occurrence:
-    """One place where a pattern is found: its line, and what is there where the line alone would not tell."""
+    """One place where a pattern is found: its line, what is there where the line alone would not tell, its node."""
 
     line: int
     what: str = ""
+    node: ast.AST | None = field(default=None, compare=False, repr=False)
 
 
 Finder = Callable[..., Iterable[Occurrence]]
@@ -106,4 +107,4 @@ def patterns() -> Mapping[str, Pattern]:
 
 def at(node: ast.AST, what: str = "") -> Occurrence:
     """The occurrence at a node's first line."""
-    return Occurrence(getattr(node, "lineno", 1), what)
+    return Occurrence(getattr(node, "lineno", 1), what, node)

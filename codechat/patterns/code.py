@@ -228,6 +228,18 @@ def body_without_docstring(node: ast.Module | Function | ast.ClassDef) -> list[a
     return node.body[1:] if docstring(node) else node.body
 
 
+def is_hint(code: Code, node: ast.AST) -> bool:
+    """Whether a node stands in a type hint."""
+    inner = node
+    for above in code.ancestors(node):
+        if inner in (getattr(above, "annotation", None), getattr(above, "returns", None)):
+            return True
+        if isinstance(above, ast.stmt):
+            return False
+        inner = above
+    return False
+
+
 def parameters(function: Function | ast.Lambda) -> list[ast.arg]:
     """Every parameter in order of the signature, `*args` and `**kwargs` included."""
     a = function.args

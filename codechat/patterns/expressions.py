@@ -33,6 +33,8 @@ _SYNTAX: dict[str, tuple[tuple[type[ast.AST], ...], str, str]] = {
     "starred": ((ast.Starred,), "starred expression", ""),
     "assignment": ((ast.Assign, ast.AnnAssign), "assignment", ""),
     "any_call": ((ast.Call,), "call", ""),
+    "decision": ((ast.If, ast.IfExp, ast.Match), "decision", ""),
+    "branching": ((ast.If, ast.IfExp, ast.Match, ast.Try, ast.TryStar, *LOOPS), "branch or loop", "branches and loops"),
 }
 
 

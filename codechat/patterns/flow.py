@@ -1,4 +1,4 @@
-"""Control flow: loops, branches, returns, jumps, nesting."""
+"""Control flow: branches, returns, jumps, nesting."""
 
 import ast
 from collections.abc import Iterable, Iterator
@@ -104,17 +104,6 @@ def _chosen(statement: ast.stmt) -> str:
     return ""
 
 
-@pattern("searching_loop", "loop that returns True or False", "loops that return True or False")
-def searching_loop(code: Code) -> Iterable[Occurrence]:
-    """Loops that leave their function with a Boolean literal."""
-    for node in code.find(*LOOPS):
-        for inner in own_nodes(node):
-            value = inner.value if isinstance(inner, ast.Return) else None
-            if isinstance(value, ast.Constant) and isinstance(value.value, bool):
-                yield at(node)
-                break
-
-
 def _returns(function: Function) -> list[ast.Return]:
     return [node for node in own_nodes(function) if isinstance(node, ast.Return)]
 
@@ -153,92 +142,6 @@ def guard(code: Code) -> Iterable[Occurrence]:
                 continue
             if isinstance(statement.body[-1], ast.Return | ast.Raise):
                 yield at(statement)
-
-
-@pattern("nested_loop", "nested loop")
-def nested_loop(code: Code) -> Iterable[Occurrence]:
-    """Loops inside a loop of the same function."""
-    for node in code.find(*LOOPS):
-        for above in code.ancestors(node):
-            if isinstance(above, FUNCTIONS):
-                break
-            if isinstance(above, LOOPS):
-                yield at(node)
-                break
-
-
-@pattern("index_loop", "loop over range(len(...))", "loops over range(len(...))")
-def index_loop(code: Code) -> Iterable[Occurrence]:
-    """`for` loops and comprehensions over `range(len(x))`."""
-    for node in code.find(ast.For, ast.AsyncFor, ast.comprehension):
-        call = node.iter
-        if not isinstance(call, ast.Call) or code.origin(call.func) != "range":
-            continue
-        if any(_calls_len(code, argument) for argument in call.args):
-            yield at(call)
-
-
-def _calls_len(code: Code, node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and code.origin(node.func) == "len"
-
-
-@pattern("forward_loop", "loop that runs forward", "loops that run forward")
-def forward_loop(code: Code) -> Iterable[Occurrence]:
-    """`for` statements over what no `reversed` or negative step turns around, there or where the iterable is named."""
-    turned: set[str] = set()
-    for assignment in code.find(ast.Assign):
-        if any(turns_around(code, part) for part in ast.walk(assignment.value)):
-            turned.update(target.id for target in assignment.targets if isinstance(target, ast.Name))
-    for node in code.find(ast.For):
-        named = isinstance(node.iter, ast.Name) and node.iter.id in turned
-        if not named and not any(turns_around(code, part) for part in ast.walk(node.iter)):
-            yield at(node)
-
-
-def turns_around(code: Code, node: ast.AST) -> bool:
-    """Whether an expression runs backward: `reversed(...)`, or a slice or range with a negative step."""
-    if isinstance(node, ast.Slice):
-        return node.step is not None and _is_negative(node.step)
-    if not isinstance(node, ast.Call):
-        return False
-    stepped = code.origin(node.func) == "range" and len(node.args) == 3 and _is_negative(node.args[2])
-    return stepped or code.origin(node.func) == "reversed"
-
-
-def _is_negative(node: ast.expr) -> bool:
-    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
-
-
-@pattern("backward_iteration", "backward iteration")
-def backward_iteration(code: Code) -> Iterable[Occurrence]:
-    """Expressions that run backward."""
-    return (at(node) for node in code.find(ast.Call, ast.Slice) if turns_around(code, node))
-
-
-@pattern("endless_loop", "while True loop")
-def endless_loop(code: Code) -> Iterable[Occurrence]:
-    """`while` with a constant true condition."""
-    for node in code.find(ast.While):
-        if isinstance(node.test, ast.Constant) and node.test.value:
-            yield at(node)
-
-
-@pattern("loop_else", "loop with an else branch", "loops with an else branch")
-def loop_else(code: Code) -> Iterable[Occurrence]:
-    """Loops with an `else`."""
-    return (at(node) for node in code.find(*LOOPS) if node.orelse)
-
-
-@pattern("collecting_loop", "loop that fills a collection", "loops that fill a collection")
-def collecting_loop(code: Code) -> Iterable[Occurrence]:
-    """`for` loops whose body appends or adds to a collection."""
-    for node in code.find(ast.For):
-        if any(_collects(inner) for inner in ast.walk(node)):
-            yield at(node)
-
-
-def _collects(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("append", "add")
 
 
 @pattern("condition", "spelled-out condition")

@@ -8,6 +8,10 @@ from codechat.patterns.base import Occurrence, at, pattern
 from codechat.patterns.code import FUNCTIONS, Code, Function, own_nodes, parameters
 from codechat.patterns.names import bound_name
 
+MUTATORS = frozenset(
+    ("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "add", "discard")
+)
+
 
 @pattern("recursion", "recursive function")
 def recursion(code: Code) -> Iterable[Occurrence]:
@@ -88,10 +92,15 @@ def generator_function(code: Code) -> Iterable[Occurrence]:
 
 
 @pattern("decorated", "decorated definition")
-def decorated(code: Code, by: list[str] | None = None, own: bool = False) -> Iterable[Occurrence]:
-    """Functions and classes decorated by one of these names, or with `own` by a function that the program defines."""
+def decorated(code: Code, by: list[str] | None = None, own: bool = False, fields: bool = False) -> Iterable[Occurrence]:
+    """Functions and classes decorated by one of these names, or with `own` by a function that the program defines.
+
+    With `fields` only classes that declare one, `name: type`.
+    """
     defined = {function.name for function in code.functions}
     for node in code.find(*FUNCTIONS, ast.ClassDef):
+        if fields and not _declares(node):
+            continue
         for decorator in node.decorator_list:
             head = decorator.func if isinstance(decorator, ast.Call) else decorator
             mine = isinstance(head, ast.Name) and head.id in defined
@@ -100,11 +109,77 @@ def decorated(code: Code, by: list[str] | None = None, own: bool = False) -> Ite
 
 
 @pattern("subclass", "class derived from {of}", "classes derived from {of}")
-def subclass(code: Code, of: list[str]) -> Iterable[Occurrence]:
-    """Classes that derive from one of these."""
+def subclass(
+    code: Code, of: list[str], fields: bool = False, derived: bool = False, raised: bool = False
+) -> Iterable[Occurrence]:
+    """Classes that derive from one of these; by option those alone that declare a field, that another class of the
+    program derives from, that the program raises.
+    """
+    bases = {base.id for node in code.find(ast.ClassDef) for base in node.bases if isinstance(base, ast.Name)}
+    thrown = {name.id for node in code.find(ast.Raise) for name in ast.walk(node) if isinstance(name, ast.Name)}
     for node in code.find(ast.ClassDef):
+        if (fields and not _declares(node)) or (derived and node.name not in bases):
+            continue
+        if raised and node.name not in thrown:
+            continue
         if any(fnmatchcase(code.origin(base), name) for base in node.bases for name in of):
             yield at(node, node.name)
+
+
+def _declares(node: ast.AST) -> bool:
+    """Whether a class body holds `name: type`."""
+    return isinstance(node, ast.ClassDef) and any(isinstance(inner, ast.AnnAssign) for inner in node.body)
+
+
+_SIZED = {"len", "sum", "min", "max", "sorted", "list", "tuple", "set", "enumerate", "zip", "map", "filter", "reversed"}
+
+
+@pattern("cacheable", "function whose arguments can be hashed", "functions whose arguments can be hashed")
+def cacheable(code: Code) -> Iterable[Occurrence]:
+    """Functions that give a value, change nothing outside, and treat no parameter as what may be a list, set or dict.
+
+    A parameter that is walked through, indexed, matched, unpacked, measured or hinted as such may be one.
+    """
+    for function in code.functions:
+        names = {parameter.arg for parameter in parameters(function)}
+        own = list(own_nodes(function))
+        gives = any(isinstance(node, ast.Return) and node.value is not None for node in own)
+        lasting = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.Global, ast.Nonlocal)
+        if not gives or isinstance(function, ast.AsyncFunctionDef) or any(isinstance(node, lasting) for node in own):
+            continue
+        stores = any(
+            isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store) for node in own
+        )
+        if not stores and not any(names & _containers(code, node) for node in ast.walk(function)):
+            yield at(function, function.name)
+
+
+def _containers(code: Code, node: ast.AST) -> set[str]:
+    """The names that a node treats as a collection."""
+    held: list[ast.AST | None] = []
+    if isinstance(node, ast.For | ast.comprehension):
+        held = [node.iter]
+    elif isinstance(node, ast.Subscript | ast.Starred):
+        held = [node.value]
+    elif isinstance(node, ast.Match):
+        held = [node.subject]
+    elif isinstance(node, ast.Call):
+        mutated = isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS
+        held = [node.func.value] if mutated and isinstance(node.func, ast.Attribute) else []
+        held.extend(node.args if code.origin(node.func) in _SIZED else ())
+    elif isinstance(node, ast.Compare):
+        held = [
+            right
+            for sign, right in zip(node.ops, node.comparators, strict=True)
+            if isinstance(sign, ast.In | ast.NotIn)
+        ]
+    elif isinstance(node, ast.arg) and node.annotation is not None:
+        head = node.annotation.value if isinstance(node.annotation, ast.Subscript) else node.annotation
+        return {node.arg} if code.origin(head).rpartition(".")[2].lower() in _UNHASHABLE else set()
+    return {one.id for one in held if isinstance(one, ast.Name)}
+
+
+_UNHASHABLE = {"list", "dict", "set", "sequence", "iterable", "mapping", "deque", "defaultdict", "counter", "bytearray"}
 
 
 @pattern("working_class", "class that does the work", "classes that do the work")
@@ -122,14 +197,13 @@ def working_class(code: Code) -> Iterable[Occurrence]:
 @pattern("mutated_parameter", "change to an argument", "changes to an argument")
 def mutated_parameter(code: Code) -> Iterable[Occurrence]:
     """Statements that change a parameter's object in place; a parameter that is rebound anywhere counts as a copy."""
-    mutators = {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "add", "discard"}
     for function in code.functions:
         names = {parameter.arg for parameter in parameters(function)} - {"self", "cls"}
         own = list(own_nodes(function))
         names -= {node.id for node in own if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
         for node in own:
             target: ast.AST | None = None
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in mutators:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
                 target = node.func.value
             elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
                 target = node.value

@@ -7,6 +7,8 @@ A rule is data. `pattern` says what the instruction is about and `quantifier` ho
   `more` there must be more of it after, with `all` no place that lacks it may be left;
 - *modify* applies where the pattern is present; adhered to when none is left (`all`) or fewer are (`fewer`), and where
   the rule has `into`, when there is more of that than before.
+
+What is added or takes a place has to be used, comments and layout aside: see `codechat.patterns.idle`.
 """
 
 import json
@@ -15,11 +17,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from codechat.domain import Adherence, Applicability, Change, Instruction
+from codechat.domain import Adherence, Applicability, Change, Instruction, Scope
 from codechat.errors import UserError, nearest
 from codechat.files import canonical_json
 from codechat.patterns.base import Occurrence, Pattern, patterns
 from codechat.patterns.code import FUNCTIONS, Code, Function, parameters, read
+from codechat.patterns.idle import idle
 
 BY = "rules"
 _QUANTIFIERS: dict[Change, tuple[str, ...]] = {
@@ -41,6 +44,12 @@ class Clause:
     def present(self, code: Code) -> tuple[Occurrence, ...]:
         return self.pattern.present(code, self.options)
 
+    def used(self, code: Code, earlier: Code | None = None) -> tuple[Occurrence, ...]:
+        """Its occurrences but for idle ones; with `earlier`, new definitions that nothing names are idle too."""
+        found = self.present(code)
+        unused = idle(code, earlier) if any(one.node is not None for one in found) else frozenset()
+        return tuple(one for one in found if one.node not in unused)
+
     def count(self, number: int) -> str:
         """`1 comment`, `2 comments`, `no comment`."""
         noun = self.pattern.noun if number < 2 else self.pattern.plural
@@ -57,7 +66,11 @@ class Clause:
 
 @dataclass(frozen=True)
 class Rule:
-    """What decides an instruction. `keeps_parameters`: a changed parameter name of an outer function violates it."""
+    """What decides an instruction.
+
+    `keeps_parameters`: a changed parameter name of an outer function violates it. `counts_idle`: what is added need not
+    be used.
+    """
 
     subject: Clause
     change: Change
@@ -66,6 +79,7 @@ class Rule:
     into: Clause | None
     at_least: int
     keeps_parameters: bool
+    counts_idle: bool
 
     @property
     def on_tokens(self) -> bool:
@@ -77,19 +91,23 @@ class Rule:
         """Why the rule cannot be decided on this code, or nothing."""
         return code.tokens_problem if self.on_tokens else code.problem
 
+    def made(self, clause: Clause, code: Code, earlier: Code | None = None) -> tuple[Occurrence, ...]:
+        """What counts as added, or as having taken a place."""
+        return clause.present(code) if self.counts_idle else clause.used(code, earlier)
+
 
 def rule_of(instruction: Instruction) -> Rule | None:
     """The instruction's rule, None where only an LLM can judge. Raises `UserError` for a rule that makes no sense."""
     if instruction.rule is None:
         return None
     try:
-        return _compile(canonical_json(dict(instruction.rule)), instruction.change)
+        return _compile(canonical_json(dict(instruction.rule)), instruction.scope, instruction.change)
     except UserError as error:
         raise UserError(f"the rule of instruction '{instruction.id}': {error.message}", error.remedy) from error
 
 
 @lru_cache(maxsize=1024)
-def _compile(text: str, change: Change) -> Rule:
+def _compile(text: str, scope: Scope, change: Change) -> Rule:
     rule: dict[str, Any] = json.loads(text)
     quantifier = rule.get("quantifier", "some" if change == "add" else "all")
     if quantifier not in _QUANTIFIERS[change]:
@@ -113,6 +131,7 @@ def _compile(text: str, change: Change) -> Rule:
         into=_clause(into) if into is not None else None,
         at_least=at_least,
         keeps_parameters="keeps" in rule,
+        counts_idle=scope == "cosmetic",
     )
 
 
@@ -141,11 +160,12 @@ def _applies(code: Code, rule: Rule) -> tuple[bool, str]:
     problem = rule.unreadable(code)
     if problem:
         return False, f"the code {problem}"
-    found = rule.subject.present(code)
     if rule.change != "add":
+        found = rule.subject.present(code)
         enough = len(found) >= rule.at_least
         return enough, f"{rule.subject.count(len(found))}" + (f": {rule.subject.list(found)}" if found else "")
-    if rule.quantifier == "some" and found:
+    found = rule.made(rule.subject, code) if rule.quantifier == "some" else ()
+    if found:
         return False, f"already there: {rule.subject.list(found)}"
     assert rule.where is not None
     places = rule.where.present(code)
@@ -197,33 +217,39 @@ def _outer(code: Code) -> dict[str, list[str]]:
 
 def _unmet(old: Code, new: Code, rule: Rule) -> str:
     """What of the request is not done, or nothing."""
-    was, now = rule.subject.present(old), rule.subject.present(new)
     if rule.change == "add":
         assert rule.where is not None
         left = rule.where.present(new) if rule.quantifier == "all" else ()
         if left:
             return f"{rule.where.count(len(left))} left: {rule.where.list(left)}"
-        return _not_more(rule.subject, old, new, "nothing was added")
+        return _not_more(rule, rule.subject, old, new, "nothing was added")
+    was, now = rule.subject.present(old), rule.subject.present(new)
     if not was and not rule.unreadable(old):
         return f"there was {rule.subject.count(0)} to begin with"
     if rule.quantifier == "all" and now:
         return f"{rule.subject.count(len(now))} left: {rule.subject.list(now)}"
     if len(now) >= len(was) and was:
         return f"no fewer than before: {rule.subject.count(len(now))}"
-    return _not_more(rule.into, old, new, "nothing took its place") if rule.into is not None else ""
+    return _not_more(rule, rule.into, old, new, "nothing took its place") if rule.into is not None else ""
 
 
-def _not_more(clause: Clause, old: Code, new: Code, fault: str) -> str:
-    was, now = len(clause.present(old)), len(clause.present(new))
-    return f"{fault}: {clause.count(was)} before, {now or 'none'} after" if now <= was else ""
+def _not_more(rule: Rule, clause: Clause, old: Code, new: Code, fault: str) -> str:
+    was, now = len(rule.made(clause, old)), rule.made(clause, new, old)
+    if len(now) > was:
+        return ""
+    unused = [one for one in clause.present(new) if one not in now]
+    if len(now) + len(unused) > was:
+        return f"nothing uses what was added: {clause.count(len(unused))}: {clause.list(tuple(unused))}"
+    return f"{fault}: {clause.count(was)} before, {len(now) or 'none'} after"
 
 
 def _done(old: Code, new: Code, rule: Rule) -> str:
-    was, now = rule.subject.present(old), rule.subject.present(new)
     clause = rule.subject
     if rule.change == "add":
-        return f"{clause.count(len(now))}: {clause.list(now)}"
+        made = rule.made(clause, new, old)
+        return f"{clause.count(len(made))}: {clause.list(made)}"
+    was, now = clause.present(old), clause.present(new)
     if rule.into is not None:
-        made = rule.into.present(new)
+        made = rule.made(rule.into, new, old)
         return f"{clause.count(len(now))} left; {rule.into.count(len(made))}: {rule.into.list(made)}"
     return f"{clause.count(len(now))} left of {len(was)}"

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from codechat.patterns.base import Occurrence, at, pattern
-from codechat.patterns.code import COMPREHENSIONS, LOOPS, Code, own_nodes
+from codechat.patterns.code import COMPREHENSIONS, LOOPS, Code, is_hint, own_nodes
 
 
 @pattern("use", "use of {names}", "uses of {names}")
@@ -20,7 +20,7 @@ def use(code: Code, names: list[str], in_hint: bool = False) -> Iterable[Occurre
     for node in code.find(ast.Name, ast.Attribute):
         inner = isinstance(code.parents.get(node), ast.Attribute)
         origin = code.origin(node) if isinstance(node.ctx, ast.Load) and not inner else ""
-        if origin and any(fnmatchcase(origin, name) for name in names) and _is_hint(code, node) is in_hint:
+        if origin and any(fnmatchcase(origin, name) for name in names) and is_hint(code, node) is in_hint:
             yield at(node, origin.removeprefix("."))
 
 
@@ -66,7 +66,7 @@ def collection(code: Code, kind: Literal["list", "dict", "set", "tuple"]) -> Ite
             made = code.origin(node.func) in _MAKERS[kind]
         else:
             loaded = isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
-            made = loaded and not _is_hint(code, node) and not _is_index(code, node)
+            made = loaded and not is_hint(code, node) and not _is_index(code, node)
         if made:
             yield at(node)
 
@@ -76,23 +76,12 @@ def _is_index(code: Code, node: ast.AST) -> bool:
     return isinstance(around, ast.Subscript) and around.slice is node
 
 
-def _is_hint(code: Code, node: ast.AST) -> bool:
-    inner = node
-    for above in code.ancestors(node):
-        if inner in (getattr(above, "annotation", None), getattr(above, "returns", None)):
-            return True
-        if isinstance(above, ast.stmt):
-            return False
-        inner = above
-    return False
-
-
 @pattern("bit_operation", "bitwise operation")
 def bit_operation(code: Code) -> Iterable[Occurrence]:
     """`&`, `|`, `^`, `~`, `<<`, `>>` outside annotations."""
     operators = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.Invert)
     for node in code.find(ast.BinOp, ast.AugAssign, ast.UnaryOp):
-        if isinstance(node.op, operators) and not _is_hint(code, node):
+        if isinstance(node.op, operators) and not is_hint(code, node):
             yield at(node)
 
 
@@ -239,6 +228,25 @@ def listed_membership(code: Code) -> Iterable[Occurrence]:
             held = isinstance(right, ast.Name) and lists.get(right.id, False)
             if isinstance(operator, ast.In | ast.NotIn) and (held or isinstance(right, ast.List | ast.ListComp)):
                 yield at(node)
+
+
+@pattern("frozen_membership", "membership test against a frozenset", "membership tests against frozensets")
+def frozen_membership(code: Code) -> Iterable[Occurrence]:
+    """`x in frozenset(...)`, also by the name of a variable that is bound to one."""
+    frozen: set[str] = set()
+    for assignment in code.find(ast.Assign, ast.AnnAssign, ast.NamedExpr):
+        if _is_frozen(code, assignment.value):
+            targets = assignment.targets if isinstance(assignment, ast.Assign) else [assignment.target]
+            frozen.update(target.id for target in targets if isinstance(target, ast.Name))
+    for node in code.find(ast.Compare):
+        for operator, right in zip(node.ops, node.comparators, strict=True):
+            held = isinstance(right, ast.Name) and right.id in frozen
+            if isinstance(operator, ast.In | ast.NotIn) and (held or _is_frozen(code, right)):
+                yield at(node)
+
+
+def _is_frozen(code: Code, node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Call) and code.origin(node.func) == "frozenset"
 
 
 @pattern("node_class", "class of linked nodes", "classes of linked nodes")

@@ -170,6 +170,13 @@ _NODE = "class $Node:\n    def __init__(self, value):\n        self.value = valu
     value="$Outcome($value).value",
 )
 @transforms(
+    "structural-define-protocol",
+    imports=["typing"],
+    module="class $Comparable(typing.Protocol):\n    def __eq__(self, other: object, /) -> bool: ...",
+    before="$result: $Comparable = $value",
+    value="$result",
+)
+@transforms(
     "semantic-include-timing",
     imports=["time"],
     before="$started = time.perf_counter()\n$result = $value\n$elapsed = time.perf_counter() - $started",
@@ -242,11 +249,3 @@ def _is_text(value: cst.BaseExpression) -> bool:
             return func.attr.value == "join" and func.value.prefix == ""
         return isinstance(func, cst.Name) and func.value == "str"
     return isinstance(value, cst.FormattedString)
-
-
-@transforms("structural-define-protocol")
-def protocol(source: Source) -> str:
-    """A protocol of values that can be compared."""
-    name = source.namer()("Comparable", "Ordered")
-    body = f"class {name}(typing.Protocol):\n    def __lt__(self, other: object, /) -> bool: ..."
-    return with_definitions(source, body, imports=["typing"])

@@ -153,48 +153,19 @@ def loop_else(source: Source) -> str:
 _GROWING = {"append", "extend", "insert", "remove", "pop", "clear", "popleft", "appendleft", "update", "add"}
 
 
-def _index_loops(source: Source) -> list[tuple[Any, Any]]:
-    """`for … in range(…, len(…), …)` statements and comprehension parts, with the call of `len`."""
-    found: list[tuple[Any, Any]] = []
+def _index_loops(source: Source) -> list[tuple[Any, str]]:
+    """`for … in range(len(…))` statements and comprehension parts, with what the length is taken of."""
+    found: list[tuple[Any, str]] = []
     for node in nodes(source.module):
         if not isinstance(node, cst.For | cst.CompFor) or not isinstance(node.iter, cst.Call):
             continue
-        if text_of(node.iter.func) != "range":
-            continue
-        values = [argument.value for argument in node.iter.args]
-        found.extend((node, one) for one in values if isinstance(one, cst.Call) and text_of(one.func) == "len")
+        whole = re.fullmatch(r"range\((?:0, )?len\((\w+)\)\)", text_of(node.iter))
+        if whole:
+            found.append((node, whole[1]))
     return found
 
 
-@transforms("structural-avoid-index-loops")
-def length_first(source: Source) -> str:
-    """The length taken before the loop; in comprehensions and elsewhere it is refused."""
-    source.builtin("len", "range")
-    source = source.with_text(unjoined(source.module).code)
-    namer = source.namer()
-    swaps: dict[cst.CSTNode, Made] = {}
-    names: dict[cst.CSTNode, str] = {}
-    for node, call in _index_loops(source):
-        if not isinstance(node, cst.For):
-            raise Refusal("a comprehension runs over a length")
-        arguments: Any = node.iter
-        if any(has(one.value, cst.Call) for one in arguments.args if one.value is not call):
-            raise Refusal("another bound is computed before the length")
-        name = namer("size", "length", "count")
-        swaps[call] = cst.Name(name)
-        names[node] = f"{name} = {text_of(call)}"
-
-    def change(original: cst.CSTNode, node: cst.CSTNode) -> Made:
-        if original in swaps:
-            return swaps[original]
-        if original in names and isinstance(node, cst.For):
-            first = statements(names[original])[0].with_changes(leading_lines=node.leading_lines)
-            return several([first, node.with_changes(leading_lines=[])])
-        return node
-
-    return rewritten(source.module, change).code  # type: ignore[no-any-return]
-
-
+@transforms("structural-avoid-index-loops", call="enumerate({0})")
 @transforms("structural-replace-index-loops", call="enumerate({0})")
 @transforms("structural-use-zip", call="zip(range(len({0})), {0})")
 def index_loop_with_values(source: Source, call: str) -> str:
@@ -203,11 +174,9 @@ def index_loop_with_values(source: Source, call: str) -> str:
     name = source.namer()("_value", "_element", "_entry")
     swaps: dict[cst.CSTNode, Made] = {}
     found = _index_loops(source)
-    for node, length in found if call.startswith("enumerate") else found[:1]:
-        values = text_of(length.args[0].value)
-        whole = [text_of(one.value) for one in node.iter.args] in ([f"len({values})"], ["0", f"len({values})"])
-        if not whole or not values.isidentifier() or not isinstance(node.target, cst.Name):
-            raise Refusal("a loop runs over a part of the indices")
+    for node, values in found if call.startswith("enumerate") else found[:1]:
+        if not isinstance(node.target, cst.Name):
+            raise Refusal("a loop's target is no name")
         _keeps_length(_repeated(node, source), values, source.text)
         swaps[node.target] = expression(f"{text_of(node.target)}, {name}")
         swaps[node.iter] = expression(call.format(values))

@@ -114,11 +114,19 @@ CASES: list[tuple[str, dict[str, Any], list[int], str]] = [
     (
         "index_loop",
         {},
-        [1, 2],
-        "for i in range(len(a)): pass\n[i for i in range(1, len(a))]\nfor i in range(n): pass\n",
+        [1, 2, 5],
+        "for i in range(len(a)): pass\n[i for i in range(0, len(a))]\nfor i in range(1, len(a)): pass\n"
+        "n = len(a)\nfor i in range(n): pass\n",
     ),
     ("index_loop", {}, [], "def range(x): return x\nfor i in range(len(a)): pass\n"),
+    ("index_loop", {}, [], "for i in range(n): pass\nm = len(a)\nm = 3\nfor i in range(m): pass\n"),
     ("forward_loop", {}, [1], "for a in b: pass\nfor a in b[::-1]: pass\nfor i in range(n, 0, -1): pass\n"),
+    (
+        "forward_loop",
+        {},
+        [1, 4],
+        "for a in sorted(b[::-1]): pass\nfor a in list(b[::-1]): pass\nc = set(reversed(b))\nfor a in c: pass\n",
+    ),
     ("f_string", {}, [1, 2], "x = f'{a:{b}}'\ny = f'a'\nz = '{a}'\n"),
     ("magic_number", {}, [3, 5], "A = 3\nB: int = 4\nc = 5\ndef f(d=6, *, e=7):\n    return -1 + 8 + True\n"),
     ("named_constant", {"used": True}, [1], "A = 1\nB = 2\ndef f(): return A\nprint(B)\n"),
