@@ -37,7 +37,7 @@ def write_figures(measures: Measures, metrics: Mapping[str, Any], title: str, fo
 def _refine_tables(metrics: Mapping[str, Any], folder: Path) -> None:
     """`turns.csv`, one row a turn, and `transitions.csv`, one row per type of instruction. Rates are shares of 1."""
     intervals = metrics["ci"]["pass_at_1"]
-    iar = [None, *metrics["iar"]]
+    iar = [None, *metrics["iar"]][: len(intervals)]
     turns = [
         (turn, rate, *(interval or (None, None)), adherence)
         for turn, (rate, interval, adherence) in enumerate(zip(metrics["pass_at_1"], intervals, iar, strict=True))
