@@ -32,7 +32,7 @@ if told[1] == 0:
     os.write(2, told[0].encode())
 sys.exit(int(told[1]))
 """
-DEFINES = re.compile(r"^\s*(?:async\s+)?def\s+(\w+)", re.MULTILINE)
+DEFINES = re.compile(r"^\s*(?:async\s+def|def|class)\s+(\w+)", re.MULTILINE)
 OPTIONS = ("-q", "--tb=short", "--no-header", "-p", "no:cacheprovider", "--override-ini=addopts=")
 
 
@@ -48,7 +48,7 @@ def in_repository(program: str, tests: RepositoryTests) -> Script:
     root = Path(tests.repository)
     packed_before, defined = _packed(root)
     for node in tests.nodes:
-        if _test_name(node) not in defined:
+        if "::" in node and _test_name(node) not in defined:
             raise UserError(f"{root} has no test {node}", "use the repositories that hold the benchmark's own tests")
     archive = io.BytesIO(packed_before)
     with tarfile.open(fileobj=archive, mode="a") as packed:
@@ -84,13 +84,13 @@ def replaced(path: Path, program: str, tests: RepositoryTests) -> bytes:
 
 
 def _test_name(node: str) -> str:
-    """The function of a pytest id, parameters left out."""
+    """The function, or class, of a pytest id, parameters left out."""
     return node.partition("[")[0].rpartition("::")[2]
 
 
 @functools.lru_cache(maxsize=4)
 def _packed(root: Path) -> tuple[bytes, frozenset[str]]:
-    """The repository as an archive, below the folder `repository`, and the names of the functions that it defines.
+    """The repository as an archive, below the folder `repository`, and the names of its functions and classes.
 
     Built files and version control are left out.
     """
