@@ -1,9 +1,10 @@
-"""What leaves everything but the engine out of a measurement: a sandbox that passes at once, an observer of nothing."""
+"""What leaves all but the engine out of a measurement: a model that answers and a sandbox that passes at once."""
 
 from typing import Any, Literal
 
 from codechat.config import run_option
-from codechat.domain import Verdict
+from codechat.domain import Reply, Usage, Verdict
+from codechat.models import MODELS, ModelConfig, Request
 from codechat.sandbox import SANDBOXES, SandboxConfig
 
 
@@ -36,8 +37,36 @@ class Silent:
     def recalled(self, session: Any, planned: int) -> None: ...
 
 
-def register() -> None:
-    """Make `sandbox=instant` known."""
+class InstantConfig(ModelConfig):
+    """Options of the model that is no model."""
+
+    kind: Literal["instant"] = run_option("instant", "answers at once")
+    name: str = run_option("instant", "the name that the records show")
+
+
+class InstantModel:
+    """Answers `t/7` by the seventh program, every time a little longer, so that no two replies are alike."""
+
+    def __init__(self, programs: list[str]) -> None:
+        self._programs = programs
+
+    async def check(self) -> None: ...
+
+    async def complete(self, request: Request) -> Reply:
+        program = self._programs[int(request.task_id.partition("/")[2]) % len(self._programs)]
+        notes = "".join(f"# {request.task_id}, change {turn}\n" for turn in range(request.turn))
+        return Reply(f"Here it is:\n```python\n{program.rstrip()}\n{notes}```\n", usage=Usage(900, 150))
+
+    async def aclose(self) -> None: ...
+
+
+def register(programs: list[str]) -> None:
+    """Make `model=instant` and `sandbox=instant` known."""
+
+    @MODELS.register("instant", InstantConfig)
+    def model(config: InstantConfig) -> InstantModel:
+        """Answers at once."""
+        return InstantModel(programs)
 
     @SANDBOXES.register("instant", Instant)
     def instant(config: Instant, workers: int) -> InstantSandbox:

@@ -2,10 +2,10 @@
 
     python benchmarks/scale.py --sessions 1000 3000 10000
 
-A scripted model answers at once and an instant sandbox passes everything, so that what is left is the engine: agenda,
-selection by the rules, extraction, journal, records, metrics. Each size is a process of its own, which also tells what
-it held before the first session (interpreter, libraries, the dataset's tasks), the growth of its heap by session, and
-the seconds of the end: sessions.jsonl, metrics with their intervals.
+A model answers at once from a script and an instant sandbox passes everything, so that what is left is the engine:
+agenda, selection by the rules, extraction, journal, records, metrics. Each size is a process of its own, which also
+tells what it held before the first session (interpreter, libraries, the dataset's tasks) and the seconds of the end:
+sessions.jsonl, metrics with their intervals.
 """
 
 import argparse
@@ -54,18 +54,18 @@ class Watch(threading.Thread):
 
 
 def cell_of(sessions: int, folder: str) -> Any:
-    """A cell over the starter tasks, repeated under other names; the model gives the first one's reference."""
+    """A cell over the starter tasks, repeated under other names."""
     from instant import register
 
     from codechat.cell import build_cell
     from codechat.cli.compose import compose
+    from codechat.datasets import DATASETS
 
-    register()
-    words = ["sandbox=instant", "tracking=none", "model=scripted", f"runs_dir={folder}", "model.max_concurrency=64"]
-    cell = build_cell(compose([*words, "model.replies=[x]"]))
-    model = cell.experiment.model.model_copy(update={"replies": [f"```python\n{cell.tasks[0].reference}\n```"] * 10})
-    many = tuple(dataclasses.replace(cell.tasks[n % len(cell.tasks)], task_id=f"t/{n}") for n in range(sessions))
-    return dataclasses.replace(cell, experiment=cell.experiment.model_copy(update={"model": model}), tasks=many)
+    tasks = DATASETS["starter"].factory(DATASETS.validate({"kind": "starter"})).tasks
+    register([task.reference for task in tasks])
+    words = ["sandbox=instant", "tracking=none", "model=instant", f"runs_dir={folder}", "model.max_concurrency=64"]
+    many = tuple(dataclasses.replace(tasks[n % len(tasks)], task_id=f"t/{n}") for n in range(sessions))
+    return dataclasses.replace(build_cell(compose(words)), tasks=many)
 
 
 def measure(sessions: int, place: str | None) -> dict[str, float]:

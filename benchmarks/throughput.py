@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
@@ -68,37 +68,17 @@ def floor(url: str, sessions: int, concurrency: int) -> dict[str, float]:
 
 def engine(url: str, sessions: int, concurrency: int) -> dict[str, float]:
     """A cell of the same size; its sandbox passes everything at once."""
+    from instant import Silent, register
+
+    from codechat.budget import Budget
+    from codechat.calls import Brake
     from codechat.cell import build_cell
     from codechat.cli.compose import compose
-    from codechat.cli.run import _sessions
-    from codechat.config import run_option
-    from codechat.domain import Verdict
-    from codechat.runner import Progress
-    from codechat.sandbox import SANDBOXES, SandboxConfig
+    from codechat.cli.run import hold_sessions
+    from codechat.journal import Journal
+    from codechat.metrics.spending import Tariff
 
-    class Instant(SandboxConfig):
-        kind: Literal["instant"] = run_option("instant", "passes everything")
-
-    @SANDBOXES.register("instant", Instant)
-    class Sandbox:
-        """Passes everything at once: the benchmark leaves the sandbox out."""
-
-        weak, notice = False, None
-
-        def __init__(self, config: Instant, workers: int) -> None: ...
-
-        async def verify(self, program: str, task: Any) -> Verdict:
-            return Verdict("pass", passed_base=True)
-
-        async def aclose(self) -> None: ...
-
-    class Silent:
-        def note(self, text: str) -> None: ...
-
-        def turn(self, turn: Any) -> None: ...
-
-        def session(self, session: Any) -> None: ...
-
+    register([])
     with tempfile.TemporaryDirectory() as folder:
         words = [
             "sandbox=instant", "tracking=none", "model=openai", "model.name=m", f"model.base_url={url}",
@@ -109,7 +89,8 @@ def engine(url: str, sessions: int, concurrency: int) -> dict[str, float]:
         cell = dataclasses.replace(cell, tasks=tuple(many))
         import openai  # noqa: F401  imports are not counted
 
-        return _timed(lambda: _sessions(cell, Progress(), Silent()))
+        journal = Journal(cell.folder / "journal.db")
+        return _timed(lambda: hold_sessions(cell, journal, Silent(), Brake(), Budget(None, None, Tariff())))
 
 
 def _timed(work: Any) -> dict[str, float]:
