@@ -84,7 +84,7 @@ class Words:
         assert task.assertions is not None
         return await self.assess(program, task.assertions)
 
-    async def assess(self, program: str, tests: ProgramTests) -> Verdict:
+    async def assess(self, program: str, tests: ProgramTests, entry_point: str = "") -> Verdict:
         assert isinstance(tests, AssertionTests)
         self.assessed.append(tests.snippets)
         await asyncio.sleep(0.05 if "slow" in program else 0.001)

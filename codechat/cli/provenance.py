@@ -9,7 +9,7 @@ import codechat
 from codechat.cell import Cell
 from codechat.rescore import RescoredCell
 
-_LIBRARIES = ("mlflow", "evalplus", "openai", "pymannkendall")
+_LIBRARIES = ("mlflow", "evalplus", "openai", "pymannkendall", "radon", "mccabe", "pycodestyle")
 
 
 def tags_of(cell: Cell) -> dict[str, str]:

@@ -164,9 +164,13 @@ class Kit:
 
     async def assess(self, turn: int, name: str, program: str, tests: ProgramTests) -> Verdict:
         """What tests other than the task's say of a program; `name` tells the assessments of one turn apart."""
-        digest = content_hash([program, *_told_apart(tests)])
+        digest, entry_point = content_hash([program, *_told_apart(tests)]), self._task.entry_point
         return await self._step(
-            turn, f"{name}/assessment", digest, Verdict, lambda: self._services.sandbox.assess(program, tests)
+            turn,
+            f"{name}/assessment",
+            digest,
+            Verdict,
+            lambda: self._services.sandbox.assess(program, tests, entry_point),
         )
 
     async def script(self, turn: int, name: str, source: str, wall_s: float) -> Verdict:
