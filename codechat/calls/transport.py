@@ -23,7 +23,7 @@ class Spread(httpx2.AsyncBaseTransport):
         self._trust_env = not local
         self._verify = httpx2.create_ssl_context(trust_env=not local) if parts.scheme == "https" else False
         self._idle: list[httpx2.AsyncHTTPTransport] = []
-        self._pools: list[httpx2.AsyncHTTPTransport] = []
+        self.pools: list[httpx2.AsyncHTTPTransport] = []
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send the request; the pool is free again once the response's head is there, as its body follows at once."""
@@ -37,12 +37,12 @@ class Spread(httpx2.AsyncBaseTransport):
         pool = httpx2.AsyncHTTPTransport(
             verify=self._verify, trust_env=self._trust_env, limits=KEPT_OPEN, proxy=self._proxy
         )
-        self._pools.append(pool)
+        self.pools.append(pool)
         return pool
 
     async def aclose(self) -> None:
         """Close every connection."""
-        for pool in self._pools:
+        for pool in self.pools:
             await pool.aclose()
 
 

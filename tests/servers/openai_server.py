@@ -138,7 +138,7 @@ class OpenAIServer:
         self._stop = asyncio.Event()
         self._started = threading.Event()
         self._problem: OSError | None = None
-        self._connections: set[asyncio.Task[None]] = set()
+        self.connections: set[asyncio.Task[None]] = set()
 
     @property
     def base_url(self) -> str:
@@ -170,21 +170,21 @@ class OpenAIServer:
             self._started.set()
         await self._stop.wait()
         server.close()
-        for task in self._connections:
+        for task in self.connections:
             task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        await asyncio.gather(*self.connections, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._connections.add(task)
+        self.connections.add(task)
         try:
             while await self._exchange(reader, writer):
                 pass
         except (ConnectionError, asyncio.IncompleteReadError):
             pass  # the client went away
         finally:
-            self._connections.discard(task)
+            self.connections.discard(task)
             writer.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
