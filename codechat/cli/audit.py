@@ -1,8 +1,9 @@
 """`codechat audit`: draw decisions for labelling, score the labels, hold the rules to labelled triples."""
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.table import Table
@@ -11,6 +12,9 @@ from codechat.cli.terminal import out
 from codechat.cli.words import parse_words
 from codechat.environment import shell_command
 from codechat.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from codechat.audit.triples import RulesScore, Triple
 
 _SHOWN = 50
 
@@ -73,18 +77,26 @@ def _score(words: list[str]) -> int:
 def _rules(words: list[str]) -> int:
     allowed = {
         "labels": "labelled triples: a JSONL or YAML file, or a folder of such",
+        "second": "a second reader's labels of these triples (CSV), to hold rules and labels to as well",
         "instructions": "pool that the triples name instructions of, as instructions.path (default: the embedded one)",
     }
     values = parse_words(words, allowed, required=("labels",))
-    from codechat.audit.result import shown
     from codechat.audit.triples import read_triples, score_rules
     from codechat.instructions.pool import EMBEDDED, read_pool
 
     pool = read_pool(Path(values["instructions"]) if "instructions" in values else EMBEDDED, {})
     triples = read_triples(Path(values["labels"]), {one.id: one for one in pool.instructions})
-    score = score_rules(triples)
+    _print_score(score_rules(triples), len(triples))
+    if "second" in values:
+        _print_second(triples, Path(values["second"]))
+    return 0
+
+
+def _print_score(score: "RulesScore", triples: int) -> None:
+    from codechat.audit.result import shown
+
     table = Table(box=None, padding=(0, 3, 0, 0))
-    for header in (f"{len(triples)} labelled triples", "applicability", "adherence"):
+    for header in (f"{triples} labelled triples", "applicability", "adherence"):
         table.add_column(header)
     for name in score.accuracy["adherence"]:
         table.add_row(name, *(escape(shown(groups[name])) for groups in score.accuracy.values()))
@@ -96,7 +108,23 @@ def _rules(words: list[str]) -> int:
         out.print(f"    labelled {one.label}, the rule says {one.decided}: {one.reason}", markup=False)
     if len(score.disagreements) > _SHOWN:
         out.print(f"  … and {len(score.disagreements) - _SHOWN} more", markup=False)
-    return 0
+
+
+def _print_second(triples: "Sequence[Triple]", path: Path) -> None:
+    from codechat.audit.result import shown
+    from codechat.audit.second import by_second, read_second
+
+    readings = read_second(path)
+    out.print(f"the second reader labelled {len(readings)} of them", markup=False)
+    for who, accords in by_second(triples, readings).items():
+        table = Table(box=None, padding=(0, 3, 0, 0))
+        for header in (f"{who} as second reader", "applicability", "kappa", "adherence", "kappa"):
+            table.add_column(header)
+        for name in accords["adherence"]:
+            found = [groups[name] for groups in accords.values()]
+            kappas = [f"{one.kappa.value:.3f}" if one.kappa else "–" for one in found]
+            table.add_row(name, escape(shown(found[0].same)), kappas[0], escape(shown(found[1].same)), kappas[1])
+        out.print(table)
 
 
 def _whole(key: str, text: str, least: int) -> int:
