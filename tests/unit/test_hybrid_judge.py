@@ -78,7 +78,7 @@ async def test_the_endpoint_is_checked_before_its_first_question_and_once(serve:
     for _ in range(3):
         await asked.applicable(BEFORE, FREE)
     await asked.aclose()
-    assert server.probes == 2, "one per model"
+    assert server.probes == 1, "of the model that was asked"
     with pytest.raises(UserError, match=r"127\.0\.0\.1:9"):
         await both(judge(), FREE)
 
