@@ -1,9 +1,24 @@
-"""How the user calls what is installed beside this Python, and where the machine keeps what can be made again."""
+"""How the user calls what is installed beside this Python, where caches lie, and that nothing phones home."""
 
 import os
 import shutil
 import sys
+from collections.abc import MutableMapping
 from pathlib import Path
+
+SILENCED = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+"""What tells the libraries that codechat may load, or start, to report nothing to their makers."""
+
+
+def silence(environ: MutableMapping[str, str]) -> None:
+    """Turn the libraries' telemetry off, before any of them is imported; what the user has set stays."""
+    for name, value in SILENCED.items():
+        environ.setdefault(name, value)
 
 
 def shell_command(tool: str) -> str:

@@ -26,7 +26,7 @@ LAYERS: list[set[str]] = [
     {"tracking"},
     {"experiment"},
     {"cell"},
-    {"runner"},
+    {"runner", "estimate"},
     {"rescore"},
     {"cli"},
     {"__main__"},

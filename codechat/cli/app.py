@@ -1,13 +1,14 @@
 """The entry point: which command, and what becomes of its failures."""
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Sequence
 
 import codechat
 from codechat.cli.command import Command
 from codechat.cli.terminal import err, out
-from codechat.environment import shell_command
+from codechat.environment import shell_command, silence
 from codechat.errors import InfrastructureError, UserError, nearest
 
 MISTAKE, FAILED, INTERRUPTED = 2, 3, 130
@@ -20,6 +21,7 @@ def entry() -> None:
 
 def main(argv: Sequence[str]) -> int:
     """Run a command line; returns the exit status (contract, section 1). A bug raises."""
+    silence(os.environ)
     try:
         return _dispatch(list(argv))
     except UserError as mistake:

@@ -14,6 +14,7 @@ from typing import Any
 from codechat.budget import Budget
 from codechat.calls import Brake
 from codechat.cell import Cell, Composed, build_cell, held
+from codechat.cli.estimate import show_assumptions, show_estimate
 from codechat.cli.interruption import heeded, termination_as_interrupt
 from codechat.cli.progress import ProgressBar
 from codechat.cli.summary import summary
@@ -21,6 +22,7 @@ from codechat.cli.terminal import err, out
 from codechat.cli.tracked import track
 from codechat.domain import Usage
 from codechat.errors import UserError
+from codechat.estimate import Estimate, estimate_of
 from codechat.files import write_atomically
 from codechat.journal import Journal
 from codechat.metrics import Effort
@@ -41,11 +43,19 @@ class CellOutcome:
     status: int
     cell: Cell
     metrics: Mapping[str, Any] | None
+    estimate: Estimate | None = None
 
 
 def run_cell(composed: Composed, command: Sequence[str], sweep: str | None) -> CellOutcome:
-    """Build a cell and run it, as `run_built` does."""
-    return run_built(build_cell(composed), command, sweep)
+    """Build a cell and run it, as `run_built` does; or only estimate what it would take."""
+    cell = build_cell(composed)
+    if not composed.experiment.dry_run:
+        return run_built(cell, command, sweep)
+    estimate = estimate_of(cell, budget_of(cell).tariff)
+    show_estimate(cell, estimate)
+    if sweep is None:
+        show_assumptions()
+    return CellOutcome(DONE, cell, None, estimate)
 
 
 def run_built(cell: Cell, command: Sequence[str], sweep: str | None) -> CellOutcome:

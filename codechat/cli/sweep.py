@@ -15,10 +15,12 @@ from rich.table import Table
 
 from codechat.cell import Composed
 from codechat.cli.compose import compose, data_folder
+from codechat.cli.estimate import show_assumptions, show_sum
 from codechat.cli.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS, CellOutcome, run_cell
 from codechat.cli.terminal import err, out
 from codechat.environment import shell_command
 from codechat.errors import UserError, nearest
+from codechat.estimate import total
 
 STATES = {DONE: "done", BUG: "bug", MISTAKE: "not run", TOO_MANY_ERRORS: "errors", INTERRUPTED: "interrupted"}
 
@@ -57,6 +59,11 @@ def run_sweep(words: Sequence[str]) -> int:
         outcomes.append((cell, status, outcome))
         if status == INTERRUPTED:
             break
+    estimates = [outcome.estimate for _, _, outcome in outcomes if outcome and outcome.estimate]
+    if estimates:
+        show_sum(total(estimates), f"\nsweep {name}: {len(estimates)} cells, each as if run alone")
+        show_assumptions()
+        return max(status for _, status, _ in outcomes)
     out.print(_table(name, outcomes))
     folders = [str(outcome.cell.folder) for _, _, outcome in outcomes if outcome and outcome.metrics]
     if folders:
@@ -71,6 +78,9 @@ def _run_one(cell: _Planned, command: list[str], sweep: str) -> tuple[int, CellO
     except UserError as mistake:
         err.print(f"error: {mistake}", markup=False)
         return MISTAKE, None
+    except KeyboardInterrupt:
+        err.print(f"interrupted. Resume: {shlex.join(command)}", markup=False)
+        return INTERRUPTED, None
     except Exception:  # noqa: BLE001  a bug in one cell is shown whole, and the other cells still run
         err.print(traceback.format_exc(), markup=False)
         return BUG, None

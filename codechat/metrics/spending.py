@@ -50,7 +50,7 @@ def tariff_of(model: ModelConfig, judge: Config, *, baseline: bool) -> Tariff:
     A judge's model serves the role that its option is named for, and both roles where it is named otherwise. A baseline
     asks nobody, so that it needs no price.
     """
-    places = dict(_models_in(judge, "judge"))
+    places = dict(models_in(judge, "judge"))
     roles: dict[str, list[Price | None]] = {"applicability": [], "adherence": []}
     for place, config in places.items():
         named = place.rpartition(".")[2]
@@ -64,13 +64,13 @@ def tariff_of(model: ModelConfig, judge: Config, *, baseline: bool) -> Tariff:
     return Tariff(_price(model), _only(roles["applicability"]), _only(roles["adherence"]), tuple(unpriced))
 
 
-def _models_in(config: Config, place: str) -> Iterator[tuple[str, ModelConfig]]:
+def models_in(config: Config, place: str) -> Iterator[tuple[str, ModelConfig]]:
     for name in type(config).model_fields:
         value = getattr(config, name)
         if isinstance(value, ModelConfig):
             yield f"{place}.{name}", value
         elif isinstance(value, Config):
-            yield from _models_in(value, f"{place}.{name}")
+            yield from models_in(value, f"{place}.{name}")
 
 
 def _price(config: ModelConfig) -> Price | None:

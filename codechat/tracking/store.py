@@ -11,6 +11,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from codechat.environment import silence
 from codechat.errors import UserError
 from codechat.tracking import TrackingError
 from codechat.tracking.address import Address, without_password
@@ -25,7 +26,7 @@ PATIENCE = {
 }
 
 # The page that MLflow would print after each run can hold the password of the URI.
-QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true"}
+QUIET = {"MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true"}
 
 
 class Store:
@@ -46,8 +47,9 @@ class Store:
 
 
 def prepare(address: Address) -> None:
-    """Keep MLflow quiet and impatient, and fail fast where the store cannot be reached."""
+    """Keep MLflow quiet, at home and impatient, and fail fast where the store cannot be reached."""
     os.environ |= QUIET
+    silence(os.environ)
     for name, value in PATIENCE.items():
         os.environ.setdefault(name, value)
     _reach(address)

@@ -1,12 +1,13 @@
-"""How the user is told to call a tool."""
+"""How the user is told to call a tool, and that libraries do not phone home."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from codechat.environment import shell_command
+from codechat.environment import SILENCED, shell_command, silence
 
 
 def test_the_shortest_words_that_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,3 +25,28 @@ def test_the_shortest_words_that_work(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", str(folder))
     assert shell_command("tool") == "tool"
     assert shell_command("missing") == "missing"
+
+
+def test_telemetry_is_off_unless_the_user_turns_it_on() -> None:
+    environ = {"VLLM_NO_USAGE_STATS": "0"}
+    silence(environ)
+    assert environ == {**SILENCED, "VLLM_NO_USAGE_STATS": "0"}
+
+
+def test_a_command_silences_its_libraries_before_it_loads_them(tmp_path: Path) -> None:
+    script = (
+        "import os, sys; from codechat.cli.app import main; assert 'mlflow' not in sys.modules; main(['--version']);"
+        "from mlflow.telemetry.utils import is_telemetry_disabled; print(is_telemetry_disabled());"
+        "from huggingface_hub import constants; print(constants.HF_HUB_DISABLE_TELEMETRY)"
+    )
+    environ = {name: value for name, value in os.environ.items() if name not in SILENCED}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert done.stdout.splitlines()[1:] == ["True", "True"]

@@ -1,0 +1,42 @@
+"""`dry_run=true`: what a cell, or all of a sweep, would take."""
+
+from rich.table import Table
+
+from codechat.cell import Cell
+from codechat.cli.terminal import out
+from codechat.domain import Usage
+from codechat.estimate import ASSUMPTIONS, Estimate
+
+
+def show_estimate(cell: Cell, estimate: Estimate) -> None:
+    """The estimate of one cell."""
+    whole = f" of {len(cell.tasks)}" if estimate.sessions != len(cell.tasks) else ""
+    out.print(f"[bold]{cell.name}[/bold] would hold {estimate.sessions}{whole} sessions, {estimate.turns} turns")
+    show_sum(estimate, "")
+
+
+def show_sum(estimate: Estimate, title: str) -> None:
+    """Calls, tokens and cost, of the model and of the judges."""
+    judging: tuple[Usage, int] = (
+        estimate.tokens["applicability"] + estimate.tokens["adherence"],
+        estimate.calls["applicability"] + estimate.calls["adherence"],
+    )
+    table = Table(title=title or None, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for header in ("", "calls", "tokens in", "tokens out", "US dollars"):
+        table.add_column(header, justify="right" if header else "left")
+    rows = (
+        ("model", estimate.tokens["model"], estimate.calls["model"], estimate.model_usd),
+        ("judges", *judging, estimate.judge_usd),
+    )
+    for name, usage, calls, cost in rows:
+        money = "not known" if cost is None else f"{cost:,.2f}"
+        table.add_row(name, f"{calls:,}", f"{usage.input_tokens:,}", f"{usage.output_tokens:,}", money)
+    out.print(table)
+
+
+def show_assumptions() -> None:
+    """What the figures rest on."""
+    out.print("\nNothing was run. Assumed:")
+    for assumption in ASSUMPTIONS:
+        out.print(f"  - {assumption}", markup=False)
+    out.print("Prices are those of model.prices, and of the judges' models; budget_usd and budget_tokens set a bound.")
