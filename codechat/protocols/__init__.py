@@ -37,6 +37,12 @@ class DialogueProtocol(Protocol):
         Raises `InfrastructureError` where something outside failed: the session is then errored.
         """
 
+    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
+        """Score a recorded dialogue over the task again: its requests and replies, tested and judged anew.
+
+        What was asked stays as it was, even where another verdict would have led to another dialogue.
+        """
+
     def metrics(self, sessions: Collection[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
         """The content of metrics.json, as `measures` says, with what `spending_of` makes of the effort.
 

@@ -53,6 +53,20 @@ def requirements_of(task: Task) -> tuple[Requirement, ...]:
     return task.requirements
 
 
+def recorded_instruction(turn: TurnRecord, instructions: Sequence[Requirement]) -> Requirement:
+    """What a recorded turn asked for. Raises `UserError` where the task does not ask for it any more."""
+    asked = Exchange.of(turn).requirement
+    if asked is None:
+        return instructions[0]
+    for each in instructions:
+        if (each.id, each.text) == (asked.id, asked.text):
+            return each
+    raise UserError(
+        f"turn {turn.turn} of the recording asks for '{asked.id}', which the task has no more: {asked.text:.80}",
+        "dataset.path names the file that the dialogues were held over",
+    )
+
+
 async def checks_of(
     kit: Kit, turn: int, extraction: Extraction, instructions: Sequence[Requirement], asked: Collection[str]
 ) -> list[Check]:

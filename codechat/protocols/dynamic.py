@@ -12,7 +12,7 @@ from codechat.errors import ContextOverflow
 from codechat.extraction import extract, without_thinking
 from codechat.metrics import Effort
 from codechat.metrics.conversation import DYNAMIC, conversation_metrics
-from codechat.metrics.exchange import TASK
+from codechat.metrics.exchange import TASK, Exchange
 from codechat.protocols import PROTOCOLS, Kit, Parts
 from codechat.protocols.conversation import (
     NO_ROOM,
@@ -21,12 +21,14 @@ from codechat.protocols.conversation import (
     RoundKind,
     checks_of,
     itself,
+    recorded_instruction,
     requirements_of,
     told,
     turn_record,
     unmet,
     verdict_on,
 )
+from codechat.protocols.grading import reply_of, request_of
 from codechat.records import SessionRecord
 from codechat.template import fill, require
 
@@ -121,6 +123,23 @@ class Dynamic:
             current, kind = unmet_ones[0], "instruction"
             asked.add(current.id)
             history += (Message("user", self._instruction(task, current)),)
+
+    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
+        """Rounds stay of the kind they were, and what was discarded stays so."""
+        instructions = _instructions(task)
+        asked = set[str]()
+        for turn in recorded.turns:
+            current, exchange = recorded_instruction(turn, instructions), Exchange.of(turn)
+            asked.add(current.id)
+            round_ = Round(turn.turn, exchange.round, current, request_of(turn))
+            if turn.response is None:
+                kit.finish_turn(turn_record(task, round_, unmet(instructions, asked, NO_ROOM), None))
+                kit.log.ended = "context_overflow"
+                return
+            extraction = extract(turn.response, task.entry_point)
+            checks = await checks_of(kit, turn.turn, extraction, instructions, asked)
+            answer = (reply_of(turn), extraction)
+            kit.finish_turn(turn_record(task, round_, checks, answer, discarded=exchange.discarded))
 
     def _instruction(self, task: Task, instruction: Requirement) -> str:
         if instruction.id == TASK:

@@ -1,10 +1,11 @@
-"""Turns that are tested and judged beside the dialogue, and recorded in their order."""
+"""Turns that are tested and judged beside the dialogue or after it, and recorded in their order."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
+from codechat.domain import Message, Reply, Usage
 from codechat.errors import InfrastructureError
 from codechat.records import TurnRecord
 
@@ -42,3 +43,15 @@ async def in_order() -> AsyncIterator[Grading]:
         except InfrastructureError:
             await grading.settle()
             raise
+
+
+def request_of(turn: TurnRecord) -> tuple[Message, ...]:
+    """What a recorded turn asked."""
+    return tuple(Message(message.role, message.content) for message in turn.request)
+
+
+def reply_of(turn: TurnRecord) -> Reply:
+    """What a recorded turn was answered."""
+    used = turn.usage
+    usage = Usage(used.input_tokens, used.output_tokens, used.cached_input_tokens)
+    return Reply(turn.response or "", turn.finish_reason, usage, turn.latency_s)

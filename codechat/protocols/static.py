@@ -22,11 +22,12 @@ from codechat.protocols.conversation import (
     Round,
     checks_of,
     itself,
+    recorded_instruction,
     requirements_of,
     turn_record,
     unmet,
 )
-from codechat.protocols.grading import Graded, in_order
+from codechat.protocols.grading import Graded, in_order, reply_of, request_of
 from codechat.protocols.official import WALL_S, Mode, official_code, official_source, official_tests
 from codechat.records import SessionRecord, TurnRecord
 from codechat.template import fill, require
@@ -125,6 +126,18 @@ class Static:
                 grading.start(partial(self._grade, kit, task, round_, reply))
                 replies.append(without_thinking(reply.text))
                 codes.append(extract(reply.text, task.entry_point).code or (codes[-1] if codes else ""))
+
+    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
+        instructions = (itself(task), *self._asked(task))
+        async with in_order() as grading:
+            for turn, expected in zip(recorded.turns, instructions, strict=False):
+                if recorded_instruction(turn, instructions).id != expected.id:
+                    raise UserError(f"{task.task_id} asks in another order now", "dataset.path names the file of then")
+                if turn.response is None:
+                    grading.start(partial(self._overflow, kit, task, turn.turn, request_of(turn)))
+                    break
+                round_ = self._round(task, turn.turn, request_of(turn))
+                grading.start(partial(self._grade, kit, task, round_, reply_of(turn)))
 
     def _before(self, codes: Sequence[str]) -> str | None:
         """The code that a request builds on, for baselines."""

@@ -13,6 +13,7 @@ import pytest
 from servers.openai_server import Call, Fault, OpenAIServer, error
 
 from codechat.cli.compose import compose
+from codechat.cli.rescore import run_rescore
 from codechat.cli.run import CellOutcome, run_cell
 from codechat.errors import UserError
 
@@ -156,6 +157,40 @@ def test_concurrency_and_cached_replies_change_nothing(dynamic: CellOutcome, tas
     with OpenAIServer(scripted) as server:
         again = run(server, tasks, tmp_path, "protocol=dynamic", "model.max_concurrency=1", "hardware.workers=1")
     assert timeless(sessions_of(again)) == timeless(sessions_of(dynamic))
+
+
+@pytest.mark.parametrize("harness", ["guarded", "official"])
+def test_a_static_cell_is_scored_again(tasks: Path, tmp_path: Path, harness: str) -> None:
+    chosen = ("protocol=static", f"protocol.harness={harness}", "dataset.tasks=[one-by-one,repaired]")
+    with OpenAIServer(scripted) as server:
+        outcome = run(server, tasks, tmp_path / "runs", *chosen)
+    assert_scored_again(outcome, tmp_path / "again")
+
+
+def test_a_dynamic_cell_is_scored_again(dynamic: CellOutcome, tmp_path: Path) -> None:
+    assert_scored_again(dynamic, tmp_path / "again")
+    assert dynamic.metrics is not None
+    again = json.loads((tmp_path / "again" / "metrics.json").read_text())
+    assert {key: again[key] for key in ("ia", "ca", "ifr", "ife", "rounds")} == {
+        key: dynamic.metrics[key] for key in ("ia", "ca", "ifr", "ife", "rounds")
+    }
+
+
+def test_a_dialogue_over_other_instructions_is_not_scored_again(
+    dynamic: CellOutcome, tasks: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_text(tasks.read_text().replace("List A, too.", "List A as well."))
+    with pytest.raises(UserError, match="asks for 'A', which the task has no more: List A, too"):
+        run_rescore([f"run={dynamic.cell.folder}", f"dataset.path={other}", f"out={tmp_path / 'again'}"])
+
+
+def assert_scored_again(outcome: CellOutcome, out: Path) -> None:
+    assert outcome.status == 0
+    assert run_rescore([f"run={outcome.cell.folder}", f"out={out}"]) == 0
+    again = [json.loads(line) for line in (out / "sessions.jsonl").read_text().splitlines()]
+    for recorded, scored in zip(sessions_of(outcome), again, strict=True):
+        assert timeless(scored["turns"]) == timeless(recorded["turns"])
 
 
 def test_a_replay_takes_the_recorded_path_and_refuses_another(

@@ -1,0 +1,158 @@
+"""A refinement turn: what was asked and answered, how it is tested and judged, and what is recorded of it."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from codechat.domain import Adherence, Extraction, Instruction, Message, Reply, Usage, Verdict
+from codechat.protocols.grading import Graded
+from codechat.protocols.kit import Kit
+from codechat.records import (
+    AdherenceRecord,
+    CandidateRecord,
+    FailureRecord,
+    InstructionRecord,
+    MessageRecord,
+    TurnRecord,
+    UsageRecord,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What AGDIS found for a turn: None where nothing applies (SKIP)."""
+
+    instruction: Instruction | None
+    candidates: tuple[CandidateRecord, ...]
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A reply to a request, with what it was a change of."""
+
+    turn: int
+    selection: Selection | None
+    request: tuple[Message, ...]
+    reply: Reply
+    extraction: Extraction
+    before: str
+
+
+async def grade(kit: Kit, answer: Answer, earlier: Graded | None) -> TurnRecord:
+    """Test and judge an answer; its record follows the earlier turn's, which is kept even where this one fails."""
+    try:
+        verdict, adherence = await asyncio.gather(_verdict(kit, answer), _adherence(kit, answer))
+    finally:
+        if earlier is not None:
+            await earlier
+    selection, reply = answer.selection, answer.reply
+    judging = (selection.usage if selection else Usage()) + (adherence.usage if adherence else Usage())
+    record = TurnRecord(
+        turn=answer.turn,
+        instruction=_instruction(selection.instruction) if selection else None,
+        candidates=list(selection.candidates) if selection else [],
+        request=_messages(answer.request),
+        response=reply.text,
+        finish_reason=reply.finish_reason,
+        code=answer.extraction.code,
+        outcome=verdict.outcome,
+        passed=verdict.passed,
+        passed_base=verdict.passed_base,
+        failure=_failure(verdict),
+        cpu_s=verdict.cpu_s,
+        adherence=_adherence_record(adherence),
+        usage=_usage(reply.usage),
+        judge_usage=_usage(judging),
+        latency_s=reply.latency_s,
+    )
+    kit.finish_turn(record)
+    return record
+
+
+async def _verdict(kit: Kit, answer: Answer) -> Verdict:
+    problem = answer.extraction.problem
+    if problem is not None:
+        return Verdict.without_run(problem, answer.extraction.reason)
+    return await kit.verify(answer.turn, answer.extraction)
+
+
+async def _adherence(kit: Kit, answer: Answer) -> Adherence | None:
+    if answer.selection is None or answer.selection.instruction is None:
+        return None
+    if answer.extraction.code is None:
+        return Adherence("violated", "rules", f"no code: {answer.extraction.reason}")
+    return await kit.adherence(answer.turn, answer.before, answer.extraction.code, answer.selection.instruction)
+
+
+async def skip(kit: Kit, turn: int, selection: Selection, earlier: Graded | None) -> TurnRecord:
+    """SKIP (Algorithm 1, line 13): the code, and so its verdict, of the turn before."""
+    if earlier is None:
+        raise ValueError("turn 0 is never skipped")
+    before = await earlier
+    record = TurnRecord(
+        turn=turn,
+        skipped=True,
+        candidates=list(selection.candidates),
+        code=before.code,
+        outcome=before.outcome,
+        passed=before.passed,
+        passed_base=before.passed_base,
+        failure=before.failure,
+        judge_usage=_usage(selection.usage),
+    )
+    kit.finish_turn(record)
+    return record
+
+
+async def overflow(
+    kit: Kit,
+    remaining: range,
+    selection: Selection | None,
+    request: Sequence[Message],
+    earlier: Graded | None,
+) -> TurnRecord:
+    """The conversation no longer fits: this turn and all later ones are failures without code; returns the last."""
+    if earlier is not None:
+        await earlier
+    for turn in remaining:
+        asked = turn == remaining.start
+        record = TurnRecord(
+            turn=turn,
+            candidates=list(selection.candidates) if asked and selection else [],
+            request=_messages(request) if asked else [],
+            outcome="no_code",
+            passed=False,
+            passed_base=False,
+            failure=FailureRecord(reason="the conversation no longer fits the model's context"),
+            judge_usage=_usage(selection.usage if asked and selection else Usage()),
+        )
+        kit.finish_turn(record)
+    kit.log.ended = "context_overflow"
+    return record
+
+
+def _messages(messages: Sequence[Message]) -> list[MessageRecord]:
+    return [MessageRecord(role=message.role, content=message.content) for message in messages]
+
+
+def _instruction(instruction: Instruction | None) -> InstructionRecord | None:
+    if instruction is None:
+        return None
+    return InstructionRecord(
+        id=instruction.id, text=instruction.text, scope=instruction.scope, change=instruction.change
+    )
+
+
+def _adherence_record(adherence: Adherence | None) -> AdherenceRecord | None:
+    if adherence is None:
+        return None
+    return AdherenceRecord(verdict=adherence.verdict, by=adherence.by, reason=adherence.reason)
+
+
+def _failure(verdict: Verdict) -> FailureRecord | None:
+    return None if verdict.failure is None else FailureRecord.model_validate(asdict(verdict.failure))
+
+
+def _usage(usage: Usage) -> UsageRecord:
+    return UsageRecord.model_validate(asdict(usage))
