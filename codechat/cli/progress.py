@@ -69,6 +69,10 @@ class ProgressBar:
         """Move the bar to where the counts are."""
         self._bar.update(self._task, completed=self._turns, total=self._planned, facts=" · ".join(self.headline()))
 
+    def renderable(self) -> RenderableType:
+        """Both lines as they stand."""
+        return self._bar.get_renderable()
+
     def headline(self) -> list[str]:
         """How far it is."""
         elapsed, left = time.monotonic() - self._began, self._planned - self._turns
@@ -111,7 +115,7 @@ class _TwoLines(Progress):
     def __init__(self, facts: ProgressBar) -> None:
         self._facts = facts
         super().__init__(
-            BarColumn(bar_width=20),
+            BarColumn(bar_width=16),
             TextColumn("{task.fields[facts]}", markup=False),
             console=err,
             disable=not err.is_terminal,

@@ -1,0 +1,93 @@
+"""What the progress bar tells, from counts alone."""
+
+import io
+import time
+
+import pytest
+from rich.console import Console
+
+from codechat.budget import Budget
+from codechat.calls import COUNTERS
+from codechat.cli import progress
+from codechat.cli.progress import MARGIN, ProgressBar
+from codechat.journal import Charge, Ledger
+from codechat.metrics.spending import Price, Tariff
+from codechat.records import SessionRecord, TurnRecord
+
+PRICED = Budget(5.0, None, Tariff(model=Price(1.0, 10.0, 0.1)))
+
+
+def turn(number: int, *, passed: bool = True) -> TurnRecord:
+    return TurnRecord(turn=number, outcome="pass" if passed else "fail", passed=passed, passed_base=passed)
+
+
+def session(turns: int, status: str = "completed") -> SessionRecord:
+    return SessionRecord.model_validate(
+        {
+            **dict.fromkeys(("cell_id", "session_id", "task_id", "dataset", "model", "protocol"), "x"),
+            "agenda": [], "seed": 0, "status": status, "turns": [turn(number) for number in range(turns)],
+        }
+    )  # fmt: skip
+
+
+def bar(sessions: int, turns: int, ledger: Ledger | None = None, budget: Budget = PRICED) -> ProgressBar:
+    return ProgressBar(sessions, turns, ledger or Ledger(), budget)
+
+
+def test_a_session_that_ends_early_does_not_leave_the_bar_short() -> None:
+    shown = bar(3, 30)
+    for number in range(10):
+        shown.turn(turn(number, passed=number < 5), anew=True)
+    shown.session(session(10), 10)
+    for number in range(4):
+        shown.turn(turn(number), anew=True)
+    shown.session(session(4), 10)
+    shown.session(session(0, "errored"), 10)
+    assert shown.headline()[:4] == ["14/14 turns", "3/3 sessions", "64 % pass", "1 errored"]
+    assert "left" not in " ".join(shown.headline())
+
+
+def test_time_left_counts_only_what_this_process_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    shown = bar(100, 1000)
+    for _ in range(90):
+        shown.recalled(session(10), 10)
+    assert "left" not in " ".join(shown.headline()), "nothing is known of the speed yet"
+    shown.turn(turn(0), anew=False)
+    now[0] += 10
+    shown.turn(turn(1), anew=True)
+    assert "16:20 left" in shown.headline(), "98 turns at ten seconds each"
+
+
+def test_spending_shows_nothing_that_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger()
+    assert bar(1, 10, ledger, Budget(None, None, Tariff())).spending() == []
+    shown = bar(1, 10, ledger)
+    ledger.add(Charge("model", 1, 0, 1_234_567, 98_765, 400_000))
+    monkeypatch.setattr(COUNTERS, "in_flight", 32)
+    monkeypatch.setattr(COUNTERS, "retries", COUNTERS.retries + 3)
+    facts = shown.spending()
+    assert facts[0] == "1.23M in (400k cached), 98.8k out"
+    assert "$1.86 of $5.00" in facts
+    assert facts[-2:] == ["32 in flight", "3 retries"]
+
+
+def test_both_lines_fit_a_hundred_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Console(file=io.StringIO(), width=MARGIN, force_terminal=True, color_system=None)
+    monkeypatch.setattr(progress, "err", screen)
+    ledger = Ledger()
+    with bar(10_000, 100_000, ledger) as shown:
+        ledger.add(Charge("model", 1, 0, 999_999_999, 888_888_888, 777_777_777))
+        for name in ("in_flight", "retries", "rate_limited", "cache_hits"):
+            monkeypatch.setattr(COUNTERS, name, 55_555)
+        for number in range(2_000):
+            shown.turn(turn(number % 10, passed=number % 3 == 0), anew=True)
+        shown.session(session(3, "errored"), 10)
+        lines = screen.render_lines(shown.renderable(), screen.options, pad=False)
+        texts = ["".join(segment.text for segment in line).rstrip() for line in lines]
+    assert len(texts) == 2, texts
+    assert all(len(text) <= MARGIN for text in texts), texts
+    assert "2,000/99,993 turns" in texts[0]
+    assert "left" in texts[0]
+    assert "in flight" in texts[1]
