@@ -7,6 +7,7 @@ or `llm undecided | …`.
 """
 
 import asyncio
+from dataclasses import replace
 from typing import Literal
 
 from codechat.config import result_option
@@ -53,7 +54,7 @@ class HybridJudge:
             return asked
         said = None if asked.applicable is None else "applicable" if asked.applicable else "not applicable"
         reason = _both(ruled.reason, asked.applicable == ruled.applicable, said, asked.reason)
-        return Applicability(ruled.applicable, ruled.by, reason, asked.usage, asked.retries)
+        return replace(asked, applicable=ruled.applicable, by=ruled.by, reason=reason)
 
     async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
         ruled = await self._rules.adherence(before, after, instruction)
@@ -64,7 +65,7 @@ class HybridJudge:
             return asked
         said = None if asked.verdict == "undecided" else asked.verdict
         reason = _both(ruled.reason, asked.verdict == ruled.verdict, said, asked.reason)
-        return Adherence(ruled.verdict, ruled.by, reason, asked.usage, asked.retries)
+        return replace(asked, verdict=ruled.verdict, by=ruled.by, reason=reason)
 
     async def _checked_llm(self) -> LlmJudge:
         async with self._checking:

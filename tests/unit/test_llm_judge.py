@@ -4,13 +4,14 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from servers.openai_server import Answer, Behaviour, OpenAIServer, Result, error, overflow
+from servers.openai_server import Answer, Behaviour, OpenAIServer, Result, error, overflow, rate_limited
 
 from codechat.domain import Adherence, Applicability, Instruction, Usage
 from codechat.errors import InfrastructureError, UserError
@@ -144,6 +145,34 @@ async def test_one_model_for_both_roles_is_one_connection(serve: Serve) -> None:
     await judge.adherence("x", "y", INSTRUCTION)
     await judge.aclose()
     assert server.probes == 1
+
+
+# -- what a decision takes -----------------------------------------------------------------------------------------
+
+
+async def patiently(server: OpenAIServer) -> Applicability:
+    judge = build(applicability=at(server) | {"max_retries": 2})
+    return await decide(judge, lambda judge: judge.applicable("x = 1", INSTRUCTION))
+
+
+async def test_what_all_its_replies_took_is_summed(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codechat.calls.retry.FIRST_WAIT_S", 0.001)
+    usage = {"prompt_tokens": 10, "completion_tokens": 1}
+    faults = [rate_limited(), Answer("hm", usage=usage), error(500, "oops"), rate_limited()]
+    server = serve(script(*faults, Answer("VERDICT: APPLICABLE", usage=usage)))
+    made = await patiently(server)
+    assert (made.applicable, made.usage, made.retries, made.rate_limited) == (True, Usage(20, 2), 3, 2)
+    assert not made.cached
+    again = await patiently(server)
+    assert again == replace(made, retries=0, rate_limited=0, cached=True)
+    assert len(server.calls) == 5
+
+
+async def test_a_decision_that_failed_tells_what_it_took(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codechat.calls.retry.FIRST_WAIT_S", 0.001)
+    with pytest.raises(InfrastructureError) as caught:
+        await patiently(serve(script(rate_limited(), "hm", error(500, "oops"))))
+    assert (caught.value.retries, caught.value.rate_limited) == (3, 1)
 
 
 # -- verdicts ----------------------------------------------------------------------------------------------------
