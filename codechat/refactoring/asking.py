@@ -67,6 +67,7 @@ def use_any(source: Source) -> str:
 def use_enum(source: Source) -> str:
     """The first condition told apart by the members of an enumeration."""
     source.builtin("bool")
+    source.runs_once()
     name = source.namer()("Case", "Answer")
     definition = f"class {name}(enum.Enum):\n    YES = True\n    NO = False"
     first_if(source.module)

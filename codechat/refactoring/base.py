@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from codechat.patterns import Code, read
+from codechat.patterns.code import COMPREHENSIONS, LOOPS
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -80,6 +81,19 @@ class Source:
         for word in words:
             if word in self.words:
                 raise Refusal(f"the program uses {word}")
+
+    def runs_once(self, *names: str) -> None:
+        """Refuse where one of these functions, any if none is named, calls itself in two places or in a loop.
+
+        What costs several times as much as a plain step would be paid at every one of very many calls.
+        """
+        for function in self.code.functions:
+            if names and function.name not in names:
+                continue
+            calls = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == function.name]
+            loops = [node for node in ast.walk(function) if isinstance(node, (*LOOPS, *COMPREHENSIONS))]
+            if len(calls) > 1 or any(call in ast.walk(loop) for loop in loops for call in calls):
+                raise Refusal(f"{function.name} calls itself again and again")
 
 
 @dataclass

@@ -121,6 +121,7 @@ def wrap(source: Source, template: str, module: str = "", imports: list[str] | N
     """The body inside another statement."""
     names = {"LOCK": source.namer()("LOCK", "CALL_LOCK"), "finished": source.namer()("finished", "is_done")}
     if module:
+        source.runs_once(source.entry_point)
         if is_generator(entry(source.module, source.entry_point)):
             raise Refusal("a generator would hold the lock between its values")
         definition = Template(module).substitute(names)

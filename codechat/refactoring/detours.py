@@ -83,11 +83,18 @@ _NODE = "class $Node:\n    def __init__(self, value):\n        self.value = valu
 
 @transforms("structural-use-lambda", value="(lambda: $value)()")
 @transforms("structural-define-nested-helper", before="def $compute():\n    return $value", value="$compute()")
-@transforms("structural-use-closure", before="def $prepare():\n    return lambda: $value", value="$prepare()()")
+@transforms(
+    "structural-use-closure", before="def $prepare():\n    return lambda: $value", value="$prepare()()", dear=True
+)
 @transforms("semantic-use-dict", before="$results = {'result': $value}", value="$results['result']")
 @transforms("semantic-use-tuple", before="$values = ($value,)", value="$values[0]")
 @transforms("semantic-use-stack", before="$stack = []\n$stack.append($value)", value="$stack.pop()")
-@transforms("semantic-use-dispatch-table", before="$steps = {'finish': lambda: $value}", value="$steps['finish']()")
+@transforms(
+    "semantic-use-dispatch-table",
+    before="$steps = {'finish': lambda: $value}",
+    value="$steps['finish']()",
+    dear=True,
+)
 @transforms("semantic-use-backward-iteration", value="next(reversed([$value]))")
 @transforms(
     "semantic-use-recursion",
@@ -111,6 +118,7 @@ _NODE = "class $Node:\n    def __init__(self, value):\n        self.value = valu
     module="class $Computed:\n    def __init__(self, compute):\n        self.compute = compute\n\n"
     "    @functools.cached_property\n    def value(self):\n        return self.compute()",
     value="$Computed(lambda: $value).value",
+    dear=True,
 )
 @transforms(
     "semantic-use-deque",
@@ -123,6 +131,7 @@ _NODE = "class $Node:\n    def __init__(self, value):\n        self.value = valu
     imports=["collections"],
     before="$tally = collections.Counter({'result': $value})",
     value="$tally['result']",
+    dear=True,
 )
 @transforms(
     "semantic-use-defaultdict",
@@ -165,6 +174,7 @@ _NODE = "class $Node:\n    def __init__(self, value):\n        self.value = valu
 )
 @transforms(
     "structural-define-named-tuple",
+    dear=True,
     imports=["typing"],
     module="class $Outcome(typing.NamedTuple):\n    value: object",
     value="$Outcome($value).value",
@@ -184,6 +194,7 @@ _NODE = "class $Node:\n    def __init__(self, value):\n        self.value = valu
 )
 @transforms(
     "semantic-log-progress",
+    dear=True,
     imports=["logging"],
     before="$result = $value\nlogging.getLogger('steps').debug('the value is %r', $result)",
     value="$result",
@@ -196,13 +207,27 @@ _NODE = "class $Node:\n    def __init__(self, value):\n        self.value = valu
 )
 @transforms(
     "structural-use-with",
+    dear=True,
     imports=["contextlib"],
     before="with contextlib.nullcontext():\n    $result = $value",
     value="$result",
 )
-def detour(source: Source, value: str, before: str = "", module: str = "", imports: list[str] | None = None) -> str:
-    """The best site's value sent through what the templates say; every `$name` but `$value` is a fresh name."""
+def detour(
+    source: Source,
+    value: str,
+    before: str = "",
+    module: str = "",
+    *,
+    imports: list[str] | None = None,
+    dear: bool = False,
+) -> str:
+    """The best site's value sent through what the templates say; every `$name` but `$value` is a fresh name.
+
+    `dear`: it costs so much that a function which often calls itself would no longer end in time.
+    """
     source.without(*LOOKERS)
+    if dear:
+        source.runs_once(source.entry_point)
     namer = source.namer()
     holes = {hole for text in (before, value, module) for hole in Template(text).get_identifiers()} - {"value"}
     names = {hole: namer(hole, f"{hole}_made") for hole in sorted(holes)}

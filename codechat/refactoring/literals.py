@@ -144,6 +144,7 @@ def _calls(source: Source) -> Iterator[cst.Call]:
 @transforms("structural-use-partial")
 def use_partial(source: Source) -> str:
     """The first call with its first argument fixed before; else a value handed on so."""
+    source.runs_once()
     imported = source.with_text(with_definitions(source, imports=["functools"]))
     for node in _calls(imported):
         first, *others = [text_of(one.value) for one in node.args]

@@ -106,3 +106,23 @@ def test_a_comprehension_that_empties_what_it_counts_is_left_alone(name: str) ->
         "    return [heapq.heappop(items) for _ in range(len(items))]\n"
     )
     assert not refactored(code, POOL[name], "heap_sort").changed
+
+
+DEAR = [
+    "structural-define-enum", "structural-use-closure", "structural-define-named-tuple", "structural-use-partial",
+    "structural-use-with", "semantic-use-cached-property", "semantic-use-counter", "semantic-log-progress",
+    "semantic-use-lock", "semantic-use-dispatch-table",
+]  # fmt: skip
+LUCAS = "def f(n):\n    if n < 2:\n        return 2 - n\n    return f(n - 1) + f(n - 2)\n"
+NESTED = "def f(n):\n    if not isinstance(n, list):\n        return 1\n    return sum(f(one) for one in n)\n"
+FACTORIAL = "def f(n):\n    if n < 2:\n        return 1\n    return max(n, 1) * f(n - 1)\n"
+
+
+@pytest.mark.parametrize("name", DEAR)
+def test_what_is_dear_is_not_paid_at_every_call_of_a_branching_recursion(name: str) -> None:
+    """The time of the tests is limited to a few times the reference's: on Lucas numbers an enumeration took eleven."""
+    for code in (LUCAS, NESTED):
+        revision = refactored(code, POOL[name], "f")
+        assert not revision.changed
+        assert revision.reason == "f calls itself again and again"
+    assert refactored(FACTORIAL, POOL[name], "f").changed
