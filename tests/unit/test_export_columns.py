@@ -1,0 +1,74 @@
+"""The columns that a protocol's own fields become in an export."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from synthetic.conversation_cells import Talk, write_talk
+
+from codechat.cli.export import COLUMNS, run_export
+from codechat.cli.export_columns import own_columns
+from codechat.records import SessionRecord
+
+TURN: dict[str, Any] = {"turn": 0, "outcome": "pass", "passed": True, "passed_base": True}
+
+
+def session(*turns: dict[str, Any]) -> SessionRecord:
+    made = [{**TURN, "turn": number, **fields} for number, fields in enumerate(turns)]
+    return SessionRecord(
+        cell_id="c", session_id="s", task_id="t", dataset="d", model="m", protocol="own", agenda=[], seed=0,
+        status="completed", turns=made,
+    )  # fmt: skip
+
+
+def test_every_field_has_a_column_of_its_kind() -> None:
+    told = session(
+        {"round": "initial", "steps": 1, "share": 1, "kept": True, "asked": None, "checks": [{"id": "a"}], "seed": 3},
+        {"round": None, "steps": 2, "share": 0.5, "kept": False, "asked": {"id": "x", "weight": 2}, "mixed": 3},
+        {"mixed": "three", "nested": {"a": {"b": 1}}, "many": {f"k{n}": n for n in range(20)}},
+    )
+    columns = {column.name: column for column in own_columns([told], {"seed"})}
+    assert {name: column.kind for name, column in columns.items()} == {
+        "asked_id": "string", "asked_weight": "int64", "checks": "string", "kept": "bool", "many": "string",
+        "mixed": "string", "nested": "string", "own_seed": "int64", "round": "string", "share": "float64",
+        "steps": "int64",
+    }  # fmt: skip
+    rows = [{name: column.value(told, turn) for name, column in columns.items()} for turn in told.turns]
+    assert [row["asked_id"] for row in rows] == [None, "x", None]
+    assert [row["steps"] for row in rows] == [1, 2, None]
+    assert rows[0]["checks"] == '[{"id": "a"}]'
+    assert [row["mixed"] for row in rows] == [None, "3", '"three"']
+    assert json.loads(rows[2]["nested"]) == {"a": {"b": 1}}
+    assert columns["checks"].meaning.endswith("as JSON")
+    assert own_columns([session({}, {})], set()) == [], "a refinement has no more columns"
+
+
+def test_a_conversation_is_exported_whole(tmp_path: Path) -> None:
+    folder = write_talk(Talk("m", "dynamic", tasks=3), tmp_path)
+    for name in ("turns.csv", "turns.parquet"):
+        assert run_export([f"run={folder}", f"out={tmp_path / name}"]) == 0
+    turns = [
+        turn for line in (folder / "sessions.jsonl").read_text().splitlines() for turn in json.loads(line)["turns"]
+    ]
+    with (tmp_path / "turns.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    frame = pd.read_parquet(tmp_path / "turns.parquet")
+    assert list(frame.columns) == list(rows[0])
+    own = [name for name in frame.columns if name not in {column.name for column in COLUMNS}]
+    assert own == [
+        "checks",
+        "discarded",
+        "level",
+        "requirement_id",
+        "requirement_strategy",
+        "requirement_text",
+        "round",
+    ]
+    for turn, row, (_, line) in zip(turns, rows, frame.iterrows(), strict=True):
+        assert row["round"] == line["round"] == turn["round"]
+        assert json.loads(row["checks"]) == json.loads(line["checks"]) == turn["checks"]
+        assert bool(line["discarded"]) is turn["discarded"]
+        assert row["requirement_text"] == (turn["requirement"] or {"text": ""})["text"]
+        assert row["agenda_type"] == ""
