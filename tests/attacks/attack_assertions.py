@@ -353,12 +353,73 @@ for key in list(re._cache): re._cache[key] = Never()
     "main guard": "if __name__ == '__main__':\n    def solve(n: int) -> int: return n * n\n",
 }
 
-# What assertions in the candidate's own interpreter cannot tell from the truth (docs/sandbox.md): these do pass.
-NOT_GUARDED: dict[str, str] = {
-    "a result that is equal to everything": """
+# Results that answer for themselves: nothing but a comparison of their plain values tells them from right ones.
+LIES: dict[str, str] = {
+    "equal to everything": """
+class Yes:
+    def __eq__(self, other): return True
+    def __ne__(self, other): return False
+    def __hash__(self): return 0
+def solve(n: int) -> int: return Yes()
+""",
+    "a number that is equal to everything": """
 class Yes(int):
     def __eq__(self, other): return True
     __hash__ = int.__hash__
 def solve(n: int) -> int: return Yes(0)
+""",
+    "reflected": """
+class Yes(int):
+    __slots__ = ()
+    def __eq__(self, other): return True
+    def __rsub__(self, other): return 0
+    __sub__ = __rsub__
+    __hash__ = int.__hash__
+def solve(n: int) -> int: return Yes(n)
+""",
+    "metaclass": """
+class Meta(type):
+    def __eq__(cls, other): return True
+    def __hash__(cls): return 1
+class Yes(metaclass=Meta): pass
+def solve(n: int) -> int: return Yes
+""",
+    "a function in the place of a method": """
+class Yes: __eq__ = id
+def solve(n: int) -> int: return Yes()
+""",
+    "made at run time": """
+space = {}
+exec("class Yes:\\n    def __eq__(self, other): return True", space)
+def solve(n: int) -> int: return space["Yes"]()
+""",
+    "from elsewhere, it says": """
+class Yes:
+    def __eq__(self, other): return True
+Yes.__module__ = "fractions"
+def solve(n: int) -> int: return Yes()
+""",
+    "added to a class of the library": """
+import fractions
+class Yes(fractions.Fraction):
+    def __eq__(self, other): return True
+    __hash__ = fractions.Fraction.__hash__
+def solve(n: int) -> int: return Yes(1)
+""",
+    "mock": "from unittest.mock import ANY\ndef solve(n: int) -> int: return ANY",
+    "inherited": """
+class Base:
+    def __eq__(self, other): return True
+class Yes(Base): pass
+def solve(n: int) -> int: return Yes()
+""",
+}
+
+# What assertions in the candidate's own interpreter cannot tell from the truth (docs/sandbox.md): these do pass.
+NOT_GUARDED: dict[str, str] = {
+    "a comparison that claims to come from a library's file": """
+space = {}
+exec(compile("class Yes:\\n    def __eq__(self, other): return True", "/usr/lib/library.py", "exec"), space)
+def solve(n: int) -> int: return space["Yes"]()
 """,
 }

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from attack_assertions import ASSERTION_ATTACKS, NOT_GUARDED, UGLY
+from attack_assertions import ASSERTION_ATTACKS, LIES, NOT_GUARDED, UGLY
 
 from codechat.domain import AssertionTests
 from codechat.errors import UserError
@@ -95,6 +95,88 @@ async def test_an_attack_on_assertions_fails(sandbox: Any, name: str) -> None:
         assert not verdict.passed_base
         assert verdict.failure is not None
     assert (await sandbox.assess(f"# after {name}\n{RIGHT}", AssertionTests(CHECKS["standard"]), "solve")).passed
+
+
+COMPARISONS: dict[str, tuple[str, ...]] = {
+    "equal": ("assert solve(3) == 9",),
+    "the other way round": ("assert 9 == solve(3)",),
+    "a name": ("wanted = 9\ngot = solve(3)\nassert got == wanted",),
+    "in a list": ("assert [solve(3), solve(2)] == [9, 4]",),
+    "in a dict": ("assert {'a': solve(3)} == {'a': 9}",),
+    "among others": ("assert solve(3) in (8, 9)",),
+    "in a loop": ("for n in (2, 3):\n    assert solve(n) == n * n",),
+    "in a condition": ("if not solve(3) == 9: raise ValueError",),
+    "in a function": ("def check(f):\n    assert f(3) == 9\ncheck(solve)",),
+    "unittest": (CASES,),
+    "unittest, one": (CASES.replace("[solve(n) for n in (2, 3, 5)], [4, 9, 25]", "solve(2), 4"),),
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+async def test_a_result_does_not_answer_for_itself(sandbox: Any, name: str) -> None:
+    for how, snippets in COMPARISONS.items():
+        verdict = await sandbox.assess(LIES[name], AssertionTests(snippets), "solve")
+        assert not verdict.passed, how
+
+
+@pytest.mark.parametrize("how", COMPARISONS)
+async def test_right_results_compare_equal(sandbox: Any, how: str) -> None:
+    assert (await sandbox.assess(RIGHT, AssertionTests(COMPARISONS[how]), "solve")).passed
+
+
+HONEST: dict[str, tuple[str, str]] = {
+    "a named tuple": (
+        "import collections\nP = collections.namedtuple('P', 'x y')\ndef solve(n): return P(n, 1)",
+        "assert solve(3) == (3, 1)",
+    ),
+    "a counter": (
+        "import collections\ndef solve(n): return collections.Counter('aab')",
+        "assert solve(1) == {'a': 2, 'b': 1}",
+    ),
+    "a fraction": ("import fractions\ndef solve(n): return fractions.Fraction(6, 2)", "assert solve(1) == 3"),
+    "a decimal": ("import decimal\ndef solve(n): return decimal.Decimal('0.5')", "assert solve(1) == 0.5"),
+    "an array": ("import numpy\ndef solve(n): return numpy.arange(3)", "assert (solve(1) == [0, 1, 2]).all()"),
+    "a number of numpy": ("import numpy\ndef solve(n): return numpy.int64(3)", "assert solve(1) == 3"),
+    "a subclass of list": ("class L(list): pass\ndef solve(n): return L([n])", "assert solve(1) == [1]"),
+    "an enumeration": (
+        "import enum\nclass E(enum.Enum):\n    A = 1\n    B = 2\ndef solve(n): return E(n)",
+        "assert solve(1) == E.A and solve(2) != E.A",
+    ),
+    "a data class": (
+        "from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\ndef solve(n): return P(n)",
+        "assert solve(1) == P(1) and [solve(1)] == [P(1)] and solve(1) != P(2)",
+    ),
+    "an equality of its own": (
+        "class P:\n    def __init__(s, x): s.x = x\n    def __eq__(s, o): return s.x == o.x\ndef solve(n): return P(n)",
+        "assert solve(1) == P(1) and not solve(1) == P(2)",
+    ),
+    "its annotations": (
+        "from typing import List\ndef solve(n: List[int]) -> 'int': return n",
+        "from typing import List\nassert solve.__annotations__ == {'n': List[int], 'return': 'int'}",
+    ),
+    "an exception": (
+        "def solve(n): raise ValueError('no')",
+        "try: solve(1)\nexcept ValueError as e: assert str(e) == 'no'",
+    ),
+    "a chain": ("def solve(n): return n", "assert 0 < solve(1) < 2"),
+    "sets": (
+        "def solve(n): return {(1, 2), frozenset({3})}",
+        "assert solve(1) == {(1, 2), frozenset({3})} and 4 not in solve(1)",
+    ),
+    "the same object": ("kept = []\ndef solve(n): return kept", "assert solve(1) is solve(2) and solve(1) == []"),
+    "not a number": ("def solve(n): return float('nan')", "assert solve(1) != solve(1)"),
+    "a mock of the test's": (
+        "def solve(n): return [n, 2]",
+        "from unittest.mock import ANY\nassert solve(1) == [1, ANY]",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+async def test_honest_results_compare_as_ever(sandbox: Any, name: str) -> None:
+    program, snippet = HONEST[name]
+    verdict = await sandbox.assess(program, AssertionTests((snippet,)), "solve")
+    assert verdict.passed, verdict.failure
 
 
 @pytest.mark.parametrize("name", NOT_GUARDED)

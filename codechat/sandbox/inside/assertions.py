@@ -20,7 +20,7 @@ from itertools import repeat
 from types import CodeType
 from typing import Any, NoReturn
 
-from codechat.sandbox.inside import guard, wire
+from codechat.sandbox.inside import comparing, guard, wire
 from codechat.sandbox.inside.candidate import Channel, describe, load, prepare
 
 PROGRAM = "program.py"
@@ -86,7 +86,7 @@ def _passed(scene: Scene, snippets: list[str]) -> bytes:
         scene.job.pop("token"),
         _exhaust(
             zip(
-                map(_preparation(scene), range(len(snippets))),
+                map(_preparation(scene, "mock" in "".join(snippets)), range(len(snippets))),
                 map(
                     exec,
                     [_compiled(snippet, number) for number, snippet in enumerate(snippets, 1)],
@@ -125,16 +125,18 @@ def _load(scene: Scene) -> bool:
     return True
 
 
-def _preparation(scene: Scene) -> Callable[[int], None]:
-    """What happens before every snippet: all that assertions rely on is set back."""
+def _preparation(scene: Scene, mocks: bool) -> Callable[[int], None]:
+    """What happens before every snippet: all that assertions rely on is set back. `mocks`: they use mocks."""
     restore, path, program = guard.restorer(scene.kept, scene.job["load_cpu_s"]), scene.path, scene.job["program"]
     cached, exists, unlink, write = linecache.cache, os.path.lexists, os.unlink, _write
     source = (path, (len(program), None, program.splitlines(keepends=True), path))
     lines, files = [*cached.items(), source], STYLE_FILES
     send, at, pack = scene.channel.send, wire.AT, wire.INDEX.pack
+    space, compared = scene.space, comparing.names(path, mocks)
 
     def prepare_snippet(index: int) -> None:
         restore()
+        space.update(compared)
         cached.update(lines)
         for name in files:
             if exists(name):
@@ -183,6 +185,7 @@ def _compiled(snippet: str, number: int) -> CodeType | str:
         tree = ast.parse(snippet, _name(number))
         tree.body = [node for node in tree.body if not (isinstance(node, ast.Expr) and _is_main(node.value))]
         tree.body += _calls(tree)
+        tree = comparing.Guarded().visit(tree)
         if not any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body):
             tree = _guarded(tree)
         return compile(tree, _name(number), "exec", dont_inherit=True)

@@ -1,0 +1,145 @@
+"""Comparisons in assertions that a result cannot answer itself: `f(1) == 2` does not ask an object of the program's.
+
+Where the class of one side compares by code of the program's and the other's does not, the first counts by the plain
+value that it holds (a subclass of int as that int), or equals nothing. Values of the standard library and of installed
+packages compare as ever, and so do two of the program's own objects.
+"""
+
+import ast
+import operator
+from collections.abc import Callable
+from types import FunctionType, MethodDescriptorType, WrapperDescriptorType
+from typing import Any
+
+from codechat.sandbox.inside.encode import BASES, SCALARS
+from codechat.sandbox.inside.guard import HEAP_TYPE
+
+COMPARE, PAIR = "(compare)", "(pair)"  # names that no program can write
+OPERATORS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Eq: ("==", operator.eq),
+    ast.NotEq: ("!=", operator.ne),
+    ast.Lt: ("<", operator.lt),
+    ast.LtE: ("<=", operator.le),
+    ast.Gt: (">", operator.gt),
+    ast.GtE: (">=", operator.ge),
+    ast.In: ("in", lambda one, other: one in other),
+    ast.NotIn: ("not in", lambda one, other: one not in other),
+}
+OF_TWO = frozenset(
+    (
+        *("assertEqual", "assertNotEqual", "assertIn", "assertNotIn", "assertAlmostEqual", "assertNotAlmostEqual"),
+        *(
+            "assertGreater",
+            "assertGreaterEqual",
+            "assertLess",
+            "assertLessEqual",
+            "assertListEqual",
+            "assertTupleEqual",
+        ),
+        *("assertSetEqual", "assertDictEqual", "assertSequenceEqual", "assertMultiLineEqual", "assertCountEqual"),
+    )
+)
+MOCK = "unittest/mock.py"  # has an object that equals everything: for tests, not for their answers
+ASKED = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__", "__iter__")
+DEEPEST = 50
+
+
+class Guarded(ast.NodeTransformer):
+    """Has comparisons, and the methods of test cases that compare two values, go through here."""
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        if len(node.ops) != 1 or type(node.ops[0]) not in OPERATORS:
+            return node
+        sign = ast.Constant(OPERATORS[type(node.ops[0])][0])
+        call = ast.Call(ast.Name(COMPARE, ast.Load()), [sign, node.left, node.comparators[0]], [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        compares = isinstance(node.func, ast.Attribute) and node.func.attr in OF_TWO
+        if compares and len(node.args) >= 2 and not any(isinstance(one, ast.Starred) for one in node.args[:2]):
+            pair = ast.Call(ast.Name(PAIR, ast.Load()), node.args[:2], [])
+            node.args[:2] = [ast.Starred(pair, ast.Load())]
+            ast.fix_missing_locations(ast.copy_location(pair, node))
+            ast.fix_missing_locations(node)
+        return node
+
+
+def names(path: str, mocks: bool) -> dict[str, Callable[..., Any]]:
+    """What guarded comparisons call, made before the program's code runs. `path` is the program's file; `mocks` tells
+    that the assertions use `unittest.mock` themselves."""
+    plain, operators = _plainly(path, mocks), dict(OPERATORS.values())
+
+    def pair(one: Any, other: Any) -> tuple[Any, Any]:
+        (first, own), (second, others) = plain(one, 0), plain(other, 0)
+        return (first, second) if own != others else (one, other)
+
+    def compare(sign: str, one: Any, other: Any) -> Any:
+        return operators[sign](*pair(one, other))
+
+    return {COMPARE: compare, PAIR: pair}
+
+
+def _plainly(path: str, mocks: bool) -> Callable[[Any, int], tuple[Any, bool]]:
+    """A function of a value: what it holds, and whether anything in it compares by the program's code."""
+    kind_of, is_kind, scalars, bases, own_of = (
+        type,
+        issubclass,
+        SCALARS,
+        tuple(BASES.items()),
+        _of_the_program(path, mocks),
+    )
+    series, mapping, items, any_of, blank = (list, tuple, set, frozenset), dict, dict.items, any, object
+    iterators, unhashable = {kind: kind.__iter__ for kind in series}, TypeError
+
+    def plain(value: Any, depth: int) -> tuple[Any, bool]:
+        kind = kind_of(value)
+        if kind in scalars or depth > DEEPEST:
+            return value, False
+        own = own_of(kind)
+        try:
+            for base in series:
+                if is_kind(kind, base):
+                    parts = [plain(part, depth + 1) for part in iterators[base](value)]
+                    inner = own or any_of([part[1] for part in parts])
+                    return (base([part[0] for part in parts]), True) if inner else (value, False)
+            if is_kind(kind, mapping):
+                pairs = [(plain(key, depth + 1), plain(part, depth + 1)) for key, part in items(value)]
+                inner = own or any_of([key[1] or part[1] for key, part in pairs])
+                return ({key[0]: part[0] for key, part in pairs}, True) if inner else (value, False)
+        except unhashable:
+            return blank(), True
+        for number, convert in bases if own else ():
+            if is_kind(kind, number):
+                return convert(value), True
+        return (blank(), True) if own else (value, False)
+
+    return plain
+
+
+def _of_the_program(path: str, mocks: bool) -> Callable[[type], bool]:
+    """Whether objects of a class are compared by code of the program's, or by something odd in its place."""
+    kind_of, function, slots, asked = type, FunctionType, (WrapperDescriptorType, MethodDescriptorType), ASKED
+    line, space = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__
+    flags = type.__dict__["__flags__"].__get__
+    mock, ends, made = MOCK, str.endswith, (path, "<string>")
+
+    def own(kind: type) -> bool:
+        if not flags(kind) & HEAP_TYPE:
+            return False
+        for name in asked:
+            for base in line(kind):
+                method = space(base).get(name)
+                if method is None:
+                    continue
+                if kind_of(method) is function:
+                    file = method.__code__.co_filename
+                    if file in made or (ends(file, mock) and not mocks):
+                        return True
+                elif kind_of(method) not in slots:
+                    return True
+                break
+        return False
+
+    return own
