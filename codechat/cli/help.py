@@ -19,7 +19,7 @@ USAGE = """\
   python -m codechat COMMAND …                               one of the commands below
 
 The same command run again resumes: it does only what is missing.
-Exit status: 0 done, 1 bug, 2 your mistake, 3 too many errored sessions, 130 interrupted.
+Exit status: 0 done, 1 bug, 2 your mistake, 3 too many errored sessions or a budget reached, 130 interrupted.
 """
 
 
