@@ -4,7 +4,7 @@ import hashlib
 import itertools
 import shlex
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from codechat.cli.terminal import err, out
 from codechat.environment import shell_command
 from codechat.errors import UserError, nearest
 from codechat.estimate import total
+from codechat.metrics.measures import measures_in, value_of
 
 STATES = {DONE: "done", BUG: "bug", MISTAKE: "not run", TOO_MANY_ERRORS: "errors", INTERRUPTED: "interrupted"}
 
@@ -127,16 +128,35 @@ def _grid(grid: dict[str, Any], settings: Sequence[str]) -> list[str]:
     return [f"{key}={text}" for key, text in texts.items() if key not in given]
 
 
+@dataclass(frozen=True)
+class _Headline:
+    """The first series' ends and the first final of what a protocol measures."""
+
+    labels: tuple[str, str, str]
+    values: tuple[float | None, float | None, float | None]
+
+
+def _headline(metrics: Mapping[str, Any]) -> _Headline:
+    measures = measures_in(metrics)
+    if measures is None:
+        raise ValueError("these metrics do not say what they are")
+    series, final = measures.series[0], measures.finals[0]
+    curve = value_of(metrics, series) or [None]
+    return _Headline((f"{series.label} first", "last", final.label), (curve[0], curve[-1], value_of(metrics, final)))
+
+
 def _table(name: str, outcomes: list[tuple[_Planned, int, CellOutcome | None]]) -> Table:
     table = Table(title=f"\nsweep {name}", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for header in ("cell", "state", "Pass@1 first", "last", "MST", "folder"):
+    headlines = [_headline(outcome.metrics) for _, _, outcome in outcomes if outcome and outcome.metrics]
+    labels = {headline.labels for headline in headlines}
+    own = labels.pop() if len(labels) == 1 else ("first turn", "last", "in all")  # cells of several protocols
+    for header in ("cell", "state", *own, "folder"):
         table.add_column(header, overflow="fold")
     everywhere = set.intersection(*(set(cell.overrides) for cell, _, _ in outcomes)) if len(outcomes) > 1 else set()
     for cell, status, outcome in outcomes:
         varies = " ".join(word for word in cell.overrides if word not in everywhere)
-        metrics = outcome.metrics if outcome else None
-        ends = [metrics["pass_at_1"][0], metrics["pass_at_1"][-1], metrics["mst"]] if metrics else [None] * 3
-        shown = ["—" if value is None else f"{value:.3f}" for value in ends]
+        values = _headline(outcome.metrics).values if outcome and outcome.metrics else (None,) * 3
+        shown = ["—" if value is None else f"{value:.3f}" for value in values]
         folder = str(outcome.cell.folder) if outcome else ""
         table.add_row(varies, STATES[status], *shown, folder)
     return table

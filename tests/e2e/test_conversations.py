@@ -15,6 +15,7 @@ from servers.openai_server import Call, Fault, OpenAIServer, error
 from codechat.cli.compose import compose
 from codechat.cli.rescore import run_rescore
 from codechat.cli.run import CellOutcome, run_cell
+from codechat.cli.sweep import run_sweep
 from codechat.errors import UserError
 
 # A situation: the instructions after the task, what the code of each reply holds, and the rounds that must follow:
@@ -276,6 +277,18 @@ def test_static_with_the_shipped_prompts_and_both_harnesses(tasks: Path, tmp_pat
     assert outcome.metrics["by_strategy"]["ia"] == {"Base": 1.0, "letter A": 1.0, "letter B": 1.0}
     if context == "n_round":
         assert "List A, too." in turns[2]["request"][0]["content"]
+
+
+def test_a_sweep_over_contexts_and_protocols_ends_with_their_headlines(
+    tasks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["model=echo", "dataset=jsonl", f"dataset.path={tasks}", "dataset.limit=1", "tracking=none"]
+    assert run_sweep([*words, f"runs_dir={tmp_path}", "protocol=static", "protocol.context=full,single"]) == 0
+    printed = capsys.readouterr().out
+    assert "Instruction Accuracy first" in printed and printed.count(" done ") == 2
+    assert run_sweep([*words, f"runs_dir={tmp_path}", "agenda.turns=2", "protocol=refine,dynamic"]) == 0
+    printed = capsys.readouterr().out
+    assert "first turn" in printed and printed.count(" done ") == 2
 
 
 def test_a_dataset_without_instructions_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
