@@ -6,8 +6,8 @@ keys joined by dots, such as `regression.overall`; the 95 % interval of what lie
 place, and the number of tasks, sessions or turns that it rests on under `n.`, where there are any.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -91,6 +91,18 @@ class Measures:
     def described(self) -> dict[str, Any]:
         """JSON values, as metrics.json carries them."""
         return asdict(self)
+
+
+def merged(descriptions: Iterable[Measures]) -> Measures:
+    """What any of some cells of one protocol measures, as options can add to it; at least one must be given."""
+    first, *rest = sorted(descriptions, key=lambda each: len(each.finals) + len(each.series), reverse=True)
+    parts: dict[str, Any] = {}
+    for name in ("series", "finals", "breakdowns", "counts"):
+        found: dict[tuple[str, str], Measure] = {}
+        for measure in (each for one in (first, *rest) for each in getattr(one, name)):
+            found.setdefault((measure.key, getattr(measure, "by", "")), measure)
+        parts[name] = tuple(found.values())
+    return replace(first, **parts)
 
 
 def measures_in(metrics: Mapping[str, Any]) -> Measures | None:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from codechat.errors import UserError
 from codechat.metrics import REFINE, Measures, RefineMetrics
-from codechat.metrics.measures import COMMON, FIELD, measures_in, value_of
+from codechat.metrics.measures import COMMON, FIELD, measures_in, merged, value_of
 from codechat.records import SessionRecord, read_sessions
 from codechat.report.labels import variants
 
@@ -129,6 +129,11 @@ def _load(folder: Path) -> LoadedCell:
         judge=str(choices.get("judge", judge.get("kind", "judge"))),
         measures=measures,
     )
+
+
+def measures_of(cells: Sequence[LoadedCell]) -> Measures:
+    """What cells of one protocol measure together; at least one of them must say it."""
+    return merged(cell.measures for cell in cells if cell.measures is not None)
 
 
 def _turns(measures: Measures | None, metrics: Mapping[str, Any]) -> int:

@@ -117,4 +117,6 @@ def _told(key: str, value: str) -> str:
         return f"{text} turns"
     if key in ("seed", "judge"):
         return f"{key} {text}"
+    if key.startswith("protocol."):
+        return f"{key.removeprefix('protocol.')} {text}"
     return f"{key}={text}"

@@ -1,9 +1,10 @@
 """A protocol's description of what it measures: read from metrics.json, and followed to the tracked points."""
 
+from dataclasses import replace
 from typing import Any
 
 from codechat.metrics import Breakdown, Final, Measures, Point, Series, headline_of, points_of
-from codechat.metrics.measures import FIELD, interval_of, measures_in, size_of, value_of
+from codechat.metrics.measures import FIELD, interval_of, measures_in, merged, size_of, value_of
 
 KEPT = Series("kept", "Kept", first_turn=1)
 GRADE = Final("grade", "Grade", at="marks.mean", unit="number", help="the mean mark")
@@ -50,3 +51,13 @@ def test_metrics_json_carries_its_description() -> None:
 def test_the_headline_is_the_first_series_and_the_first_finals() -> None:
     assert headline_of(MEASURES) == {"turn/kept": "Kept", "final/grade": "Grade", "final/errored": "errored sessions"}
     assert MEASURES.name == "An exam"
+
+
+def test_cells_of_one_protocol_may_measure_more_or_less() -> None:
+    """The option that adds a measure is in some cells only: a report has a place for all, in the fuller order."""
+    less = replace(MEASURES, series=(), breakdowns=())
+    other = replace(less, finals=(Final("own", "Own"),))
+    together = merged([less, other, MEASURES])
+    assert merged([less, MEASURES]) == merged([MEASURES, less]) == MEASURES
+    assert [final.key for final in together.finals] == ["grade", "own"]
+    assert (together.series, together.breakdowns) == (MEASURES.series, MEASURES.breakdowns)

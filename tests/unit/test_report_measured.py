@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from scipy.stats import wilcoxon
 from synthetic.conversation_cells import MEASURES, Talk, write_talk
 from synthetic.refine_cells import Made, write_cell
 
 from codechat.errors import UserError
+from codechat.metrics.conversation import static_measures
 from codechat.report import build, write_figures, write_tables
 from codechat.report.build import build_report
 from codechat.report.cells import load_cells
@@ -192,3 +194,26 @@ def test_records_and_metrics_must_belong_together(tmp_path: Path) -> None:
     (folder / "sessions.jsonl").write_text("".join(lines[:2]))
     with pytest.raises(UserError, match="counts 3 sessions"):
         build_report(load_cells([folder]), tmp_path / "out")
+
+
+def test_settings_of_one_protocol_stand_side_by_side(tmp_path: Path) -> None:
+    """Where turns do not build on each other nothing can be forgotten: such cells have a dash there."""
+    folders = [write_talk(Talk("m", tasks=4), tmp_path / context) for context in ("full", "single")]
+    for folder, context in zip(folders, ("full", "single"), strict=True):
+        config = yaml.safe_load((folder / "config.yaml").read_text())
+        config["protocol"]["context"] = context
+        (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    metrics = json.loads((folders[1] / "metrics.json").read_text())
+    metrics["measures"] = static_measures(converses=False, official=False).described()
+    del metrics["ifr"], metrics["overall"]["ifr"], metrics["by_strategy"]["ifr"], metrics["by_level"]["ifr"]
+    (folders[1] / "metrics.json").write_text(json.dumps(metrics))
+    sessions = (folders[1] / "sessions.jsonl").read_text().replace('"cell_id":"', '"cell_id":"single/')
+    (folders[1] / "sessions.jsonl").write_text(sessions)
+    data = build_report(load_cells(folders), tmp_path / "out")
+    finals = data.tables[0]
+    keys = [column.key for column in finals.columns]
+    assert [(row[keys.index("variant")], row[keys.index("ifr")] is None) for row in finals.rows] == [
+        ("context full", False),
+        ("context single", True),
+    ]
+    assert "static_pairs" in [each.name for each in data.tables]

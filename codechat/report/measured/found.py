@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from codechat.metrics import Measures
-from codechat.report.cells import LoadedCell
+from codechat.report.cells import LoadedCell, measures_of
 from codechat.report.outcomes import counted
 from codechat.report.study import Cells
 
@@ -36,7 +36,7 @@ def gather_measured(cell: LoadedCell) -> Measured:
 
 @dataclass(frozen=True)
 class Group:
-    """The cells of one protocol, and what it measures as the first of them says."""
+    """The cells of one protocol, and what any of them says that it measures."""
 
     measures: Measures
     study: Cells[Measured]
@@ -44,11 +44,9 @@ class Group:
 
 def groups_of(cells: Sequence[LoadedCell]) -> list[Group]:
     """The cells by protocol, each protocol where its first cell stands; cells without a completed session left out."""
-    groups: dict[str, Group] = {}
+    groups: dict[str, list[Measured]] = {}
     for cell in cells:
         found = gather_measured(cell)
-        if cell.measures is None or not found.tasks:
-            continue
-        group = groups.get(cell.protocol, Group(cell.measures, Cells(())))
-        groups[cell.protocol] = Group(group.measures, Cells((*group.study.cells, found)))
-    return list(groups.values())
+        if found.tasks:
+            groups.setdefault(cell.protocol, []).append(found)
+    return [Group(measures_of([found.cell for found in group]), Cells(tuple(group))) for group in groups.values()]

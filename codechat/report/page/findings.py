@@ -7,8 +7,8 @@ from statistics import fmean
 from typing import Any
 
 from codechat.domain import SCOPES
-from codechat.metrics import REFINE, Measures
-from codechat.report.cells import LoadedCell
+from codechat.metrics import REFINE
+from codechat.report.cells import LoadedCell, measures_of
 from codechat.report.data import Interval, Table
 from codechat.report.page.standings import is_baseline, standing
 
@@ -57,7 +57,7 @@ def _of_most_rivals(cells: Sequence[LoadedCell]) -> dict[str, Any]:
     rivals = Counter({cell.protocol: 0 for cell in cells} | Counter(c.protocol for c in cells if not is_baseline(c)))
     protocol = rivals.most_common(1)[0][0]
     members = [cell for cell in cells if cell.protocol == protocol]
-    return standing(members[0].measures or Measures(protocol, protocol), members)
+    return standing(measures_of(members), members)
 
 
 def _comparable(cells: Sequence[LoadedCell]) -> dict[str, list[LoadedCell]]:

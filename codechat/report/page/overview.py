@@ -6,7 +6,7 @@ from typing import Any
 
 from codechat.metrics import REFINE
 from codechat.metrics.measures import Measure, interval_of, value_of
-from codechat.report.cells import LoadedCell
+from codechat.report.cells import LoadedCell, measures_of
 from codechat.report.page.archive import Index
 from codechat.report.page.standings import is_baseline, standing
 
@@ -53,7 +53,7 @@ def protocol_values(cells: Sequence[LoadedCell]) -> list[dict[str, Any]]:
             "series": [{**_named(series), "first": series.first_turn} for series in measures.series],
         }
         for protocol, members in found.items()
-        if (measures := members[0].measures) is not None
+        for measures in [measures_of(members)]
     ]
 
 
