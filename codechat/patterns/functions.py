@@ -116,7 +116,8 @@ def subclass(
     program derives from, that the program raises.
     """
     bases = {base.id for node in code.find(ast.ClassDef) for base in node.bases if isinstance(base, ast.Name)}
-    thrown = {name.id for node in code.find(ast.Raise) for name in ast.walk(node) if isinstance(name, ast.Name)}
+    raises = [node.exc.func if isinstance(node.exc, ast.Call) else node.exc for node in code.find(ast.Raise)]
+    thrown = {name.id for name in raises if isinstance(name, ast.Name)}
     for node in code.find(ast.ClassDef):
         if (fields and not _declares(node)) or (derived and node.name not in bases):
             continue
@@ -138,20 +139,29 @@ _SIZED = {"len", "sum", "min", "max", "sorted", "list", "tuple", "set", "enumera
 def cacheable(code: Code) -> Iterable[Occurrence]:
     """Functions that give a value, change nothing outside, and treat no parameter as what may be a list, set or dict.
 
-    A parameter that is walked through, indexed, matched, unpacked, measured or hinted as such may be one.
+    A parameter that is walked through, indexed, matched, unpacked, measured or hinted as such may be one, unless its
+    hint or a method says that it is a text or another value that can be hashed.
     """
     for function in code.functions:
-        names = {parameter.arg for parameter in parameters(function)}
+        names = {parameter.arg for parameter in parameters(function)} - _hashable(code, function)
         own = list(own_nodes(function))
         gives = any(isinstance(node, ast.Return) and node.value is not None for node in own)
         lasting = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.Global, ast.Nonlocal)
         if not gives or isinstance(function, ast.AsyncFunctionDef) or any(isinstance(node, lasting) for node in own):
             continue
-        stores = any(
-            isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store) for node in own
-        )
-        if not stores and not any(names & _containers(code, node) for node in ast.walk(function)):
+        if not _stores_outside(function) and not any(names & _containers(code, node) for node in ast.walk(function)):
             yield at(function, function.name)
+
+
+def _stores_outside(function: Function) -> bool:
+    """Whether it puts something into what is not a local of its own or of a function inside."""
+    inside = list(ast.walk(function))
+    own = {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    own -= {parameter.arg for parameter in parameters(function)}
+    stores = [
+        node for node in inside if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store)
+    ]
+    return any(not isinstance(node.value, ast.Name) or node.value.id not in own for node in stores)
 
 
 def _containers(code: Code, node: ast.AST) -> set[str]:
@@ -174,9 +184,24 @@ def _containers(code: Code, node: ast.AST) -> set[str]:
             if isinstance(sign, ast.In | ast.NotIn)
         ]
     elif isinstance(node, ast.arg) and node.annotation is not None:
-        head = node.annotation.value if isinstance(node.annotation, ast.Subscript) else node.annotation
-        return {node.arg} if code.origin(head).rpartition(".")[2].lower() in _UNHASHABLE else set()
+        return {node.arg} if _head(code, node.annotation) in _UNHASHABLE else set()
     return {one.id for one in held if isinstance(one, ast.Name)}
+
+
+_HASHABLE = {"str", "int", "float", "bool", "bytes", "complex", "tuple", "frozenset"}
+_TEXTUAL = {"split", "lower", "upper", "strip", "startswith", "endswith", "isdigit", "isalpha", "isupper", "islower"}
+
+
+def _hashable(code: Code, function: Function) -> set[str]:
+    """The parameters that are hinted as what can be hashed, or used as texts."""
+    hinted = {one.arg for one in parameters(function) if one.annotation and _head(code, one.annotation) in _HASHABLE}
+    methods = [node for node in ast.walk(function) if isinstance(node, ast.Attribute) and node.attr in _TEXTUAL]
+    return hinted | {node.value.id for node in methods if isinstance(node.value, ast.Name)}
+
+
+def _head(code: Code, hint: ast.expr) -> str:
+    """`list` of `list[int]` and of `typing.List[int]`."""
+    return code.origin(hint.value if isinstance(hint, ast.Subscript) else hint).rpartition(".")[2].lower()
 
 
 _UNHASHABLE = {"list", "dict", "set", "sequence", "iterable", "mapping", "deque", "defaultdict", "counter", "bytearray"}
