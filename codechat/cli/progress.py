@@ -86,7 +86,10 @@ class ProgressBar:
         return [*facts, _clock(elapsed)]
 
     def spending(self) -> list[str]:
-        """What the cell has used, in all its processes, and what this one asks for; nothing that is zero."""
+        """What the cell has used, in all its processes, and what this one asks for; nothing that is zero.
+
+        What can be missed comes last, where the line may be too short for it.
+        """
         ledger, now, before = self._ledger, traffic(), self._traffic_before
         facts = []
         if ledger.tokens:
@@ -95,8 +98,6 @@ class ProgressBar:
             facts.append(
                 f"{_short(ledger.total('input_tokens'))} in{told}, {_short(ledger.total('output_tokens'))} out"
             )
-            speed = (ledger.tokens - self._tokens_before) / max(time.monotonic() - self._began, 1e-9)
-            facts += [f"{_short(speed)} tok/s"] if speed >= 1 else []
         paid = self._budget.spent_usd(ledger)
         if paid is not None:
             facts.append(f"${paid:,.2f}" + (f" of ${self._budget.usd:,.2f}" if self._budget.usd is not None else ""))
@@ -106,7 +107,9 @@ class ProgressBar:
             (now.rate_limited - before.rate_limited, "× 429"),
             (now.cache_hits - before.cache_hits, "from cache"),
         )
-        return facts + [f"{count:,} {name}" for count, name in counts if count]
+        facts += [f"{count:,} {name}" for count, name in counts if count]
+        speed = (ledger.tokens - self._tokens_before) / max(time.monotonic() - self._began, 1e-9)
+        return [*facts, f"{_short(speed)} tok/s"] if speed >= 1 else facts
 
 
 class _TwoLines(Progress):
@@ -126,9 +129,16 @@ class _TwoLines(Progress):
         if self.tasks:
             self._facts.update()
         yield self.make_tasks_table(self.tasks)
-        spending = " · ".join(self._facts.spending())
+        spending = _fitting(self._facts.spending())
         if spending:
-            yield Text(spending[:MARGIN], no_wrap=True, style="dim")
+            yield Text(spending, no_wrap=True, style="dim")
+
+
+def _fitting(facts: list[str]) -> str:
+    """As many of the facts as one line holds."""
+    while len(line := " · ".join(facts)) > MARGIN:
+        facts = facts[:-1]
+    return line
 
 
 def _short(count: float) -> str:
