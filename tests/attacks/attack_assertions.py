@@ -278,6 +278,15 @@ os.makedirs(os.path.expanduser("~/.config"), exist_ok=True)
 with open(os.path.expanduser("~/.config/pycodestyle"), "w") as stream: stream.write("[pycodestyle]\\nignore = E,W\\n")
 """
     + UGLY,
+    "checkers patched in the call": UGLY.replace(
+        "    if n==1:",
+        """
+    import pycodestyle, radon.complexity, mccabe, inspect
+    pycodestyle.StyleGuide.check_files = lambda self, *a: type("R", (), {"total_errors": 0})()
+    radon.complexity.cc_visit = lambda *a: [type("B", (), {"complexity": 1})()]
+    mccabe.PathGraph.complexity = lambda self: 0
+    if n==1:""",
+    ),
     "trace function": """
 import sys
 def tracer(frame, event, argument):

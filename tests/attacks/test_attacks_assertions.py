@@ -11,6 +11,7 @@ from codechat.domain import AssertionTests
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES
 
+IN_THE_CALL = "checkers patched in the call"  # as ugly as the others
 SLOW = ("endless", "sleeping", "memory")
 LIMITS = {"load_cpu_s": 0.6, "total_cpu_s": 1.0, "idle_s": 0.7, "memory_mb": 512, "processes": 16}
 RIGHT = "def solve(n: int) -> int:\n    return n * n\n"
@@ -60,6 +61,7 @@ LOOKS: dict[str, tuple[str, ...]] = {
     "complexity": (COMPLEXITY,),
     "graph": (GRAPH,),
     "after a call": ("solve(1)", STANDARD),
+    "after a call in one": ("solve(1)\n" + STANDARD,),
 }
 CHECKS = RESULTS | LOOKS
 
@@ -88,7 +90,7 @@ async def test_what_meets_the_assertions_passes(sandbox: Any, check: str) -> Non
 async def test_an_attack_on_assertions_fails(sandbox: Any, name: str) -> None:
     program = ASSERTION_ATTACKS[name]
     # Programs that are well laid out may pass what only looks at that: their results are wrong.
-    checks = ["plain"] if name in SLOW else CHECKS if UGLY in program else RESULTS
+    checks = ["plain"] if name in SLOW else CHECKS if UGLY in program or name == IN_THE_CALL else RESULTS
     for check in checks:
         verdict = await sandbox.assess(program, AssertionTests(CHECKS[check]), "solve")
         assert not verdict.passed, check

@@ -82,16 +82,13 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap, kept: gu
 
 def _passed(scene: Scene, snippets: list[str]) -> bytes:
     """The token, once everything has run to its end: no name holds it, or what runs the snippets, before that."""
+    pieces = [(index, code) for index, snippet in enumerate(snippets) for code in _compiled(snippet, _name(index + 1))]
     held: tuple[bytes, bool] = (
         scene.job.pop("token"),
         _exhaust(
             zip(
-                map(_preparation(scene, "mock" in "".join(snippets)), range(len(snippets))),
-                map(
-                    exec,
-                    [_compiled(snippet, number) for number, snippet in enumerate(snippets, 1)],
-                    repeat(scene.space),
-                ),
+                map(_preparation(scene, "mock" in "".join(snippets)), [index for index, _ in pieces]),
+                map(exec, [code for _, code in pieces], repeat(scene.space)),
                 strict=True,
             ),
             _load(scene),
@@ -126,7 +123,7 @@ def _load(scene: Scene) -> bool:
 
 
 def _preparation(scene: Scene, mocks: bool) -> Callable[[int], None]:
-    """What happens before every snippet: all that assertions rely on is set back. `mocks`: they use mocks."""
+    """Before every piece of a snippet: all that assertions rely on is set back. `mocks`: they use mocks."""
     restore, path, program = guard.restorer(scene.kept, scene.job["load_cpu_s"]), scene.path, scene.job["program"]
     cached, exists, unlink, write = linecache.cache, os.path.lexists, os.unlink, _write
     source = (path, (len(program), None, program.splitlines(keepends=True), path))
@@ -134,7 +131,10 @@ def _preparation(scene: Scene, mocks: bool) -> Callable[[int], None]:
     send, at, pack = scene.channel.send, wire.AT, wire.INDEX.pack
     space, compared = scene.space, comparing.names(path, mocks)
 
+    before = -1
+
     def prepare_snippet(index: int) -> None:
+        nonlocal before
         restore()
         space.update(compared)
         cached.update(lines)
@@ -142,7 +142,9 @@ def _preparation(scene: Scene, mocks: bool) -> Callable[[int], None]:
             if exists(name):
                 unlink(name)
         write(path, program)
-        send(at, pack(index))
+        if index != before:
+            send(at, pack(index))
+            before = index
 
     return prepare_snippet
 
@@ -179,28 +181,33 @@ def _imports(tree: ast.Module) -> Iterator[str]:
             yield node.module
 
 
-def _compiled(snippet: str, number: int) -> CodeType | str:
-    """The snippet's code, test cases and test functions called; its text where it does not parse, which tells so."""
+def _compiled(snippet: str, name: str) -> list[CodeType | str]:
+    """The snippet's code, test cases and test functions called, in pieces: none goes on once it may have run the
+    program's code. The text itself where it does not parse, which tells so when it is run."""
     try:
-        tree = ast.parse(snippet, _name(number))
+        tree = ast.parse(snippet, name)
         tree.body = [node for node in tree.body if not (isinstance(node, ast.Expr) and _is_main(node.value))]
         tree.body += _calls(tree)
         tree = comparing.Guarded().visit(tree)
-        if not any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body):
-            tree = _guarded(tree)
-        return compile(tree, _name(number), "exec", dont_inherit=True)
+        if any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body):
+            return [compile(tree, name, "exec", dont_inherit=True)]
+        return [compile(piece, name, "exec", dont_inherit=True) for piece in _pieces(tree.body)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return snippet
+        return [snippet]
 
 
-def _guarded(tree: ast.Module) -> ast.Module:
-    """The snippet with a StopIteration that leaves it as another exception: iterators run it, and would take that for
-    their end."""
-    guarded = ast.parse(GUARDED)
-    block = guarded.body[0]
-    assert isinstance(block, ast.Try)
-    block.body = tree.body or block.body
-    return guarded
+def _pieces(statements: list[ast.stmt]) -> Iterator[ast.Module]:
+    """Statements up to one that does something, and so on. A StopIteration leaves them as another exception: iterators
+    run the pieces, and would take it for their end."""
+    gathered: list[ast.stmt] = []
+    for node in statements:
+        gathered.append(node)
+        if node is statements[-1] or not isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef):
+            guarded = ast.parse(GUARDED)
+            block = guarded.body[0]
+            assert isinstance(block, ast.Try)
+            block.body, gathered = gathered, []
+            yield guarded
 
 
 def _calls(tree: ast.Module) -> list[ast.stmt]:
