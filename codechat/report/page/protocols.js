@@ -46,6 +46,13 @@ function finalOf(cells, cell, { key, unit, place }) {
   return { show: el("span", { class: "interval", title: `95 % interval ${range}` }, whisker(ends[0], value, ends[1], most || 1), el("strong", {}, text)), by: value };
 }
 
+// The end of an axis for values up to `highest`: 1, 2, 4 or 8 times a power of ten, whose quarters are short numbers.
+function roundTop(highest) {
+  if (!(highest > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(highest));
+  return power * [1, 2, 4, 8, 10].find((factor) => factor * power >= highest);
+}
+
 // A chart per series and dataset.
 function seriesCharts(protocol) {
   const cells = cellsOf(protocol);
@@ -55,7 +62,7 @@ function seriesCharts(protocol) {
       .map((cell) => ({ cell, name: cell.label, values: cell.series[key][0], ci: cell.series[key][1] }));
     if (!lines.length) return null;
     const highest = Math.max(...lines.flatMap(({ values, ci }) => [...values, ...(ci ?? []).map((ends) => ends?.[1])]).filter(known));
-    const top = unit === "share" ? 1 : Math.max(highest, Number.MIN_VALUE);
+    const top = unit === "share" ? 1 : roundTop(highest);
     const name = datasets.length > 1 ? `${label}, ${dataset}` : label;
     return el("figure", {}, el("figcaption", { title: help }, el("strong", {}, name), unit === "share" ? ", %" : "", help ? `: ${help}` : ""),
       linesChart(lines, label, { first, top }));
