@@ -112,8 +112,8 @@ def decorated(code: Code, by: list[str] | None = None, own: bool = False, fields
 def subclass(
     code: Code, of: list[str], fields: bool = False, derived: bool = False, raised: bool = False
 ) -> Iterable[Occurrence]:
-    """Classes that derive from one of these; by option those alone that declare a field, that another class of the
-    program derives from, that the program raises.
+    """Classes that derive from one of these or have it as metaclass; by option those alone that declare a field, that
+    another class of the program derives from, that the program raises.
     """
     bases = {base.id for node in code.find(ast.ClassDef) for base in node.bases if isinstance(base, ast.Name)}
     raises = [node.exc.func if isinstance(node.exc, ast.Call) else node.exc for node in code.find(ast.Raise)]
@@ -123,7 +123,8 @@ def subclass(
             continue
         if raised and node.name not in thrown:
             continue
-        if any(fnmatchcase(code.origin(base), name) for base in node.bases for name in of):
+        kinds = [*node.bases, *(keyword.value for keyword in node.keywords)]
+        if any(fnmatchcase(code.origin(kind), name) for kind in kinds for name in of):
             yield at(node, node.name)
 
 
