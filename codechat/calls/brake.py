@@ -43,6 +43,8 @@ class Brake:
             if self.reason:
                 waiting.cancel()
             await asyncio.wait({waiting})
+            if not waiting.cancelled():
+                waiting.result()
         finally:
             waiting.cancel()
             self._waiting.discard(waiting)

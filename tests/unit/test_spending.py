@@ -1,0 +1,92 @@
+"""Who pays what: prices by the models' configs, budgets over all calls, and the brake that they pull."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from codechat.budget import Budget
+from codechat.calls import Brake
+from codechat.domain import Usage
+from codechat.errors import Stopped, UserError
+from codechat.journal import Charge, Ledger
+from codechat.judges import JUDGES
+from codechat.metrics.spending import Effort, Price, Tariff, Tokens, spending_of, tariff_of
+from codechat.models import MODELS
+from codechat.records import UsageRecord
+
+CHEAP, DEAR = {"input": 1.0, "output": 2.0}, {"input": 10.0, "output": 20.0, "cached_input": 1.0}
+PROMPTS = {
+    "applicability": "{{instruction}} {{code}}",
+    "adherence": "{{before}} {{after}} {{instruction}}",
+    "reask": "{{verdicts}}",
+}
+
+
+def model(prices: Any = None) -> Any:
+    return MODELS.validate({"kind": "openai", "name": "m", "prices": prices})
+
+
+def judge(applicability: Any, adherence: Any) -> Any:
+    roles = {"applicability": applicability, "adherence": adherence}
+    asked = {role: {"kind": "openai", "name": role, "prices": prices} for role, prices in roles.items()}
+    return JUDGES.validate({"kind": "llm", "prompts": PROMPTS, **asked})
+
+
+def test_prices_are_found_wherever_a_judge_keeps_its_models() -> None:
+    llm = judge(CHEAP, DEAR)
+    hybrid = JUDGES.validate({"kind": "hybrid", "llm": llm.model_dump()})
+    for each in (llm, hybrid):
+        tariff = tariff_of(model(DEAR), each, baseline=False)
+        assert tariff == Tariff(Price(10, 20, 1), Price(1, 2, 1), Price(10, 20, 1))
+    assert tariff_of(model(), hybrid, baseline=False).unpriced == ("model",)
+    assert tariff_of(model(), judge(CHEAP, None), baseline=False).unpriced == ("model", "judge.adherence")
+    rules = JUDGES.validate({"kind": "rules"})
+    assert tariff_of(MODELS.validate({"kind": "echo"}), rules, baseline=True) == Tariff()
+
+
+def test_a_budget_counts_all_payers_and_needs_their_prices() -> None:
+    tariff = tariff_of(model(CHEAP), judge(DEAR, DEAR), baseline=False)
+    ledger = Ledger()
+    budget = Budget(1.0, 1_000_000, tariff)
+    ledger.add(Charge("model", input_tokens=500_000))
+    assert budget.reached(ledger) == ""
+    ledger.add(Charge("adherence", input_tokens=60_000, cached_input_tokens=20_000, output_tokens=4_000))
+    assert budget.spent_usd(ledger) == pytest.approx(0.5 + 0.4 + 0.02 + 0.08)
+    assert "$1.00 (budget_usd)" in budget.reached(ledger)
+    assert "564,000 tokens (budget_tokens)" in Budget(None, 564_000, tariff).reached(ledger)
+    with pytest.raises(UserError, match=r"prices of model, judge\.applicability"):
+        Budget(1.0, None, tariff_of(model(), judge(None, DEAR), baseline=False))
+
+
+@pytest.mark.parametrize(
+    ("applicability", "adherence", "cost"),
+    [
+        (CHEAP, CHEAP, 1_000 * 1 + 100 * 2),
+        (CHEAP, DEAR, 600 * 1 + 60 * 2 + 400 * 10 + 40 * 20),
+        (CHEAP, None, None),
+        (None, None, None),
+    ],
+)
+def test_the_judges_cost_is_exact_or_null(applicability: Any, adherence: Any, cost: float | None) -> None:
+    tokens = Tokens(model=UsageRecord(), judge=UsageRecord(input_tokens=1_000, output_tokens=100))
+    tariff = tariff_of(model(), judge(applicability, adherence), baseline=False)
+    found = spending_of(tokens, Effort(tariff=tariff, adherence=Usage(400, 40)))
+    assert found["cost_usd"].model is None
+    assert found["cost_usd"].judge == (None if cost is None else pytest.approx(cost / 1e6))
+
+
+async def test_a_pulled_brake_wakes_who_waits_to_try_again() -> None:
+    brake = Brake()
+    await brake.rest(asyncio.sleep(0))
+    waiting = asyncio.create_task(brake.rest(asyncio.sleep(3600)))
+    await asyncio.sleep(0)
+    brake.pull("the budget is reached")
+    with pytest.raises(Stopped, match="the budget is reached"):
+        await waiting
+    with pytest.raises(Stopped):
+        await brake.rest(asyncio.sleep(3600))
+    brake.pull("another budget")
+    assert (brake.reason, brake.interrupted) == ("the budget is reached", False)
+    brake.pull("interrupted", interrupted=True)
+    assert (brake.reason, brake.interrupted, brake.refused) == ("interrupted", True, True)
