@@ -73,6 +73,8 @@ def test_every_protocol_has_a_section(driver: Any, folder: Path) -> None:
     assert len(texts(driver, f"{charts} path.band")) == 12, "an interval around every line"
     drawn = script(driver, f"return document.querySelector('{charts} path.line').getTotalLength()")
     assert drawn > 100
+    ticks = [texts(driver, f"#protocol-static figure:nth-child({place}) .tick")[:3] for place in (1, 5)]
+    assert ticks == [["0", "25", "50"], ["0.00", "0.25", "0.50"]], "shares in per cent, efficiency as it is"
     assert len(texts(driver, "#parts-static details")) == 1, "its tables are in its own section"
     quiet(driver)
 

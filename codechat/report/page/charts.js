@@ -66,14 +66,14 @@ const LONGEST = 26; // letters of a name beside its line
 const MOST_BANDS = 4; // lines whose intervals are drawn: more would hide each other
 
 // Lines of one dataset, each named at its end: {cell, name, values}, from turn `first` on, with `ci` where known.
-// The axis goes up to `top`.
-function linesChart(lines, what, { first = 0, top = 1 } = {}) {
+// The axis goes up to `top`; shares are told in per cent.
+function linesChart(lines, what, { first = 0, top = 1, share = true } = {}) {
   const [width, height] = matchMedia("(max-width: 720px)").matches ? [360, 260] : [560, 300];
   const right = 12 + 6.6 * Math.min(LONGEST, Math.max(...lines.map(({ name }) => name.length)));
   const turns = Math.max(...lines.map(({ values }) => values.length + first));
   const plain = scales(turns, width, height, right);
   const scale = { x: plain.x, y: (value) => plain.y(value / top) };
-  const tick = top === 1 ? undefined : (share) => fixed(top * share, top < 4 ? 2 : 1);
+  const tick = share ? undefined : (part) => fixed(top * part, top < 4 ? 2 : 1);
   const last = ({ values }) => values.findLast(known);
   const ends = lines
     .map((one) => ({ ...one, y: scale.y(last(one) ?? 0) }))
@@ -84,7 +84,7 @@ function linesChart(lines, what, { first = 0, top = 1 } = {}) {
     ends[at].y = Math.min(ends[at].y - (at === ends.length - 1 ? over : 0), floor);
     floor = ends[at].y - 13;
   }
-  const shown = (value) => (top === 1 ? percent(value, 0) : fixed(value));
+  const shown = (value) => (share ? percent(value, 0) : fixed(value));
   const described = lines.map((one) => `${one.name} ${shown(last(one))}`).join(", ");
   const twin = ({ cell }) => lines.filter((one) => one.cell.model === cell.model).findIndex((one) => one.cell === cell);
   return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${what} at the last turn: ${described}` },

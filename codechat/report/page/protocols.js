@@ -65,6 +65,6 @@ function seriesCharts(protocol) {
     const top = unit === "share" ? 1 : roundTop(highest);
     const name = datasets.length > 1 ? `${label}, ${dataset}` : label;
     return el("figure", {}, el("figcaption", { title: help }, el("strong", {}, name), unit === "share" ? ", %" : "", help ? `: ${help}` : ""),
-      linesChart(lines, label, { first, top }));
+      linesChart(lines, label, { first, top, share: unit === "share" }));
   }));
 }
