@@ -103,7 +103,8 @@ class CrashReport:
 
     @property
     def good(self) -> bool:
-        return self.same_records and not self.committed_asked_again and self.asked_again <= self.in_flight_at_most
+        kept = not self.committed_asked_again and self.asked_again <= self.in_flight_at_most
+        return self.same_records and kept and self.requests == self.needed + self.asked_again
 
 
 def crash_test(folder: Path, kills: int, tasks: int, seed: int = 0) -> CrashReport:

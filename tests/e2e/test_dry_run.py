@@ -56,7 +56,7 @@ def test_it_is_near_to_what_the_same_cell_takes(tmp_path: Path) -> None:
 
 def test_what_the_journal_holds_costs_nothing_and_a_sweep_is_summed(tmp_path: Path) -> None:
     with OpenAIServer(fading_solver(starter_tasks())) as server:
-        words = command(server.base_url, 3, "runs", "agenda.turns=3", "model.cache=false")
+        words = command(server.base_url, 3, "runs", "agenda.turns=3")
         assert run([*words, "seed=0"], tmp_path).returncode == 0
         before = len(server.calls)
         sweep = [*words, "seed=0,1", "dry_run=true"]

@@ -9,6 +9,7 @@ def test_kills_lose_nothing_and_pay_nothing_twice(tmp_path: Path) -> None:
     report = crash_test(tmp_path, kills=30, tasks=24)
     assert report.committed_asked_again == 0, "a reply that was on disk was paid for again"
     assert report.asked_again <= report.in_flight_at_most
+    assert report.requests == report.needed + report.asked_again > 0
     assert report.same_records
 
 

@@ -17,7 +17,7 @@ from servers.openai_server import Call, OpenAIServer, fading_solver
 from benchmarks.endurance import CONCURRENCY, command, digest, records, starter_tasks
 from benchmarks.endurance import timeless as without_seconds
 
-SMALL = ("agenda.turns=3", "model.cache=false")
+SMALL = ("agenda.turns=3",)
 LONG = 100
 
 
@@ -182,7 +182,7 @@ def test_a_full_disk_is_told_and_leaves_what_resumes(tmp_path: Path) -> None:
     )
     (tmp_path / "kept").mkdir()
     with OpenAIServer(fading_solver(starter_tasks())) as server:
-        done = with_mounts(script, command(server.base_url, 8, "runs", "model.cache=false"), tmp_path)
+        done = with_mounts(script, command(server.base_url, 8, "runs"), tmp_path)
         assert done.returncode == 0, done.stderr
         assert "status 2" in done.stdout
         told = done.stderr.partition("fading-12")[0].strip().splitlines()
@@ -191,7 +191,7 @@ def test_a_full_disk_is_told_and_leaves_what_resumes(tmp_path: Path) -> None:
         assert len(told) <= 5
         assert "Traceback" not in done.stderr
         assert len(server.calls) - 8 * 10 <= 2 * CONCURRENCY, "what was committed is not asked again"
-        run(command(server.base_url, 8, "plain", "model.cache=false"), tmp_path)
+        run(command(server.base_url, 8, "plain"), tmp_path)
     (cell,) = (tmp_path / "kept").iterdir()
     (plain,) = (tmp_path / "plain").iterdir()
     assert timeless(cell) == timeless(plain)
