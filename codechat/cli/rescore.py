@@ -77,6 +77,8 @@ def _source(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
         raise UserError(f"{folder} is no cell: there is no {path}", "run=DIR names the folder of a cell")
     choices = config.pop("choices", None) or {}
     config.pop("rescored_from", None)
+    for budget in ("budget_usd", "budget_tokens"):  # what the cell might spend says nothing of this one
+        config.pop(budget, None)
     return config, {str(group): str(choice) for group, choice in choices.items()}
 
 
