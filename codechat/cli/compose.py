@@ -1,6 +1,6 @@
 """From command-line overrides to a validated experiment: the only file that composes with Hydra."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,41 @@ def compose(overrides: Sequence[str]) -> Composed:
     """The experiment that the overrides describe. Raises `UserError`."""
     values, choices = compose_values(overrides)
     experiment = Experiment.from_values(values)
-    return Composed(experiment, choices, tuple(word for word in overrides if tells(experiment, word)))
+    telling = [word for word in overrides if tells(experiment, word)]
+    return Composed(experiment, choices, _departures(telling, overrides, values, choices))
+
+
+def _departures(
+    telling: Sequence[str], overrides: Sequence[str], values: Mapping[str, Any], choices: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The words without those that spell a default out: `seed=0` is the cell, and the folder, of no word at all."""
+    groups = {_key(word) for word in telling} & set(choices)
+    usual_choices = compose_values([])[1] if groups else {}
+    plain = [word for word in telling if _key(word) not in groups]
+    usual_values = compose_values([word for word in overrides if _key(word) in choices])[0] if plain else {}
+
+    def departs(word: str) -> bool:
+        key = _key(word)
+        if key in groups:
+            return choices[key] != usual_choices.get(key)
+        return word.startswith(("+", "~")) or _at(values, key) != _at(usual_values, key)
+
+    return tuple(word for word in telling if departs(word))
+
+
+def _key(override: str) -> str:
+    return override.lstrip("+~").partition("=")[0]
+
+
+def _at(values: Any, key: str) -> Any:
+    for name in key.split("."):
+        values = values.get(name) if isinstance(values, Mapping) else None
+    return values
 
 
 def tells(experiment: Experiment, override: str) -> bool:
     """Whether an override belongs into the cell's name: it can change a result, and the name does not say it yet."""
-    key = override.lstrip("+").partition("=")[0]
+    key = _key(override)
     if key in ("model", "model.name", "dataset", "agenda", "agenda.turns", "sandbox"):
         return False
     node: Any = experiment

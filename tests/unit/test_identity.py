@@ -113,3 +113,14 @@ def test_the_folder_is_readable_and_ends_in_the_id(reference: Cell) -> None:
     )
     assert cell("model=gpt5").model_label == "gpt5"
     assert cell("model=openai", "model.name=org/m-1").model_label == "org/m-1"
+
+
+@pytest.mark.parametrize("default", ["seed=0", "judge=rules", "agenda.sampling=quota", "protocol=refine", "model=echo"])
+def test_a_default_spelled_out_is_the_same_folder(reference: Cell, default: str) -> None:
+    assert cell(default).folder == reference.folder
+
+
+@pytest.mark.parametrize("setting", ["seed=4", "judge.rules_first=false", "agenda.sampling=iid"])
+def test_what_departs_from_the_default_is_in_the_name(setting: str) -> None:
+    words = ["judge=hybrid"] if setting.startswith("judge.") else []
+    assert cell(*words, setting).name.endswith(" ".join([*words, setting]))
