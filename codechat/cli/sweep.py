@@ -65,7 +65,8 @@ def run_sweep(words: Sequence[str]) -> int:
         show_sum(total(estimates), f"\nsweep {name}: {len(estimates)} cells, each as if run alone")
         show_assumptions()
         return max(status for _, status, _ in outcomes)
-    out.print(_table(name, outcomes))
+    constant = set.intersection(*(set(cell.overrides) for cell in planned)) if len(planned) > 1 else set()
+    out.print(_table(name, constant, outcomes))
     folders = [str(outcome.cell.folder) for _, _, outcome in outcomes if outcome and outcome.metrics]
     if folders:
         compare = [shell_command("codechat"), "report", f"runs={','.join(folders)}", f"out=report-{name}"]
@@ -145,16 +146,16 @@ def _headline(metrics: Mapping[str, Any]) -> _Headline:
     return _Headline((f"{series.label} first", "last", final.label), (curve[0], curve[-1], value_of(metrics, final)))
 
 
-def _table(name: str, outcomes: list[tuple[_Planned, int, CellOutcome | None]]) -> Table:
+def _table(name: str, constant: set[str], outcomes: list[tuple[_Planned, int, CellOutcome | None]]) -> Table:
+    """A row for every cell, named by what varies: all its overrides but the `constant` ones."""
     table = Table(title=f"\nsweep {name}", title_justify="left", box=None, padding=(0, 2, 0, 0))
     headlines = [_headline(outcome.metrics) for _, _, outcome in outcomes if outcome and outcome.metrics]
     labels = {headline.labels for headline in headlines}
     own = labels.pop() if len(labels) == 1 else ("first turn", "last", "in all")  # cells of several protocols
     for header in ("cell", "state", *own, "folder"):
         table.add_column(header, overflow="fold")
-    everywhere = set.intersection(*(set(cell.overrides) for cell, _, _ in outcomes)) if len(outcomes) > 1 else set()
     for cell, status, outcome in outcomes:
-        varies = " ".join(word for word in cell.overrides if word not in everywhere)
+        varies = " ".join(word for word in cell.overrides if word not in constant)
         values = _headline(outcome.metrics).values if outcome and outcome.metrics else (None,) * 3
         shown = ["—" if value is None else f"{value:.3f}" for value in values]
         folder = str(outcome.cell.folder) if outcome else ""

@@ -109,7 +109,7 @@ def test_a_second_interruption_ends_at_once_and_the_journal_resumes(tmp_path: Pa
 def test_an_interrupted_sweep_ends_with_the_table_of_its_cells(tmp_path: Path) -> None:
     held = Held()
     with OpenAIServer(held) as server:
-        words = command(server.base_url, 4, "runs", *SMALL, "seed=0,1")
+        words = command(server.base_url, 4, "runs", *SMALL, "seed=1,2")
         words.insert(words.index("codechat") + 1, "-m")
         with start(words, tmp_path) as process:
             until_busy(server, process)
@@ -117,8 +117,8 @@ def test_an_interrupted_sweep_ends_with_the_table_of_its_cells(tmp_path: Path) -
             held.open.set()
             output, errors = process.communicate(timeout=LONG)
     assert process.returncode == 130
-    assert "seed=0" in output.partition("Pass@1 first")[2]
-    assert "interrupted" in output
+    (row,) = [line for line in output.splitlines() if "interrupted" in line]
+    assert "seed=1" in row
     assert "codechat -m tracking=none" in errors, "the command that resumes the sweep"
     assert "cell 2 of 2" not in output
 
