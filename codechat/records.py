@@ -1,12 +1,13 @@
 """sessions.jsonl: what a cell leaves, one session a line (contract, section 2)."""
 
+import functools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from codechat.domain import AdherenceVerdict, Change, Outcome, Role, Scope
+from codechat.domain import AdherenceVerdict, Change, Message, Outcome, Role, Scope
 from codechat.errors import UserError
 from codechat.files import write_atomically
 
@@ -20,6 +21,12 @@ class Record(BaseModel):
 class MessageRecord(Record):
     role: Role
     content: str
+
+
+@functools.lru_cache(maxsize=4096)
+def message_record(message: Message) -> MessageRecord:
+    """The record of a message; those of a growing history are made once, not once a turn."""
+    return MessageRecord(role=message.role, content=message.content)
 
 
 class UsageRecord(Record):

@@ -112,8 +112,9 @@ async def run_sessions(cell: Cell, journal: Journal, observer: Observer, brake: 
     BRAKE.set(brake)
     async with _services(cell, journal, observer, brake) as services:
         shift = _Shift(cell, protocol, services, Progress(), observer)
-        # More sessions than calls are under way, so that a session that is being tested leaves no call slot idle.
-        crew = min(len(missing), cell.experiment.model.max_concurrency + 2 * cell.resources().workers)
+        # Twice as many sessions as calls are under way: one that is tested leaves no slot idle, and no cell of middling
+        # size ends with a few sessions that were begun last and fill a part of the slots.
+        crew = min(len(missing), 2 * (cell.experiment.model.max_concurrency + cell.resources().workers))
         queue = iter(missing)
         await _bare(_together([shift.work(queue) for _ in range(crew)]))
 

@@ -8,6 +8,7 @@ _EVENT = re.compile(
     r"|(?P<lead>^[ \t\ufeff]*)?(?P<tag><(?P<slash>/?)think(?:ing)?>)",
     re.IGNORECASE,
 )
+_TAG = re.compile(r"</?think", re.IGNORECASE)
 _REST_BLANK = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
 
@@ -19,9 +20,9 @@ def without_thinking(reply: str) -> str:
     template wrote it) removes all that precedes. A tag inside a fence, or in quotes, is part of what is quoted.
     The result is empty where the reply held nothing else. Linear in the reply's length.
     """
-    events = list(_EVENT.finditer(reply))
-    if not any(event["tag"] for event in events):
+    if not _TAG.search(reply):
         return reply
+    events = list(_EVENT.finditer(reply))
     scan = _Scan(reply)
     for event, following in zip(events, [*events[1:], None], strict=True):
         scan.take(event, following)

@@ -12,7 +12,7 @@ from codechat.domain import AssertionTests, Extraction, Failure, Message, Reply,
 from codechat.errors import UserError
 from codechat.metrics.exchange import BASE, TASK, CheckRecord, Exchange, OfficialRecord, RequirementRecord
 from codechat.protocols import Kit
-from codechat.records import FailureRecord, MessageRecord, TurnRecord, UsageRecord
+from codechat.records import FailureRecord, TurnRecord, UsageRecord, message_record
 
 RoundKind = Literal["initial", "instruction", "feedback"]
 REASON_LENGTH = 500
@@ -125,7 +125,7 @@ def turn_record(
     reply, extraction = answer or (None, None)
     return TurnRecord(
         turn=round_.turn,
-        request=[MessageRecord(role=message.role, content=message.content) for message in round_.request],
+        request=[message_record(message) for message in round_.request],
         response=reply.text if reply else None,
         finish_reason=reply.finish_reason if reply else None,
         code=extraction.code if extraction else None,

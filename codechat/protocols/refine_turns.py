@@ -12,9 +12,9 @@ from codechat.records import (
     CandidateRecord,
     FailureRecord,
     InstructionRecord,
-    MessageRecord,
     TurnRecord,
     UsageRecord,
+    message_record,
 )
 
 
@@ -52,7 +52,7 @@ async def grade(kit: Kit, answer: Answer, earlier: Graded | None) -> TurnRecord:
         turn=answer.turn,
         instruction=_instruction(selection.instruction) if selection else None,
         candidates=list(selection.candidates) if selection else [],
-        request=_messages(answer.request),
+        request=[message_record(message) for message in answer.request],
         response=reply.text,
         finish_reason=reply.finish_reason,
         code=answer.extraction.code,
@@ -120,7 +120,7 @@ async def overflow(
         record = TurnRecord(
             turn=turn,
             candidates=list(selection.candidates) if asked and selection else [],
-            request=_messages(request) if asked else [],
+            request=[message_record(message) for message in request] if asked else [],
             outcome="no_code",
             passed=False,
             passed_base=False,
@@ -130,10 +130,6 @@ async def overflow(
         kit.finish_turn(record)
     kit.log.ended = "context_overflow"
     return record
-
-
-def _messages(messages: Sequence[Message]) -> list[MessageRecord]:
-    return [MessageRecord(role=message.role, content=message.content) for message in messages]
 
 
 def _instruction(instruction: Instruction | None) -> InstructionRecord | None:
