@@ -195,8 +195,14 @@ def redundant_parentheses(code: Code) -> Iterable[Occurrence]:
     return (Occurrence(line) for _, line, wrapped, needed in _keyword_values(code) if wrapped and not needed)
 
 
+_AFTER_VALUE = (":", ";", ")", "]", "}", "for", "async", "if")
+
+
 def _keyword_values(code: Code) -> Iterator[tuple[str, int, bool, bool]]:
-    """For `return`, `if`, `elif`, `while`: word, line, whether parentheses wrap all, whether they are needed."""
+    """For `return`, `if`, `elif`, `while`: word, line, whether parentheses wrap all, whether they are needed.
+
+    An `if` may be that of a comprehension, which ends with the comprehension or with its next clause.
+    """
     tokens = [token for token in code.tokens if token.type not in (tokenize.COMMENT, tokenize.NL)]
     for index, token in enumerate(tokens[:-1]):
         if token.type != tokenize.NAME or token.string not in ("return", "if", "elif", "while"):
@@ -214,7 +220,7 @@ def _keyword_values(code: Code) -> Iterator[tuple[str, int, bool, bool]]:
             if depth == 0:
                 break
         after = tokens[end + 1] if end + 1 < len(tokens) else None
-        closing = after is not None and (after.type == tokenize.NEWLINE or after.string in (":", ";"))
+        closing = after is not None and (after.type == tokenize.NEWLINE or after.string in _AFTER_VALUE)
         several = tokens[end].start[0] != token.start[0] or end == index + 2
         yield token.string, token.start[0], closing, needed or several
 

@@ -149,6 +149,11 @@ class _Unwrap(cst.CSTTransformer):
         space = cst.SimpleWhitespace(" ")
         return updated_node.with_changes(test=value, whitespace_before_test=space) if value else updated_node
 
+    def leave_CompIf(self, original_node: cst.CompIf, updated_node: cst.CompIf) -> cst.CompIf:
+        value = self._bare(updated_node.test)
+        space = cst.SimpleWhitespace(" ")
+        return updated_node.with_changes(test=value, whitespace_before_test=space) if value else updated_node
+
     def leave_While(self, original_node: cst.While, updated_node: cst.While) -> cst.BaseStatement:
         value = self._bare(updated_node.test)
         space = cst.SimpleWhitespace(" ")
