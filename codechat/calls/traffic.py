@@ -1,11 +1,11 @@
 """What this process asked of its endpoints, counted since it started."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Traffic:
-    """A snapshot. All but the first two only grow; differences of two snapshots count what lies between them."""
+    """All but the first two only grow; differences of two snapshots count what lies between them."""
 
     in_flight: int = 0
     """Attempts under way now."""
@@ -21,22 +21,10 @@ class Traffic:
     """Answers that the response cache gave, without an attempt."""
 
 
-@dataclass(slots=True)
-class Counters:
-    """The running counts; only this room and the cache write them."""
-
-    in_flight: int = 0
-    waiting: int = 0
-    attempts: int = 0
-    retries: int = 0
-    rate_limited: int = 0
-    cache_hits: int = 0
-
-
-COUNTERS = Counters()
+COUNTERS = Traffic()
+"""The running counts; only this room and the cache write them."""
 
 
 def traffic() -> Traffic:
     """The counts of this moment."""
-    now = COUNTERS
-    return Traffic(now.in_flight, now.waiting, now.attempts, now.retries, now.rate_limited, now.cache_hits)
+    return replace(COUNTERS)

@@ -1,6 +1,6 @@
 """The durable journal of a cell: every reply, decision and verdict, on disk before anything depends on it."""
 
-from codechat.journal.ledger import Charge, Ledger, Tally
+from codechat.journal.ledger import Charge, Ledger
 from codechat.journal.store import Journal
 
-__all__ = ["Charge", "Journal", "Ledger", "Tally"]
+__all__ = ["Charge", "Journal", "Ledger"]

@@ -12,7 +12,10 @@ PAYERS: tuple[Payer, ...] = ("model", "applicability", "adherence")
 
 
 class Charge(NamedTuple):
-    """What one call added. `input_tokens` and the like count nothing for a reply of the response cache."""
+    """What one call added, or all of a payer's calls together.
+
+    `input_tokens` and the like count nothing for a reply of the response cache.
+    """
 
     payer: Payer
     calls: int = 0
@@ -22,6 +25,15 @@ class Charge(NamedTuple):
     cached_input_tokens: int = 0
     retries: int = 0
     rate_limited: int = 0
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens."""
+        return Usage(self.input_tokens, self.output_tokens, self.cached_input_tokens)
+
+    def plus(self, other: "Charge") -> "Charge":
+        """Both together, of this one's payer."""
+        return Charge(self.payer, *(mine + its for mine, its in zip(self[1:], other[1:], strict=True)))
 
 
 COUNTS = Charge._fields[1:]
@@ -57,53 +69,29 @@ def failure_charge(payer: Payer, error: InfrastructureError) -> Charge:
 
 
 @dataclass
-class Tally:
-    """One payer's sums."""
-
-    calls: int = 0
-    cached_replies: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_input_tokens: int = 0
-    retries: int = 0
-    rate_limited: int = 0
-
-    @property
-    def usage(self) -> Usage:
-        """The tokens."""
-        return Usage(self.input_tokens, self.output_tokens, self.cached_input_tokens)
-
-
-@dataclass
 class Ledger:
     """The sums of all payers."""
 
-    of: dict[Payer, Tally] = field(default_factory=lambda: {payer: Tally() for payer in PAYERS})
+    of: dict[Payer, Charge] = field(default_factory=lambda: {payer: Charge(payer) for payer in PAYERS})
 
     def add(self, charge: Charge) -> None:
         """Add a charge."""
-        tally = self.of[charge.payer]
-        for name, count in zip(COUNTS, charge[1:], strict=True):
-            if count:
-                setattr(tally, name, getattr(tally, name) + count)
+        self.of[charge.payer] = self.of[charge.payer].plus(charge)
 
     @property
     def spent(self) -> dict[Payer, Usage]:
         """Each payer's tokens."""
-        return {payer: tally.usage for payer, tally in self.of.items()}
+        return {payer: sums.usage for payer, sums in self.of.items()}
 
     @property
     def tokens(self) -> int:
         """All tokens, in and out."""
-        return sum(tally.input_tokens + tally.output_tokens for tally in self.of.values())
+        return sum(sums.input_tokens + sums.output_tokens for sums in self.of.values())
 
     def total(self, count: str) -> int:
         """The sum of a count over all payers."""
-        return sum(int(getattr(tally, count)) for tally in self.of.values())
+        return sum(int(getattr(sums, count)) for sums in self.of.values())
 
     def charges(self) -> Iterator[Charge]:
         """One charge for every payer that has any."""
-        for payer, tally in self.of.items():
-            charge = Charge(payer, *(getattr(tally, name) for name in COUNTS))
-            if any(charge[1:]):
-                yield charge
+        return (sums for sums in self.of.values() if any(sums[1:]))

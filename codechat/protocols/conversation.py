@@ -8,15 +8,36 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from pydantic import field_validator
+
+from codechat.config import Config, result_option
 from codechat.domain import AssertionTests, Extraction, Failure, Message, Reply, Requirement, Task, Verdict
 from codechat.errors import UserError
 from codechat.metrics.exchange import BASE, TASK, CheckRecord, Exchange, OfficialRecord, RequirementRecord
 from codechat.protocols import Kit
 from codechat.records import FailureRecord, TurnRecord, UsageRecord, message_record
+from codechat.template import require
 
 RoundKind = Literal["initial", "instruction", "feedback"]
 REASON_LENGTH = 500
 NO_ROOM = Verdict.without_run("no_code", "the conversation no longer fits the model's context")
+
+
+class Prompts(Config):
+    """What every such conversation says to the model; `{{name}}` is filled in."""
+
+    initial: str = result_option(..., "the task; fills {{prompt}} and {{signature}}")
+    requirement: str = result_option(..., "one requirement; fills {{requirement}}")
+
+    @field_validator("initial")
+    @classmethod
+    def _initial_asks_for_the_task(cls, text: str) -> str:
+        return require(text, "prompt", may=("signature",))
+
+    @field_validator("requirement")
+    @classmethod
+    def _requirement_is_carried(cls, text: str) -> str:
+        return require(text, "requirement")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from codechat.protocols import PROTOCOLS, Kit, Parts
 from codechat.protocols.conversation import (
     NO_ROOM,
     Check,
+    Prompts,
     Round,
     RoundKind,
     checks_of,
@@ -33,24 +34,10 @@ from codechat.records import SessionRecord
 from codechat.template import fill, require
 
 
-class DynamicPrompts(Config):
+class DynamicPrompts(Prompts):
     """What is said to the model; `{{name}}` is filled in."""
 
-    initial: str = result_option(
-        ..., "the task, at first and where it is no longer met; fills {{prompt}}, {{signature}}"
-    )
-    requirement: str = result_option(..., "an instruction round; fills {{requirement}}")
     feedback: str = result_option(..., "a feedback round; fills {{requirement}} and {{feedback}}")
-
-    @field_validator("initial")
-    @classmethod
-    def _initial_asks_for_the_task(cls, text: str) -> str:
-        return require(text, "prompt", may=("signature",))
-
-    @field_validator("requirement")
-    @classmethod
-    def _requirement_is_carried(cls, text: str) -> str:
-        return require(text, "requirement")
 
     @field_validator("feedback")
     @classmethod

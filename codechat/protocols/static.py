@@ -19,6 +19,7 @@ from codechat.protocols import PROTOCOLS, Kit, Parts
 from codechat.protocols.conversation import (
     NO_ROOM,
     Check,
+    Prompts,
     Round,
     checks_of,
     itself,
@@ -35,24 +36,12 @@ from codechat.template import fill, require
 Context = Literal["full", "single", "multi", "n_round"]
 
 
-class StaticPrompts(Config):
+class StaticPrompts(Prompts):
     """What is said to the model; `{{name}}` is filled in."""
 
-    initial: str = result_option(..., "the task alone; fills {{prompt}} and {{signature}}")
-    requirement: str = result_option(..., "a later message; fills {{requirement}}")
     together: str = result_option(
         ..., "the task with requirements in one message; fills {{prompt}}, {{requirement}} and {{signature}}"
     )
-
-    @field_validator("initial")
-    @classmethod
-    def _initial_asks_for_the_task(cls, text: str) -> str:
-        return require(text, "prompt", may=("signature",))
-
-    @field_validator("requirement")
-    @classmethod
-    def _requirement_is_carried(cls, text: str) -> str:
-        return require(text, "requirement")
 
     @field_validator("together")
     @classmethod

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conversing import Script
 
 from codechat.agendas import AgendaConfig
 from codechat.domain import (
@@ -13,7 +14,6 @@ from codechat.domain import (
     InputOutputTests,
     Instruction,
     Message,
-    Reply,
     Task,
     Usage,
     Verdict,
@@ -42,25 +42,6 @@ PROMPTS = RefinePrompts(initial="Do: {{prompt}} {{signature}}", followup="Change
 
 def code(number: int) -> str:
     return f"def add(a, b):\n    return a + b  # {number}\n"
-
-
-class Script:
-    """Answers by turn; an exception in the script is raised."""
-
-    def __init__(self, answer: Callable[[Request], str | Exception]) -> None:
-        self.answer, self.requests = answer, list[Request]()
-
-    async def check(self) -> None: ...
-
-    async def aclose(self) -> None: ...
-
-    async def complete(self, request: Request) -> Reply:
-        self.requests.append(request)
-        await asyncio.sleep(0)
-        answer = self.answer(request)
-        if isinstance(answer, Exception):
-            raise answer
-        return Reply(answer, usage=Usage(10, 5, 1))
 
 
 class Judging:
