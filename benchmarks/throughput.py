@@ -25,7 +25,10 @@ TURNS = 10
 
 
 def serve(latency: float) -> None:
-    """Serve until killed: every answer is the starter task's reference, `latency` seconds late."""
+    """Serve until killed: every answer is the starter task's reference, `latency` seconds late.
+
+    No two are the same text, so that nothing that was read before helps to read the next.
+    """
     from servers.openai_server import Call, OpenAIServer, reference_solver
 
     from codechat.datasets import DATASETS
@@ -34,7 +37,8 @@ def serve(latency: float) -> None:
 
     async def late(call: Call) -> Any:
         await asyncio.sleep(latency)
-        return solve(call)
+        answer: Any = solve(call)
+        return answer.replace("\n```\n", f"\n# version {call.number}\n```\n")
 
     with OpenAIServer(late, keep_calls=False) as server:
         print(server.base_url, flush=True)
@@ -87,7 +91,7 @@ def engine(url: str, sessions: int, concurrency: int) -> dict[str, float]:
         cell = build_cell(compose(words))
         many = [dataclasses.replace(cell.tasks[n % len(cell.tasks)], task_id=f"t/{n}") for n in range(sessions)]
         cell = dataclasses.replace(cell, tasks=tuple(many))
-        import openai  # noqa: F401  imports are not counted
+        import codechat.calls.transport  # noqa: F401  imports are not counted
 
         journal = Journal(cell.folder / "journal.db")
         return _timed(lambda: hold_sessions(cell, journal, Silent(), Brake(), Budget(None, None, Tariff())))

@@ -1,49 +1,89 @@
-"""How requests travel: a small pool of connections for every request under way, instead of one pool for all.
+"""How requests travel: aiohttp's connections under the SDK's client, since its own cost a third of a whole call.
 
-The library's pool looks at each of its connections whenever a request begins or ends, so that with 64 at once a quarter
-of the whole cost of a call goes into asking idle sockets whether they are still open. Imported where a client is made,
-since the library is slow to import.
+Imported where a client is made, since the libraries are slow to import.
 """
 
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+import aiohttp
 import httpx2
 
-KEPT_OPEN = httpx2.Limits(max_connections=None, max_keepalive_connections=2)
+LOCAL = ("127.0.0.1", "localhost", "::1")
+KEPT_OPEN_S = 4.0
+"""Idle connections are closed after so many seconds: before the server does (uvicorn after 5), so that no request meets
+a connection that is being closed."""
 
 
-class Spread(httpx2.AsyncBaseTransport):
-    """Hands every request to the pool that was used last among the idle ones; makes a pool where all are busy."""
+class Carrier(httpx2.AsyncBaseTransport):
+    """Connections to one address, as many as there are requests under way, kept while they are used.
+
+    Every response is read whole before it is handed over. Belongs to the event loop of its first request.
+    """
 
     def __init__(self, address: str) -> None:
         parts = urlsplit(address)
-        local = parts.hostname in ("127.0.0.1", "localhost", "::1")  # no proxy can reach this machine's own servers
-        self._proxy = None if local else proxy_of(address)
-        self._trust_env = not local
-        self._verify = httpx2.create_ssl_context(trust_env=not local) if parts.scheme == "https" else False
-        self._idle: list[httpx2.AsyncHTTPTransport] = []
-        self.pools: list[httpx2.AsyncHTTPTransport] = []
+        self._is_tls = parts.scheme == "https"
+        self._is_local = parts.hostname in LOCAL
+        # No proxy can reach this machine's own servers.
+        self._proxy = None if self._is_local else proxy_of(address)
+        self._session: aiohttp.ClientSession | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send the request; the pool is free again once the response's head is there, as its body follows at once."""
-        pool = self._idle.pop() if self._idle else self._another()
-        try:
-            return await pool.handle_async_request(request)
-        finally:
-            self._idle.append(pool)
+        """Send the request; the response is whole. Raises httpx2's errors."""
+        session = self._session = self._session or self._opened()
+        with _in_its_words():
+            sending = session.request(
+                request.method,
+                str(request.url),
+                headers=request.headers.multi_items(),
+                data=request.content or None,
+                allow_redirects=False,
+                timeout=_timeout(request),
+                proxy=self._proxy,
+            )
+            async with sending as response:
+                return httpx2.Response(response.status, headers=response.raw_headers, content=await response.read())
 
-    def _another(self) -> httpx2.AsyncHTTPTransport:
-        pool = httpx2.AsyncHTTPTransport(
-            verify=self._verify, trust_env=self._trust_env, limits=KEPT_OPEN, proxy=self._proxy
+    def _opened(self) -> aiohttp.ClientSession:
+        verify: ssl.SSLContext | bool = (
+            httpx2.create_ssl_context(trust_env=not self._is_local) if self._is_tls else True
         )
-        self.pools.append(pool)
-        return pool
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_OPEN_S, ssl=verify),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,  # httpx2 does, by the headers that it is given
+        )
 
     async def aclose(self) -> None:
         """Close every connection."""
-        for pool in self.pools:
-            await pool.aclose()
+        if self._session is not None:
+            await self._session.close()
+
+
+def _timeout(request: httpx2.Request) -> aiohttp.ClientTimeout:
+    asked = request.extensions.get("timeout", {})
+    return aiohttp.ClientTimeout(total=None, sock_connect=asked.get("connect"), sock_read=asked.get("read"))
+
+
+@contextmanager
+def _in_its_words() -> Iterator[None]:
+    """aiohttp's errors as those that the SDK knows: who was never reached is told from who broke off."""
+    try:
+        yield
+    except aiohttp.ConnectionTimeoutError as error:
+        raise httpx2.ConnectTimeout(str(error)) from error
+    except aiohttp.ServerTimeoutError as error:
+        raise httpx2.ReadTimeout(str(error)) from error
+    except aiohttp.ClientConnectorError as error:
+        raise httpx2.ConnectError(error.strerror or str(error)) from error
+    except aiohttp.ClientHttpProxyError as error:
+        raise httpx2.ProxyError(str(error)) from error
+    except (aiohttp.ClientError, ConnectionError) as error:
+        raise httpx2.RemoteProtocolError(str(error) or type(error).__name__) from error
 
 
 def proxy_of(address: str) -> str | None:

@@ -48,6 +48,7 @@ class OpenAIModel:
 
     def __init__(self, config: OpenAIConfig) -> None:
         self.config = config
+        self._address = config.base_url + PATHS[config.api]
         self._client: openai.AsyncOpenAI | None = None
         self._endpoint: Endpoint | None = None
         self._policy = Policy(
@@ -82,11 +83,11 @@ class OpenAIModel:
             import httpx2
             import openai
 
-            from codechat.calls.transport import Spread
+            from codechat.calls.transport import Carrier
 
             key = self._key()
             carrier = openai.DefaultAsyncHttpxClient(
-                transport=Spread(self.config.base_url),
+                transport=Carrier(self.config.base_url),
                 trust_env=False,  # the transport does what the environment says of proxies and certificates
                 follow_redirects=False,  # nothing is contacted that the config does not name
             )
@@ -171,7 +172,7 @@ class OpenAIModel:
         greedy = body.get("temperature") == 0
         if not (greedy or config.cache):
             return None
-        return Question(config.base_url + PATHS[config.api], config.name, body, None if greedy else request.sample)
+        return Question(self._address, config.name, body, None if greedy else request.sample)
 
     def _is_kept(self, reply: Reply) -> bool:
         """An endpoint that refused the temperature did not decode as it was asked to."""
@@ -209,7 +210,7 @@ class OpenAIModel:
             dialect = self._dialect
             body = body_of(config.api, config.name, request.messages, self._decoding, dialect)
             try:
-                return await self._connect().post(PATHS[config.api], cast_to=httpx2.Response, body=body)
+                return await self._connect().post(self._address, cast_to=httpx2.Response, body=body)
             except openai.APIStatusError as error:
                 refusal, headers = refusal_of(error.status_code, error.response.text), error.response.headers
             except openai.APIConnectionError as error:
