@@ -12,7 +12,7 @@ PACKAGE = ROOT / "codechat"
 # From the bottom to the top: a room imports only rooms below it; rooms on one line don't know each other.
 LAYERS: list[set[str]] = [
     {"errors", "domain", "seeding", "environment"},
-    {"files", "config", "template", "calls"},
+    {"files", "config", "template", "calls", "syntax"},
     {"registry", "cache"},
     {"records"},
     {"patterns", "extraction", "hardware"},

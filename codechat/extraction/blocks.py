@@ -98,7 +98,7 @@ def _split(text: str) -> Markdown:
     outside: list[str] = []
     current: _Open | None = None
     for line in text.split("\n"):
-        fence = _fence(line)
+        fence = _fence(line) if "```" in line or "~~~" in line else None
         if current is not None:
             if fence and fence.closes(current.fence):
                 blocks.append(current.block(closed=True))
@@ -121,11 +121,8 @@ def _split(text: str) -> Markdown:
     return Markdown(tuple(blocks), "\n".join(outside))
 
 
-def _fence(line: str) -> _Fence | None:
-    starts = [start for start in (line.find("```"), line.find("~~~")) if start >= 0]
-    if not starts:
-        return None
-    start = min(starts)
+def _fence(line: str) -> _Fence:
+    start = min(start for start in (line.find("```"), line.find("~~~")) if start >= 0)
     rest = line[start:].lstrip(line[start])
     return _Fence(line[:start], line[start : len(line) - len(rest)], rest)
 

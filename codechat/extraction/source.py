@@ -8,8 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from codechat.syntax import tree_of
+
 LONGEST_ERROR = 200
 _BLANK_LINES = re.compile(r"\A(?:[ \t\f]*\n)+")
+_SCOPING_WORDS = ("__future__", "global", "nonlocal", "yield", "await", "lambda", ":=")
+_SCOPING = tuple(  # one by one: a pattern that begins with a word is searched for quickly
+    map(re.compile, (r"import[\s\\]*\*", r"type[\s\\]+\w", r"def[\s\\]+\w+[\s\\]*\[", r"class[\s\\]+\w+[\s\\]*\["))
+)
 _PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.)(?: |$)")
 
 Compound = ast.If | ast.For | ast.AsyncFor | ast.While | ast.With | ast.AsyncWith | ast.Try | ast.TryStar | ast.Match
@@ -42,11 +48,13 @@ def parse(text: str) -> Source:
     """Read `text` as a module.
 
     The compiler proper is not asked: its time grows with the square of the number of functions, and doubles with
-    every nested `finally`. The symbol table finds most of what the grammar lets through, `_misplaced` the rest.
+    every nested `finally`. The symbol table finds most of what the grammar lets through, `_misplaced` the rest. It
+    takes longer than the tree itself, so it is made only where it may find something.
     """
     try:
-        symtable.symtable(text, "<reply>", "exec")
-        tree = ast.parse(text, "<reply>")
+        tree = tree_of(text)
+        if _has_scoping(text):
+            symtable.symtable(text, "<reply>", "exec")
     except SyntaxError as error:
         return Source(text, None, _one_line(f"line {error.lineno}: {error.msg}" if error.lineno else error.msg))
     except (RecursionError, MemoryError):
@@ -122,8 +130,13 @@ class _Place:
     in_loop: bool
 
 
+def _has_scoping(text: str) -> bool:
+    """Whether the text may hold what the symbol table has rules for, parameters of one name aside."""
+    return any(word in text for word in _SCOPING_WORDS) or any(pattern.search(text) for pattern in _SCOPING)
+
+
 def _misplaced(tree: ast.Module) -> str:
-    """The error of a `return`, `break`, `continue` or `__future__` import where none may stand, or nothing."""
+    """The error of a statement or a parameter where none such may stand, or nothing."""
     preamble = True
     for position, statement in enumerate(tree.body):
         future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__" and not statement.level
@@ -140,6 +153,8 @@ def _misplaced(tree: ast.Module) -> str:
         if isinstance(node, ast.Break | ast.Continue) and not place.in_loop:
             return f"line {node.lineno}: '{type(node).__name__.lower()}' outside loop"
         if isinstance(node, Definition):
+            if twice := _repeated_parameter(node):
+                return f"line {node.lineno}: duplicate argument '{twice}' in function definition"
             stack += [_Place(inner, not isinstance(node, ast.ClassDef), False) for inner in node.body]
         elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
             stack += [_Place(inner, place.in_function, True) for inner in node.body]
@@ -147,3 +162,11 @@ def _misplaced(tree: ast.Module) -> str:
         else:
             stack += [_Place(inner, place.in_function, place.in_loop) for suite in suites(node) for inner in suite]
     return ""
+
+
+def _repeated_parameter(node: Definition) -> str | None:
+    if isinstance(node, ast.ClassDef):
+        return None
+    a = node.args
+    names = [each.arg for each in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg) if each]
+    return next((name for name in names if names.count(name) > 1), None)

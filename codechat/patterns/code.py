@@ -4,18 +4,23 @@ import ast
 import builtins
 import io
 import tokenize
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeAlias, TypeVar, overload
+
+from codechat.syntax import tree_of
 
 MAX_DEPTH = 180  # deeper trees are no code a person wrote, and would exhaust the stack of recursive readers
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_MARKS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)  # shared singletons without a place
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {  # without those of shared singletons, which have no place
+    kind: tuple(name for name in kind._fields if name not in ("ctx", "op", "ops"))
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST)
+}
 _DIRECTIVES = ("type:", "noqa", "pylint:", "pragma:", "fmt:", "mypy:", "ruff:", "isort:", "flake8:", "-*-", "pyright:")
 
 N = TypeVar("N", bound=ast.AST)
@@ -246,6 +251,18 @@ def parameters(function: Function | ast.Lambda) -> list[ast.arg]:
     return [*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs, *([a.kwarg] if a.kwarg else [])]
 
 
+def _children(node: ast.AST) -> list[ast.AST]:
+    """The nodes right under one, in source order, as `ast.iter_child_nodes` gives them in three times the time."""
+    found: list[ast.AST] = []
+    for name in _FIELDS[type(node)]:
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            found.append(value)
+        elif isinstance(value, list):
+            found += [each for each in value if isinstance(each, ast.AST)]
+    return found
+
+
 def _is_main_guard(node: ast.AST) -> bool:
     if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
         return False
@@ -258,9 +275,7 @@ def read(text: str) -> Code:
     """Parse a program. Never raises, whatever the text."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
+        tree = tree_of(text)
     except SyntaxError as error:
         place = f" (line {error.lineno})" if error.lineno else ""
         return Code(text, None, f"does not parse: {error.msg}{place}", (), {})
@@ -273,11 +288,12 @@ def read(text: str) -> Code:
         node, depth = stack.pop()
         if depth > MAX_DEPTH:
             return Code(text, None, "does not parse: nested too deeply to read", (), {})
-        if _is_main_guard(node) and depth == 1:  # not the program's own: it is dropped before anything runs
+        if depth == 1 and _is_main_guard(node):  # not the program's own: it is dropped before anything runs
             continue
         nodes.append(node)
-        children = [child for child in ast.iter_child_nodes(node) if not isinstance(child, _MARKS)]
+        children = _children(node)
         for child in children:
             parents[child] = node
-        stack.extend((child, depth + 1) for child in reversed(children))
+        children.reverse()
+        stack += [(child, depth + 1) for child in children]
     return Code(text, tree, "", tuple(nodes), parents)
