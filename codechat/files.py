@@ -10,6 +10,8 @@ from typing import Any
 
 from codechat.errors import UserError
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
 
 def write_atomically(path: Path, data: str | bytes | Iterable[str]) -> None:
     """Replace `path` by `data` so that a reader, or a power cut, sees the old file or the new one.
@@ -44,7 +46,7 @@ def write_atomically(path: Path, data: str | bytes | Iterable[str]) -> None:
 
 def canonical_json(value: Any) -> str:
     """JSON text that is the same for equal values: sorted keys, no spaces, UTF-8 kept."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _CANONICAL.encode(value)
 
 
 def content_hash(value: Any) -> str:

@@ -27,6 +27,7 @@ class Component(Generic[F]):
     config: type[Config]
     factory: F
     baseline: bool = False  # models only: may see the task's reference
+    offline: bool = False  # judges only: decides by itself, so that a decision costs nothing
     uses: frozenset[str] = frozenset()  # protocols only: the other groups that can change its results
 
     @property
@@ -44,7 +45,13 @@ class Registry(Generic[F]):
         self._discovered = False
 
     def register(
-        self, name: str, config: type[Config], *, baseline: bool = False, uses: frozenset[str] = frozenset()
+        self,
+        name: str,
+        config: type[Config],
+        *,
+        baseline: bool = False,
+        offline: bool = False,
+        uses: frozenset[str] = frozenset(),
     ) -> Callable[[F], F]:
         """Decorator for a factory. The first docstring line is its one-line description; a name is taken once."""
 
@@ -54,7 +61,7 @@ class Registry(Generic[F]):
                 raise ValueError(
                     f"{self.group} '{name}' is registered twice: {known.factory.__module__} has it already"
                 )
-            component = Component(name, config, factory, baseline, uses)
+            component = Component(name, config, factory, baseline, offline, uses)
             if not component.summary:
                 raise ValueError(f"{self.group} '{name}' needs a docstring: its first line is the description")
             self._components[name] = component

@@ -124,7 +124,8 @@ async def _services(cell: Cell, journal: Journal, observer: Observer, brake: Bra
     experiment = cell.experiment
     component = MODELS.of(experiment.model)
     model = component.factory(experiment.model)
-    judge = JUDGES.of(experiment.judge).factory(experiment.judge)
+    judging = JUDGES.of(experiment.judge)
+    judge = judging.factory(experiment.judge)
     sandbox = SANDBOXES.of(experiment.sandbox).factory(experiment.sandbox, workers=cell.resources().workers)
     async with contextlib.AsyncExitStack() as stack:
         for each in (model, judge, sandbox):
@@ -134,7 +135,8 @@ async def _services(cell: Cell, journal: Journal, observer: Observer, brake: Bra
         if sandbox.notice:
             observer.note(sandbox.notice)
         async with _landing(journal):
-            yield Services(model, component.baseline, judge, sandbox, journal, Gate(model), Gate(judge), brake)
+            gates = (Gate(model), Gate(judge))
+            yield Services(model, component.baseline, judge, sandbox, journal, *gates, brake, judging.offline)
 
 
 @contextlib.asynccontextmanager

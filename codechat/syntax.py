@@ -5,7 +5,7 @@ import warnings
 from functools import lru_cache
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=128)
 def tree_of(text: str) -> ast.Module:
     """The syntax tree, shared by all who ask: nobody changes it.
 

@@ -13,6 +13,7 @@ from codechat.files import content_hash
 from codechat.instructions import INSTRUCTIONS, Pool, Rejected
 from codechat.instructions.rows import Row, column, read_rows
 from codechat.instructions.taxonomy import VERBS, change_of
+from codechat.patterns import rule_of
 
 EMBEDDED = Path(__file__).with_name("pool.yaml")
 Field = Literal["id", "text", "scope", "change", "rule", "rejected"]
@@ -61,7 +62,7 @@ def read_pool(path: Path, columns: Mapping[Field, str], verbs: Mapping[str, Chan
             rejected.append(Rejected(name, text, scope, str(fields["rejected"])))
         else:
             change = _change(fields, text, verbs, f"{path}:{row.line}")
-            accepted.append(Instruction(name, text, scope, change, _rule(fields, row, path)))
+            accepted.append(_sensible(Instruction(name, text, scope, change, _rule(fields, row, path)), row, path))
     if not accepted:
         raise UserError(f"{path}: every instruction is rejected", "leave 'rejected' empty for those to be used")
     return Pool(tuple(accepted), content_hash([_plain(one) for one in accepted]), tuple(rejected))
@@ -133,6 +134,15 @@ def _rule(fields: dict[str, Any], row: Row, path: Path) -> dict[str, Any] | None
         return dict(json.loads(json.dumps(rule)))
     except (TypeError, ValueError) as error:
         raise UserError(f"{path}:{row.line}: a rule is plain data: {error}", "put the value in quotes") from error
+
+
+def _sensible(instruction: Instruction, row: Row, path: Path) -> Instruction:
+    """The instruction, if its rule makes sense: a mistake is told now, and not by the first session that draws it."""
+    try:
+        rule_of(instruction)
+    except UserError as error:
+        raise UserError(f"{path}:{row.line}: {error.message}", error.remedy) from error
+    return instruction
 
 
 def _slug(text: str) -> str:

@@ -5,6 +5,7 @@ So a resumed session replays what it has and computes only what is missing.
 
 import asyncio
 import functools
+import itertools
 import sqlite3
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,9 @@ from codechat.journal.ledger import COUNTS, Charge, Ledger, charge_of, failure_c
 from codechat.journal.schema import CHARGE, prepare
 from codechat.metrics.spending import Payer
 
+ROWS_AT_ONCE = 1000
+"""Rows of one statement: SQLite takes some 32,000 values."""
+
 T = TypeVar("T")
 _PAYER_OF: dict[Any, Payer] = {Applicability: "applicability", Adherence: "adherence"}
 _ADHERENCE = """
@@ -31,11 +35,11 @@ FROM steps JOIN sessions USING (session) WHERE completed AND name LIKE '%/adhere
 
 @dataclass(frozen=True, slots=True)
 class _Put:
-    """One write: a statement, or a charge alone."""
+    """One write: a row of four values for a table, or a charge alone."""
 
     done: "asyncio.Future[None]"
-    statement: str = ""
-    values: tuple[Any, ...] = ()
+    into: str = ""
+    row: tuple[Any, ...] = ()
     charge: Charge | None = None
 
 
@@ -69,19 +73,34 @@ class Journal:
         self.watch: Callable[[Ledger], None] = lambda _: None
         self._path = path
         self._begun: set[asyncio.Task[Any]] = set()
+        self._steps: dict[str, set[tuple[str, str]]] = {}  # of the sessions that are not finished
         self._pending: list[_Put] = []
         self._flusher: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "journal")
 
     # -- steps -----------------------------------------------------------------------------------------------------
 
-    async def step(self, session: str, name: str, digest: str, kind: Any, compute: Callable[[], Awaitable[T]]) -> T:
-        """The recorded value of a step, or the computed one once it is on disk."""
+    async def step(
+        self,
+        session: str,
+        name: str,
+        digest: str,
+        kind: Any,
+        compute: Callable[[], Awaitable[T]],
+        *,
+        free: bool = False,
+    ) -> T:
+        """The recorded value of a step, or the computed one once it is on disk.
+
+        What is `free` is given up with who asks for it: to finish it nonetheless takes a task of its own.
+        """
         key = (session, name, digest)
-        row = self._reader.execute("SELECT value FROM steps WHERE session=? AND name=? AND digest=?", key).fetchone()
-        if row is not None:
-            recorded: T = _adapter(kind).validate_json(row[0])
+        if key[1:] in self._steps_of(session):
+            query = "SELECT value FROM steps WHERE session=? AND name=? AND digest=?"
+            recorded: T = _adapter(kind).validate_json(self._reader.execute(query, key).fetchone()[0])
             return recorded
+        if free:
+            return await self._compute(key, kind, compute)
         begun = asyncio.create_task(self._compute(key, kind, compute))
         self._begun.add(begun)
         begun.add_done_callback(self._ended)
@@ -95,8 +114,16 @@ class Journal:
                 await self._put(charge=failure_charge(_PAYER_OF.get(kind, "model"), error))
             raise
         text = _adapter(kind).dump_json(value).decode()
-        await self._put("INSERT OR REPLACE INTO steps VALUES (?,?,?,?)", (*key, text), charge_of(value))
+        await self._put("steps (session, name, digest, value)", (*key, text), charge_of(value))
+        self._steps_of(key[0]).add(key[1:])
         return value
+
+    def _steps_of(self, session: str) -> set[tuple[str, str]]:
+        """Name and digest of a session's recorded steps: read once, so that a new step costs no query."""
+        if session not in self._steps:
+            query = "SELECT name, digest FROM steps WHERE session=?"
+            self._steps[session] = set(self._reader.execute(query, (session,)))
+        return self._steps[session]
 
     def _ended(self, step: "asyncio.Task[Any]") -> None:
         self._begun.discard(step)
@@ -130,7 +157,8 @@ class Journal:
     async def finish(self, session: str, record: str, outline: str, *, completed: bool) -> None:
         """Record a session: one that completed is never run again, an errored one goes on with the next process."""
         values = (session, record, int(completed), outline)
-        await self._put("INSERT OR REPLACE INTO sessions (session, record, completed, slim) VALUES (?,?,?,?)", values)
+        await self._put("sessions (session, record, completed, slim)", values)
+        self._steps.pop(session, None)
 
     def replies(self, session: str) -> int:
         """The replies of the model that are recorded of a session."""
@@ -160,15 +188,15 @@ class Journal:
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    async def _put(self, statement: str = "", values: tuple[Any, ...] = (), charge: Charge | None = None) -> None:
+    async def _put(self, into: str = "", row: tuple[Any, ...] = (), charge: Charge | None = None) -> None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._pending.append(_Put(done, statement, values, charge))
+        self._pending.append(_Put(done, into, row, charge))
         if charge is not None:
             self.ledger.add(charge)
             self.watch(self.ledger)
         if self._flusher is None or self._flusher.done():
             self._flusher = asyncio.create_task(self._flush())
-        await asyncio.shield(done)
+        await done
 
     async def _flush(self) -> None:
         loop = asyncio.get_running_loop()
@@ -178,23 +206,36 @@ class Journal:
                 await loop.run_in_executor(self._thread, self._commit, batch)
             except UserError as error:
                 for put in batch:
-                    put.done.set_exception(error)
-                    put.done.exception()  # a waiter that was cancelled must not leave a warning behind
+                    if not put.done.cancelled():  # by who waited for it
+                        put.done.set_exception(error)
             else:
                 for put in batch:
-                    put.done.set_result(None)
+                    if not put.done.cancelled():
+                        put.done.set_result(None)
 
     def _commit(self, batch: list[_Put]) -> None:
         charges = Ledger()
+        rows: dict[str, list[tuple[Any, ...]]] = {}
+        for put in batch:
+            if put.into:
+                rows.setdefault(put.into, []).append(put.row)
+            if put.charge is not None:
+                charges.add(put.charge)
         with self._guard():
             self._db.execute("BEGIN")
-            for put in batch:
-                if put.statement:
-                    self._db.execute(put.statement, put.values)
-                if put.charge is not None:
-                    charges.add(put.charge)
+            for into, values in rows.items():
+                self._insert(into, values)
             self._db.executemany(CHARGE, charges.charges())
             self._db.execute("COMMIT")
+
+    def _insert(self, into: str, rows: list[tuple[Any, ...]]) -> None:
+        """Many rows by one statement: the thread lets go of the interpreter, and waits for it again, at each."""
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            some = rows[start : start + ROWS_AT_ONCE]
+            marks = ",".join(["(?,?,?,?)"] * len(some))
+            self._db.execute(
+                f"INSERT OR REPLACE INTO {into} VALUES {marks}", tuple(itertools.chain.from_iterable(some))
+            )
 
     def _guard(self) -> "_DiskGuard":
         return _DiskGuard(self._path, self._db)

@@ -30,7 +30,7 @@ class RulesJudge:
         """Nothing is held."""
 
 
-@JUDGES.register("rules", RulesConfig)
+@JUDGES.register("rules", RulesConfig, offline=True)
 def rules(config: RulesConfig) -> RulesJudge:
     """Deterministic checks on syntax tree and tokens, undecided where an instruction has no rule."""
     return RulesJudge()

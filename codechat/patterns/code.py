@@ -16,8 +16,11 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {  # without those of shared singletons, which have no place
-    kind: tuple(name for name in kind._fields if name not in ("ctx", "op", "ops"))
+_MARKS = ("ctx", "op", "ops")  # shared singletons, which have no place
+_TEXTS = ("arg", "asname", "attr", "conversion", "id", "kind", "level", "module", "rest", "simple", "type_comment")
+_LEAVES = (ast.Constant, ast.Global, ast.Nonlocal, ast.alias)
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
+    kind: () if kind in _LEAVES else tuple(name for name in kind._fields if name not in (*_MARKS, *_TEXTS))
     for kind in vars(ast).values()
     if isinstance(kind, type) and issubclass(kind, ast.AST)
 }
@@ -209,7 +212,7 @@ def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
         node = stack.pop()
         yield node
         if not isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
-            stack.extend(reversed(list(ast.iter_child_nodes(node))))
+            stack.extend(reversed(children(node)))
 
 
 def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -251,8 +254,8 @@ def parameters(function: Function | ast.Lambda) -> list[ast.arg]:
     return [*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs, *([a.kwarg] if a.kwarg else [])]
 
 
-def _children(node: ast.AST) -> list[ast.AST]:
-    """The nodes right under one, in source order, as `ast.iter_child_nodes` gives them in three times the time."""
+def children(node: ast.AST) -> list[ast.AST]:
+    """The nodes right under one, in source order, without operators and contexts; quicker than `ast`'s."""
     found: list[ast.AST] = []
     for name in _FIELDS[type(node)]:
         value = getattr(node, name, None)
@@ -260,6 +263,14 @@ def _children(node: ast.AST) -> list[ast.AST]:
             found.append(value)
         elif isinstance(value, list):
             found += [each for each in value if isinstance(each, ast.AST)]
+    return found
+
+
+def walk(node: ast.AST) -> list[ast.AST]:
+    """A node and all under it, in the order of `ast.walk`, without operators and contexts."""
+    found = [node]
+    for each in found:
+        found += children(each)
     return found
 
 
@@ -291,9 +302,9 @@ def read(text: str) -> Code:
         if depth == 1 and _is_main_guard(node):  # not the program's own: it is dropped before anything runs
             continue
         nodes.append(node)
-        children = _children(node)
-        for child in children:
+        below = children(node)
+        for child in below:
             parents[child] = node
-        children.reverse()
-        stack += [(child, depth + 1) for child in children]
+        below.reverse()
+        stack += [(child, depth + 1) for child in below]
     return Code(text, tree, "", tuple(nodes), parents)

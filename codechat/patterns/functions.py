@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
 from codechat.patterns.base import Occurrence, at, pattern
-from codechat.patterns.code import FUNCTIONS, Code, Function, own_nodes, parameters
+from codechat.patterns.code import FUNCTIONS, Code, Function, own_nodes, parameters, walk
 from codechat.patterns.names import bound_name
 
 MUTATORS = frozenset(
@@ -48,7 +48,7 @@ def _own(function: Function) -> Iterator[ast.AST]:
     for node in own_nodes(function):
         yield node
         if isinstance(node, ast.Lambda):
-            yield from ast.walk(node.body)
+            yield from walk(node.body)
 
 
 @pattern("helper", "helper function")
@@ -78,7 +78,7 @@ def nested_function(code: Code) -> Iterable[Occurrence]:
 def long_function(code: Code, statements: int) -> Iterable[Occurrence]:
     """Functions with more than that many statements, nested ones included and the docstring left out."""
     for function in code.functions:
-        inner = [node for node in ast.walk(function) if isinstance(node, ast.stmt) and node is not function]
+        inner = [node for node in walk(function) if isinstance(node, ast.stmt) and node is not function]
         if len(inner) - bool(ast.get_docstring(function)) > statements:
             yield at(function, function.name)
 
@@ -150,13 +150,13 @@ def cacheable(code: Code) -> Iterable[Occurrence]:
         lasting = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.Global, ast.Nonlocal)
         if not gives or isinstance(function, ast.AsyncFunctionDef) or any(isinstance(node, lasting) for node in own):
             continue
-        if not _stores_outside(function) and not any(names & _containers(code, node) for node in ast.walk(function)):
+        if not _stores_outside(function) and not any(names & _containers(code, node) for node in walk(function)):
             yield at(function, function.name)
 
 
 def _stores_outside(function: Function) -> bool:
     """Whether it puts something into what is not a local of its own or of a function inside."""
-    inside = list(ast.walk(function))
+    inside = list(walk(function))
     own = {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     own -= {parameter.arg for parameter in parameters(function)}
     stores = [
@@ -196,7 +196,7 @@ _TEXTUAL = {"split", "lower", "upper", "strip", "startswith", "endswith", "isdig
 def _hashable(code: Code, function: Function) -> set[str]:
     """The parameters that are hinted as what can be hashed, or used as texts."""
     hinted = {one.arg for one in parameters(function) if one.annotation and _head(code, one.annotation) in _HASHABLE}
-    methods = [node for node in ast.walk(function) if isinstance(node, ast.Attribute) and node.attr in _TEXTUAL]
+    methods = [node for node in walk(function) if isinstance(node, ast.Attribute) and node.attr in _TEXTUAL]
     return hinted | {node.value.id for node in methods if isinstance(node.value, ast.Name)}
 
 

@@ -6,7 +6,16 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from codechat.patterns.base import Occurrence, Regex, at, pattern
-from codechat.patterns.code import FUNCTIONS, Code, Function, body_without_docstring, docstring, own_nodes, parameters
+from codechat.patterns.code import (
+    FUNCTIONS,
+    Code,
+    Function,
+    body_without_docstring,
+    docstring,
+    own_nodes,
+    parameters,
+    walk,
+)
 from codechat.patterns.names import local_bindings
 
 _LEGACY = {"List", "Dict", "Set", "FrozenSet", "Tuple", "Type", "Deque", "DefaultDict"}
@@ -83,7 +92,7 @@ def legacy_hint(code: Code, kind: Literal["generic", "optional"]) -> Iterable[Oc
 def modern_hint(code: Code, kind: Literal["generic", "optional"]) -> Iterable[Occurrence]:
     """Hints of the form `list[int]` (`generic`) or `int | None` (`optional`) in annotations."""
     for annotation in _annotations(code):
-        for node in ast.walk(annotation):
+        for node in walk(annotation):
             generic = (
                 isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in _GENERICS
             )

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from fnmatch import translate
 
-from codechat.patterns.code import FUNCTIONS, Code, Function, is_hint
+from codechat.patterns.code import FUNCTIONS, Code, Function, is_hint, walk
 
 _DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 _WITHOUT_EFFECT = """
@@ -26,9 +26,9 @@ _is_without_effect = re.compile("|".join(map(translate, _WITHOUT_EFFECT.split())
 
 def idle(code: Code, earlier: Code | None = None) -> frozenset[ast.AST]:
     """The nodes of values that nothing reads, and of definitions that `earlier` had not and no live code names."""
-    found = {node for value in _dropped(code) for node in ast.walk(value)}
+    found = {node for value in _dropped(code) for node in walk(value)}
     if earlier is not None and earlier.tree is not None:
-        found.update(node for dead in _unnamed(code, earlier) for node in ast.walk(dead))
+        found.update(node for dead in _unnamed(code, earlier) for node in walk(dead))
     return frozenset(found)
 
 
@@ -60,19 +60,19 @@ def _is_read(code: Code, statement: ast.stmt, name: str) -> bool:
         return True
     function = code.function_of(statement)
     shared = function is not None and _shares(function, name)
-    nodes = code.nodes if function is None or shared else ast.walk(function)
+    nodes = code.nodes if function is None or shared else walk(function)
     return any(isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load) for node in nodes)
 
 
 def _shares(function: Function, name: str) -> bool:
-    return any(isinstance(node, ast.Global | ast.Nonlocal) and name in node.names for node in ast.walk(function))
+    return any(isinstance(node, ast.Global | ast.Nonlocal) and name in node.names for node in walk(function))
 
 
 def _acts(code: Code, value: ast.expr) -> bool:
     """Whether evaluating it may do anything but give a value. A lambda's body waits for its call."""
     if isinstance(value, ast.Lambda):
         return False
-    for node in ast.walk(value):
+    for node in walk(value):
         if isinstance(node, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr):
             return True
         if isinstance(node, ast.Call) and not _is_without_effect(code.origin(node.func)):

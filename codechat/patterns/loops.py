@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codechat.patterns.base import Occurrence, at, pattern
-from codechat.patterns.code import FUNCTIONS, LOOPS, Code, own_nodes
+from codechat.patterns.code import FUNCTIONS, LOOPS, Code, children, own_nodes, walk
 
 
 @pattern("searching_loop", "loop that returns True or False", "loops that return True or False")
@@ -82,7 +82,7 @@ def _in_order(code: Code, node: ast.AST) -> Iterator[ast.AST]:
     yield node
     if isinstance(node, ast.Call) and code.origin(node.func) in ("sorted", "set", "frozenset"):
         return
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         yield from _in_order(code, child)
 
 
@@ -124,7 +124,7 @@ def loop_else(code: Code) -> Iterable[Occurrence]:
 def collecting_loop(code: Code) -> Iterable[Occurrence]:
     """`for` loops whose body appends or adds to a collection."""
     for node in code.find(ast.For):
-        if any(_collects(inner) for inner in ast.walk(node)):
+        if any(_collects(inner) for inner in walk(node)):
             yield at(node)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from codechat.patterns.base import Occurrence, Regex, at, pattern
-from codechat.patterns.code import Code, Function, own_nodes, parameters
+from codechat.patterns.code import Code, Function, own_nodes, parameters, walk
 
 _BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_"))
 
@@ -71,7 +71,7 @@ def unused_local(code: Code) -> Iterable[Occurrence]:
 def _read(function: Function, name: str) -> bool:
     return any(
         isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Store)
-        for node in ast.walk(function)
+        for node in walk(function)
     )
 
 

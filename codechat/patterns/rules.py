@@ -19,7 +19,6 @@ from typing import Any
 
 from codechat.domain import Adherence, Applicability, Change, Instruction, Scope
 from codechat.errors import UserError, nearest
-from codechat.files import canonical_json
 from codechat.patterns.base import Occurrence, Pattern, patterns
 from codechat.patterns.code import FUNCTIONS, Code, Function, parameters, read
 from codechat.patterns.idle import idle
@@ -101,7 +100,7 @@ def rule_of(instruction: Instruction) -> Rule | None:
     if instruction.rule is None:
         return None
     try:
-        return _compile(canonical_json(dict(instruction.rule)), instruction.scope, instruction.change)
+        return _compile(json.dumps(dict(instruction.rule)), instruction.scope, instruction.change)
     except UserError as error:
         raise UserError(f"the rule of instruction '{instruction.id}': {error.message}", error.remedy) from error
 

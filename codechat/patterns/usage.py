@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from codechat.patterns.base import Occurrence, at, pattern
-from codechat.patterns.code import COMPREHENSIONS, LOOPS, Code, is_hint, own_nodes
+from codechat.patterns.code import COMPREHENSIONS, LOOPS, Code, is_hint, own_nodes, walk
 
 
 @pattern("use", "use of {names}", "uses of {names}")
@@ -254,7 +254,7 @@ def node_class(code: Code, links: list[str]) -> Iterable[Occurrence]:
     """Classes whose instances have all of these attributes, as nodes of a list (`next`) or tree (`left`, `right`)."""
     for node in code.find(ast.ClassDef):
         held: set[str] = set()
-        for inner in ast.walk(node):
+        for inner in walk(node):
             if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store):
                 held.add(inner.attr)
             elif isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):

@@ -58,6 +58,8 @@ class Gate:
 
     async def pass_through(self) -> None:
         """Raises what the component's `check` raises, for everybody until it succeeds."""
+        if self._open:
+            return
         async with self._lock:
             if not self._open:
                 await self._component.check()
@@ -66,7 +68,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Services:
-    """The cell's components, shared by its sessions."""
+    """The cell's components, shared by its sessions. `judge_offline`: its decisions cost nothing."""
 
     model: Model
     baseline: bool
@@ -76,6 +78,7 @@ class Services:
     model_gate: Gate
     judge_gate: Gate
     brake: Brake = field(default_factory=Brake)
+    judge_offline: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +143,8 @@ class Kit:
             return await self._services.judge.applicable(code, instruction)
 
         digest = content_hash([code, instruction.id, instruction.text])
-        return await self._step(turn, f"{instruction.id}/applicable", digest, Applicability, ask)
+        free = self._services.judge_offline
+        return await self._step(turn, f"{instruction.id}/applicable", digest, Applicability, ask, free=free)
 
     async def adherence(self, turn: int, before: str, after: str, instruction: Instruction) -> Adherence:
         """Whether the change does what was asked."""
@@ -150,7 +154,7 @@ class Kit:
             return await self._services.judge.adherence(before, after, instruction)
 
         digest = content_hash([before, after, instruction.id, instruction.text])
-        return await self._step(turn, "adherence", digest, Adherence, ask)
+        return await self._step(turn, "adherence", digest, Adherence, ask, free=self._services.judge_offline)
 
     async def verify(self, turn: int, extraction: Extraction) -> Verdict:
         """What the tests say of the extracted program."""
@@ -180,7 +184,9 @@ class Kit:
             turn, f"{name}/script", digest, Verdict, lambda: self._services.sandbox.run_script(source, wall_s)
         )
 
-    async def _step(self, turn: int, name: str, digest: str, kind: Any, compute: Callable[[], Awaitable[T]]) -> T:
+    async def _step(
+        self, turn: int, name: str, digest: str, kind: Any, compute: Callable[[], Awaitable[T]], *, free: bool = False
+    ) -> T:
         """A step of the session. An interruption lets none begin; a budget stops only what asks an endpoint."""
 
         async def begin() -> T:
@@ -189,7 +195,8 @@ class Kit:
             self.worked_at.add(turn)
             return await compute()
 
-        result: T = await self._services.journal.step(self._session, f"{turn}/{name}", digest, kind, begin)
+        journal, name = self._services.journal, f"{turn}/{name}"
+        result: T = await journal.step(self._session, name, digest, kind, begin, free=free)
         return result
 
 

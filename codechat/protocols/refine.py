@@ -103,7 +103,8 @@ class Refine:
             return Selection(None, (), usage)
         for start in range(0, len(candidates), self._lookahead):
             batch = candidates[start : start + self._lookahead]
-            checks = await asyncio.gather(*(kit.applicable(turn, code, each) for each in batch), return_exceptions=True)
+            asked = [kit.applicable(turn, code, each) for each in batch]
+            checks = [await asked[0]] if len(asked) == 1 else await asyncio.gather(*asked, return_exceptions=True)
             for instruction, check in zip(batch, checks, strict=True):
                 if isinstance(check, BaseException):  # raised only where one at a time would have met it
                     raise check

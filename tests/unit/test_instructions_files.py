@@ -86,6 +86,12 @@ def test_rules_come_along_also_as_json_in_a_cell(tmp_path: Path) -> None:
 LINES = "".join(f'{{"text": "Use thing {number}.", "scope": "semantic"}}\n' for number in range(16))
 MISTAKES = {
     "malformed line 17": ("pool.jsonl", LINES + '{"text": \n' + LINES, {}, r"pool\.jsonl:17: not JSON"),
+    "a rule that makes no sense": (
+        "pool.jsonl",
+        LINES + '{"id": "mine", "text": "Remove it.", "scope": "cosmetic", "rule": {"pattern": "coment"}}\n',
+        {},
+        r"pool\.jsonl:17: the rule of instruction 'mine': no pattern is called 'coment'\n.*'comment'",
+    ),
     "a list in line 17": ("pool.jsonl", LINES + "[1]\n", {}, r"pool\.jsonl:17: not an instruction"),
     "unmapped verb": (
         "pool.jsonl",
