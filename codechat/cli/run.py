@@ -137,10 +137,10 @@ async def hold_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
 def _seldom_collecting() -> Iterator[None]:
     """The collector looks less often: replies are read into many small objects, hardly one of them in a cycle.
 
-    At Python's own pace it takes a fifth of the engine's time.
+    At Python's own pace it takes a fifth of the engine's time. What waits for it is bounded: some 20 MB.
     """
     usual = gc.get_threshold()
-    gc.set_threshold(20_000, *usual[1:])
+    gc.set_threshold(100_000, *usual[1:])
     try:
         yield
     finally:

@@ -123,13 +123,6 @@ def is_compound(statement: ast.stmt) -> TypeGuard[Compound]:
     return isinstance(statement, Compound)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    statement: ast.stmt
-    in_function: bool
-    in_loop: bool
-
-
 def _has_scoping(text: str) -> bool:
     """Whether the text may hold what the symbol table has rules for, parameters of one name aside."""
     return any(word in text for word in _SCOPING_WORDS) or any(pattern.search(text) for pattern in _SCOPING)
@@ -144,23 +137,22 @@ def _misplaced(tree: ast.Module) -> str:
             return f"line {statement.lineno}: from __future__ imports must occur at the beginning of the file"
         docstring = position == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
         preamble = preamble and (future or docstring)
-    stack = [_Place(statement, False, False) for statement in reversed(tree.body)]
+    stack = [(statement, False, False) for statement in reversed(tree.body)]
     while stack:
-        place = stack.pop()
-        node = place.statement
-        if isinstance(node, ast.Return) and not place.in_function:
+        node, in_function, in_loop = stack.pop()
+        if isinstance(node, ast.Return) and not in_function:
             return f"line {node.lineno}: 'return' outside function"
-        if isinstance(node, ast.Break | ast.Continue) and not place.in_loop:
+        if isinstance(node, ast.Break | ast.Continue) and not in_loop:
             return f"line {node.lineno}: '{type(node).__name__.lower()}' outside loop"
         if isinstance(node, Definition):
             if twice := _repeated_parameter(node):
                 return f"line {node.lineno}: duplicate argument '{twice}' in function definition"
-            stack += [_Place(inner, not isinstance(node, ast.ClassDef), False) for inner in node.body]
+            stack += [(inner, not isinstance(node, ast.ClassDef), False) for inner in node.body]
         elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
-            stack += [_Place(inner, place.in_function, True) for inner in node.body]
-            stack += [_Place(inner, place.in_function, place.in_loop) for inner in node.orelse]
+            stack += [(inner, in_function, True) for inner in node.body]
+            stack += [(inner, in_function, in_loop) for inner in node.orelse]
         else:
-            stack += [_Place(inner, place.in_function, place.in_loop) for suite in suites(node) for inner in suite]
+            stack += [(inner, in_function, in_loop) for suite in suites(node) for inner in suite]
     return ""
 
 

@@ -50,10 +50,13 @@ def charge_of(value: Any) -> Charge | None:
             payer = "adherence"
         case _:
             return None
+    asked = payer == "model" or value.usage != Usage()
+    if not (asked or value.retries or value.rate_limited):
+        return None
     usage = Usage() if value.cached else value.usage
     return Charge(
         payer,
-        int(payer == "model" or value.usage != Usage()),
+        int(asked),
         int(value.cached),
         usage.input_tokens,
         usage.output_tokens,

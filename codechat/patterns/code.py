@@ -5,9 +5,9 @@ import builtins
 import io
 import tokenize
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 from codechat.syntax import tree_of
 
@@ -54,6 +54,8 @@ class Code:
     problem: str
     nodes: tuple[ast.AST, ...]
     parents: dict[ast.AST, ast.AST]
+    found: dict[object, Any] = field(default_factory=dict, repr=False)
+    """What was looked for before, by what asked for it: a turn's code is the next turn's code before."""
 
     @overload
     def find(self, one: type[N], /) -> Iterator[N]: ...
@@ -140,13 +142,18 @@ class Code:
                 names.setdefault(self._scope(node), set()).add(name)
         return names
 
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        """All names that are bound anywhere."""
+        return frozenset().union(*self._bound.values())
+
     def _scope(self, node: ast.AST) -> ast.AST:
         kinds = (*FUNCTIONS, ast.Lambda, ast.ClassDef, ast.Module)
         return next((above for above in self.ancestors(node) if isinstance(above, kinds)), node)
 
     def _is_own(self, node: ast.Name) -> bool:
         """Whether a name is one that the program binds in a scope around it."""
-        return any(node.id in self._bound.get(above, ()) for above in self.ancestors(node))
+        return node.id in self._names and any(node.id in self._bound.get(above, ()) for above in self.ancestors(node))
 
     @cached_property
     def _star_modules(self) -> list[str]:

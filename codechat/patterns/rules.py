@@ -33,15 +33,18 @@ _KEYS = ("pattern", "quantifier", "where", "into", "at_least", "keeps")
 _SHOWN = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Clause:
-    """A pattern with its options."""
+    """A pattern with its options. One object is one key of what it finds."""
 
     pattern: Pattern
     options: Mapping[str, Any]
 
     def present(self, code: Code) -> tuple[Occurrence, ...]:
-        return self.pattern.present(code, self.options)
+        if self not in code.found:
+            code.found[self] = self.pattern.present(code, self.options)
+        found: tuple[Occurrence, ...] = code.found[self]
+        return found
 
     def used(self, code: Code, earlier: Code | None = None) -> tuple[Occurrence, ...]:
         """Its occurrences but for idle ones; with `earlier`, new definitions that nothing names are idle too."""

@@ -98,6 +98,7 @@ class Kit:
         self.worked_at: set[int] = set()  # turns of which a step was not in the journal
         self._task, self._session, self._seed = task, session_id, seed
         self._services, self._on_turn = services, on_turn
+        self.judge_offline = services.judge_offline
 
     def generator(self, purpose: str) -> random.Random:
         """A generator of its own for every random choice, by (seed, task, purpose)."""
@@ -143,8 +144,8 @@ class Kit:
             return await self._services.judge.applicable(code, instruction)
 
         digest = content_hash([code, instruction.id, instruction.text])
-        free = self._services.judge_offline
-        return await self._step(turn, f"{instruction.id}/applicable", digest, Applicability, ask, free=free)
+        name = f"{instruction.id}/applicable"
+        return await self._step(turn, name, digest, Applicability, ask, free=self.judge_offline)
 
     async def adherence(self, turn: int, before: str, after: str, instruction: Instruction) -> Adherence:
         """Whether the change does what was asked."""
@@ -154,7 +155,7 @@ class Kit:
             return await self._services.judge.adherence(before, after, instruction)
 
         digest = content_hash([before, after, instruction.id, instruction.text])
-        return await self._step(turn, "adherence", digest, Adherence, ask, free=self._services.judge_offline)
+        return await self._step(turn, "adherence", digest, Adherence, ask, free=self.judge_offline)
 
     async def verify(self, turn: int, extraction: Extraction) -> Verdict:
         """What the tests say of the extracted program."""

@@ -79,7 +79,7 @@ class Refine:
                     if selection.instruction is None:
                         grading.start(partial(skip, kit, turn, selection))
                         continue
-                    candidates.remove(selection.instruction)
+                    pool[agenda[turn - 1]] = [one for one in candidates if one.id != selection.instruction.id]
                     history += (Message("user", fill(self._prompts.followup, instruction=selection.instruction.text)),)
                 chosen = selection.instruction if selection else None
                 try:

@@ -42,7 +42,11 @@ class Answer:
 async def grade(kit: Kit, answer: Answer, earlier: Graded | None) -> TurnRecord:
     """Test and judge an answer; its record follows the earlier turn's, which is kept even where this one fails."""
     try:
-        verdict, adherence = await asyncio.gather(_verdict(kit, answer), _adherence(kit, answer))
+        if kit.judge_offline:  # it is done at once: a task for it would cost as much as its decision
+            adherence = await _adherence(kit, answer)
+            verdict = await _verdict(kit, answer)
+        else:
+            verdict, adherence = await asyncio.gather(_verdict(kit, answer), _adherence(kit, answer))
     finally:
         if earlier is not None:
             await earlier
@@ -151,4 +155,8 @@ def _failure(verdict: Verdict) -> FailureRecord | None:
 
 
 def _usage(usage: Usage) -> UsageRecord:
-    return UsageRecord.model_validate(asdict(usage))
+    return UsageRecord(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_input_tokens=usage.cached_input_tokens,
+    )
