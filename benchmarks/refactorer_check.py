@@ -23,7 +23,7 @@ from codechat.extraction import extract
 from codechat.hardware import HARDWARE
 from codechat.instructions import INSTRUCTIONS
 from codechat.patterns import applicable
-from codechat.patterns.code import docstring
+from codechat.patterns.tree import docstring
 from codechat.refactoring import refactored, transformable
 from codechat.sandbox import SANDBOXES
 

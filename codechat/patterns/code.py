@@ -7,23 +7,12 @@ import tokenize
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import Any, TypeVar, overload
 
+from codechat.patterns.tree import FUNCTIONS, Function, children, walk
 from codechat.syntax import tree_of
 
 MAX_DEPTH = 180  # deeper trees are no code a person wrote, and would exhaust the stack of recursive readers
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_MARKS = ("ctx", "op", "ops")  # shared singletons, which have no place
-_TEXTS = ("arg", "asname", "attr", "conversion", "id", "kind", "level", "module", "rest", "simple", "type_comment")
-_LEAVES = (ast.Constant, ast.Global, ast.Nonlocal, ast.alias)
-_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
-    kind: () if kind in _LEAVES else tuple(name for name in kind._fields if name not in (*_MARKS, *_TEXTS))
-    for kind in vars(ast).values()
-    if isinstance(kind, type) and issubclass(kind, ast.AST)
-}
 _DIRECTIVES = ("type:", "noqa", "pylint:", "pragma:", "fmt:", "mypy:", "ruff:", "isort:", "flake8:", "-*-", "pyright:")
 
 N = TypeVar("N", bound=ast.AST)
@@ -90,20 +79,28 @@ class Code:
 
     @property
     def tokens_problem(self) -> str:
-        return self._tokenized[1]
+        return self._tokenized[1] if self.tree is None else ""
 
     @cached_property
     def comments(self) -> tuple[Comment, ...]:
         found = []
-        for token in self.tokens:
-            if token.type != tokenize.COMMENT:
-                continue
-            text = token.string.lstrip("#").strip()
-            shebang = token.start == (1, 0) and token.string.startswith("#!")
+        for line, column in self._comment_places():
+            written = self.lines[line - 1]
+            string = written[column:]
+            text = string.lstrip("#").strip()
+            shebang = (line, column) == (1, 0) and string.startswith("#!")
             if not shebang and not text.lower().startswith(_DIRECTIVES):
-                before = token.line[: token.start[1]]
-                found.append(Comment(token.start[0], token.start[1], token.string, not before.strip()))
+                found.append(Comment(line, column, string, not written[:column].strip()))
         return tuple(found)
+
+    def _comment_places(self) -> Iterator[tuple[int, int]]:
+        """Line and column of every comment: the first # of a line; where a string may hold one, what the tokens say."""
+        if "#" not in self.text:
+            return
+        if self.tree is None or any(map(_may_quote_hash, walk(self.tree))):
+            yield from (token.start for token in self.tokens if token.type == tokenize.COMMENT)
+        else:
+            yield from ((line, text.index("#")) for line, text in enumerate(self.lines, 1) if "#" in text)
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:
@@ -190,6 +187,14 @@ class Code:
         return next((above for above in self.ancestors(node) if isinstance(above, FUNCTIONS)), None)
 
 
+def _may_quote_hash(node: ast.AST) -> bool:
+    """A literal # in a string's text is in its value; an f-string of several lines may have comments of its own."""
+    if isinstance(node, ast.Constant):
+        value = node.value
+        return "#" in value if isinstance(value, str) else isinstance(value, bytes) and b"#" in value
+    return isinstance(node, ast.JoinedStr) and node.lineno != node.end_lineno
+
+
 def _with_whole_strings(tokens: Iterable[tokenize.TokenInfo], lines: Sequence[str]) -> Iterator[tokenize.TokenInfo]:
     """The tokens with each f-string as one STRING, as Python 3.11 gives them; later ones give its parts."""
     opened: list[tokenize.TokenInfo] = []
@@ -212,37 +217,6 @@ def _between(lines: Sequence[str], start: tuple[int, int], end: tuple[int, int])
     return "\n".join([lines[start[0] - 1][start[1] :], *lines[start[0] : end[0] - 1], lines[end[0] - 1][: end[1]]])
 
 
-def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function's or loop's body without those of nested functions, lambdas and classes."""
-    stack: list[ast.AST] = list(reversed(getattr(scope, "body", [])))
-    while stack:
-        node = stack.pop()
-        yield node
-        if not isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
-            stack.extend(reversed(children(node)))
-
-
-def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    """The statement lists directly under a node: body, else, handlers' bodies, finally, cases."""
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(node, name, None)
-        if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
-            yield block
-
-
-def docstring(node: ast.AST) -> ast.Constant | None:
-    """The docstring's node of a function, class or module."""
-    body = getattr(node, "body", None)
-    if not isinstance(body, list) or not body or not isinstance(body[0], ast.Expr):
-        return None
-    value = body[0].value
-    return value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
-
-
-def body_without_docstring(node: ast.Module | Function | ast.ClassDef) -> list[ast.stmt]:
-    return node.body[1:] if docstring(node) else node.body
-
-
 def is_hint(code: Code, node: ast.AST) -> bool:
     """Whether a node stands in a type hint."""
     inner = node
@@ -253,32 +227,6 @@ def is_hint(code: Code, node: ast.AST) -> bool:
             return False
         inner = above
     return False
-
-
-def parameters(function: Function | ast.Lambda) -> list[ast.arg]:
-    """Every parameter in order of the signature, `*args` and `**kwargs` included."""
-    a = function.args
-    return [*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs, *([a.kwarg] if a.kwarg else [])]
-
-
-def children(node: ast.AST) -> list[ast.AST]:
-    """The nodes right under one, in source order, without operators and contexts; quicker than `ast`'s."""
-    found: list[ast.AST] = []
-    for name in _FIELDS[type(node)]:
-        value = getattr(node, name, None)
-        if isinstance(value, ast.AST):
-            found.append(value)
-        elif isinstance(value, list):
-            found += [each for each in value if isinstance(each, ast.AST)]
-    return found
-
-
-def walk(node: ast.AST) -> list[ast.AST]:
-    """A node and all under it, in the order of `ast.walk`, without operators and contexts."""
-    found = [node]
-    for each in found:
-        found += children(each)
-    return found
 
 
 def _is_main_guard(node: ast.AST) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
 from codechat.patterns.base import Occurrence, Regex, at, pattern
-from codechat.patterns.code import FUNCTIONS, LOOPS, Code, docstring, read
+from codechat.patterns.code import Code, read
+from codechat.patterns.tree import FUNCTIONS, LOOPS, docstring
 
 Statement: TypeAlias = Literal["loop", "if", "return", "assignment", "function"]
 Place: TypeAlias = Literal["above", "beside", "either"]

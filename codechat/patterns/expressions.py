@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from codechat.patterns.base import Finder, Occurrence, at, pattern
-from codechat.patterns.code import COMPREHENSIONS, LOOPS, Code, blocks, own_nodes
+from codechat.patterns.code import Code
+from codechat.patterns.tree import COMPREHENSIONS, LOOPS, blocks, own_nodes
 
 _SYNTAX: dict[str, tuple[tuple[type[ast.AST], ...], str, str]] = {
     "lambda": ((ast.Lambda,), "lambda", ""),

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from codechat.patterns.base import Occurrence, at, pattern
-from codechat.patterns.code import FUNCTIONS, LOOPS, Code, Function, body_without_docstring, own_nodes
+from codechat.patterns.code import Code
 from codechat.patterns.comments import is_elif
+from codechat.patterns.tree import FUNCTIONS, LOOPS, Function, body_without_docstring, own_nodes
 
 _NESTING = (ast.If, *LOOPS, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 _EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
 from codechat.patterns.base import Occurrence, at, pattern
-from codechat.patterns.code import FUNCTIONS, Code, Function, own_nodes, parameters, walk
+from codechat.patterns.code import Code
 from codechat.patterns.names import bound_name
+from codechat.patterns.tree import FUNCTIONS, Function, own_nodes, parameters, walk
 
 MUTATORS = frozenset(
     ("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "add", "discard")

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from fnmatch import translate
 
-from codechat.patterns.code import FUNCTIONS, Code, Function, is_hint, walk
+from codechat.patterns.code import Code, is_hint
+from codechat.patterns.tree import FUNCTIONS, Function, walk
 
 _DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 _WITHOUT_EFFECT = """

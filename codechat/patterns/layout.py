@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias
 
 from codechat.patterns.base import Occurrence, at, pattern
-from codechat.patterns.code import LOOPS, Code, blocks, docstring, parameters
+from codechat.patterns.code import Code
+from codechat.patterns.tree import LOOPS, blocks, docstring, parameters
 
 Unit: TypeAlias = Literal["tab", "2", "4"]
 _UNITS = {"tab": "\t", "2": "  ", "4": "    "}

@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codechat.patterns.base import Occurrence, at, pattern
-from codechat.patterns.code import FUNCTIONS, LOOPS, Code, children, own_nodes, walk
+from codechat.patterns.code import Code
+from codechat.patterns.tree import FUNCTIONS, LOOPS, children, own_nodes, walk
 
 
 @pattern("searching_loop", "loop that returns True or False", "loops that return True or False")

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from codechat.patterns.base import Occurrence, Regex, at, pattern
-from codechat.patterns.code import Code, Function, own_nodes, parameters, walk
+from codechat.patterns.code import Code
+from codechat.patterns.tree import Function, own_nodes, parameters, walk
 
 _BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_"))
 

@@ -20,8 +20,9 @@ from typing import Any
 from codechat.domain import Adherence, Applicability, Change, Instruction, Scope
 from codechat.errors import UserError, nearest
 from codechat.patterns.base import Occurrence, Pattern, patterns
-from codechat.patterns.code import FUNCTIONS, Code, Function, parameters, read
+from codechat.patterns.code import Code, read
 from codechat.patterns.idle import idle
+from codechat.patterns.tree import FUNCTIONS, Function, parameters
 
 BY = "rules"
 _QUANTIFIERS: dict[Change, tuple[str, ...]] = {

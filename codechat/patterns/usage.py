@@ -7,7 +7,8 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from codechat.patterns.base import Occurrence, at, pattern
-from codechat.patterns.code import COMPREHENSIONS, LOOPS, Code, is_hint, own_nodes, walk
+from codechat.patterns.code import Code, is_hint
+from codechat.patterns.tree import COMPREHENSIONS, LOOPS, own_nodes, walk
 
 
 @pattern("use", "use of {names}", "uses of {names}")

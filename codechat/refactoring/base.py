@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from codechat.patterns import Code, read
-from codechat.patterns.code import COMPREHENSIONS, LOOPS
+from codechat.patterns.tree import COMPREHENSIONS, LOOPS
 
 if TYPE_CHECKING:
     import libcst as cst

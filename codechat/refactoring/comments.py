@@ -4,8 +4,8 @@ import ast
 import re
 from typing import Literal
 
-from codechat.patterns.code import LOOPS
 from codechat.patterns.comments import code_in_comment, uncommented
+from codechat.patterns.tree import LOOPS
 from codechat.refactoring.base import (
     Refusal,
     Source,

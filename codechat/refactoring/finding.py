@@ -13,7 +13,7 @@ from functools import cache
 
 from codechat.domain import Instruction
 from codechat.patterns import adherence, read
-from codechat.patterns.code import FUNCTIONS, Function
+from codechat.patterns.tree import FUNCTIONS, Function
 from codechat.refactoring.base import Refusal, Source, Transformation, registered
 
 

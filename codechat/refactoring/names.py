@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import libcst as cst
 
-from codechat.patterns.code import FUNCTIONS, Function, own_nodes, parameters
 from codechat.patterns.names import local_bindings
+from codechat.patterns.tree import FUNCTIONS, Function, own_nodes, parameters
 from codechat.refactoring.base import Namer, Refusal, Source, transforms
 from codechat.refactoring.trees import Made, nodes, rewritten
 

@@ -16,7 +16,7 @@ from codechat.domain import Instruction, Task
 from codechat.extraction import extract
 from codechat.instructions import INSTRUCTIONS
 from codechat.patterns import applicable
-from codechat.patterns.code import docstring
+from codechat.patterns.tree import docstring
 from codechat.refactoring import refactored, transformable
 from codechat.sandbox import SANDBOXES
 

@@ -1,0 +1,75 @@
+"""The syntax tree's vocabulary: kinds of nodes, what lies under a node, the parts of a definition."""
+
+import ast
+from collections.abc import Iterator
+from typing import TypeAlias
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_MARKS = ("ctx", "op", "ops")  # shared singletons, which have no place
+_TEXTS = ("arg", "asname", "attr", "conversion", "id", "kind", "level", "module", "rest", "simple", "type_comment")
+_LEAVES = (ast.Constant, ast.Global, ast.Nonlocal, ast.alias)
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
+    kind: () if kind in _LEAVES else tuple(name for name in kind._fields if name not in (*_MARKS, *_TEXTS))
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST)
+}
+
+
+def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function's or loop's body without those of nested functions, lambdas and classes."""
+    stack: list[ast.AST] = list(reversed(getattr(scope, "body", [])))
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
+            stack.extend(reversed(children(node)))
+
+
+def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The statement lists directly under a node: body, else, handlers' bodies, finally, cases."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(node, name, None)
+        if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+            yield block
+
+
+def docstring(node: ast.AST) -> ast.Constant | None:
+    """The docstring's node of a function, class or module."""
+    body = getattr(node, "body", None)
+    if not isinstance(body, list) or not body or not isinstance(body[0], ast.Expr):
+        return None
+    value = body[0].value
+    return value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
+
+
+def body_without_docstring(node: ast.Module | Function | ast.ClassDef) -> list[ast.stmt]:
+    return node.body[1:] if docstring(node) else node.body
+
+
+def parameters(function: Function | ast.Lambda) -> list[ast.arg]:
+    """Every parameter in order of the signature, `*args` and `**kwargs` included."""
+    a = function.args
+    return [*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs, *([a.kwarg] if a.kwarg else [])]
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """The nodes right under one, in source order, without operators and contexts; quicker than `ast`'s."""
+    found: list[ast.AST] = []
+    for name in _FIELDS[type(node)]:
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            found.append(value)
+        elif isinstance(value, list):
+            found += [each for each in value if isinstance(each, ast.AST)]
+    return found
+
+
+def walk(node: ast.AST) -> list[ast.AST]:
+    """A node and all under it, in the order of `ast.walk`, without operators and contexts."""
+    found = [node]
+    for each in found:
+        found += children(each)
+    return found
