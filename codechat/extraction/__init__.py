@@ -43,8 +43,11 @@ def extract(reply: str, entry_point: str) -> Extraction:
     linear in the reply's length.
     """
     with _quick_and_quiet():
-        whole = parse(tidy(reply))
-        if whole.tree is not None and strength(whole.tree, entry_point):
+        text = tidy(reply)
+        if not text:
+            return _no_code("the reply is empty")
+        whole = _as_a_whole(text)
+        if whole is not None and whole.tree is not None and strength(whole.tree, entry_point):
             return _runnable(whole, entry_point, "the whole reply is code")
         answer = without_thinking(reply)
         markdown = split(answer)
@@ -53,6 +56,12 @@ def extract(reply: str, entry_point: str) -> Extraction:
             or _from_remnants(markdown, entry_point, whole)
             or _nothing(answer, markdown, entry_point, whole)
         )
+
+
+def _as_a_whole(text: str) -> Source | None:
+    """The reply read as Python; None where a line begins with a fence and no string may span lines: it is none."""
+    spans_lines = any(mark in text for mark in ('"""', "'''", "\\\n"))
+    return parse(text) if spans_lines or "\n```" not in text else None
 
 
 @contextmanager
@@ -117,7 +126,7 @@ def _join(texts: list[str]) -> Source:
     return read("\n".join([*futures, _FUTURE.sub("", text)]) if futures else text)
 
 
-def _from_remnants(markdown: Markdown, entry_point: str, whole: Source) -> Extraction | None:
+def _from_remnants(markdown: Markdown, entry_point: str, whole: Source | None) -> Extraction | None:
     blocks = markdown.blocks[-MAX_BLOCKS:]
     for source, how in _remnants(blocks, markdown.outside, whole):
         if source is not None and source.tree is not None and strength(source.tree, entry_point):
@@ -125,7 +134,7 @@ def _from_remnants(markdown: Markdown, entry_point: str, whole: Source) -> Extra
     return None
 
 
-def _remnants(blocks: tuple[Block, ...], outside: str, whole: Source) -> Iterator[tuple[Source | None, str]]:
+def _remnants(blocks: tuple[Block, ...], outside: str, whole: Source | None) -> Iterator[tuple[Source | None, str]]:
     """What may hold the code where no Python block does, best guess first, each with where it was found."""
     texts = [tidy(block.text) for block in blocks if block.python]
     if len(texts) > 1:
@@ -151,10 +160,10 @@ def _runnable(source: Source, entry_point: str, where: str) -> Extraction:
     return Extraction(source.text, made.text, None, "; ".join(note for note in notes if note))
 
 
-def _nothing(answer: str, markdown: Markdown, entry_point: str, whole: Source) -> Extraction:
+def _nothing(answer: str, markdown: Markdown, entry_point: str, whole: Source | None) -> Extraction:
     """Tell why there is no program: what does not parse is worth keeping, what lacks the entry point is not."""
     if not answer.strip():
-        return _no_code("the reply holds nothing outside its <think> part" if whole.text else "the reply is empty")
+        return _no_code("the reply holds nothing outside its <think> part")
     blocks = [block for block in markdown.blocks[-MAX_BLOCKS:] if block.python]
     sources = [read(block.text, block.indent) for block in blocks]
     if not markdown.blocks and (start := code_start(markdown.outside)) is not None:
