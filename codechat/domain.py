@@ -54,7 +54,7 @@ class Instruction:
     text: str
     scope: Scope
     change: Change
-    rule: Mapping[str, Any] | None = None
+    rule: Mapping[str, Any] | None = field(default=None, hash=False)
 
     @property
     def cell(self) -> str:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,27 @@ def write_atomically(path: Path, data: str | bytes | Iterable[str]) -> None:
 def canonical_json(value: Any) -> str:
     """JSON text that is the same for equal values: sorted keys, no spaces, UTF-8 kept."""
     return _CANONICAL.encode(value)
+
+
+class GrowingHash:
+    """`content_hash` of a list that is asked for again as it grows: what was hashed before is not encoded again."""
+
+    def __init__(self, plain: Callable[[Any], Any]) -> None:
+        self._plain = plain
+        self._seen: tuple[Any, ...] = ()
+        self._hash = hashlib.sha256(b"[")
+
+    def of(self, items: tuple[Any, ...]) -> str:
+        """The hash of the items, each made `plain`, which is to say a JSON value."""
+        if items[: len(self._seen)] != self._seen:
+            self._seen, self._hash = (), hashlib.sha256(b"[")
+        for place, item in enumerate(items[len(self._seen) :], len(self._seen)):
+            text = ("," if place else "") + canonical_json(self._plain(item))
+            self._hash.update(text.encode("utf-8", "surrogatepass"))
+        self._seen = items
+        whole = self._hash.copy()
+        whole.update(b"]")
+        return whole.hexdigest()
 
 
 def content_hash(value: Any) -> str:

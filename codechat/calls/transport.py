@@ -6,6 +6,7 @@ Imported where a client is made, since the libraries are slow to import.
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -16,6 +17,39 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 KEPT_OPEN_S = 4.0
 """Idle connections are closed after so many seconds: before the server does (uvicorn after 5), so that no request meets
 a connection that is being closed."""
+
+
+class Client(httpx2.AsyncClient):
+    """The client that the SDK makes its requests with, as far as they need one.
+
+    It has no cookies, redirects, authentication or base address: what the SDK gives is the whole request.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._carrier = Carrier(address)
+        super().__init__(transport=self._carrier, trust_env=False)
+
+    def build_request(
+        self,
+        method: str,
+        url: httpx2.URL | str,
+        *,
+        content: Any = None,
+        headers: Any = None,
+        timeout: Any = None,
+        **more: Any,
+    ) -> httpx2.Request:
+        """The request as it is, without the client's own parts where there is nothing more to it."""
+        if any(value is not None for value in more.values()):
+            return super().build_request(method, url, content=content, headers=headers, timeout=timeout, **more)
+        limits = {"timeout": httpx2.Timeout(timeout).as_dict()}
+        return httpx2.Request(method, url, content=content, headers=headers, extensions=limits)
+
+    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
+        """The whole response, whatever its status. Raises httpx2's errors."""
+        response = await self._carrier.handle_async_request(request)
+        response.request = request
+        return response
 
 
 class Carrier(httpx2.AsyncBaseTransport):

@@ -83,21 +83,16 @@ class OpenAIModel:
             import httpx2
             import openai
 
-            from codechat.calls.transport import Carrier
+            from codechat.calls.transport import Client
 
             key = self._key()
-            carrier = openai.DefaultAsyncHttpxClient(
-                transport=Carrier(self.config.base_url),
-                trust_env=False,  # the transport does what the environment says of proxies and certificates
-                follow_redirects=False,  # nothing is contacted that the config does not name
-            )
             self._client = openai.AsyncOpenAI(
                 base_url=self.config.base_url,
                 api_key=key or NO_KEY,
                 max_retries=0,
                 # The attempt as a whole has a limit of its own, which a server that drips cannot stretch.
                 timeout=httpx2.Timeout(None, connect=min(CONNECT_TIMEOUT_S, self.config.timeout_s)),
-                http_client=carrier,
+                http_client=Client(self.config.base_url),
             )
         return self._client
 

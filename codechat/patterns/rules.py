@@ -11,7 +11,6 @@ A rule is data. `pattern` says what the instruction is about and `quantifier` ho
 What is added or takes a place has to be used, comments and layout aside: see `codechat.patterns.idle`.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -99,19 +98,18 @@ class Rule:
         return clause.present(code) if self.counts_idle else clause.used(code, earlier)
 
 
+@lru_cache(maxsize=1024)
 def rule_of(instruction: Instruction) -> Rule | None:
     """The instruction's rule, None where only an LLM can judge. Raises `UserError` for a rule that makes no sense."""
     if instruction.rule is None:
         return None
     try:
-        return _compile(json.dumps(dict(instruction.rule)), instruction.scope, instruction.change)
+        return _compile(instruction.rule, instruction.scope, instruction.change)
     except UserError as error:
         raise UserError(f"the rule of instruction '{instruction.id}': {error.message}", error.remedy) from error
 
 
-@lru_cache(maxsize=1024)
-def _compile(text: str, scope: Scope, change: Change) -> Rule:
-    rule: dict[str, Any] = json.loads(text)
+def _compile(rule: Mapping[str, Any], scope: Scope, change: Change) -> Rule:
     quantifier = rule.get("quantifier", "some" if change == "add" else "all")
     if quantifier not in _QUANTIFIERS[change]:
         raise UserError(f"quantifier '{quantifier}' does not fit '{change}'", nearest("", _QUANTIFIERS[change]))

@@ -24,7 +24,7 @@ from codechat.domain import (
     Verdict,
 )
 from codechat.errors import ContextOverflow, UserError
-from codechat.files import content_hash
+from codechat.files import GrowingHash, content_hash
 from codechat.journal import Journal
 from codechat.judges import Judge
 from codechat.models import Crib, Model, Request
@@ -99,6 +99,7 @@ class Kit:
         self._task, self._session, self._seed = task, session_id, seed
         self._services, self._on_turn = services, on_turn
         self.judge_offline = services.judge_offline
+        self._conversation = GrowingHash(lambda message: [message.role, message.content])
 
     def generator(self, purpose: str) -> random.Random:
         """A generator of its own for every random choice, by (seed, task, purpose)."""
@@ -130,7 +131,7 @@ class Kit:
             except ContextOverflow as overflow:
                 return _Overflowed(str(overflow))
 
-        digest = content_hash([[message.role, message.content] for message in messages])
+        digest = self._conversation.of(messages)
         answer: Reply | _Overflowed = await self._step(turn, "reply", digest, Reply | _Overflowed, ask)
         if isinstance(answer, _Overflowed):
             raise ContextOverflow(answer.overflow)
