@@ -73,6 +73,9 @@ def phi(pass_adhered: int, pass_violated: int, fail_adhered: int, fail_violated:
     )
 
 
+_COUNTS: dict[tuple[int, int], tuple[int, int]] = {}  # equal ones are one: ten thousand tasks have some dozens of them
+
+
 @dataclass
 class Figure:
     """A ratio of two counts, kept apart by task so that tasks can be resampled."""
@@ -82,7 +85,8 @@ class Figure:
     def count(self, task_id: str, hits: int, total: int = 1) -> None:
         """Add `hits` out of `total` seen in one session of the task."""
         old_hits, old_total = self.by_task.get(task_id, (0, 0))
-        self.by_task[task_id] = (old_hits + hits, old_total + total)
+        counts = (old_hits + hits, old_total + total)
+        self.by_task[task_id] = _COUNTS.setdefault(counts, counts)
 
     @property
     def rate(self) -> float | None:
@@ -119,20 +123,21 @@ class TaskBootstrap:
 
 
 def _draw(tasks: int, seed: int) -> Any:
-    """How often each task was drawn: an integer array of shape (resamples, tasks), in the smallest type that holds it.
+    """How often each task was drawn: an integer array of shape (resamples, tasks), of bytes as long as they hold it.
 
-    It is drawn in chunks of resamples: at ten thousand tasks one in full width would take hundreds of megabytes.
+    It is drawn row by row: at ten thousand tasks all in full width would take hundreds of megabytes.
     """
     import numpy as np
 
     stream = generator(seed, "", "bootstrap")
-    chunks = []
-    for _ in range(0, RESAMPLES, CHUNK):
-        words = np.frombuffer(stream.randbytes(4 * CHUNK * tasks), dtype="<u4").reshape(CHUNK, tasks)
-        drawn = (words.astype(np.int64) * tasks) >> 32
-        counts = np.stack([np.bincount(row, minlength=tasks) for row in drawn])
-        chunks.append(counts.astype(np.min_scalar_type(int(counts.max()))))
-    return np.concatenate(chunks)
+    drawn_often = np.zeros((RESAMPLES, tasks), dtype=np.uint8)
+    for resample in range(RESAMPLES):
+        words = np.frombuffer(stream.randbytes(4 * tasks), dtype="<u4").astype(np.int64)
+        counts = np.bincount((words * tasks) >> 32, minlength=tasks)
+        if counts.max() > np.iinfo(drawn_often.dtype).max:
+            drawn_often = drawn_often.astype(np.int64)
+        drawn_often[resample] = counts
+    return drawn_often
 
 
 def percentile_interval(values: Iterable[float | None]) -> Interval | None:
