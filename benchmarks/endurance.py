@@ -97,7 +97,7 @@ class CrashReport:
     requests: int
     needed: int
     asked_again: int
-    in_flight_at_most: int  # a reply that was received and not yet committed counts as in flight
+    in_flight_at_most: int  # a call keeps its slot until its reply is committed
     committed_asked_again: int
     same_records: bool
 

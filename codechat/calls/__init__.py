@@ -6,7 +6,7 @@ A provider describes itself once (`Policy`, `Limits`), makes single attempts, an
 
 from codechat.calls.brake import BRAKE, Brake
 from codechat.calls.limits import Endpoint, Limits, endpoint_at
-from codechat.calls.retry import Passing, Policy, persist, retry_after
+from codechat.calls.retry import SLOTS, Passing, Policy, Slots, persist, retry_after
 from codechat.calls.timing import REAL, Timing
 from codechat.calls.traffic import COUNTERS, Traffic, traffic
 
@@ -14,11 +14,13 @@ __all__ = [
     "BRAKE",
     "COUNTERS",
     "REAL",
+    "SLOTS",
     "Brake",
     "Endpoint",
     "Limits",
     "Passing",
     "Policy",
+    "Slots",
     "Timing",
     "Traffic",
     "endpoint_at",

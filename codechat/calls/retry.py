@@ -9,7 +9,9 @@ import asyncio
 import email.utils
 import math
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 
 from codechat.calls.brake import BRAKE
 from codechat.calls.limits import Endpoint
@@ -21,6 +23,27 @@ FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 30.0
 
 Attempt = Callable[[], Awaitable[Reply]]
+
+
+class Slots:
+    """The slots of replies that are not recorded yet: no endpoint has more calls to lose than it takes at once."""
+
+    def __init__(self) -> None:
+        self._leave: list[Callable[[], None]] = []
+
+    def keep(self, leave: Callable[[], None]) -> None:
+        """Leave the slot later."""
+        self._leave.append(leave)
+
+    def leave(self) -> None:
+        """The replies are recorded, or nobody will: others may call."""
+        for leave in self._leave:
+            leave()
+        self._leave.clear()
+
+
+SLOTS: ContextVar[Slots | None] = ContextVar("slots", default=None)
+"""Where the slots go of calls that whoever called records; None where nobody does."""
 
 
 class Passing(Exception):
@@ -78,6 +101,9 @@ async def persist(attempt: Attempt, policy: Policy, endpoint: Endpoint, tokens: 
 
 
 async def _try(attempt: Attempt, policy: Policy, endpoint: Endpoint, tokens: int, seconds: float) -> _Tried:
+    slots = SLOTS.get()
+    if slots is not None:
+        slots.leave()  # of an earlier call for the same record, which must not wait for itself
     ticket = await endpoint.enter(tokens)
     clock = endpoint.timing.clock
     began, used, limited, pause = clock(), 0, False, 0.0
@@ -101,6 +127,8 @@ async def _try(attempt: Attempt, policy: Policy, endpoint: Endpoint, tokens: int
         COUNTERS.rate_limited += limited
         if limited:
             endpoint.refuse(ticket, pause)
+        elif used and slots is not None:
+            slots.keep(partial(endpoint.leave, ticket, used))
         else:
             endpoint.leave(ticket, used)
 

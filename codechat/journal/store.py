@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
+from codechat.calls import SLOTS, Slots
 from codechat.domain import Adherence, Applicability, Usage
 from codechat.errors import InfrastructureError, UserError
 from codechat.journal.ledger import COUNTS, Charge, Ledger, charge_of, failure_charge
@@ -101,10 +102,19 @@ class Journal:
             return recorded
         if free:
             return await self._compute(key, kind, compute)
-        begun = asyncio.create_task(self._compute(key, kind, compute))
+        begun = asyncio.create_task(self._recorded(key, kind, compute))
         self._begun.add(begun)
         begun.add_done_callback(self._ended)
         return await asyncio.shield(begun)
+
+    async def _recorded(self, key: tuple[str, str, str], kind: Any, compute: Callable[[], Awaitable[T]]) -> T:
+        """A step of its own task. A call keeps its slot until it is on disk: a kill loses no more calls than slots."""
+        slots = Slots()
+        SLOTS.set(slots)
+        try:
+            return await self._compute(key, kind, compute)
+        finally:
+            slots.leave()
 
     async def _compute(self, key: tuple[str, str, str], kind: Any, compute: Callable[[], Awaitable[T]]) -> T:
         try:
