@@ -13,6 +13,8 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import httpx2
 
+from codechat.errors import UserError
+
 LOCAL = ("127.0.0.1", "localhost", "::1")
 KEPT_OPEN_S = 4.0
 """Idle connections are closed after so many seconds: before the server does (uvicorn after 5), so that no request meets
@@ -112,6 +114,8 @@ def _in_its_words() -> Iterator[None]:
         raise httpx2.ConnectTimeout(str(error)) from error
     except aiohttp.ServerTimeoutError as error:
         raise httpx2.ReadTimeout(str(error)) from error
+    except aiohttp.ClientProxyConnectionError as error:
+        raise httpx2.ConnectError(f"the proxy that the environment names: {error.strerror}") from error
     except aiohttp.ClientConnectorError as error:
         raise httpx2.ConnectError(error.strerror or str(error)) from error
     except aiohttp.ClientHttpProxyError as error:
@@ -121,9 +125,18 @@ def _in_its_words() -> Iterator[None]:
 
 
 def proxy_of(address: str) -> str | None:
-    """The proxy that the environment names for an address, as `http_proxy`, `all_proxy` and `no_proxy` say."""
+    """The proxy that the environment names for an address, as `http_proxy`, `all_proxy` and `no_proxy` say.
+
+    Raises `UserError` for one that does not speak HTTP.
+    """
     parts = urlsplit(address)
     if proxy_bypass(parts.netloc):
         return None
-    found = getproxies()
-    return found.get(parts.scheme) or found.get("all")
+    named = getproxies()
+    found = named.get(parts.scheme) or named.get("all")
+    if found is not None and urlsplit(found).scheme not in ("http", "https"):  # not shown: it may hold a password
+        raise UserError(
+            f"the proxy that the environment names for {parts.hostname} is no http:// or https:// address",
+            f"set {parts.scheme}_proxy to one, or list {parts.hostname} in no_proxy",
+        )
+    return found

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from servers.openai_server import Call, OpenAIServer
 
 from codechat.calls.transport import Carrier, proxy_of
+from codechat.errors import UserError
 
 ASK = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
 
@@ -56,6 +57,24 @@ async def test_a_proxy_of_the_environment_carries_what_leaves_this_machine(monke
     async with server, httpx2.AsyncClient(transport=Carrier("http://api.invalid/v1"), timeout=5) as client:
         assert (await client.get("http://api.invalid/v1/models")).status_code == 204
     assert seen == [b"GET http://api.invalid/v1/models HTTP/1.1"]
+
+
+@pytest.mark.parametrize("proxy", ["socks5://me:secret@127.0.0.1:1", "nonsense"])
+def test_a_proxy_that_does_not_speak_http_is_told_without_its_password(
+    proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("all_proxy", proxy)
+    with pytest.raises(UserError, match=r"no http:// or https:// address\n.*http_proxy") as told:
+        Carrier("http://api.invalid/v1")
+    assert "secret" not in str(told.value)
+
+
+async def test_a_proxy_that_is_down_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://me:secret@127.0.0.1:9")
+    async with httpx2.AsyncClient(transport=Carrier("http://api.invalid/v1"), timeout=5) as client:
+        with pytest.raises(httpx2.ConnectError, match="the proxy that the environment names") as told:
+            await client.get("http://api.invalid/v1/models")
+    assert "secret" not in str(told.value)
 
 
 async def test_no_proxy_stands_before_this_machines_own_servers(monkeypatch: pytest.MonkeyPatch) -> None:
