@@ -189,7 +189,7 @@ class _Shift:
             identity,
             self.cell.experiment.seed,
             self.services,
-            lambda turn: self.observer.turn(turn, anew=turn.turn in kit.worked_at),
+            lambda turn, anew: self.observer.turn(turn, anew=anew),
         )
         kit.log.agenda = self.protocol.agenda(kit.generator("agenda"))
         if self.progress.hopeless:

@@ -133,7 +133,7 @@ async def converse(
     model = Script(answer if callable(answer) else lambda request: answer[request.turn])
     judge, words, journal = NoJudge(), Words(), Journal(folder / journal_name)
     services = Services(model, False, judge, words, journal, Gate(model), Gate(judge))
-    kit = Kit(task, "session", 0, services, (seen if seen is not None else []).append)
+    kit = Kit(task, "session", 0, services, lambda turn, _: (seen if seen is not None else []).append(turn))
     try:
         await protocol.run(task, kit)
     finally:

@@ -89,13 +89,13 @@ class _Overflowed:
 
 
 class Kit:
-    """The verbs of one session. `on_turn` is told of every finished turn, in order."""
+    """The verbs of one session. `on_turn` is told of every finished turn, in order, and whether a step of it is new."""
 
     def __init__(
-        self, task: Task, session_id: str, seed: int, services: Services, on_turn: Callable[[TurnRecord], None]
+        self, task: Task, session_id: str, seed: int, services: Services, on_turn: Callable[[TurnRecord, bool], None]
     ) -> None:
         self.log = SessionLog()
-        self.worked_at: set[int] = set()  # turns of which a step was not in the journal
+        self._worked_at: set[int] = set()  # turns of which a step was not in the journal
         self._task, self._session, self._seed = task, session_id, seed
         self._services, self._on_turn = services, on_turn
         self.judge_offline = services.judge_offline
@@ -108,7 +108,7 @@ class Kit:
     def finish_turn(self, turn: TurnRecord) -> None:
         """Append a finished turn to the session's record."""
         self.log.turns.append(turn)
-        self._on_turn(turn)
+        self._on_turn(turn, turn.turn in self._worked_at)
 
     async def complete(
         self, turn: int, messages: tuple[Message, ...], instruction: Instruction | None, code: str | None
@@ -194,7 +194,7 @@ class Kit:
         async def begin() -> T:
             if self._services.brake.interrupted:
                 self._services.brake.check()
-            self.worked_at.add(turn)
+            self._worked_at.add(turn)
             return await compute()
 
         journal, name = self._services.journal, f"{turn}/{name}"

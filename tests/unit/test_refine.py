@@ -100,7 +100,7 @@ async def converse(
     journal = Journal(tmp_path / journal_name)
     services = Services(model, baseline, judging, Bench(), journal, Gate(model), Gate(judging))
     protocol = refine(RefineConfig(prompts=PROMPTS), Parts(AgendaConfig(turns=turns), Pool(pool, "hash"), lookahead))
-    kit = Kit(task, "session", 0, services, lambda _: None)
+    kit = Kit(task, "session", 0, services, lambda *_: None)
     kit.log.agenda = protocol.agenda(kit.generator("agenda"))
     try:
         await protocol.run(task, kit)
@@ -278,7 +278,7 @@ async def test_a_failure_keeps_the_turns_before_it_however_slowly_they_are_teste
     model, judge, journal = Script(answer), Judging(), Journal(tmp_path / "j.db")
     services = Services(model, False, judge, Bench(), journal, Gate(model), Gate(judge))
     protocol = refine(RefineConfig(prompts=PROMPTS), Parts(AgendaConfig(turns=6), Pool(POOL, ""), 1))
-    kit = Kit(TASK, "s", 0, services, seen.append)
+    kit = Kit(TASK, "s", 0, services, lambda turn, _: seen.append(turn))
     kit.log.agenda = protocol.agenda(kit.generator("agenda"))
     with pytest.raises(ExceptionGroup) as caught:
         await protocol.run(TASK, kit)
