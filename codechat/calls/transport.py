@@ -91,7 +91,8 @@ class Carrier(httpx2.AsyncBaseTransport):
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_OPEN_S, ssl=verify),
             cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,  # httpx2 does, by the headers that it is given
+            headers={"Accept-Encoding": "gzip, deflate"},  # what httpx2, which unpacks, knows without further libraries
+            auto_decompress=False,
         )
 
     async def aclose(self) -> None:

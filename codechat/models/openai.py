@@ -35,6 +35,11 @@ log = logging.getLogger(__name__)
 PROBE_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 10.0
 NO_KEY = "no-key"
+TOLD_BY_THE_SDK = (
+    *("Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Async"),
+    *("Retry-Count", "Read-Timeout"),
+)
+"""Headers `X-Stainless-…` that tell an endpoint about this machine: no call sends them."""
 FIRST_REPLY_TOKENS = 500
 """Where tokens per minute are limited and the reply is not: what is set aside for the first replies."""
 
@@ -50,6 +55,7 @@ class OpenAIModel:
         self.config = config
         self._address = config.base_url + PATHS[config.api]
         self._client: openai.AsyncOpenAI | None = None
+        self._quiet: openai.RequestOptions = {}
         self._endpoint: Endpoint | None = None
         self._policy = Policy(
             config.place, config.timeout_s, config.call_timeout_s or 2 * config.timeout_s, config.max_retries
@@ -94,6 +100,7 @@ class OpenAIModel:
                 timeout=httpx2.Timeout(None, connect=min(CONNECT_TIMEOUT_S, self.config.timeout_s)),
                 http_client=Client(self.config.base_url),
             )
+            self._quiet = {"headers": {f"X-Stainless-{name}": openai.Omit() for name in TOLD_BY_THE_SDK}}
         return self._client
 
     def _limits(self) -> Endpoint:
@@ -133,7 +140,7 @@ class OpenAIModel:
 
         probe = self._connect().with_options(timeout=min(PROBE_TIMEOUT_S, self.config.timeout_s))
         try:
-            answer = await probe.models.with_raw_response.list()
+            answer = await probe.models.with_raw_response.list(extra_headers=self._quiet.get("headers"))
         except openai.APIStatusError as error:
             if error.status_code in (401, 403):
                 raise self._failures.key_refused(error.status_code) from None
@@ -205,7 +212,8 @@ class OpenAIModel:
             dialect = self._dialect
             body = body_of(config.api, config.name, request.messages, self._decoding, dialect)
             try:
-                return await self._connect().post(self._address, cast_to=httpx2.Response, body=body)
+                client, quiet = self._connect(), self._quiet
+                return await client.post(self._address, cast_to=httpx2.Response, body=body, options=quiet)
             except openai.APIStatusError as error:
                 refusal, headers = refusal_of(error.status_code, error.response.text), error.response.headers
             except openai.APIConnectionError as error:

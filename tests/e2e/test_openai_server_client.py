@@ -565,6 +565,12 @@ async def test_the_key_is_sent_as_a_bearer(serve: Serve, key: str) -> None:
     assert server.calls[0].headers["authorization"] == f"Bearer {KEY}"
 
 
+async def test_nothing_is_told_of_this_machine(serve: Serve) -> None:
+    server = serve(script("x"))
+    await ask(server)
+    assert not [name for name in server.calls[0].headers if "stainless" in name]
+
+
 async def test_no_key_of_the_environment_reaches_an_endpoint_without_keys(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
