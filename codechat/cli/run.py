@@ -137,7 +137,7 @@ async def hold_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
 def _seldom_collecting() -> Iterator[None]:
     """The collector looks less often: replies are read into many small objects, hardly one of them in a cycle.
 
-    At Python's own pace it takes a fifth of the engine's time. What waits for it is bounded: some 20 MB.
+    At Python's own pace it takes a fifth of the engine's time.
     """
     usual = gc.get_threshold()
     gc.set_threshold(100_000, *usual[1:])

@@ -125,7 +125,8 @@ class Journal:
             raise
         text = _adapter(kind).dump_json(value).decode()
         await self._put("steps (session, name, digest, value)", (*key, text), charge_of(value))
-        self._steps_of(key[0]).add(key[1:])
+        if key[0] in self._steps:
+            self._steps[key[0]].add(key[1:])
         return value
 
     def _steps_of(self, session: str) -> set[tuple[str, str]]:
