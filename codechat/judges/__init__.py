@@ -1,4 +1,4 @@
-"""Judges: does an instruction apply to this code; was it followed? One file per kind."""
+"""Judges: does an instruction apply to this code; was it followed? One file per kind; `offline` if it asks nobody."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
