@@ -75,6 +75,7 @@ class Journal:
         self._path = path
         self._begun: set[asyncio.Task[Any]] = set()
         self._steps: dict[str, set[tuple[str, str]]] = {}  # of the sessions that are not finished
+        self._unwritten: dict[str, asyncio.Future[None]] = {}  # the last free step of a session
         self._pending: list[_Put] = []
         self._flusher: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "journal")
@@ -93,7 +94,8 @@ class Journal:
     ) -> T:
         """The recorded value of a step, or the computed one once it is on disk.
 
-        What is `free` is given up with who asks for it: to finish it nonetheless takes a task of its own.
+        What is `free` is told before it is on disk, and is there before any other step of the session begins. It is
+        given up with who asks for it: to finish it nonetheless would take a task of its own.
         """
         key = (session, name, digest)
         if key[1:] in self._steps_of(session):
@@ -101,7 +103,9 @@ class Journal:
             recorded: T = _adapter(kind).validate_json(self._reader.execute(query, key).fetchone()[0])
             return recorded
         if free:
-            return await self._compute(key, kind, compute)
+            value = await compute()
+            self._unwritten[session] = self._record(key, kind, value)
+            return value
         begun = asyncio.create_task(self._recorded(key, kind, compute))
         self._begun.add(begun)
         begun.add_done_callback(self._ended)
@@ -111,23 +115,30 @@ class Journal:
         """A step of its own task. A call keeps its slot until it is on disk: a kill loses no more calls than slots."""
         slots = Slots()
         SLOTS.set(slots)
-        try:
-            return await self._compute(key, kind, compute)
-        finally:
-            slots.leave()
-
-    async def _compute(self, key: tuple[str, str, str], kind: Any, compute: Callable[[], Awaitable[T]]) -> T:
+        if key[0] in self._unwritten:
+            await asyncio.shield(self._unwritten[key[0]])
         try:
             value = await compute()
+            await self._record(key, kind, value)
         except InfrastructureError as error:
             if error.retries or error.rate_limited:
                 await self._put(charge=failure_charge(_PAYER_OF.get(kind, "model"), error))
             raise
-        text = _adapter(kind).dump_json(value).decode()
-        await self._put("steps (session, name, digest, value)", (*key, text), charge_of(value))
-        if key[0] in self._steps:
-            self._steps[key[0]].add(key[1:])
+        finally:
+            slots.leave()
         return value
+
+    def _record(self, key: tuple[str, str, str], kind: Any, value: Any) -> "asyncio.Future[None]":
+        """Write a step's value; the future is done when it is on disk."""
+
+        def known(done: "asyncio.Future[None]") -> None:
+            if not done.cancelled() and done.exception() is None and key[0] in self._steps:
+                self._steps[key[0]].add(key[1:])
+
+        text = _adapter(kind).dump_json(value).decode()
+        done = self._put("steps (session, name, digest, value)", (*key, text), charge_of(value))
+        done.add_done_callback(known)
+        return done
 
     def _steps_of(self, session: str) -> set[tuple[str, str]]:
         """Name and digest of a session's recorded steps: read once, so that a new step costs no query."""
@@ -170,6 +181,7 @@ class Journal:
         values = (session, record, int(completed), outline)
         await self._put("sessions (session, record, completed, slim)", values)
         self._steps.pop(session, None)
+        self._unwritten.pop(session, None)
 
     def replies(self, session: str) -> int:
         """The replies of the model that are recorded of a session."""
@@ -199,7 +211,7 @@ class Journal:
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    async def _put(self, into: str = "", row: tuple[Any, ...] = (), charge: Charge | None = None) -> None:
+    def _put(self, into: str = "", row: tuple[Any, ...] = (), charge: Charge | None = None) -> "asyncio.Future[None]":
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pending.append(_Put(done, into, row, charge))
         if charge is not None:
@@ -207,7 +219,7 @@ class Journal:
             self.watch(self.ledger)
         if self._flusher is None or self._flusher.done():
             self._flusher = asyncio.create_task(self._flush())
-        await done
+        return done
 
     async def _flush(self) -> None:
         loop = asyncio.get_running_loop()

@@ -223,3 +223,42 @@ async def test_a_full_disk_is_told_and_what_was_written_stays(tmp_path: Path) ->
         await journal.step("s", "1/reply", "d", Reply, Counting(Reply("x" * 100_000)))  # type: ignore[arg-type]
     assert (await journal.step("s", "0/reply", "d", Reply, Counting(None))).text == "kept"  # type: ignore[arg-type]
     journal.close()
+
+
+FREE = Applicability(True, "rules", "1 loop")
+
+
+async def test_a_free_decision_is_on_disk_before_the_next_call_begins(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    journal, reader, seen = Journal(path), sqlite3.connect(path), []
+
+    async def call() -> Reply:
+        seen.append(reader.execute("SELECT count(*) FROM steps WHERE name LIKE '%/applicable'").fetchone()[0])
+        return Reply("x")
+
+    for turn in range(5):
+        assert await journal.step("s", f"{turn}/a/applicable", "d", Applicability, Counting(FREE), free=True) == FREE
+        assert await journal.step("s", f"{turn}/b/applicable", "d", Applicability, Counting(FREE), free=True) == FREE
+        await journal.step("s", f"{turn}/reply", "d", Reply, call)
+    assert seen == [2, 4, 6, 8, 10]
+    again = Counting(None)
+    assert await journal.step("s", "0/a/applicable", "d", Applicability, again, free=True) == FREE
+    assert again.calls == 0, "what is recorded is not decided again"
+    reader.close()
+    journal.close()
+
+
+async def test_a_free_decision_that_cannot_be_written_stops_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal, call = Journal(tmp_path / "journal.db"), Counting(Reply("x"))
+
+    def full(batch: object) -> None:
+        raise UserError("cannot write the journal: the disk is full")
+
+    monkeypatch.setattr(journal, "_commit", full)
+    await journal.step("s", "0/a/applicable", "d", Applicability, Counting(FREE), free=True)
+    with pytest.raises(UserError, match="the disk is full"):
+        await journal.step("s", "0/reply", "d", Reply, call)
+    assert call.calls == 0
+    journal.close()
