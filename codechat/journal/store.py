@@ -22,8 +22,8 @@ from codechat.journal.ledger import COUNTS, Charge, Ledger, charge_of, failure_c
 from codechat.journal.schema import CHARGE, prepare
 from codechat.metrics.spending import Payer
 
-ROWS_AT_ONCE = 1000
-"""Rows of one statement: SQLite takes some 32,000 values."""
+ROWS_AT_ONCE = (64, 8, 1)
+"""Rows of one statement: few sizes, since every one is a statement that SQLite has to prepare and keep."""
 
 T = TypeVar("T")
 _PAYER_OF: dict[Any, Payer] = {Applicability: "applicability", Adherence: "adherence"}
@@ -253,12 +253,12 @@ class Journal:
 
     def _insert(self, into: str, rows: list[tuple[Any, ...]]) -> None:
         """Many rows by one statement: the thread lets go of the interpreter, and waits for it again, at each."""
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            some = rows[start : start + ROWS_AT_ONCE]
-            marks = ",".join(["(?,?,?,?)"] * len(some))
-            self._db.execute(
-                f"INSERT OR REPLACE INTO {into} VALUES {marks}", tuple(itertools.chain.from_iterable(some))
-            )
+        start = 0
+        for size in ROWS_AT_ONCE:
+            statement = f"INSERT OR REPLACE INTO {into} VALUES {','.join(['(?,?,?,?)'] * size)}"
+            while start + size <= len(rows):
+                self._db.execute(statement, tuple(itertools.chain.from_iterable(rows[start : start + size])))
+                start += size
 
     def _guard(self) -> "_DiskGuard":
         return _DiskGuard(self._path, self._db)
