@@ -1,4 +1,4 @@
-"""Text read as Python once, for every room that reads the same code."""
+"""Text read as Python once, and what every room that reads code asks of its tree."""
 
 import ast
 import warnings
@@ -14,3 +14,9 @@ def tree_of(text: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(text)
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[ast.arg]:
+    """Every parameter in order of the signature, `*args` and `**kwargs` included."""
+    a = function.args
+    return [*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs, *([a.kwarg] if a.kwarg else [])]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from codechat.syntax import tree_of
+from codechat.syntax import parameters, tree_of
 
 LONGEST_ERROR = 200
 _BLANK_LINES = re.compile(r"\A(?:[ \t\f]*\n)+")
@@ -159,6 +159,5 @@ def _misplaced(tree: ast.Module) -> str:
 def _repeated_parameter(node: Definition) -> str | None:
     if isinstance(node, ast.ClassDef):
         return None
-    a = node.args
-    names = [each.arg for each in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg) if each]
+    names = [parameter.arg for parameter in parameters(node)]
     return next((name for name in names if names.count(name) > 1), None)

@@ -7,7 +7,8 @@ from fnmatch import fnmatchcase
 from codechat.patterns.base import Occurrence, at, pattern
 from codechat.patterns.code import Code
 from codechat.patterns.names import bound_name
-from codechat.patterns.tree import FUNCTIONS, Function, own_nodes, parameters, walk
+from codechat.patterns.tree import FUNCTIONS, Function, own_nodes, walk
+from codechat.syntax import parameters
 
 MUTATORS = frozenset(
     ("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "add", "discard")
@@ -157,7 +158,7 @@ def cacheable(code: Code) -> Iterable[Occurrence]:
 
 def _stores_outside(function: Function) -> bool:
     """Whether it puts something into what is not a local of its own or of a function inside."""
-    inside = list(walk(function))
+    inside = walk(function)
     own = {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     own -= {parameter.arg for parameter in parameters(function)}
     stores = [

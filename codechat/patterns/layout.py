@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from codechat.patterns.base import Occurrence, at, pattern
 from codechat.patterns.code import Code
-from codechat.patterns.tree import LOOPS, blocks, docstring, parameters
+from codechat.patterns.tree import LOOPS, blocks, docstring
+from codechat.syntax import parameters
 
 Unit: TypeAlias = Literal["tab", "2", "4"]
 _UNITS = {"tab": "\t", "2": "  ", "4": "    "}

@@ -21,7 +21,8 @@ from codechat.errors import UserError, nearest
 from codechat.patterns.base import Occurrence, Pattern, patterns
 from codechat.patterns.code import Code, read
 from codechat.patterns.idle import idle
-from codechat.patterns.tree import FUNCTIONS, Function, parameters
+from codechat.patterns.tree import FUNCTIONS, Function
+from codechat.syntax import parameters
 
 BY = "rules"
 _QUANTIFIERS: dict[Change, tuple[str, ...]] = {

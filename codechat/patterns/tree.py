@@ -49,12 +49,6 @@ def body_without_docstring(node: ast.Module | Function | ast.ClassDef) -> list[a
     return node.body[1:] if docstring(node) else node.body
 
 
-def parameters(function: Function | ast.Lambda) -> list[ast.arg]:
-    """Every parameter in order of the signature, `*args` and `**kwargs` included."""
-    a = function.args
-    return [*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs, *([a.kwarg] if a.kwarg else [])]
-
-
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes right under one, in source order, without operators and contexts; quicker than `ast`'s."""
     found: list[ast.AST] = []

@@ -10,11 +10,12 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from codechat.config import Config, result_option
+from codechat.config import result_option
 from codechat.domain import AssertionTests, Extraction, Failure, Message, Reply, Requirement, Task, Verdict
 from codechat.errors import UserError
 from codechat.metrics.exchange import BASE, TASK, CheckRecord, Exchange, OfficialRecord, RequirementRecord
 from codechat.protocols import Kit
+from codechat.protocols.opening import OpeningPrompt
 from codechat.records import FailureRecord, TurnRecord, UsageRecord, message_record
 from codechat.template import require
 
@@ -23,16 +24,10 @@ REASON_LENGTH = 500
 NO_ROOM = Verdict.without_run("no_code", "the conversation no longer fits the model's context")
 
 
-class Prompts(Config):
+class Prompts(OpeningPrompt):
     """What every such conversation says to the model; `{{name}}` is filled in."""
 
-    initial: str = result_option(..., "the task; fills {{prompt}} and {{signature}}")
     requirement: str = result_option(..., "one requirement; fills {{requirement}}")
-
-    @field_validator("initial")
-    @classmethod
-    def _initial_asks_for_the_task(cls, text: str) -> str:
-        return require(text, "prompt", may=("signature",))
 
     @field_validator("requirement")
     @classmethod

@@ -98,8 +98,12 @@ class Kit:
         self._worked_at: set[int] = set()  # turns of which a step was not in the journal
         self._task, self._session, self._seed = task, session_id, seed
         self._services, self._on_turn = services, on_turn
-        self.judge_offline = services.judge_offline
         self._conversation = GrowingHash(lambda message: [message.role, message.content])
+
+    @property
+    def judge_offline(self) -> bool:
+        """Whether the judge asks nobody, so that a decision costs nothing."""
+        return self._services.judge_offline
 
     def generator(self, purpose: str) -> random.Random:
         """A generator of its own for every random choice, by (seed, task, purpose)."""

@@ -16,21 +16,16 @@ from codechat.extraction import extract, without_thinking
 from codechat.metrics import REFINE, Effort, refine_metrics
 from codechat.protocols import PROTOCOLS, Kit, Parts
 from codechat.protocols.grading import in_order, reply_of, request_of
+from codechat.protocols.opening import OpeningPrompt
 from codechat.protocols.refine_turns import Answer, Selection, grade, overflow, skip
 from codechat.records import CandidateRecord, SessionRecord, TurnRecord
 from codechat.template import fill, require
 
 
-class RefinePrompts(Config):
+class RefinePrompts(OpeningPrompt):
     """What is said to the model; `{{name}}` is filled in."""
 
-    initial: str = result_option(..., "turn 0; fills {{prompt}} and {{signature}}")
     followup: str = result_option(..., "later turns; fills {{instruction}}")
-
-    @field_validator("initial")
-    @classmethod
-    def _initial_asks_for_the_task(cls, text: str) -> str:
-        return require(text, "prompt", may=("signature",))
 
     @field_validator("followup")
     @classmethod

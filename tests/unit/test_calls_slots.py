@@ -18,6 +18,10 @@ def _one_at_a_time() -> Endpoint:
     return endpoint
 
 
+async def _answer() -> Reply:
+    return Reply("x", usage=Usage(1, 1))
+
+
 async def test_nobody_calls_before_the_reply_before_is_recorded(tmp_path: Path) -> None:
     endpoint, path = _one_at_a_time(), tmp_path / "journal.db"
     journal, reader, recorded = Journal(path), sqlite3.connect(path), []
@@ -42,12 +46,9 @@ async def test_nobody_calls_before_the_reply_before_is_recorded(tmp_path: Path) 
 async def test_a_record_of_several_calls_does_not_wait_for_itself(tmp_path: Path) -> None:
     endpoint, journal = _one_at_a_time(), Journal(tmp_path / "journal.db")
 
-    async def attempt() -> Reply:
-        return Reply("x", usage=Usage(1, 1))
-
     async def ask_twice() -> Reply:
-        await persist(attempt, POLICY, endpoint)
-        return await persist(attempt, POLICY, endpoint)
+        await persist(_answer, POLICY, endpoint)
+        return await persist(_answer, POLICY, endpoint)
 
     steps = [journal.step("s", f"{number}/reply", "d", Reply, ask_twice) for number in range(5)]
     async with asyncio.timeout(10):
@@ -58,11 +59,8 @@ async def test_a_record_of_several_calls_does_not_wait_for_itself(tmp_path: Path
 async def test_a_step_that_fails_after_its_call_gives_the_slot_back(tmp_path: Path) -> None:
     endpoint, journal = _one_at_a_time(), Journal(tmp_path / "journal.db")
 
-    async def attempt() -> Reply:
-        return Reply("x", usage=Usage(1, 1))
-
     async def fail() -> Reply:
-        await persist(attempt, POLICY, endpoint)
+        await persist(_answer, POLICY, endpoint)
         raise InfrastructureError("no use")
 
     for number in range(3):
