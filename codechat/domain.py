@@ -63,111 +63,52 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
-class InputOutputTests:
-    """Calls whose results must equal the reference's (EvalPlus style).
+class Target:
+    """What an answer must be: code in `language`, and what it must define where the task says so.
 
-    `base` and `plus` hold one argument tuple per call; `atol` is the absolute tolerance for floats;
-    `oracle` names the comparison (see `codechat.sandbox.oracle`). `expected_base` and `expected_plus` hold one result
-    per call where the dataset gives them; where None, the results are the reference's.
+    `language` is a tag as in a fence (```` ```python ````). `entry_point` is the name that the code must define, and
+    `signature` the line that it must keep; both are empty where the task demands none.
     """
 
-    base: tuple[tuple[Any, ...], ...]
-    plus: tuple[tuple[Any, ...], ...]
-    atol: float = 0.0
-    oracle: str = "equal"
-    expected_base: tuple[Any, ...] | None = None
-    expected_plus: tuple[Any, ...] | None = None
+    language: str = "python"
+    entry_point: str = ""
+    signature: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class AssertionTests:
-    """Python snippets that follow a program and hold it to assertions, its source text included where they read it."""
+class Program:
+    """A whole program to be tested, and what it was to be."""
 
-    snippets: tuple[str, ...]
+    source: str
+    target: Target = Target()
 
 
-@dataclass(frozen=True, slots=True)
-class RepositoryTests:
-    """Tests that live in a repository, run in a copy of it in which the program takes a function's place.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What an answer took.
 
-    `repository` is the project's folder, None where nobody said where it is; `file` holds the function, and its path
-    is relative to that folder, as those of the pytest ids in `nodes` are. `lines` are the function's first and last
-    line, from 1; `indent` the columns by which its `def` is indented.
+    `retries` counts the repeated attempts of its calls, `rate_limited` those that were refused as too many. A `cached`
+    answer was given before: its usage is what it was then, and nothing was paid now.
     """
 
-    repository: str | None
-    file: str
-    lines: tuple[int, int]
-    indent: int
-    nodes: tuple[str, ...]
-
-
-ProgramTests = AssertionTests | RepositoryTests
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """A verifiable instruction: what is asked, and the tests that say whether code meets it.
-
-    `strategy` is its type (CodeIF-Bench, Table 1). `accumulates` is False where later code need not keep it, as for a
-    functionality extension: it counts at its own turn alone. `asked` is False where the dataset leaves it out of its
-    conversation: only where every requirement is asked by itself is it asked too.
-    """
-
-    id: str
-    strategy: str
-    text: str
-    tests: ProgramTests
-    accumulates: bool = True
-    asked: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One programming task. `reference` is shown to baselines and to the sandbox, never to a model under test.
-
-    `signature` is the `def` line that the answer must keep; `prompt` is the problem statement as the dataset words it;
-    `reference` is a complete program that defines `entry_point`. `assertions` are the task's own tests where
-    the dataset has no calls to compare. `requirements` are what is asked of the program after the prompt, in order,
-    where the dataset has a conversation of its own; `level` is the dataset's own grading.
-    """
-
-    task_id: str
-    prompt: str
-    entry_point: str
-    signature: str
-    reference: str | None
-    tests: InputOutputTests
-    assertions: ProgramTests | None = None
-    requirements: tuple[Requirement, ...] = ()
-    level: str | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Dataset:
-    """Tasks in order, with the hash of their whole content."""
-
-    name: str
-    tasks: tuple[Task, ...]
-    content_hash: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A model's answer. `text` is the whole reply, reasoning included where the endpoint puts it in the text.
-
-    `retries` counts the repeated attempts of this call, `rate_limited` those that were refused as too many. A `cached`
-    reply was given before: usage and latency are what they were then, and nothing was paid now.
-    """
-
-    text: str
-    finish_reason: str | None = "stop"
     usage: Usage = Usage()
-    latency_s: float = 0.0
     retries: int = 0
     rate_limited: int = 0
     cached: bool = False
+
+    @property
+    def asked(self) -> bool:
+        """Whether a model was asked at all."""
+        return bool(self.usage != Usage() or self.retries or self.rate_limited)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Spent):
+    """A model's answer. `text` is the whole reply, reasoning included if the endpoint puts it in the text."""
+
+    text: str
+    finish_reason: str | None = "stop"
+    latency_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +116,7 @@ class Extraction:
     """Code found in a reply.
 
     `code` keeps the reply's own text; `program` is what is executed (test code and main guard removed).
-    `problem` is None where the program can be run; `reason` tells why it cannot, or what was done to get it.
+    `problem` is None if the program can be run; `reason` says why it cannot, or what was done to get it.
     """
 
     code: str | None
@@ -218,26 +159,18 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Applicability:
-    """Whether an instruction fits a code; None where nobody could decide."""
+class Applicability(Spent):
+    """Whether an instruction fits a code; None if nobody could decide."""
 
     applicable: bool | None
     by: str
     reason: str = ""
-    usage: Usage = Usage()
-    retries: int = 0
-    rate_limited: int = 0
-    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Adherence:
+class Adherence(Spent):
     """Whether a change did what the instruction asked, correctness aside (paper III-E1)."""
 
     verdict: AdherenceVerdict
     by: str
     reason: str = ""
-    usage: Usage = Usage()
-    retries: int = 0
-    rate_limited: int = 0
-    cached: bool = False

@@ -1,0 +1,44 @@
+"""Suites: kinds of tests. One file a kind; a suite knows what it tests, and runs it in the sandbox.
+
+To add a kind, write one file: a frozen dataclass with the members of `Suite`, and a registered factory that makes it
+from the fields of a dataset's row (`suite: {kind: …}` of dataset=jsonl).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from codechat.domain import Program, Verdict
+from codechat.registry import Registry
+from codechat.sandbox import Sandbox
+
+
+class Suite(Protocol):
+    """Tests of one program."""
+
+    @property
+    def kind(self) -> str:
+        """The name that it is registered by."""
+
+    @property
+    def forgeable(self) -> bool:
+        """Whether the tested program shares a process with what decides, so that it could forge its verdict."""
+
+    @property
+    def key(self) -> str:
+        """Equal for equal tests alone: a hash of all that decides a verdict, content outside the dataset included."""
+
+    @property
+    def outside(self) -> Mapping[str, str]:
+        """What the verdict depends on outside the dataset's own content, name → content hash: part of the cell id."""
+
+    async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
+        """Test a program.
+
+        Never raises for anything that the program does. Raises `InfrastructureError` if the sandbox itself fails, and
+        `UserError` if the tests cannot be run at all, such as a reference that fails.
+        """
+
+
+SUITES: Registry[Callable[[Any], Suite]] = Registry("suite", "codechat.suites")
+
+__all__ = ["SUITES", "Suite"]

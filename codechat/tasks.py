@@ -1,0 +1,57 @@
+"""Tasks: what a session is held over, and what says whether its answer is right."""
+
+from dataclasses import dataclass
+
+from codechat.domain import Target
+from codechat.suites import Suite
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A verifiable instruction: what is asked, and the suite that says whether code meets it.
+
+    `strategy` is its type (CodeIF-Bench, Table 1). `accumulates` is False if later code need not keep it, as for a
+    functionality extension: it counts at its own turn alone. `asked` is False if the dataset leaves it out of its
+    conversation: it is then asked only in protocols that ask every requirement by itself.
+    """
+
+    id: str
+    strategy: str
+    text: str
+    suite: Suite
+    accumulates: bool = True
+    asked: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task. Only its id and its prompt are sure; a dataset with further material subclasses it.
+
+    `prompt` is the problem as the dataset words it, `target` what an answer must be, `suite` the task's own tests.
+    `reference` is a complete right program, shown to baselines and to the sandbox, never to a model under test.
+    `requirements` are asked after the prompt, in order, if the dataset has a conversation of its own. `level` is the
+    dataset's own grading.
+    """
+
+    task_id: str
+    prompt: str
+    target: Target = Target()
+    suite: Suite | None = None
+    reference: str | None = None
+    requirements: tuple[Requirement, ...] = ()
+    level: str | None = None
+
+    @property
+    def suites(self) -> tuple[Suite, ...]:
+        """The task's own suite, if it has one, and those of its requirements."""
+        own = (self.suite,) if self.suite is not None else ()
+        return (*own, *(requirement.suite for requirement in self.requirements))
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Tasks in order, with the hash of their whole content."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    content_hash: str
