@@ -1,10 +1,34 @@
-"""codechat: does a model keep code working while a developer keeps asking for changes?"""
+"""codechat: does a model keep code working while a developer keeps asking for changes?
+
+    from codechat import compose, run
+
+    outcome = run(compose(["model=echo", "dataset.limit=3", "tracking=none"]))
+    outcome.status, outcome.metrics["mst"], outcome.folder, list(outcome.sessions)
+"""
 
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from codechat.engine.compose import compose
+    from codechat.engine.run import run
+    from codechat.errors import UserError
 
 try:
     __version__ = version("codechat")
 except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0+unknown"
 
-__all__ = ["__version__"]
+_HOMES = {"compose": "codechat.engine.compose", "run": "codechat.engine.run", "UserError": "codechat.errors"}
+
+
+def __getattr__(name: str) -> Any:
+    """What the package offers is imported on first use, so that importing it costs nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'codechat' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+__all__ = ["UserError", "__version__", "compose", "run"]

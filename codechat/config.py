@@ -1,60 +1,123 @@
 """The base of every component's configuration, and what of it makes a cell's identity."""
 
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError
 from pydantic_core import PydanticUndefined
 
 from codechat.errors import UserError, nearest
 
 
 class Config(BaseModel):
-    """Validated, frozen options. Every field is declared with `result_option` or `run_option`."""
+    """Validated, frozen options. Every field is declared by one of the four functions below.
+
+    `version` counts the changes of what is behind a config and can change a result (the rules of a judge, the code
+    of a baseline), so that results of two versions are never taken for one cell's.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def identity(self) -> dict[str, Any]:
-        """The options that can change a result, nested configs included: what the cell id is hashed from."""
+    version: ClassVar[int] = 1
+
+    def identity(self, older: int = 0) -> dict[str, Any]:
+        """The options that can change a result, nested configs included: what the cell id is hashed from.
+
+        `older` asks for the identity as it was so many versions ago. Version 1 is left out, as an option at its
+        default is: what comes later changes no id.
+        """
         chosen: dict[str, Any] = {}
         for name, field in type(self).model_fields.items():
-            if is_identity(field):
-                value = getattr(self, name)
-                chosen[name] = value.identity() if isinstance(value, Config) else _plain(value)
-        return chosen
+            part = part_of(field)
+            value = getattr(self, name)
+            added = part == "result" and name != "kind" and value == field.get_default(call_default_factory=True)
+            if part in ("result", "original") and not added:
+                chosen[name] = _plain(value, older)
+        version = max(1, self.version - older)
+        return chosen if version == 1 else {**chosen, "version": version}
+
+    def versions(self) -> int:
+        """The highest version in this config and those within it."""
+        inner = (getattr(self, name) for name in type(self).model_fields)
+        return max([self.version, *(each.versions() for each in inner if isinstance(each, Config))])
 
 
-def _plain(value: Any) -> Any:
-    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+def _plain(value: Any, older: int) -> Any:
+    """A value as JSON; configs, also within mappings and lists, by their identities."""
+    match value:
+        case Config():
+            return value.identity(older)
+        case BaseModel():
+            return value.model_dump(mode="json")
+        case Mapping():
+            return {str(key): _plain(each, older) for key, each in value.items()}
+        case list() | tuple():
+            return [_plain(each, older) for each in value]
+        case _:
+            return value
+
+
+Part = Literal["result", "original", "run", "place"]
 
 
 def result_option(default: Any, description: str, **constraints: Any) -> Any:
-    """An option that can change a result: part of the cell id. `...` as default means required."""
-    return Field(default, description=description, json_schema_extra={"identity": True}, **constraints)
+    """An option that can change a result: part of the cell id unless it has its default.
+
+    So an option may be added to a config without changing the id of any cell that does not set it. `...` as default
+    means required.
+    """
+    return _option("result", default, description, constraints)
+
+
+def original_option(default: Any, description: str, **constraints: Any) -> Any:
+    """A result option of the first version of codechat, whose ids hold it also at its default."""
+    return _option("original", default, description, constraints)
 
 
 def run_option(default: Any, description: str, **constraints: Any) -> Any:
-    """An option of where, how fast or how often: never part of the cell id."""
-    return Field(default, description=description, json_schema_extra={"identity": False}, **constraints)
+    """An option of how fast, how often or by which machine: never part of the cell id."""
+    return _option("run", default, description, constraints)
+
+
+def place_option(default: Any, description: str, **constraints: Any) -> Any:
+    """An option of where something lies: its content is part of the cell id by other means, its place is not."""
+    return _option("place", default, description, constraints)
+
+
+def _option(part: Part, default: Any, description: str, constraints: dict[str, Any]) -> Any:
+    return Field(default, description=description, json_schema_extra={"part": part}, **constraints)
+
+
+def part_of(field: Any) -> Part:
+    """How a pydantic field was declared; raises `TypeError` for one that none of the four functions declared."""
+    extra = field.json_schema_extra
+    if not isinstance(extra, dict) or extra.get("part") not in get_args(Part):
+        raise TypeError(f"field {field!r} must be declared with result_option, run_option or place_option")
+    part: Part = extra["part"]
+    return part
 
 
 def is_identity(field: Any) -> bool:
-    """Whether a pydantic field was declared with `result_option`; an unclassified field is a bug."""
-    extra = field.json_schema_extra
-    if not isinstance(extra, dict) or "identity" not in extra:
-        raise TypeError(f"field {field!r} must be declared with result_option or run_option")
-    return bool(extra["identity"])
+    """Whether a field can change a result."""
+    return part_of(field) in ("result", "original")
 
 
 def defaults_of(model: type[Config]) -> dict[str, Any]:
     """Every option with its default; a required one holds OmegaConf's mark for a missing value."""
     values: dict[str, Any] = {}
     for name, field in model.model_fields.items():
-        default = field.get_default(call_default_factory=True)
+        default, kind = field.get_default(call_default_factory=True), field.annotation
         if default is PydanticUndefined:
-            values[name] = "???"
+            nested = isinstance(kind, type) and issubclass(kind, Config) and not _is_chosen(field)
+            values[name] = defaults_of(kind) if nested else "???"  # type: ignore[arg-type]
         else:
             values[name] = default.model_dump(mode="json") if isinstance(default, BaseModel) else default
     return values
+
+
+def _is_chosen(field: Any) -> bool:
+    """Whether any config of a family can stand at a field, so that its class says nothing of the defaults."""
+    return any(isinstance(mark, SerializeAsAny) for mark in field.metadata)
 
 
 C = TypeVar("C", bound=Config)

@@ -42,6 +42,13 @@ class Usage:
             self.cached_input_tokens + other.cached_input_tokens,
         )
 
+    def __sub__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input_tokens - other.input_tokens,
+            self.output_tokens - other.output_tokens,
+            self.cached_input_tokens - other.cached_input_tokens,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
@@ -96,10 +103,23 @@ class Spent:
     rate_limited: int = 0
     cached: bool = False
 
-    @property
-    def asked(self) -> bool:
-        """Whether a model was asked at all."""
-        return bool(self.usage != Usage() or self.retries or self.rate_limited)
+    def plus(self, other: "Spent") -> "Spent":
+        """What both took; `cached` if both were."""
+        return Spent(
+            usage=self.usage + other.usage,
+            retries=self.retries + other.retries,
+            rate_limited=self.rate_limited + other.rate_limited,
+            cached=self.cached and other.cached,
+        )
+
+    def fields(self) -> dict[str, Any]:
+        """These four alone, to make another answer of."""
+        return {
+            "usage": self.usage,
+            "retries": self.retries,
+            "rate_limited": self.rate_limited,
+            "cached": self.cached,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ SILENCED = {
     "VLLM_NO_USAGE_STATS": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
-"""What tells the libraries that codechat may load, or start, to report nothing to their makers."""
+"""Variables that keep the libraries that codechat loads, or starts, from reporting to their makers."""
 
 
 def silence(environ: MutableMapping[str, str]) -> None:

@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from codechat.domain import AdherenceVerdict, Change, Message, Outcome, Role, Scope
 from codechat.errors import UserError
 from codechat.files import write_atomically
 
 SCHEMA = 1
+"""The version of the format. A later one migrates older records in `SessionRecord`, so that results outlive code."""
 
 
 class Record(BaseModel):
@@ -70,7 +71,11 @@ class FailureRecord(Record):
 
 
 class TurnRecord(BaseModel):
-    """One turn. Protocols other than `refine` add fields of their own."""
+    """One turn. Protocols other than `refine` add fields of their own.
+
+    `outcome`, `passed` and `passed_base` are null at a turn that is not scored, which enters no rate. A protocol with
+    further roles has `usage_by_role` (tokens by role), and `calls` (what each of them was asked and answered).
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -82,9 +87,9 @@ class TurnRecord(BaseModel):
     response: str | None = None
     finish_reason: str | None = None
     code: str | None = None
-    outcome: Outcome
-    passed: bool
-    passed_base: bool
+    outcome: Outcome | None = None
+    passed: bool | None = None
+    passed_base: bool | None = None
     failure: FailureRecord | None = None
     cpu_s: float = 0.0
     adherence: AdherenceRecord | None = None
@@ -92,11 +97,39 @@ class TurnRecord(BaseModel):
     judge_usage: UsageRecord = UsageRecord()
     latency_s: float = 0.0
 
+    def usage_of_roles(self) -> Iterator[tuple[str, UsageRecord]]:
+        """The tokens of every further role of the protocol."""
+        for name, used in ((self.model_extra or {}).get("usage_by_role") or {}).items():
+            yield name, UsageRecord.model_validate(used)
+
+    def calls(self) -> "Iterator[CallRecord]":
+        """What each role was asked and answered at this turn, in order, if the record tells calls apart."""
+        for call in (self.model_extra or {}).get("calls") or ():
+            yield CallRecord.model_validate(call)
+
+
+class CallRecord(Record):
+    """One call of a role at a turn, in protocols where a turn takes several."""
+
+    role: str
+    request: list[MessageRecord]
+    response: str | None
+    finish_reason: str | None = None
+    usage: UsageRecord = UsageRecord()
+    latency_s: float = 0.0
+
+
+ADDED = ("language", "judgement")
+"""Fields of a session that came later."""
+
 
 class SessionRecord(Record):
-    """One dialogue. `errored` sessions hold the turns that were finished and are left out of every figure."""
+    """One dialogue. `errored` sessions hold the turns that were finished and are left out of every figure.
 
-    schema_: Literal[1] = 1
+    `language` is that of the task's code. `judgement` is what a protocol's judge says of the whole dialogue.
+    """
+
+    schema_: int = SCHEMA
     cell_id: str
     session_id: str
     task_id: str
@@ -109,12 +142,22 @@ class SessionRecord(Record):
     ended: Literal["context_overflow"] | None = None
     error: str | None = None
     turns: list[TurnRecord]
+    language: str = "python"
+    judgement: Any = None
 
     model_config = ConfigDict(extra="forbid", alias_generator=lambda name: name.rstrip("_"), populate_by_name=True)
 
+    @field_validator("schema_")
+    @classmethod
+    def _readable(cls, value: int) -> int:
+        if not 1 <= value <= SCHEMA:
+            raise ValueError(f"the record has schema {value}, this codechat reads up to {SCHEMA}")
+        return value
+
     def line(self) -> str:
-        """The session as one line of JSON."""
-        return self.model_dump_json(by_alias=True)
+        """The session as one line of JSON. What came to the format later stands only where it says something."""
+        unsaid = {name for name in ADDED if getattr(self, name) == type(self).model_fields[name].default}
+        return self.model_dump_json(by_alias=True, exclude=unsaid)
 
     def answered(self, turn: TurnRecord) -> bool:
         """Whether the model was asked at this turn and could answer.

@@ -16,19 +16,26 @@ from typing import Any, Generic, TypeVar
 from codechat.config import Config, validate
 from codechat.errors import UserError, nearest
 
+T = TypeVar("T")
+"""What a registry's factories make."""
+X = TypeVar("X")
+"""A frozen dataclass of what is known of a component before it is built; each field has a default."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
-class Component(Generic[F]):
+class NoTraits:
+    """For groups whose components are all alike before they are built."""
+
+
+@dataclass(frozen=True)
+class Component(Generic[T, X]):
     """A registered factory, its option model and its traits."""
 
     name: str
     config: type[Config]
-    factory: F
-    baseline: bool = False  # models only: may see the task's reference
-    offline: bool = False  # judges only: decides by itself, so that a decision costs nothing
-    uses: frozenset[str] = frozenset()  # protocols only: the other groups that can change its results
+    factory: Callable[..., T]
+    traits: X
 
     @property
     def summary(self) -> str:
@@ -36,24 +43,20 @@ class Component(Generic[F]):
         return (inspect.getdoc(self.factory) or "").partition("\n")[0].rstrip(".")
 
 
-class Registry(Generic[F]):
-    """The components of one config group, keyed by the option `key` (`kind` unless told otherwise)."""
+class Registry(Generic[T, X]):
+    """The components of one config group, keyed by the option `key` (`kind` unless given)."""
 
-    def __init__(self, group: str, room: str, key: str = "kind") -> None:
+    def __init__(self, group: str, room: str, traits: type[X], key: str = "kind") -> None:
         self.group, self.room, self.key = group, room, key
-        self._components: dict[str, Component[F]] = {}
+        self._traits = traits
+        self._components: dict[str, Component[T, X]] = {}
         self._discovered = False
 
-    def register(
-        self,
-        name: str,
-        config: type[Config],
-        *,
-        baseline: bool = False,
-        offline: bool = False,
-        uses: frozenset[str] = frozenset(),
-    ) -> Callable[[F], F]:
-        """Decorator for a factory. The first docstring line is its one-line description; a name is taken once."""
+    def register(self, name: str, config: type[Config], **traits: Any) -> Callable[[F], F]:
+        """Decorator for a factory. The first docstring line is its one-line description; a name is taken once.
+
+        `traits` are fields of the group's traits.
+        """
 
         def remember(factory: F) -> F:
             known = self._components.get(name)
@@ -61,7 +64,7 @@ class Registry(Generic[F]):
                 raise ValueError(
                     f"{self.group} '{name}' is registered twice: {known.factory.__module__} has it already"
                 )
-            component = Component(name, config, factory, baseline, offline, uses)
+            component: Component[T, X] = Component(name, config, factory, self._traits(**traits))
             if not component.summary:
                 raise ValueError(f"{self.group} '{name}' needs a docstring: its first line is the description")
             self._components[name] = component
@@ -69,7 +72,8 @@ class Registry(Generic[F]):
 
         return remember
 
-    def _discover(self) -> None:
+    def discover(self) -> None:
+        """Import every module that may register a component: those of the room, then those of other packages."""
         if self._discovered:
             return
         self._discovered = True
@@ -86,12 +90,12 @@ class Registry(Generic[F]):
                     f"mend or uninstall {package}",
                 ) from error
 
-    def __iter__(self) -> Iterator[Component[F]]:
-        self._discover()
+    def __iter__(self) -> Iterator[Component[T, X]]:
+        self.discover()
         return iter(sorted(self._components.values(), key=lambda component: component.name))
 
-    def __getitem__(self, name: str) -> Component[F]:
-        self._discover()
+    def __getitem__(self, name: str) -> Component[T, X]:
+        self.discover()
         try:
             return self._components[name]
         except KeyError:
@@ -105,6 +109,20 @@ class Registry(Generic[F]):
             raise UserError(f"{place}.{self.key} is required", nearest("", (c.name for c in self)))
         return validate(self[name].config, dict(values), place)
 
-    def of(self, config: Config) -> Component[F]:
+    def of(self, config: Config) -> Component[T, X]:
         """The component that a validated config belongs to."""
         return self[getattr(config, self.key)]
+
+    def build(self, config: Config, *parts: Any, **named: Any) -> T:
+        """The component that a config describes. Raises `UserError`, also for a package that is not installed."""
+        component = self.of(config)
+        try:
+            return component.factory(config, *parts, **named)
+        except ModuleNotFoundError as error:
+            package = (error.name or "").partition(".")[0]
+            if package in ("", "codechat"):
+                raise
+            raise UserError(
+                f"{self.group}={component.name} needs the package {package}, which is not installed",
+                f"pip install {package}",
+            ) from error

@@ -1,14 +1,14 @@
 """Evaluation agendas A(N, D): the type of instruction of every turn, fixed before the session (paper III-C)."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Literal, Self
 
 from pydantic import model_validator
 
-from codechat.config import Config, result_option
+from codechat.config import Config, original_option
 from codechat.domain import CHANGES, SCOPES, Instruction
-from codechat.registry import Registry
+from codechat.registry import NoTraits, Registry
 
 Axis = Literal["scope", "change", "cell"]
 
@@ -22,16 +22,16 @@ TYPES: Mapping[Axis, tuple[str, ...]] = {
 class AgendaConfig(Config):
     """N, D and how types are drawn from D."""
 
-    turns: int = result_option(10, "N: turns of a session, turn 0 (the initial generation) included", ge=2, le=1000)
-    axis: Axis = result_option("scope", "what a type is: scope, change, or cell (scope/change)")
-    distribution: dict[str, float] | None = result_option(
+    turns: int = original_option(10, "N: turns of a session, turn 0 (the initial generation) included", ge=2, le=1000)
+    axis: Axis = original_option("scope", "what a type is: scope, change, or cell (scope/change)")
+    distribution: dict[str, float] | None = original_option(
         None, "D: a weight per type, normalised; null spreads evenly over all types of the axis"
     )
-    sampling: str = result_option("quota", "quota: D as exact counts (largest remainder); iid: each turn drawn from D")
-    order: Literal["shuffled", "grouped"] = result_option(
+    sampling: str = original_option("quota", "quota: D as exact counts (largest remainder); iid: each turn drawn from D")
+    order: Literal["shuffled", "grouped"] = original_option(
         "shuffled", "quota only: shuffled per session, or grouped by type in the order of the axis"
     )
-    sequence: list[str] | None = result_option(
+    sequence: list[str] | None = original_option(
         None, "the types turn by turn, repeated or cut to N-1 entries; takes the place of distribution", min_length=1
     )
 
@@ -56,8 +56,7 @@ class AgendaConfig(Config):
         return {name: given.get(name, 0.0) / total for name in types}
 
 
-Sampler = Callable[[AgendaConfig, random.Random], list[str]]
-AGENDAS: Registry[Sampler] = Registry("agenda", "codechat.agendas", key="sampling")
+AGENDAS: Registry[list[str], NoTraits] = Registry("agenda", "codechat.agendas", NoTraits, key="sampling")
 
 
 def draw(config: AgendaConfig, generator: random.Random) -> list[str]:
@@ -65,7 +64,7 @@ def draw(config: AgendaConfig, generator: random.Random) -> list[str]:
     count = config.turns - 1
     if config.sequence is not None:
         return [config.sequence[index % len(config.sequence)] for index in range(count)]
-    return AGENDAS[config.sampling].factory(config, generator)
+    return AGENDAS.build(config, generator)
 
 
 def type_of(instruction: Instruction, axis: Axis) -> str:
@@ -74,4 +73,4 @@ def type_of(instruction: Instruction, axis: Axis) -> str:
     return kind
 
 
-__all__ = ["AGENDAS", "TYPES", "AgendaConfig", "Axis", "Sampler", "draw", "type_of"]
+__all__ = ["AGENDAS", "TYPES", "AgendaConfig", "Axis", "draw", "type_of"]

@@ -9,7 +9,7 @@ from codechat.audit.reasons import applicability_reasons
 from codechat.domain import AdherenceVerdict, Instruction
 from codechat.errors import UserError
 from codechat.files import content_hash
-from codechat.instructions import INSTRUCTIONS, Pool
+from codechat.instructions import INSTRUCTIONS
 from codechat.records import AdherenceRecord, SessionRecord, TurnRecord
 from codechat.report.cells import LoadedCell, load_cells
 from codechat.seeding import generator
@@ -85,7 +85,7 @@ def _instructions_of(cell: LoadedCell) -> dict[str, Instruction]:
     """The cell's pool by id; empty where its file is gone, since chosen instructions are in the records anyway."""
     try:
         config = INSTRUCTIONS.validate(cell.config.get("instructions") or {"kind": "default"})
-        pool: Pool = INSTRUCTIONS.of(config).factory(config)
+        pool = INSTRUCTIONS.build(config)
     except UserError:
         return {}
     return {one.id: one for one in pool.instructions}

@@ -100,8 +100,8 @@ def _run(argv: list[str]) -> int:
         from codechat.cli.sweep import run_sweep
 
         return run_sweep(settings)
-    from codechat.cli.compose import compose
     from codechat.cli.run import run_cell
+    from codechat.engine.compose import compose
 
     if any(word.startswith("+sweep=") for word in settings):
         raise UserError(
@@ -111,8 +111,8 @@ def _run(argv: list[str]) -> int:
 
 
 def _show_config(settings: list[str]) -> int:
-    from codechat.cell import as_yaml
-    from codechat.cli.compose import compose
+    from codechat.engine.cell import as_yaml
+    from codechat.engine.compose import compose
 
-    out.print(as_yaml(compose(settings).experiment.model_dump(mode="json")), markup=False, end="")
+    out.print(as_yaml(compose(settings).config.model_dump(mode="json")), markup=False, end="")
     return 0

@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-from codechat.cache import clear, contents
+from codechat.calls.cache import clear, contents
 from codechat.cli.terminal import out
 from codechat.errors import UserError
 

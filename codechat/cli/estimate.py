@@ -2,10 +2,12 @@
 
 from rich.table import Table
 
-from codechat.cell import Cell
 from codechat.cli.terminal import out
 from codechat.domain import Usage
-from codechat.estimate import ASSUMPTIONS, Estimate
+from codechat.engine.cell import Cell
+from codechat.engine.estimate import ASSUMPTIONS, Estimate
+from codechat.judges import ADHERENCE, APPLICABILITY
+from codechat.metrics.spending import JUDGE
 
 
 def show_estimate(cell: Cell, estimate: Estimate) -> None:
@@ -16,20 +18,16 @@ def show_estimate(cell: Cell, estimate: Estimate) -> None:
 
 
 def show_sum(estimate: Estimate, title: str) -> None:
-    """Calls, tokens and cost, of the model and of the judges."""
-    judging: tuple[Usage, int] = (
-        estimate.tokens["applicability"] + estimate.tokens["adherence"],
-        estimate.calls["applicability"] + estimate.calls["adherence"],
-    )
+    """Calls, tokens and cost of every payer."""
     table = Table(title=title or None, title_justify="left", box=None, padding=(0, 2, 0, 0))
     for header in ("", "calls", "tokens in", "tokens out", "US dollars"):
         table.add_column(header, justify="right" if header else "left")
-    rows = (
-        ("model", estimate.tokens["model"], estimate.calls["model"], estimate.model_usd),
-        ("judges", *judging, estimate.judge_usd),
-    )
-    for name, usage, calls, cost in rows:
+    for payer, cost in estimate.usd.items():
+        roles = (APPLICABILITY, ADHERENCE, JUDGE) if payer == JUDGE else (payer,)
+        calls = sum(estimate.calls.get(role, 0) for role in roles)
+        usage = sum((estimate.tokens.get(role, Usage()) for role in roles), Usage())
         money = "not known" if cost is None else f"{cost:,.2f}"
+        name = "judges" if payer == JUDGE else payer
         table.add_row(name, f"{calls:,}", f"{usage.input_tokens:,}", f"{usage.output_tokens:,}", money)
     out.print(table)
 

@@ -7,7 +7,7 @@ from rich.markup import escape
 from codechat.cli.command import Command
 from codechat.cli.listing import fixed_keys, options_of
 from codechat.cli.terminal import out
-from codechat.experiment import GROUPS
+from codechat.engine.config import GROUPS
 
 USAGE = """\
 [bold]codechat[/bold]: does a model keep code working while a developer keeps asking for changes?

@@ -8,18 +8,21 @@ from collections.abc import Iterator
 
 from codechat.calls import Brake
 from codechat.cli.terminal import err
-from codechat.runner import GRACE_S
+from codechat.engine.sessions import GRACE_S
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextlib.contextmanager
-def heeded(brake: Brake) -> Iterator[None]:
+def on_signal(brake: Brake) -> Iterator[None]:
     """Within a coroutine: the first signal pulls the brake, a second one, or the end of patience, cancels the task."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
 
-    def hear() -> None:
+    def react() -> None:
         if brake.interrupted:
             task.cancel()
             return
@@ -27,11 +30,8 @@ def heeded(brake: Brake) -> Iterator[None]:
         brake.pull("interrupted", interrupted=True)
         loop.call_later(GRACE_S, task.cancel)
 
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     for number in SIGNALS:
-        loop.add_signal_handler(number, hear)
+        loop.add_signal_handler(number, react)
     try:
         yield
     finally:
@@ -41,7 +41,7 @@ def heeded(brake: Brake) -> Iterator[None]:
 
 @contextlib.contextmanager
 def termination_as_interrupt() -> Iterator[None]:
-    """SIGTERM raises `KeyboardInterrupt`, as Ctrl-C does, where no coroutine heeds it."""
+    """SIGTERM raises `KeyboardInterrupt`, as Ctrl-C does, while no coroutine handles it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -6,12 +6,12 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from codechat.cli.compose import data_folder
 from codechat.cli.pool_table import print_pool
 from codechat.cli.terminal import out
 from codechat.config import Config
+from codechat.engine.compose import data_folder
+from codechat.engine.config import GROUPS, CellConfig
 from codechat.errors import UserError, nearest
-from codechat.experiment import GROUPS, Experiment
 from codechat.instructions import INSTRUCTIONS
 
 
@@ -47,18 +47,18 @@ def list_components(arguments: list[str]) -> int:
         out.print(f"\n[bold]keys of {group}={'|'.join(names)}[/bold]")
         out.print(_table((f"{group}.{key}", default, text) for key, default, text in _fields(model)))
     if group == "instructions":
-        print_pool(INSTRUCTIONS["default"].factory(INSTRUCTIONS.validate({"kind": "default"})))
+        print_pool(INSTRUCTIONS.build(INSTRUCTIONS.validate({"kind": "default"})))
     return 0
 
 
 def fixed_keys() -> Table:
     """The keys that belong to no group."""
     return _table((name, _shown(field.get_default()), field.description or "")
-                  for name, field in Experiment.model_fields.items() if name not in GROUPS)  # fmt: skip
+                  for name, field in CellConfig.model_fields.items() if name not in GROUPS)  # fmt: skip
 
 
 def _print_options(group: str) -> None:
-    field = Experiment.model_fields[group]
+    field = CellConfig.model_fields[group]
     out.print(f"\n[bold]{group}[/bold]: {field.description}")
     out.print(_table((name, "", text) for name, text in options_of(group).items()))
 

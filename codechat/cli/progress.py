@@ -9,9 +9,9 @@ from rich.console import RenderableType
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
-from codechat.budget import Budget
 from codechat.calls import traffic
 from codechat.cli.terminal import err
+from codechat.engine.budget import Budget
 from codechat.journal import Ledger
 from codechat.records import SessionRecord, TurnRecord
 
@@ -29,7 +29,7 @@ class ProgressBar:
     def __init__(self, sessions: int, turns: int, ledger: Ledger, budget: Budget) -> None:
         self._sessions, self._planned = sessions, turns
         self._ledger, self._budget = ledger, budget
-        self._done = self._errored = self._turns = self._passed = self._anew = 0
+        self._done = self._errored = self._turns = self._scored = self._passed = self._new = 0
         self._began, self._tokens_before, self._traffic_before = time.monotonic(), ledger.tokens, traffic()
         self._bar = _TwoLines(self)
         self._task = self._bar.add_task("", total=turns, facts="")
@@ -47,11 +47,15 @@ class ProgressBar:
         """Show a line above the bar."""
         self._bar.console.print(text, markup=False)
 
-    def turn(self, turn: TurnRecord, *, anew: bool) -> None:
+    def turn(self, turn: TurnRecord, *, new: bool) -> None:
         """Count a finished turn."""
+        self._count(turn)
+        self._new += new
+
+    def _count(self, turn: TurnRecord) -> None:
         self._turns += 1
-        self._passed += turn.passed
-        self._anew += anew
+        self._scored += turn.passed is not None
+        self._passed += turn.passed is True
 
     def session(self, session: SessionRecord, planned: int) -> None:
         """Count a session; turns that it will not have, since it ended early, are planned no more."""
@@ -61,8 +65,8 @@ class ProgressBar:
 
     def recalled(self, session: SessionRecord, planned: int) -> None:
         """Count a session of the journal with its turns."""
-        self._turns += len(session.turns)
-        self._passed += sum(turn.passed for turn in session.turns)
+        for turn in session.turns:
+            self._count(turn)
         self.session(session, planned)
 
     def update(self) -> None:
@@ -77,12 +81,12 @@ class ProgressBar:
         """How far it is."""
         elapsed, left = time.monotonic() - self._began, self._planned - self._turns
         facts = [f"{self._turns:,}/{self._planned:,} turns", f"{self._done:,}/{self._sessions:,} sessions"]
-        if self._turns:
-            facts.append(f"{100 * self._passed / self._turns:.0f} % pass")
+        if self._scored:
+            facts.append(f"{100 * self._passed / self._scored:.0f} % pass")
         if self._errored:
             facts.append(f"{self._errored:,} errored")
-        if self._anew and left > 0:
-            facts.append(f"{_clock(elapsed / self._anew * left)} left")
+        if self._new and left > 0:
+            facts.append(f"{_clock(elapsed / self._new * left)} left")
         return [*facts, _clock(elapsed)]
 
     def spending(self) -> list[str]:

@@ -8,31 +8,19 @@ from typing import Any
 
 import yaml
 
-from codechat.cli.compose import compose_values, tells
-from codechat.cli.run import run_built
+from codechat.cli.run import run_built_cell
 from codechat.cli.terminal import err
 from codechat.cli.words import parse_words
+from codechat.engine.compose import compose_values, names_cell
+from codechat.engine.config import GROUPS, CellConfig
+from codechat.engine.rescore import RescoredCell, read_recording, rescored_cell
 from codechat.environment import shell_command
 from codechat.errors import UserError, nearest
-from codechat.experiment import GROUPS, Experiment
-from codechat.rescore import RescoredCell, read_recording, rescored_cell
 
 _OWN = {
     "run": "folder of the cell whose replies are scored again",
     "out": "folder for the rescored cell; never one that holds something",
 }
-# What can change without changing the dialogue, and where things lie on this machine.
-_MAY_CHANGE = (
-    "judge",
-    "sandbox",
-    "hardware",
-    "tracking",
-    "max_errors",
-    "budget_usd",
-    "budget_tokens",
-    "dataset.path",
-    "instructions.path",
-)
 
 
 def run_rescore(words: list[str]) -> int:
@@ -40,28 +28,37 @@ def run_rescore(words: list[str]) -> int:
     own = [word for word in words if word.partition("=")[0] in _OWN]
     settings = [word for word in words if word not in own]
     for word in settings:
-        _check(word)
+        _check_name(word)
     values = parse_words(own, _OWN, required=("run", "out"))
     source, place = Path(values["run"]), Path(values["out"])
     config, choices = _source(source)
+    _check_settings(CellConfig.from_values(config), settings)
     recording = read_recording(source / "sessions.jsonl")
     config, choices = _changed(config, choices, settings)
-    experiment = Experiment.from_values(config)
+    changed = CellConfig.from_values(config)
     name = source.resolve().name.removesuffix(f"-{recording.cell_id[:8]}")
-    name = " ".join([name, "rescored", *(word for word in settings if tells(experiment, word))])
-    cell = rescored_cell(experiment, choices, recording, name[:200], place)
+    name = " ".join([name, "rescored", *(word for word in settings if names_cell(changed, word))])
+    cell = rescored_cell(changed, choices, recording, name[:200], place)
     _refuse_to_overwrite(cell)
     if recording.errored:
         err.print(f"{recording.errored} errored sessions have no whole dialogue: left out", markup=False)
-    return run_built(cell, [shell_command("codechat"), "rescore", *words], sweep=None).status
+    return run_built_cell(cell, [shell_command("codechat"), "rescore", *words]).status
 
 
-def _check(word: str) -> None:
+def _check_name(word: str) -> None:
     key = _key(word)
-    if not any(key == name or key.startswith(f"{name}.") for name in _MAY_CHANGE):
-        if key.partition(".")[0] in {*GROUPS, *Experiment.model_fields}:
-            raise UserError(f"{key} cannot change: the dialogues are recorded", f"what may: {', '.join(_MAY_CHANGE)}")
-        raise UserError(f"there is no setting '{key}'", nearest(key, [*_OWN, *_MAY_CHANGE]))
+    if key.partition(".")[0] not in CellConfig.model_fields:
+        raise UserError(f"there is no setting '{key}'", nearest(key, [*_OWN, *CellConfig.model_fields]))
+
+
+def _check_settings(config: CellConfig, settings: list[str]) -> None:
+    """Refuse what would make other dialogues than the recorded ones."""
+    for key in map(_key, settings):
+        if not config.can_change_in_rescoring(key):
+            may = [name for name in CellConfig.model_fields if config.can_change_in_rescoring(name)]
+            raise UserError(
+                f"{key} cannot change: the dialogues are recorded", f"what may: {', '.join(may)}, and paths"
+            )
 
 
 def _key(word: str) -> str:

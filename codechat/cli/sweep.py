@@ -13,14 +13,15 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 from rich.table import Table
 
-from codechat.cell import Composed
-from codechat.cli.compose import compose, data_folder
 from codechat.cli.estimate import show_assumptions, show_sum
-from codechat.cli.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS, CellOutcome, run_cell
+from codechat.cli.run import run_cell
 from codechat.cli.terminal import err, out
+from codechat.engine.cell import Composed
+from codechat.engine.compose import compose, data_folder
+from codechat.engine.estimate import total
+from codechat.engine.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS, Outcome
 from codechat.environment import shell_command
 from codechat.errors import UserError, nearest
-from codechat.estimate import total
 from codechat.metrics.measures import measures_in, value_of
 
 STATES = {DONE: "done", BUG: "bug", MISTAKE: "not run", TOO_MANY_ERRORS: "errors", INTERRUPTED: "interrupted"}
@@ -53,7 +54,7 @@ def run_sweep(words: Sequence[str]) -> int:
     combinations = list(dict.fromkeys(overrides for grid in grids for overrides in expand(grid)))
     planned = [_Planned(overrides, compose(overrides)) for overrides in combinations]
     out.print(f"[bold]sweep {name}[/bold]: {len(planned)} cells")
-    outcomes: list[tuple[_Planned, int, CellOutcome | None]] = []
+    outcomes: list[tuple[_Planned, int, Outcome | None]] = []
     for number, cell in enumerate(planned, 1):
         out.print(f"\n[dim]cell {number} of {len(planned)}: {' '.join(cell.overrides)}[/dim]")
         status, outcome = _run_one(cell, [shell_command("codechat"), "-m", *words], name)
@@ -74,7 +75,7 @@ def run_sweep(words: Sequence[str]) -> int:
     return max(status for _, status, _ in outcomes)
 
 
-def _run_one(cell: _Planned, command: list[str], sweep: str) -> tuple[int, CellOutcome | None]:
+def _run_one(cell: _Planned, command: list[str], sweep: str) -> tuple[int, Outcome | None]:
     try:
         outcome = run_cell(cell.composed, command, sweep)
     except UserError as mistake:
@@ -146,7 +147,7 @@ def _headline(metrics: Mapping[str, Any]) -> _Headline:
     return _Headline((f"{series.label} first", "last", final.label), (curve[0], curve[-1], value_of(metrics, final)))
 
 
-def _table(name: str, constant: set[str], outcomes: list[tuple[_Planned, int, CellOutcome | None]]) -> Table:
+def _table(name: str, constant: set[str], outcomes: list[tuple[_Planned, int, Outcome | None]]) -> Table:
     """A row for every cell, named by what varies: all its overrides but the `constant` ones."""
     table = Table(title=f"\nsweep {name}", title_justify="left", box=None, padding=(0, 2, 0, 0))
     headlines = [_headline(outcome.metrics) for _, _, outcome in outcomes if outcome and outcome.metrics]

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from codechat.cli.compose import compose
-from codechat.cli.tracked import show_tracked
+from codechat.cli.tracking import show_tracked
 from codechat.cli.words import parse_words
+from codechat.engine.compose import compose
 from codechat.errors import UserError
 from codechat.tracking import TRACKING, TrackingError
 from codechat.tracking.kept import kept
@@ -21,10 +21,10 @@ def upload(words: Sequence[str]) -> int:
         {**SETTINGS, "tracking.uri": "the store", "tracking.experiment": "the experiment"},
         required=SETTINGS,
     )
-    config = compose(chosen).experiment.tracking
+    config = compose(chosen).config.tracking
     cell = kept(Path(given["run"]))
     try:
-        tracked = TRACKING.of(config).factory(config).log(cell)
+        tracked = TRACKING.build(config).log(cell)
     except TrackingError as error:
         raise UserError(f"not uploaded: {error}", "start the store, or name another: tracking.uri=…") from error
     if tracked is None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from codechat.config import Config, result_option, run_option
+from codechat.config import Config, original_option, run_option
 from codechat.domain import Dataset, Task
 from codechat.errors import UserError, nearest
 from codechat.registry import Registry
@@ -12,13 +12,13 @@ from codechat.registry import Registry
 class DatasetConfig(Config):
     """Options every dataset has."""
 
-    kind: str = result_option(..., "which dataset")
+    kind: str = original_option(..., "which dataset")
     limit: int | None = run_option(None, "take the first n tasks only", ge=1)
     tasks: list[str] | None = run_option(None, "take these task ids only, e.g. [HumanEval/0,HumanEval/7]", min_length=1)
 
 
 DatasetFactory = Callable[[Any], Dataset]
-DATASETS: Registry[DatasetFactory] = Registry("dataset", "codechat.datasets")
+DATASETS: Registry[Dataset, NoTraits] = Registry("dataset", "codechat.datasets", NoTraits)
 
 
 def select(dataset: Dataset, config: DatasetConfig) -> tuple[Task, ...]:

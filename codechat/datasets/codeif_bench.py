@@ -14,7 +14,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
-from codechat.config import result_option, run_option
+from codechat.config import original_option, run_option
 from codechat.datasets import DATASETS, DatasetConfig, select
 from codechat.datasets.program import parse, signature_of
 from codechat.datasets.rows import Snippets, lines_of, problem_of
@@ -45,7 +45,7 @@ _AS_PUBLISHED = {"Context Usage Correctness Verification": Strategy.CONTEXT_CORR
 class CodeIFConfig(DatasetConfig):
     """Options of `codeif_bench`."""
 
-    kind: Literal["codeif_bench"] = result_option("codeif_bench", "which dataset")
+    kind: Literal["codeif_bench"] = original_option("codeif_bench", "which dataset")
     path: str = run_option(..., "a task file of CodeIF-Bench, .jsonl or .jsonl.gz", min_length=1)
     repos: str | None = run_option(
         None, "the folder of the repositories (its Source_Code), for tasks that need theirs", min_length=1

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from codechat.config import result_option, run_option
+from codechat.config import original_option, run_option
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.datasets.rows import load_rows
 from codechat.domain import Dataset
@@ -12,7 +12,7 @@ from codechat.domain import Dataset
 class JsonlConfig(DatasetConfig):
     """Options of `jsonl`."""
 
-    kind: Literal["jsonl"] = result_option("jsonl", "which dataset")
+    kind: Literal["jsonl"] = original_option("jsonl", "which dataset")
     path: str = run_option(..., "the file with one task a line, .jsonl or .jsonl.gz", min_length=1)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
-from codechat.config import result_option, run_option
+from codechat.config import original_option, run_option
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.datasets.release import Release
 from codechat.datasets.rows import Oracle, load_rows
@@ -16,7 +16,7 @@ RELEASE = Release("MbppPlus", "v0.2.0", "MBPP_OVERRIDE_PATH")
 class MbppConfig(DatasetConfig):
     """Options of `mbpp`."""
 
-    kind: Literal["mbpp"] = result_option("mbpp", "which dataset")
+    kind: Literal["mbpp"] = original_option("mbpp", "which dataset")
     path: str | None = run_option(None, "a local MbppPlus .jsonl or .jsonl.gz; null: its cache", min_length=1)
     url: str | None = run_option(None, "what is downloaded where no path is given; null: its release", min_length=1)
 

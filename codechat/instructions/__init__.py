@@ -1,11 +1,9 @@
 """Instructions: the pool of refinement requests that an agenda draws from."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from codechat.domain import Instruction, Scope
-from codechat.registry import Registry
+from codechat.registry import NoTraits, Registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +25,6 @@ class Pool:
     rejected: tuple[Rejected, ...] = ()
 
 
-PoolFactory = Callable[[Any], Pool]
-INSTRUCTIONS: Registry[PoolFactory] = Registry("instructions", "codechat.instructions")
+INSTRUCTIONS: Registry[Pool, NoTraits] = Registry("instructions", "codechat.instructions", NoTraits)
 
-__all__ = ["INSTRUCTIONS", "Pool", "PoolFactory", "Rejected"]
+__all__ = ["INSTRUCTIONS", "Pool", "Rejected"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from codechat.config import Config, result_option, run_option
+from codechat.config import Config, original_option, place_option, run_option
 from codechat.domain import SCOPES, Change, Instruction, Scope
 from codechat.errors import UserError, nearest
 from codechat.files import content_hash
@@ -22,12 +22,12 @@ Field = Literal["id", "text", "scope", "change", "rule", "rejected"]
 class PoolConfig(Config):
     """Options of the pool."""
 
-    kind: Literal["default"] = result_option("default", "the embedded pool, or the one that path names")
-    path: str | None = run_option(None, "a pool of your own as CSV, JSONL or YAML; its content is in the cell id")
+    kind: Literal["default"] = original_option("default", "the embedded pool, or the one that path names")
+    path: str | None = place_option(None, "a pool of your own as CSV, JSONL or YAML; its content is in the cell id")
     columns: dict[Field, str] = run_option(
         {name: name for name in get_args(Field)}, "your columns' names, e.g. instructions.columns.text=Prompt"
     )
-    verbs: dict[str, Change] = result_option({}, "changes of further leading verbs, or other ones: {tidy: modify}")
+    verbs: dict[str, Change] = original_option({}, "changes of further leading verbs, or other ones: {tidy: modify}")
 
 
 @INSTRUCTIONS.register("default", PoolConfig)

@@ -4,20 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from codechat.domain import Adherence, Applicability, Reply, Usage
+from codechat.domain import Reply, Spent, Usage
 from codechat.errors import InfrastructureError
-from codechat.metrics.spending import Payer
-
-PAYERS: tuple[Payer, ...] = ("model", "applicability", "adherence")
 
 
 class Charge(NamedTuple):
     """What one call added, or all of a payer's calls together.
 
-    `input_tokens` and the like count nothing for a reply of the response cache.
+    `payer` is the role that was asked. `input_tokens` and the like count nothing for a reply of the response cache.
     """
 
-    payer: Payer
+    payer: str
     calls: int = 0
     cached_replies: int = 0
     input_tokens: int = 0
@@ -39,18 +36,11 @@ class Charge(NamedTuple):
 COUNTS = Charge._fields[1:]
 
 
-def charge_of(value: Any) -> Charge | None:
-    """The charge of a step's value; None where it is no call's, or nothing was asked."""
-    match value:
-        case Reply():
-            payer: Payer = "model"
-        case Applicability():
-            payer = "applicability"
-        case Adherence():
-            payer = "adherence"
-        case _:
-            return None
-    asked = payer == "model" or value.usage != Usage()
+def charge_of(payer: str, value: Any) -> Charge | None:
+    """The charge of a step's value; None if it is no answer, or nobody was asked for it."""
+    if not isinstance(value, Spent):
+        return None
+    asked = isinstance(value, Reply) or value.usage != Usage()
     if not (asked or value.retries or value.rate_limited):
         return None
     usage = Usage() if value.cached else value.usage
@@ -66,23 +56,24 @@ def charge_of(value: Any) -> Charge | None:
     )
 
 
-def failure_charge(payer: Payer, error: InfrastructureError) -> Charge:
+def failure_charge(payer: str, error: InfrastructureError) -> Charge:
     """The charge of a call that failed in the end: its attempts, as nobody knows what they used."""
     return Charge(payer, retries=error.retries, rate_limited=error.rate_limited)
 
 
 @dataclass
 class Ledger:
-    """The sums of all payers."""
+    """The sums of all payers, by role."""
 
-    of: dict[Payer, Charge] = field(default_factory=lambda: {payer: Charge(payer) for payer in PAYERS})
+    of: dict[str, Charge] = field(default_factory=dict)
 
     def add(self, charge: Charge) -> None:
         """Add a charge."""
-        self.of[charge.payer] = self.of[charge.payer].plus(charge)
+        known = self.of.get(charge.payer)
+        self.of[charge.payer] = charge if known is None else known.plus(charge)
 
     @property
-    def spent(self) -> dict[Payer, Usage]:
+    def spent(self) -> dict[str, Usage]:
         """Each payer's tokens."""
         return {payer: sums.usage for payer, sums in self.of.items()}
 

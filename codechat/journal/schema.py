@@ -1,4 +1,8 @@
-"""The journal's tables, and how those of earlier versions become these."""
+"""The journal's tables, and how those of earlier versions become these.
+
+A step's name is `<turn>/<role or kind of step>`, then what tells steps of that sort at one turn apart. `payer` is the
+role that paid for it; null for a step that asks no model.
+"""
 
 import sqlite3
 from pathlib import Path
@@ -6,12 +10,12 @@ from pathlib import Path
 from codechat.errors import UserError
 from codechat.journal.ledger import COUNTS
 
-SCHEMA = 2
+SCHEMA = 3
 
 _COUNTS = ", ".join(f"{name} INTEGER NOT NULL DEFAULT 0" for name in COUNTS)
 _TABLES = f"""
 CREATE TABLE IF NOT EXISTS steps (
-    session TEXT, name TEXT, digest TEXT, value TEXT, PRIMARY KEY (session, name, digest)
+    session TEXT, name TEXT, digest TEXT, value TEXT, payer TEXT, PRIMARY KEY (session, name, digest)
 );
 CREATE TABLE IF NOT EXISTS sessions (
     session TEXT PRIMARY KEY, record TEXT, completed INTEGER NOT NULL DEFAULT 1, slim TEXT
@@ -32,6 +36,18 @@ SELECT CASE WHEN name LIKE '%/reply' THEN 'model' WHEN name LIKE '%/adherence' T
        CAST(total(json_extract(value, '$.retries')) AS INTEGER)
 FROM steps WHERE name LIKE '%/reply' OR name LIKE '%/adherence' OR name LIKE '%/applicable' GROUP BY payer;
 """
+# `4/reply` and `4/<instruction>/applicable` became `4/model` and `4/applicability/<instruction>`. Steps of tests keep
+# their old names, which nobody asks for: a session that is not finished runs its tests again, which costs no call.
+_FROM_2 = """
+ALTER TABLE steps ADD COLUMN payer TEXT;
+UPDATE steps SET payer = 'adherence' WHERE name LIKE '%/adherence';
+UPDATE steps SET payer = 'model', name = substr(name, 1, length(name) - length('reply')) || 'model'
+    WHERE name LIKE '%/reply';
+UPDATE steps SET payer = 'applicability', name = substr(name, 1, instr(name, '/')) || 'applicability/'
+    || substr(name, instr(name, '/') + 1, length(name) - instr(name, '/') - length('/applicable'))
+    WHERE name LIKE '%/applicable';
+"""
+MIGRATIONS = {1: _FROM_1 + _FROM_2, 2: _FROM_2}
 
 CHARGE = (
     f"INSERT INTO ledger (payer, {', '.join(COUNTS)}) VALUES (?{', ?' * len(COUNTS)}) "
@@ -44,10 +60,10 @@ def prepare(db: sqlite3.Connection, path: Path) -> None:
     found = db.execute("PRAGMA user_version").fetchone()[0]
     if found == SCHEMA:
         return
-    if found not in (0, 1):
+    if found not in (0, *MIGRATIONS):
         raise UserError(
             f"{path} was written with journal schema {found}, this codechat reads {SCHEMA}",
             "use the codechat that wrote it, or choose another runs_dir",
         )
-    migration = _FROM_1 if found == 1 else ""
+    migration = MIGRATIONS.get(found, "")
     db.executescript(f"BEGIN; {_TABLES} {migration} PRAGMA user_version={SCHEMA}; COMMIT;")

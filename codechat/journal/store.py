@@ -16,27 +16,26 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from codechat.calls import SLOTS, Slots
-from codechat.domain import Adherence, Applicability, Usage
+from codechat.domain import Usage
 from codechat.errors import InfrastructureError, UserError
 from codechat.journal.ledger import COUNTS, Charge, Ledger, charge_of, failure_charge
 from codechat.journal.schema import CHARGE, prepare
-from codechat.metrics.spending import Payer
 
 ROWS_AT_ONCE = (64, 8, 1)
 """Rows of one statement: few sizes, since every one is a statement that SQLite has to prepare and keep."""
 
 T = TypeVar("T")
-_PAYER_OF: dict[Any, Payer] = {Applicability: "applicability", Adherence: "adherence"}
-_ADHERENCE = """
-SELECT json_extract(value, '$.usage.input_tokens'), json_extract(value, '$.usage.output_tokens'),
-       json_extract(value, '$.usage.cached_input_tokens')
-FROM steps JOIN sessions USING (session) WHERE completed AND name LIKE '%/adherence'
+_USED = """
+SELECT payer, CAST(total(json_extract(value, '$.usage.input_tokens')) AS INTEGER),
+       CAST(total(json_extract(value, '$.usage.output_tokens')) AS INTEGER),
+       CAST(total(json_extract(value, '$.usage.cached_input_tokens')) AS INTEGER)
+FROM steps JOIN sessions USING (session) WHERE completed AND payer IS NOT NULL GROUP BY payer
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _Put:
-    """One write: a row of four values for a table, or a charge alone."""
+    """One write: a row for a table, or a charge alone."""
 
     done: "asyncio.Future[None]"
     into: str = ""
@@ -90,12 +89,14 @@ class Journal:
         kind: Any,
         compute: Callable[[], Awaitable[T]],
         *,
+        payer: str | None = None,
         free: bool = False,
     ) -> T:
         """The recorded value of a step, or the computed one once it is on disk.
 
-        What is `free` is told before it is on disk, and is there before any other step of the session begins. It is
-        given up with who asks for it: to finish it nonetheless would take a task of its own.
+        `payer` is the role that a step asks, and that its value (`Spent`) is charged to. A `free` step returns before
+        it is written; it is on disk before the session's next other step begins. If the caller is cancelled, a free
+        step is dropped, any other is finished and recorded.
         """
         key = (session, name, digest)
         if key[1:] in self._steps_of(session):
@@ -104,14 +105,16 @@ class Journal:
             return recorded
         if free:
             value = await compute()
-            self._unwritten[session] = self._record(key, kind, value)
+            self._unwritten[session] = self._record(key, kind, value, payer)
             return value
-        begun = asyncio.create_task(self._recorded(key, kind, compute))
+        begun = asyncio.create_task(self._compute(key, kind, compute, payer))
         self._begun.add(begun)
-        begun.add_done_callback(self._ended)
+        begun.add_done_callback(self._forget)
         return await asyncio.shield(begun)
 
-    async def _recorded(self, key: tuple[str, str, str], kind: Any, compute: Callable[[], Awaitable[T]]) -> T:
+    async def _compute(
+        self, key: tuple[str, str, str], kind: Any, compute: Callable[[], Awaitable[T]], payer: str | None
+    ) -> T:
         """A step of its own task. A call keeps its slot until it is on disk: a kill loses no more calls than slots."""
         slots = Slots()
         SLOTS.set(slots)
@@ -119,16 +122,18 @@ class Journal:
             await asyncio.shield(self._unwritten[key[0]])
         try:
             value = await compute()
-            await self._record(key, kind, value)
+            await self._record(key, kind, value, payer)
         except InfrastructureError as error:
-            if error.retries or error.rate_limited:
-                await self._put(charge=failure_charge(_PAYER_OF.get(kind, "model"), error))
+            if payer is not None and (error.retries or error.rate_limited):
+                await self._put(charge=failure_charge(payer, error))
             raise
         finally:
             slots.leave()
         return value
 
-    def _record(self, key: tuple[str, str, str], kind: Any, value: Any) -> "asyncio.Future[None]":
+    def _record(
+        self, key: tuple[str, str, str], kind: Any, value: Any, payer: str | None
+    ) -> "asyncio.Future[None]":
         """Write a step's value; the future is done when it is on disk."""
 
         def known(done: "asyncio.Future[None]") -> None:
@@ -136,7 +141,8 @@ class Journal:
                 self._steps[key[0]].add(key[1:])
 
         text = _adapter(kind).dump_json(value).decode()
-        done = self._put("steps (session, name, digest, value)", (*key, text), charge_of(value))
+        charge = None if payer is None else charge_of(payer, value)
+        done = self._put("steps (session, name, digest, value, payer)", (*key, text, payer), charge)
         done.add_done_callback(known)
         return done
 
@@ -147,7 +153,7 @@ class Journal:
             self._steps[session] = set(self._reader.execute(query, (session,)))
         return self._steps[session]
 
-    def _ended(self, step: "asyncio.Task[Any]") -> None:
+    def _forget(self, step: "asyncio.Task[Any]") -> None:
         self._begun.discard(step)
         if not step.cancelled():
             step.exception()  # what nobody waits for any more must not leave a warning behind
@@ -165,7 +171,7 @@ class Journal:
 
     # -- sessions --------------------------------------------------------------------------------------------------
 
-    def recorded(self, session: str) -> str | None:
+    def record(self, session: str) -> str | None:
         """A session's whole record as JSON, completed or errored; None for one that has none yet."""
         row = self._reader.execute("SELECT record FROM sessions WHERE session=?", (session,)).fetchone()
         return None if row is None else str(row[0])
@@ -183,10 +189,10 @@ class Journal:
         self._steps.pop(session, None)
         self._unwritten.pop(session, None)
 
-    def replies(self, session: str) -> int:
-        """The replies of the model that are recorded of a session."""
-        query = "SELECT count(*) FROM steps WHERE session=? AND name LIKE '%/reply'"
-        return int(self._reader.execute(query, (session,)).fetchone()[0])
+    def answers(self, session: str, payer: str) -> int:
+        """The answers of a role that are recorded of a session."""
+        query = "SELECT count(*) FROM steps WHERE session=? AND payer=?"
+        return int(self._reader.execute(query, (session, payer)).fetchone()[0])
 
     # -- sums ------------------------------------------------------------------------------------------------------
 
@@ -196,12 +202,9 @@ class Journal:
             ledger.add(Charge(*row))
         return ledger
 
-    def adherence_usage(self) -> Usage:
-        """The judge's tokens for adherence in completed sessions."""
-        total = Usage()
-        for row in self._reader.execute(_ADHERENCE):
-            total += Usage(*row)
-        return total
+    def used(self) -> dict[str, Usage]:
+        """Each payer's tokens in completed sessions, those of the response cache included."""
+        return {row[0]: Usage(*row[1:]) for row in self._reader.execute(_USED)}
 
     def add_wall(self, seconds: float) -> float:
         """Add this process's time to the cell's; returns the sum over all processes, in seconds."""
@@ -255,7 +258,8 @@ class Journal:
         """Many rows by one statement: the thread lets go of the interpreter, and waits for it again, at each."""
         start = 0
         for size in ROWS_AT_ONCE:
-            statement = f"INSERT OR REPLACE INTO {into} VALUES {','.join(['(?,?,?,?)'] * size)}"
+            row = f"({','.join('?' * len(rows[0]))})"
+            statement = f"INSERT OR REPLACE INTO {into} VALUES {','.join([row] * size)}"
             while start + size <= len(rows):
                 self._db.execute(statement, tuple(itertools.chain.from_iterable(rows[start : start + size])))
                 start += size

@@ -1,20 +1,35 @@
-"""Judges: does an instruction apply to this code; was it followed? One file per kind; `offline` if it asks nobody."""
+"""Judges of instructions: does an instruction apply to this code; was it followed? One file per kind.
 
-from collections.abc import Callable
-from typing import Any, Protocol
+Other questions are a protocol's own: it asks one of its roles by `Kit.decide`, which rests on `codechat.judges.deciding`
+as the judges here do.
+"""
 
-from codechat.config import Config, result_option, run_option
+from dataclasses import dataclass
+from typing import Protocol
+
+from codechat.config import Config, original_option, run_option
 from codechat.domain import Adherence, Applicability, Instruction
 from codechat.registry import Registry
+
+APPLICABILITY, ADHERENCE = "applicability", "adherence"
+"""The roles of the two questions: who pays for them, and how the journal calls them."""
 
 
 class JudgeConfig(Config):
     """Options every judge has."""
 
-    kind: str = result_option(..., "which judge")
+    kind: str = original_option(..., "which judge")
     lookahead: int = run_option(
         1, "candidates checked at once when an instruction is chosen; the selection is the same for any value", ge=1
     )
+
+    def asks(self, instruction: Instruction) -> bool:
+        """Whether a decision about an instruction asks a model, for estimates."""
+        return False
+
+    def question_length(self, role: str) -> int:
+        """The characters of a question beside instruction and code, for estimates."""
+        return 0
 
 
 class Judge(Protocol):
@@ -24,7 +39,7 @@ class Judge(Protocol):
         """Called once before the first decision that is needed; raises `UserError` as a model's `check` does."""
 
     async def applicable(self, code: str, instruction: Instruction) -> Applicability:
-        """Is_Applicable of Algorithm 1. Raises `InfrastructureError` where the judge cannot be asked."""
+        """Is_Applicable of Algorithm 1. Raises `InfrastructureError` if the judge cannot be asked."""
 
     async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
         """Whether the change from `before` to `after` does what was asked, correctness aside (paper III-E1)."""
@@ -33,7 +48,17 @@ class Judge(Protocol):
         """Release connections."""
 
 
-JudgeFactory = Callable[[Any], Judge]
-JUDGES: Registry[JudgeFactory] = Registry("judge", "codechat.judges")
+@dataclass(frozen=True)
+class JudgeTraits:
+    """What is known of a kind of judge before it is built.
 
-__all__ = ["JUDGES", "Judge", "JudgeConfig", "JudgeFactory"]
+    `offline`: it decides by itself, so that a decision costs nothing. `languages`: those that it reads; None for all.
+    """
+
+    offline: bool = False
+    languages: frozenset[str] | None = None
+
+
+JUDGES: Registry[Judge, JudgeTraits] = Registry("judge", "codechat.judges", JudgeTraits)
+
+__all__ = ["ADHERENCE", "APPLICABILITY", "JUDGES", "Judge", "JudgeConfig", "JudgeTraits"]

@@ -8,13 +8,14 @@ or `llm undecided | …`.
 
 import asyncio
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
-from codechat.config import result_option
+from codechat.config import original_option
 from codechat.domain import Adherence, Applicability, Instruction
 from codechat.judges import JUDGES, JudgeConfig
 from codechat.judges.llm import LlmJudge, LlmJudgeConfig
 from codechat.judges.rules import RulesJudge
+from codechat.patterns import RULES_VERSION
 
 DISAGREES = "llm disagrees"
 
@@ -22,14 +23,24 @@ DISAGREES = "llm disagrees"
 class HybridConfig(JudgeConfig):
     """Which language models stand beside the rules, and when they are asked."""
 
-    kind: Literal["hybrid"] = result_option("hybrid", "which judge")
-    rules_first: bool = result_option(
+    version: ClassVar[int] = RULES_VERSION
+
+    kind: Literal["hybrid"] = original_option("hybrid", "which judge")
+    rules_first: bool = original_option(
         True, "ask the language model only where no rule decides; false: ask both, the rule's decision counts"
     )
-    llm: LlmJudgeConfig = result_option(..., "the language models, as the options of judge=llm")
+    llm: LlmJudgeConfig = original_option(..., "the language models, as the options of judge=llm")
+
+    def asks(self, instruction: Instruction) -> bool:
+        """Only about an instruction without a rule, unless both are always asked."""
+        return instruction.rule is None or not self.rules_first
+
+    def question_length(self, role: str) -> int:
+        """That of the language models."""
+        return self.llm.question_length(role)
 
 
-@JUDGES.register("hybrid", HybridConfig)
+@JUDGES.register("hybrid", HybridConfig, languages=frozenset({"python"}))
 class HybridJudge:
     """Rules where an instruction has one, language models otherwise."""
 

@@ -1,17 +1,19 @@
 """The judge that decides by reading the syntax tree and tokens: exact, free and repeatable."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
-from codechat.config import result_option
+from codechat.config import original_option
 from codechat.domain import Adherence, Applicability, Instruction
 from codechat.judges import JUDGES, JudgeConfig
-from codechat.patterns import adherence, applicable
+from codechat.patterns import RULES_VERSION, adherence, applicable
 
 
 class RulesConfig(JudgeConfig):
     """The rules have no options of their own: each instruction carries its rule."""
 
-    kind: Literal["rules"] = result_option("rules", "decide by the instructions' own rules")
+    version: ClassVar[int] = RULES_VERSION
+
+    kind: Literal["rules"] = original_option("rules", "decide by the instructions' own rules")
 
 
 class RulesJudge:
@@ -30,7 +32,7 @@ class RulesJudge:
         """Nothing is held."""
 
 
-@JUDGES.register("rules", RulesConfig, offline=True)
+@JUDGES.register("rules", RulesConfig, offline=True, languages=frozenset({"python"}))
 def rules(config: RulesConfig) -> RulesJudge:
-    """Deterministic checks on syntax tree and tokens, undecided where an instruction has no rule."""
+    """Deterministic checks on syntax tree and tokens, undecided if an instruction has no rule."""
     return RulesJudge()

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from codechat.domain import OUTCOMES
 from codechat.metrics.exchange import Exchange
 from codechat.metrics.measures import Breakdown, Final, Measures, Series
-from codechat.metrics.spending import Costs, Effort, Tokens, add_tokens, spending_of
+from codechat.metrics.spending import Costs, Effort, Tokens, add_tokens, no_tokens, spending_of
 from codechat.metrics.statistics import Figure, Interval, TaskBootstrap
 from codechat.records import SessionRecord, TurnRecord, UsageRecord
 
@@ -121,7 +121,7 @@ class _Seen:
     tasks: list[str] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
     rounds: Counter[str] = field(default_factory=Counter)
-    tokens: Tokens = field(default_factory=lambda: Tokens(model=UsageRecord(), judge=UsageRecord()))
+    tokens: Tokens = field(default_factory=no_tokens)
     overall: Tally = field(default_factory=Tally)
     turns: list[Tally] = field(default_factory=list)
     strategies: dict[str, Tally] = field(default_factory=dict)
@@ -137,7 +137,8 @@ class _Seen:
         met: set[str] = set()
         for turn in session.turns:
             exchange = Exchange.of(turn)
-            self.outcomes[turn.outcome] += 1
+            if turn.outcome is not None:
+                self.outcomes[turn.outcome] += 1
             self._count_round(exchange)
             self._count(session, turn, exchange, met)
             met |= {check.id for check in exchange.checks if check.accumulates and check.passed}

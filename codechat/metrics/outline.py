@@ -6,15 +6,18 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from codechat.domain import AdherenceVerdict, Outcome
-from codechat.metrics.spending import Tokens, add_tokens
-from codechat.records import SessionRecord, TurnRecord, UsageRecord
+from codechat.metrics.spending import Tokens, add_tokens, no_tokens
+from codechat.records import SessionRecord, TurnRecord
 
 
 class TurnOutline(NamedTuple):
-    """What counts of a turn. `cell` is its instruction's `scope/change`; `answered` as the record says it."""
+    """What counts of a turn. `cell` is its instruction's `scope/change`; `answered` as the record says it.
 
-    outcome: Outcome
-    passed: bool
+    `outcome` and `passed` are None at a turn that is not scored.
+    """
+
+    outcome: Outcome | None
+    passed: bool | None
     skipped: bool
     answered: bool
     verdict: AdherenceVerdict | None
@@ -43,7 +46,7 @@ class Outlines:
     length: int = 0
     completed: list[SessionOutline] = field(default_factory=list)
     undecided_applicability: int = 0
-    tokens: Tokens = field(default_factory=lambda: Tokens(model=UsageRecord(), judge=UsageRecord()))
+    tokens: Tokens = field(default_factory=no_tokens)
 
     def count(self, outcome: Outcome) -> int:
         """Turns with an outcome, skipped ones left out."""
@@ -59,7 +62,7 @@ class Outlines:
         """Answers of which nobody could say whether they followed the instruction."""
         return sum(turn.verdict == "undecided" for each in self.completed for turn in each.turns if not turn.skipped)
 
-    _outcomes: Counter[tuple[Outcome, bool]] = field(default_factory=Counter)
+    _outcomes: Counter[tuple[Outcome | None, bool]] = field(default_factory=Counter)
 
     def add(self, session: SessionRecord) -> None:
         """Look at a session. Candidates of skipped turns count: an undecided one can be why a turn was skipped."""

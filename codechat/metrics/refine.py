@@ -103,7 +103,7 @@ class RefineMetrics(BaseModel):
     ci: Intervals
     tokens: Tokens
     cost_usd: Costs
-    spent_usd: Costs = Costs()
+    spent_usd: Costs = {}
     wall_s: float
 
 
@@ -158,19 +158,22 @@ def _counts(seen: Outlines) -> dict[str, Any]:
 
 
 def _passes(sessions: Sequence[SessionOutline], turn: int) -> Figure:
-    """Sessions whose code passes at a turn, of those that have the turn."""
+    """Sessions whose code passes at a turn, of those in which the turn is scored."""
     figure = Figure()
     for session in sessions:
-        if turn < len(session.turns):
-            figure.count(session.task_id, session.turns[turn].passed)
+        for scored in session.turns[turn : turn + 1]:
+            if scored.passed is not None:
+                figure.count(session.task_id, scored.passed)
     return figure
 
 
 def _sustained(sessions: Sequence[SessionOutline], cap: int) -> Figure:
-    """The passing turns from turn 0 on, `cap` at most, per session (paper III-F3)."""
+    """The passing turns from turn 0 on, `cap` at most, per session (paper III-F3); turns that are not scored do not
+    count."""
     figure = Figure()
     for session in sessions:
-        prefix = takewhile(lambda turn: turn.passed, session.turns[:cap])
+        scored = (turn for turn in session.turns[:cap] if turn.passed is not None)
+        prefix = takewhile(lambda turn: turn.passed, scored)
         figure.count(session.task_id, sum(1 for _ in prefix))
     return figure
 
@@ -193,7 +196,7 @@ def _transitions(sessions: Sequence[SessionOutline], *, from_passed: bool) -> By
     figures = ByType.filled(Figure)
     for session in sessions:
         for before, turn in pairwise(session.turns):
-            if before.passed is from_passed and turn.answered:
+            if before.passed is from_passed and turn.passed is not None and turn.answered:
                 for figure in figures.of(turn.cell):
                     figure.count(session.task_id, turn.passed is not from_passed)
     return figures

@@ -1,18 +1,25 @@
-"""What a cell used: tokens and, where prices are known, money. Every protocol's metrics call `spending_of`."""
+"""What a cell used: tokens and, if prices are known, money. Every protocol's metrics call `spending_of`.
 
-from collections.abc import Iterable, Iterator
+Payers are roles by name. In metrics.json those that judge instructions are summed as `judge`, as the contract has it;
+the model under test is `model`, and every further role of a protocol stands beside them by its own name.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel
-
-from codechat.config import Config
 from codechat.domain import Usage
-from codechat.models import ModelConfig
 from codechat.records import SessionRecord, UsageRecord
 
-Payer = Literal["model", "applicability", "adherence"]
-"""Who pays for a call: the model under test, or the judge in one of its two roles."""
+JUDGE = "judge"
+"""The name under which the judges of instructions are summed."""
+CHOOSING = "applicability"
+"""The judge of candidates: its records leave out what a lookahead asked in vain."""
+
+Tokens = dict[str, UsageRecord]
+"""Tokens by payer, those of the judges of instructions as `judge`."""
+Costs = dict[str, float | None]
+"""US dollars by payer; None if no price is known, which is not the same as free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,66 +39,35 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """The price of each payer's model, None where it is not known; `unpriced` names the endpoints without a price."""
+    """The price of each payer's model, None if it is not known, in the order in which costs are listed.
 
-    model: Price | None = None
-    applicability: Price | None = None
-    adherence: Price | None = None
+    `judges` are the payers that judge instructions; `unpriced` names the places of models without a price.
+    """
+
+    prices: Mapping[str, Price | None] = field(default_factory=dict)
+    judges: tuple[str, ...] = ()
     unpriced: tuple[str, ...] = ()
 
-    def of(self, payer: Payer) -> Price | None:
+    def price(self, payer: str) -> Price | None:
         """The price of a payer's model."""
-        return {"model": self.model, "applicability": self.applicability, "adherence": self.adherence}[payer]
+        return self.prices.get(payer)
 
+    def shown(self, payer: str) -> str:
+        """The name under which metrics.json sums a payer."""
+        return JUDGE if payer in self.judges else payer
 
-def tariff_of(model: ModelConfig, judge: Config, *, baseline: bool) -> Tariff:
-    """The prices in the configs of the model under test and of the models that judge, wherever the judge keeps them.
-
-    A judge's model serves the role that its option is named for, and both roles where it is named otherwise. A baseline
-    asks nobody, so that it needs no price.
-    """
-    places = dict(models_in(judge, "judge"))
-    roles: dict[str, list[Price | None]] = {"applicability": [], "adherence": []}
-    for place, config in places.items():
-        named = place.rpartition(".")[2]
-        for role in [named] if named in roles else roles:
-            roles[role].append(_price(config))
-    unpriced = [
-        place
-        for place, config in {"model": model, **places}.items()
-        if config.prices is None and not (baseline and config is model)
-    ]
-    return Tariff(_price(model), _only(roles["applicability"]), _only(roles["adherence"]), tuple(unpriced))
-
-
-def models_in(config: Config, place: str) -> Iterator[tuple[str, ModelConfig]]:
-    for name in type(config).model_fields:
-        value = getattr(config, name)
-        if isinstance(value, ModelConfig):
-            yield f"{place}.{name}", value
-        elif isinstance(value, Config):
-            yield from models_in(value, f"{place}.{name}")
-
-
-def _price(config: ModelConfig) -> Price | None:
-    prices = config.prices
-    if prices is None:
-        return None
-    cached = prices.input if prices.cached_input is None else prices.cached_input
-    return Price(prices.input, prices.output, cached)
-
-
-def _only(prices: list[Price | None]) -> Price | None:
-    """The price that all agree on."""
-    return prices[0] if prices and all(price == prices[0] for price in prices) else None
+    @property
+    def agreed(self) -> bool:
+        """Whether all judges of instructions have one price."""
+        return len({self.price(payer) for payer in self.judges}) <= 1
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
     """What a cell took in all its processes, errored sessions included: from its journal, as records do not hold it.
 
-    `adherence` are the judge's tokens of completed sessions that went into adherence, where the two roles of the judge
-    have different prices. `spent` is what each payer's calls used, without the replies that the response cache gave.
+    `spent` is what each payer's calls used, without the replies that the response cache gave. `judged` is what each
+    judge of instructions used in completed sessions, if their prices differ.
     """
 
     wall_s: float = 0.0
@@ -99,22 +75,8 @@ class Effort:
     rate_limited: int = 0
     cached_replies: int = 0
     tariff: Tariff = Tariff()
-    adherence: Usage = field(default_factory=Usage)
-    spent: dict[Payer, Usage] = field(default_factory=dict)
-
-
-class Tokens(BaseModel):
-    """Tokens of the model under test and of the judges."""
-
-    model: UsageRecord
-    judge: UsageRecord
-
-
-class Costs(BaseModel):
-    """US dollars; None where no price is known, which is not the same as free."""
-
-    model: float | None = None
-    judge: float | None = None
+    judged: Mapping[str, Usage] = field(default_factory=dict)
+    spent: Mapping[str, Usage] = field(default_factory=dict)
 
 
 def spending_of(tokens: Tokens, effort: Effort) -> dict[str, Any]:
@@ -123,58 +85,73 @@ def spending_of(tokens: Tokens, effort: Effort) -> dict[str, Any]:
     `cost_usd` is the price of `tokens`, which are those of completed sessions; `spent_usd` is what was paid: with the
     sessions that errored, without what the response cache gave.
     """
+    tariff = effort.tariff
+    costs: Costs = {
+        name: _judging(used, effort) if name == JUDGE and tariff.judges else _cost(tariff.price(name), used)
+        for name, used in tokens.items()
+    }
     return {
         "retries": effort.retries,
         "rate_limited": effort.rate_limited,
         "cached_replies": effort.cached_replies,
         "tokens": tokens,
-        "cost_usd": Costs(model=_cost(effort.tariff.model, tokens.model), judge=_judging(tokens.judge, effort)),
-        "spent_usd": spent_usd(effort.spent, effort.tariff),
+        "cost_usd": costs,
+        "spent_usd": spent_usd(effort.spent, tariff),
         "wall_s": effort.wall_s,
     }
 
 
-def spent_usd(spent: dict[Payer, Usage], tariff: Tariff) -> Costs:
-    """The price of what each payer used; null for the judge where it has a model without a price."""
-    judge = [_cost(tariff.of(payer), spent.get(payer, Usage())) for payer in ("applicability", "adherence")]
-    known = [cost for cost in judge if cost is not None]
-    return Costs(
-        model=_cost(tariff.model, spent.get("model", Usage())), judge=sum(known) if len(known) == len(judge) else None
-    )
+def spent_usd(spent: Mapping[str, Usage], tariff: Tariff) -> Costs:
+    """The price of what each payer used; null for the judges if one of them has a model without a price."""
+    payers = dict.fromkeys(["model", *tariff.prices, *spent])
+    parts: dict[str, list[float | None]] = {"model": [], JUDGE: []}
+    for payer in payers:
+        parts.setdefault(tariff.shown(payer), []).append(_cost(tariff.price(payer), spent.get(payer, Usage())))
+    return {name: _sum(costs) for name, costs in parts.items()}
+
+
+def _sum(costs: list[float | None]) -> float | None:
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known and len(known) == len(costs) else None
 
 
 def _judging(used: UsageRecord, effort: Effort) -> float | None:
-    """The judge's cost: null unless both its roles have a price, as what it used is not all priced then."""
-    choosing, following = effort.tariff.applicability, effort.tariff.adherence
-    if choosing is None or following is None:
+    """The cost of judging: null unless every judge has a price, as what was used is not all priced then."""
+    tariff = effort.tariff
+    if any(tariff.price(payer) is None for payer in tariff.judges):
         return None
-    if choosing == following:
-        return choosing.cost(used)
-    spent = effort.adherence
-    rest = Usage(
-        used.input_tokens - spent.input_tokens,
-        used.output_tokens - spent.output_tokens,
-        used.cached_input_tokens - spent.cached_input_tokens,
-    )
-    return choosing.cost(rest) + following.cost(spent)
+    if tariff.agreed:
+        return _cost(tariff.price(tariff.judges[0]), used)
+    others = {payer: effort.judged.get(payer, Usage()) for payer in tariff.judges if payer != CHOOSING}
+    rest = Usage(used.input_tokens, used.output_tokens, used.cached_input_tokens)
+    for usage in others.values():
+        rest -= usage
+    parts = {**others, CHOOSING: rest} if CHOOSING in tariff.judges else others
+    return _sum([_cost(tariff.price(payer), usage) for payer, usage in parts.items()])
 
 
 def _cost(price: Price | None, usage: UsageRecord | Usage) -> float | None:
     return None if price is None else price.cost(usage)
 
 
+def no_tokens() -> Tokens:
+    """The sum over no session."""
+    return {"model": UsageRecord(), JUDGE: UsageRecord()}
+
+
 def tokens_of(sessions: Iterable[SessionRecord]) -> Tokens:
     """The tokens of all turns, those spent on checking candidates at a skipped turn included."""
-    total = Tokens(model=UsageRecord(), judge=UsageRecord())
+    total = no_tokens()
     for session in sessions:
         add_tokens(total, session)
     return total
 
 
 def add_tokens(total: Tokens, session: SessionRecord) -> None:
-    """Add a session's tokens to the total, for who reads sessions one by one."""
+    """Add a session's tokens to the total, for a reader of sessions one by one."""
     for turn in session.turns:
-        for sum_, used in ((total.model, turn.usage), (total.judge, turn.judge_usage)):
+        for name, used in (("model", turn.usage), (JUDGE, turn.judge_usage), *turn.usage_of_roles()):
+            sum_ = total.setdefault(name, UsageRecord())
             sum_.input_tokens += used.input_tokens
             sum_.output_tokens += used.output_tokens
             sum_.cached_input_tokens += used.cached_input_tokens

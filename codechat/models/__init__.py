@@ -1,12 +1,13 @@
 """Models: whatever answers a conversation. One file per provider."""
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from codechat.config import Config, result_option, run_option
-from codechat.domain import Instruction, Message, Reply, Task
+from codechat.config import Config, original_option, run_option
+from codechat.domain import Instruction, Message, Reply
 from codechat.registry import Registry
+from codechat.tasks import Task
 
 
 class Prices(Config):
@@ -22,19 +23,28 @@ class Prices(Config):
 class ModelConfig(Config):
     """Options every model has."""
 
-    kind: str = result_option(..., "which provider answers")
-    name: str = result_option(..., "the model's name, as the provider knows it and the records show it", min_length=1)
+    kind: str = original_option(..., "which provider answers")
+    name: str = original_option(..., "the model's name, as the provider knows it and the records show it", min_length=1)
     max_concurrency: int = run_option(16, "most calls under way at once", ge=1)
     prices: Prices | None = run_option(
         None, "what it costs, e.g. {input: 1.25, output: 10, cached_input: 0.125}; null: not known"
     )
 
+    def longest_reply(self) -> float:
+        """The most tokens of one reply, for estimates."""
+        return math.inf
+
+
+UNDER_TEST = "model"
+"""The role of the model under test; a protocol may declare further roles."""
+
 
 @dataclass(frozen=True, slots=True)
-class Crib:
-    """What only a baseline may see: the task with its reference, and where the session stands."""
+class BaselineView:
+    """What only a baseline may see: the task, the right answer to this request, and where the session stands."""
 
     task: Task
+    reference: str | None
     instruction: Instruction | None
     code: str | None
     seed: int
@@ -42,17 +52,20 @@ class Crib:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call. `crib` is None for every model that is not registered as a baseline.
+    """One call. `view` is None for every model that is not registered as a baseline.
 
-    `task_id` and `turn` say which recorded answer a replay returns; they are never sent to an endpoint. `sample` tells
-    independent draws of one conversation apart where decoding is not greedy.
+    `task_id`, `turn`, `role` and `number`, which counts a role's calls at one turn, say which recorded answer a replay
+    returns; they are never sent to an endpoint. `sample` tells independent draws of one conversation apart if decoding
+    is not greedy.
     """
 
     messages: tuple[Message, ...]
     task_id: str
     turn: int
-    crib: Crib | None = None
+    view: BaselineView | None = None
     sample: int = 0
+    role: str = UNDER_TEST
+    number: int = 0
 
 
 class Model(Protocol):
@@ -72,7 +85,19 @@ class Model(Protocol):
         """Release connections; the next call opens them again."""
 
 
-ModelFactory = Callable[[Any], Model]
-MODELS: Registry[ModelFactory] = Registry("model", "codechat.models")
+@dataclass(frozen=True)
+class ModelTraits:
+    """What is known of a kind of model before it is built.
 
-__all__ = ["MODELS", "Crib", "Model", "ModelConfig", "ModelFactory", "Prices", "Request"]
+    `baseline`: it may see a task's reference (`BaselineView`), and is no evidence about any model. `offline`: it asks no
+    endpoint, as no baseline does, so that its calls cost nothing. `languages`: those it can answer in; None for all.
+    """
+
+    baseline: bool = False
+    offline: bool = False
+    languages: frozenset[str] | None = None
+
+
+MODELS: Registry[Model, ModelTraits] = Registry("model", "codechat.models", ModelTraits)
+
+__all__ = ["MODELS", "UNDER_TEST", "BaselineView", "Model", "ModelConfig", "ModelTraits", "Prices", "Request"]

@@ -14,7 +14,7 @@ Measured by `python benchmarks/defect_visibility.py DATASET PATH`: d = 98.5 % on
 
 from typing import Literal
 
-from codechat.config import Config, result_option
+from codechat.config import Config, original_option
 from codechat.domain import Instruction, Reply
 from codechat.models import MODELS, Crib, ModelConfig, Request
 from codechat.models.baseline import answer, crib_of, reference_of
@@ -25,27 +25,27 @@ from codechat.seeding import generator
 class ScopeRates(Config):
     """The probability of a defect per scope; the defaults are near the averages of the paper's models."""
 
-    cosmetic: float = result_option(0.08, "probability of a defect in a cosmetic turn", ge=0, le=1)
-    structural: float = result_option(0.13, "probability of a defect in a structural turn", ge=0, le=1)
-    semantic: float = result_option(0.22, "probability of a defect in a semantic turn", ge=0, le=1)
+    cosmetic: float = original_option(0.08, "probability of a defect in a cosmetic turn", ge=0, le=1)
+    structural: float = original_option(0.13, "probability of a defect in a structural turn", ge=0, le=1)
+    semantic: float = original_option(0.22, "probability of a defect in a semantic turn", ge=0, le=1)
 
 
 class ChangeFactors(Config):
     """What the scope's probability is multiplied by, per change; 1 is the cap of the product."""
 
-    add: float = result_option(1.0, "factor for turns that add", ge=0)
-    remove: float = result_option(1.0, "factor for turns that remove", ge=0)
-    modify: float = result_option(1.0, "factor for turns that modify", ge=0)
+    add: float = original_option(1.0, "factor for turns that add", ge=0)
+    remove: float = original_option(1.0, "factor for turns that remove", ge=0)
+    modify: float = original_option(1.0, "factor for turns that modify", ge=0)
 
 
 class DrifterConfig(ModelConfig):
     """How often it breaks the code, and how often it starts over."""
 
-    kind: Literal["drifter"] = result_option("drifter", "which provider answers")
-    name: str = result_option("drifter", "the name that the records show", min_length=1)
-    regression: ScopeRates = result_option(ScopeRates(), "probability of a defect per scope")
-    change_factor: ChangeFactors = result_option(ChangeFactors(), "factor on that probability per change")
-    self_correction: float = result_option(0.08, "probability of starting over from the solution", ge=0, le=1)
+    kind: Literal["drifter"] = original_option("drifter", "which provider answers")
+    name: str = original_option("drifter", "the name that the records show", min_length=1)
+    regression: ScopeRates = original_option(ScopeRates(), "probability of a defect per scope")
+    change_factor: ChangeFactors = original_option(ChangeFactors(), "factor on that probability per change")
+    self_correction: float = original_option(0.08, "probability of starting over from the solution", ge=0, le=1)
 
     def probability(self, instruction: Instruction) -> float:
         """Of a defect at a turn with this instruction."""

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from codechat.config import result_option
+from codechat.config import original_option
 from codechat.domain import Reply
 from codechat.models import MODELS, ModelConfig, Request
 from codechat.models.baseline import answer, crib_of, reference_of
@@ -11,8 +11,8 @@ from codechat.models.baseline import answer, crib_of, reference_of
 class EchoConfig(ModelConfig):
     """Nothing to choose but the label."""
 
-    kind: Literal["echo"] = result_option("echo", "which provider answers")
-    name: str = result_option("echo", "the name that the records show", min_length=1)
+    kind: Literal["echo"] = original_option("echo", "which provider answers")
+    name: str = original_option("echo", "the name that the records show", min_length=1)
 
 
 @MODELS.register("echo", EchoConfig, baseline=True)

@@ -1,6 +1,6 @@
 """Any endpoint that speaks the OpenAI protocol: hosted, vLLM, or another server, by its base URL.
 
-One attempt is made here; attempts, limits and the cache are those of `codechat.calls` and `codechat.cache`, and the
+One attempt is made here; attempts, limits and the cache are those of `codechat.calls`, and the
 SDK's own retries are off. docs/calls.md tells the fate of every fault.
 """
 
@@ -9,7 +9,7 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from codechat.cache import Question, answered, is_final, settle
+from codechat.calls.cache import Question, answered, is_final, settle
 from codechat.calls import Endpoint, Limits, Policy, endpoint_at, persist
 from codechat.domain import Reply
 from codechat.errors import UserError

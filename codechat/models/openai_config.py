@@ -1,5 +1,6 @@
 """The options of a model behind the OpenAI protocol."""
 
+import math
 import re
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -44,6 +45,10 @@ class OpenAIConfig(ModelConfig):
     cache: bool | None = run_option(
         None, "whether replies are kept across cells; null: only those of greedy decoding (temperature 0)"
     )
+
+    def longest_reply(self) -> float:
+        """`max_tokens`."""
+        return self.max_tokens or math.inf
 
     @field_validator("base_url")
     @classmethod

@@ -6,7 +6,7 @@ without understanding can fulfil. It never runs code; what its own check refuses
 
 from typing import Literal
 
-from codechat.config import result_option
+from codechat.config import original_option
 from codechat.domain import Reply
 from codechat.models import MODELS, ModelConfig, Request
 from codechat.models.baseline import answer, crib_of, reference_of
@@ -16,8 +16,8 @@ from codechat.refactoring import refactored
 class RefactorerConfig(ModelConfig):
     """Nothing to choose but the label."""
 
-    kind: Literal["refactorer"] = result_option("refactorer", "which provider answers")
-    name: str = result_option("refactorer", "the name that the records show", min_length=1)
+    kind: Literal["refactorer"] = original_option("refactorer", "which provider answers")
+    name: str = original_option("refactorer", "the name that the records show", min_length=1)
 
 
 @MODELS.register("refactorer", RefactorerConfig, baseline=True)

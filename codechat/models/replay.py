@@ -1,7 +1,8 @@
 """Answers from a recorded sessions.jsonl: the same replies again, for another judge, sandbox or extraction.
 
-What was recorded is looked up by (task, turn). A question that was not recorded means that the session takes another
-path than the recording did, so the recorded reply would answer something else: a user's mistake, told as such.
+What was recorded is looked up by (task, turn, role, number of the role's call). A question that was not recorded means
+that the session takes another path than the recording did, so the recorded reply would answer something else: a user's
+mistake, reported as such.
 """
 
 import hashlib
@@ -9,23 +10,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from codechat.config import result_option, run_option
+from codechat.config import original_option, place_option
 from codechat.domain import Reply, Usage
 from codechat.errors import ContextOverflow, UserError
-from codechat.models import MODELS, ModelConfig, Request
-from codechat.records import SessionRecord, TurnRecord, read_sessions
+from codechat.models import MODELS, UNDER_TEST, ModelConfig, Request
+from codechat.records import CallRecord, SessionRecord, TurnRecord, UsageRecord, read_sessions
 
 
 class ReplayConfig(ModelConfig):
     """Which recording. The cell id covers the file's content, wherever it lies."""
 
-    kind: Literal["replay"] = result_option("replay", "which provider answers")
-    name: str = result_option("replay", "the name that the records show", min_length=1)
-    path: str = run_option(..., "a sessions.jsonl: its content, not its place, is part of the cell id", min_length=1)
+    kind: Literal["replay"] = original_option("replay", "which provider answers")
+    name: str = original_option("replay", "the name that the records show", min_length=1)
+    path: str = place_option(..., "a sessions.jsonl: its content, not its place, is part of the cell id", min_length=1)
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self, older: int = 0) -> dict[str, Any]:
         """The options and the hash of the recording. Raises `UserError` where it cannot be read."""
-        return {**super().identity(), "content": _hash_of(Path(self.path))}
+        return {**super().identity(older), "content": _hash_of(Path(self.path))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class _Recorded:
     reply: Reply | None
     instruction: str | None
     skipped: bool
+    calls: tuple[CallRecord, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class _Session:
     error: str | None
 
 
-@MODELS.register("replay", ReplayConfig)
+@MODELS.register("replay", ReplayConfig, offline=True)
 class Replay:
     """The replies of a recorded sessions.jsonl (model.path), by task and turn; offline."""
 
@@ -70,6 +72,10 @@ class Replay:
             raise self._absent(request, cause, "finish the recording first, or ask for fewer turns")
         if turn.skipped:
             raise self._absent(request, "the turn was skipped there", _SAME_PATH)
+        if request.role != UNDER_TEST and not turn.calls:
+            raise self._absent(request, f"it has no calls of {request.role}", "replay the model under test alone")
+        if turn.calls:
+            return self._call(request, turn)
         if turn.reply is None:
             if session.overflowed:
                 raise ContextOverflow(f"the recorded session of {request.task_id} ended before turn {request.turn}")
@@ -77,6 +83,16 @@ class Replay:
         if turn.instruction is not None and turn.instruction not in request.messages[-1].content:
             raise self._absent(request, f"it answers another instruction there: {turn.instruction:.80}", _SAME_PATH)
         return turn.reply
+
+    def _call(self, request: Request, turn: _Recorded) -> Reply:
+        """The reply in a recording that tells the calls of a turn apart."""
+        calls = [call for call in turn.calls if call.role == request.role]
+        if request.number >= len(calls):
+            raise self._absent(request, f"{request.role} was asked {len(calls)} times there", _SAME_PATH)
+        call = calls[request.number]
+        if call.response is None:
+            raise ContextOverflow(f"the recorded call of {request.task_id} did not fit the model")
+        return _reply(call.response, call.finish_reason, call.usage, call.latency_s)
 
     def _absent(self, request: Request, cause: str, remedy: str) -> UserError:
         place = f"turn {request.turn} of {request.task_id}"
@@ -105,9 +121,15 @@ def _session(record: SessionRecord) -> _Session:
 
 
 def _turn(turn: TurnRecord) -> _Recorded:
-    usage = Usage(turn.usage.input_tokens, turn.usage.output_tokens, turn.usage.cached_input_tokens)
-    reply = None if turn.response is None else Reply(turn.response, turn.finish_reason, usage, turn.latency_s)
-    return _Recorded(reply, _asked_for(turn), turn.skipped)
+    reply = None
+    if turn.response is not None:
+        reply = _reply(turn.response, turn.finish_reason, turn.usage, turn.latency_s)
+    return _Recorded(reply, _asked_for(turn), turn.skipped, tuple(turn.calls()))
+
+
+def _reply(text: str, finish_reason: str | None, used: UsageRecord, latency_s: float) -> Reply:
+    usage = Usage(used.input_tokens, used.output_tokens, used.cached_input_tokens)
+    return Reply(text, finish_reason, latency_s, usage=usage)
 
 
 def _asked_for(turn: TurnRecord) -> str | None:

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
 
-from codechat.config import result_option
+from codechat.config import original_option
 from codechat.domain import Reply
 from codechat.errors import UserError
 from codechat.models import MODELS, ModelConfig, Request
@@ -16,9 +16,9 @@ Script = Sequence[Answer] | Callable[[Request], Answer | Awaitable[Answer]]
 class ScriptedConfig(ModelConfig):
     """The script: one reply per turn, the same for every task."""
 
-    kind: Literal["scripted"] = result_option("scripted", "which provider answers")
-    name: str = result_option("scripted", "the name that the records show", min_length=1)
-    replies: list[str] = result_option(..., "the replies, entry t for turn t", min_length=1)
+    kind: Literal["scripted"] = original_option("scripted", "which provider answers")
+    name: str = original_option("scripted", "the name that the records show", min_length=1)
+    replies: list[str] = original_option(..., "the replies, entry t for turn t", min_length=1)
 
 
 class Scripted:
@@ -55,7 +55,7 @@ class Scripted:
         """Nothing to release."""
 
 
-@MODELS.register("scripted", ScriptedConfig)
+@MODELS.register("scripted", ScriptedConfig, offline=True)
 def from_config(config: ScriptedConfig) -> Scripted:
     """Replies written in the config, one per turn (for tests; offline)."""
     return Scripted(config.replies)

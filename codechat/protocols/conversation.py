@@ -4,19 +4,21 @@ The task itself is the first instruction, with its own tests (CodeIF-Bench, pape
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
 from pydantic import field_validator
 
-from codechat.config import result_option
-from codechat.domain import AssertionTests, Extraction, Failure, Message, Reply, Requirement, Task, Verdict
+from codechat.config import original_option
+from codechat.domain import Extraction, Failure, Message, Reply, Verdict
 from codechat.errors import UserError
 from codechat.metrics.exchange import BASE, TASK, CheckRecord, Exchange, OfficialRecord, RequirementRecord
-from codechat.protocols import Kit
+from codechat.protocols import Ask, Kit
+from codechat.protocols.expecting import growing_dialogue
 from codechat.protocols.opening import OpeningPrompt
 from codechat.records import FailureRecord, TurnRecord, UsageRecord, message_record
+from codechat.tasks import Requirement, Task
 from codechat.template import require
 
 RoundKind = Literal["initial", "instruction", "feedback"]
@@ -27,7 +29,7 @@ NO_ROOM = Verdict.without_run("no_code", "the conversation no longer fits the mo
 class Prompts(OpeningPrompt):
     """What every such conversation says to the model; `{{name}}` is filled in."""
 
-    requirement: str = result_option(..., "one requirement; fills {{requirement}}")
+    requirement: str = original_option(..., "one requirement; fills {{requirement}}")
 
     @field_validator("requirement")
     @classmethod
@@ -54,13 +56,22 @@ class Round:
     request: tuple[Message, ...]
 
 
-def itself(task: Task) -> Requirement:
-    """The task as the first instruction of its conversation; its tests are those of `Kit.verify`."""
-    return Requirement(TASK, BASE, task.prompt, task.assertions or AssertionTests(()))
+def task_requirement(task: Task) -> Requirement:
+    """The task as the first instruction of its conversation. Raises `UserError` if it has no tests of its own."""
+    if task.suite is None:
+        raise UserError(f"{task.task_id} has no tests: every program would pass", "add tests to it or leave it out")
+    return Requirement(TASK, BASE, task.prompt, task.suite)
+
+
+def expected_asks(prompts: Prompts, task: Task, turns: int) -> Iterator[Ask]:
+    """The whole conversation at every turn, for estimates: the longest that it can be."""
+    texts = [len(need.text) for need in task.requirements]
+    asked = round(sum(texts) / len(texts)) if texts else 0
+    return growing_dialogue(task, turns, len(prompts.initial), len(prompts.requirement) + asked)
 
 
 def requirements_of(task: Task) -> tuple[Requirement, ...]:
-    """The task's verifiable instructions. Raises `UserError` where it has none."""
+    """The task's verifiable instructions. Raises `UserError` if it has none."""
     if not task.requirements:
         raise UserError(
             f"{task.task_id} has no verifiable instructions, and this protocol asks for them turn by turn",
@@ -87,17 +98,8 @@ async def checks_of(
     kit: Kit, turn: int, extraction: Extraction, instructions: Sequence[Requirement], asked: Collection[str]
 ) -> list[Check]:
     """Run the tests of every instruction on its own, so that each has its verdict."""
-    program = extraction.program
-    if extraction.problem is not None or program is None:
-        return unmet(instructions, asked, Verdict.without_run(extraction.problem or "no_code", extraction.reason))
-
-    async def verdict(each: Requirement) -> Verdict:
-        if each.id == TASK:
-            return await kit.verify(turn, extraction)
-        return await kit.assess(turn, each.id, program, each.tests)
-
     async with asyncio.TaskGroup() as group:
-        running = [group.create_task(verdict(each)) for each in instructions]
+        running = [group.create_task(kit.check(turn, extraction, each.suite)) for each in instructions]
     return [Check(each, each.id in asked, done.result()) for each, done in zip(instructions, running, strict=True)]
 
 
@@ -156,7 +158,7 @@ def turn_record(
     )
 
 
-def told(failure: Failure | None) -> str:
+def failure_text(failure: Failure | None) -> str:
     """A failure as a developer would report it: what went in, what came out, what was raised."""
     if failure is None:
         return "the tests fail"

@@ -1,19 +1,20 @@
 """CodeIF-Bench's dynamic conversation: tests choose what is asked next and give the feedback (paper 3.1 and 4.2)."""
 
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Literal
 
 from pydantic import field_validator
 
-from codechat.config import Config, result_option
-from codechat.domain import Message, Requirement, Task
+from codechat.config import Config, original_option
+from codechat.domain import Message
 from codechat.errors import ContextOverflow
-from codechat.extraction import extract, without_thinking
+from codechat.languages import extract, without_thinking
 from codechat.metrics import Effort
 from codechat.metrics.conversation import DYNAMIC, conversation_metrics
 from codechat.metrics.exchange import TASK, Exchange
-from codechat.protocols import PROTOCOLS, Kit, Parts
+from codechat.models import UNDER_TEST
+from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.protocols.conversation import (
     NO_ROOM,
     Check,
@@ -21,23 +22,25 @@ from codechat.protocols.conversation import (
     Round,
     RoundKind,
     checks_of,
-    itself,
+    expected_asks,
+    failure_text,
     recorded_instruction,
     requirements_of,
-    told,
+    task_requirement,
     turn_record,
     unmet,
     verdict_on,
 )
 from codechat.protocols.grading import reply_of, request_of
 from codechat.records import SessionRecord
+from codechat.tasks import Requirement, Task
 from codechat.template import fill, require
 
 
 class DynamicPrompts(Prompts):
     """What is said to the model; `{{name}}` is filled in."""
 
-    feedback: str = result_option(..., "a feedback round; fills {{requirement}} and {{feedback}}")
+    feedback: str = original_option(..., "a feedback round; fills {{requirement}} and {{feedback}}")
 
     @field_validator("feedback")
     @classmethod
@@ -48,8 +51,8 @@ class DynamicPrompts(Prompts):
 class DynamicConfig(Config):
     """Options of the dynamic conversation."""
 
-    kind: Literal["dynamic"] = result_option("dynamic", "the protocol")
-    prompts: DynamicPrompts = result_option(..., "the prompts (files in conf/prompts)")
+    kind: Literal["dynamic"] = original_option("dynamic", "the protocol")
+    prompts: DynamicPrompts = original_option(..., "the prompts (files in conf/prompts)")
 
 
 class Dynamic:
@@ -70,6 +73,9 @@ class Dynamic:
         """Twice as many rounds as there are instructions, the task and its initial round included (paper 4.2)."""
         return 2 * len(_instructions(task))
 
+    def asks(self, task: Task) -> Iterator[Ask]:
+        return expected_asks(self._prompts, task, self.turns(task))
+
     def agenda(self, generator: random.Random) -> list[str]:
         return []
 
@@ -84,12 +90,12 @@ class Dynamic:
         for turn in range(self.turns(task)):
             round_ = Round(turn, kind, current, history)
             try:
-                reply = await kit.complete(turn, history, None, code or None)
+                reply = await kit.ask(UNDER_TEST, turn, history, code=code or None)
             except ContextOverflow:
                 kit.finish_turn(turn_record(task, round_, unmet(instructions, asked, NO_ROOM), None))
                 kit.log.ended = "context_overflow"
                 return
-            extraction = extract(reply.text, task.entry_point)
+            extraction = extract(reply.text, task.target)
             code = extraction.code or code
             checks = await checks_of(kit, turn, extraction, instructions, asked)
             met = verdict_on(checks, current).passed
@@ -123,26 +129,26 @@ class Dynamic:
                 kit.finish_turn(turn_record(task, round_, unmet(instructions, asked, NO_ROOM), None))
                 kit.log.ended = "context_overflow"
                 return
-            extraction = extract(turn.response, task.entry_point)
+            extraction = extract(turn.response, task.target)
             checks = await checks_of(kit, turn.turn, extraction, instructions, asked)
             answer = (reply_of(turn), extraction)
             kit.finish_turn(turn_record(task, round_, checks, answer, discarded=exchange.discarded))
 
     def _instruction(self, task: Task, instruction: Requirement) -> str:
         if instruction.id == TASK:
-            return fill(self._prompts.initial, prompt=task.prompt.strip("\n"), signature=task.signature)
+            return self._prompts.opening(task).content
         return fill(self._prompts.requirement, requirement=instruction.text)
 
     def _feedback(self, instruction: Requirement, checks: Sequence[Check]) -> str:
         failure = verdict_on(checks, instruction).failure
-        return fill(self._prompts.feedback, requirement=instruction.text.strip("\n"), feedback=told(failure))
+        return fill(self._prompts.feedback, requirement=instruction.text.strip("\n"), feedback=failure_text(failure))
 
-    def metrics(self, sessions: Collection[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
+    def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
         """The metrics of the conversation (docs/codeif.md)."""
         return conversation_metrics(sessions, self.measures, converses=True, seed=seed, effort=effort)
 
 
-@PROTOCOLS.register("dynamic", DynamicConfig)
+@PROTOCOLS.register("dynamic", DynamicConfig, uses=frozenset({"sandbox"}))
 def dynamic(config: DynamicConfig, parts: Parts) -> Dynamic:
     """Tests choose the next unmet instruction; a failed one gets one round of feedback (CodeIF-Bench)."""
     return Dynamic(config)
@@ -150,7 +156,7 @@ def dynamic(config: DynamicConfig, parts: Parts) -> Dynamic:
 
 def _instructions(task: Task) -> tuple[Requirement, ...]:
     """The task, then what its conversation asks for. Raises `UserError` where it asks for nothing."""
-    return (itself(task), *(each for each in requirements_of(task) if each.asked))
+    return (task_requirement(task), *(each for each in requirements_of(task) if each.asked))
 
 
 def _unmet(checks: Sequence[Check], closed: Collection[str]) -> list[Requirement]:

@@ -13,7 +13,7 @@ Graded = asyncio.Task[TurnRecord]
 
 
 class Grading:
-    """What grades the turns of one session: each is told of the turn before it, whose record must come first."""
+    """Grades the turns of one session: each is given the turn before it, whose record must come first."""
 
     def __init__(self, group: asyncio.TaskGroup) -> None:
         self._group = group
@@ -54,4 +54,4 @@ def reply_of(turn: TurnRecord) -> Reply:
     """What a recorded turn was answered."""
     used = turn.usage
     usage = Usage(used.input_tokens, used.output_tokens, used.cached_input_tokens)
-    return Reply(turn.response or "", turn.finish_reason, usage, turn.latency_s)
+    return Reply(turn.response or "", turn.finish_reason, turn.latency_s, usage=usage)

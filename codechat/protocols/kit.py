@@ -1,4 +1,4 @@
-"""What a protocol may do: ask the model, ask the judge, run the tests, draw a random number.
+"""What a protocol may do: ask a model, let a judge decide, check a program, run a tool, draw a random number.
 
 Every verb is a journal step: its result is on disk before the protocol sees it, and a resumed session gets
 the recorded one back. So a protocol must be deterministic given its verbs' results.
@@ -6,57 +6,54 @@ the recorded one back. So a protocol must be deterministic given its verbs' resu
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar
 
 from codechat.calls import Brake
-from codechat.domain import (
-    Adherence,
-    Applicability,
-    AssertionTests,
-    Extraction,
-    Instruction,
-    Message,
-    ProgramTests,
-    Reply,
-    Task,
-    Verdict,
-)
-from codechat.errors import ContextOverflow, UserError
+from codechat.domain import Adherence, Applicability, Extraction, Instruction, Message, Program, Reply, Usage, Verdict
+from codechat.errors import ContextOverflow
 from codechat.files import GrowingHash, content_hash
 from codechat.journal import Journal
-from codechat.judges import Judge
-from codechat.models import Crib, Model, Request
-from codechat.records import TurnRecord
-from codechat.sandbox import Sandbox
+from codechat.judges import ADHERENCE, APPLICABILITY, Judge
+from codechat.judges.deciding import Decision, Question, decide
+from codechat.models import UNDER_TEST, BaselineView, Model, Request
+from codechat.records import CallRecord, TurnRecord, UsageRecord, message_record
+from codechat.sandbox import Command, Ran
 from codechat.seeding import generator
+from codechat.suites import Suite
+from codechat.tasks import Task
 
 T = TypeVar("T")
 
 
 @dataclass
 class SessionLog:
-    """What a session has shown so far; the runner makes its record from it."""
+    """What a session has shown so far; the engine makes its record from it.
+
+    `judgement` is what a protocol's judge says of the whole dialogue, as JSON.
+    """
 
     agenda: list[str] = field(default_factory=list)
     turns: list[TurnRecord] = field(default_factory=list)
     ended: Literal["context_overflow"] | None = None
+    judgement: Any = None
 
 
 class _Checked(Protocol):
     async def check(self) -> None: ...
 
 
-class Gate:
-    """Checks a component once, before its first use: a cell that needs no call contacts nothing."""
+class CheckOnce:
+    """Checks a component before its first use: a cell that needs no call contacts nothing."""
 
     def __init__(self, component: _Checked) -> None:
         self._component = component
         self._lock = asyncio.Lock()
         self._open = False
 
-    async def pass_through(self) -> None:
+    async def check(self) -> None:
         """Raises what the component's `check` raises, for everybody until it succeeds."""
         if self._open:
             return
@@ -66,19 +63,50 @@ class Gate:
                 self._open = True
 
 
+class Tests(Protocol):
+    """Checks programs and runs commands in the sandbox; `codechat.suites.checker.Checker` does."""
+
+    async def check(self, program: Program, suite: Suite) -> Verdict:
+        """What the suite says of the program."""
+
+    async def run(self, command: Command) -> Ran:
+        """What a command did in a box."""
+
+
 @dataclass(frozen=True)
-class Services:
-    """The cell's components, shared by its sessions. `judge_offline`: its decisions cost nothing."""
+class Player:
+    """Who plays a role. `baseline`: it may see what only a baseline may."""
 
     model: Model
-    baseline: bool
-    judge: Judge
-    sandbox: Sandbox
+    gate: CheckOnce
+    baseline: bool = False
+
+    @classmethod
+    def of(cls, model: Model, *, baseline: bool = False) -> "Player":
+        """A model that is checked before its first call."""
+        return cls(model, CheckOnce(model), baseline)
+
+
+@dataclass(frozen=True)
+class Services:
+    """The cell's components, shared by its sessions; None for what the protocol does not use.
+
+    `players` has the model under test as `model`, and the protocol's further roles by their names. `judge_offline`: the
+    judge's decisions cost nothing.
+    """
+
+    players: Mapping[str, Player]
     journal: Journal
-    model_gate: Gate
-    judge_gate: Gate
+    judge: Judge | None = None
+    tests: Tests | None = None
     brake: Brake = field(default_factory=Brake)
     judge_offline: bool = False
+    judge_gate: CheckOnce | None = None
+
+    @property
+    def has_roles(self) -> bool:
+        """Whether somebody is asked beside the model under test."""
+        return len(self.players) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +117,7 @@ class _Overflowed:
 
 
 class Kit:
-    """The verbs of one session. `on_turn` is told of every finished turn, in order, and whether a step of it is new."""
+    """The verbs of one session. `on_turn` is given every finished turn, in order, and whether a step of it is new."""
 
     def __init__(
         self, task: Task, session_id: str, seed: int, services: Services, on_turn: Callable[[TurnRecord, bool], None]
@@ -98,7 +126,9 @@ class Kit:
         self._worked_at: set[int] = set()  # turns of which a step was not in the journal
         self._task, self._session, self._seed = task, session_id, seed
         self._services, self._on_turn = services, on_turn
-        self._conversation = GrowingHash(lambda message: [message.role, message.content])
+        self._conversations: dict[str, GrowingHash] = {}
+        self._numbers: Counter[tuple[int, str]] = Counter()
+        self._calls: dict[int, list[CallRecord]] = defaultdict(list)  # of protocols with further roles
 
     @property
     def judge_offline(self) -> bool:
@@ -110,88 +140,154 @@ class Kit:
         return generator(self._seed, self._task.task_id, purpose)
 
     def finish_turn(self, turn: TurnRecord) -> None:
-        """Append a finished turn to the session's record."""
+        """Append a finished turn to the session's record, with what its further roles were asked."""
+        if self._services.has_roles:
+            turn = turn.model_copy(update=self._by_role(turn.turn))
         self.log.turns.append(turn)
         self._on_turn(turn, turn.turn in self._worked_at)
 
-    async def complete(
-        self, turn: int, messages: tuple[Message, ...], instruction: Instruction | None, code: str | None
+    async def ask(
+        self,
+        role: str,
+        turn: int,
+        messages: tuple[Message, ...],
+        *,
+        instruction: Instruction | None = None,
+        code: str | None = None,
+        reference: str | None = None,
     ) -> Reply:
-        """The model's reply. `instruction` and `code` reach baselines only. Raises `ContextOverflow`."""
-        services = self._services
-        if services.baseline and self._task.reference is None:
-            raise UserError(
-                f"{self._task.task_id} has no reference solution, and a baseline model answers with it",
-                "add canonical_solution to the task, or choose a model that is not a baseline",
-            )
-        crib = Crib(self._task, instruction, code, self._seed) if services.baseline else None
-        request = Request(messages, self._task.task_id, turn, crib, sample=self._seed)
+        """The reply of the model that plays a role (`UNDER_TEST`, or one that the protocol declares).
 
-        async def ask() -> Reply | _Overflowed:
-            services.brake.check()
-            await services.model_gate.pass_through()
+        `instruction`, the current `code` and the `reference` (the task's unless given) reach baselines only. Raises
+        `ContextOverflow`.
+        """
+        player = self._player(role)
+        view = None
+        if player.baseline:
+            view = BaselineView(self._task, reference or self._task.reference, instruction, code, self._seed)
+        number = self._numbers[turn, role]
+        self._numbers[turn, role] += 1
+        request = Request(messages, self._task.task_id, turn, view, self._seed, role, number)
+
+        async def call() -> Reply | _Overflowed:
+            self._services.brake.check()
+            await player.gate.check()
             try:
-                return _writable(await services.model.complete(request))
+                return _writable(await player.model.complete(request))
             except ContextOverflow as overflow:
                 return _Overflowed(str(overflow))
 
-        digest = self._conversation.of(messages)
-        answer: Reply | _Overflowed = await self._step(turn, "reply", digest, Reply | _Overflowed, ask)
+        digest = self._conversation(role).of(messages)
+        name = f"{role}/{number}" if number else role
+        answer: Reply | _Overflowed = await self._step(turn, name, digest, Reply | _Overflowed, call, payer=role)
+        if self._services.has_roles:
+            self._calls[turn].append(_call_record(role, messages, answer))
         if isinstance(answer, _Overflowed):
             raise ContextOverflow(answer.overflow)
         return answer
 
+    async def decide(self, role: str, turn: int, question: Question) -> Decision:
+        """What a role decides: one of the question's answers, or undecided. See `codechat.judges.deciding`."""
+        player = self._player(role)
+
+        async def call() -> Decision:
+            self._services.brake.check()
+            await player.gate.check()
+            return await decide(player.model, replace(question, role=role))
+
+        digest = content_hash([question.prompt, {label: list(words) for label, words in question.answers.items()}])
+        decision = await self._step(turn, f"{role}/{question.name}", digest, Decision, call, payer=role)
+        if self._services.has_roles:
+            said = None if decision.answers is None else "\n".join(": ".join(pair) for pair in decision.answers.items())
+            reply = Reply(said or "", **decision.fields())
+            self._calls[turn].append(_call_record(role, (Message("user", question.prompt),), reply))
+        return decision
+
     async def applicable(self, turn: int, code: str, instruction: Instruction) -> Applicability:
         """Whether the instruction fits the code."""
+        judge, gate = self._judge()
 
-        async def ask() -> Applicability:
-            await self._services.judge_gate.pass_through()
-            return await self._services.judge.applicable(code, instruction)
+        async def call() -> Applicability:
+            await gate.check()
+            return await judge.applicable(code, instruction)
 
         digest = content_hash([code, instruction.id, instruction.text])
-        name = f"{instruction.id}/applicable"
-        return await self._step(turn, name, digest, Applicability, ask, free=self.judge_offline)
+        name = f"{APPLICABILITY}/{instruction.id}"
+        return await self._step(
+            turn, name, digest, Applicability, call, payer=APPLICABILITY, free=self.judge_offline
+        )
 
     async def adherence(self, turn: int, before: str, after: str, instruction: Instruction) -> Adherence:
         """Whether the change does what was asked."""
+        judge, gate = self._judge()
 
-        async def ask() -> Adherence:
-            await self._services.judge_gate.pass_through()
-            return await self._services.judge.adherence(before, after, instruction)
+        async def call() -> Adherence:
+            await gate.check()
+            return await judge.adherence(before, after, instruction)
 
         digest = content_hash([before, after, instruction.id, instruction.text])
-        return await self._step(turn, "adherence", digest, Adherence, ask, free=self.judge_offline)
+        return await self._step(turn, ADHERENCE, digest, Adherence, call, payer=ADHERENCE, free=self.judge_offline)
 
-    async def verify(self, turn: int, extraction: Extraction) -> Verdict:
-        """What the tests say of the extracted program."""
-        program = extraction.program
-        if program is None:
-            raise ValueError("there is no program to verify")
-        digest = content_hash([program])
-        return await self._step(
-            turn, "verdict", digest, Verdict, lambda: self._services.sandbox.verify(program, self._task)
-        )
+    async def check(self, turn: int, extraction: Extraction, suite: Suite) -> Verdict:
+        """What a suite says of the extracted program, or why there is none to test."""
+        if extraction.problem is not None or extraction.program is None:
+            return Verdict.without_run(extraction.problem or "no_code", extraction.reason)
+        return await self.check_program(turn, extraction.program, suite)
 
-    async def assess(self, turn: int, name: str, program: str, tests: ProgramTests) -> Verdict:
-        """What tests other than the task's say of a program; `name` tells the assessments of one turn apart."""
-        digest, entry_point = content_hash([program, *_told_apart(tests)]), self._task.entry_point
-        return await self._step(
-            turn,
-            f"{name}/assessment",
-            digest,
-            Verdict,
-            lambda: self._services.sandbox.assess(program, tests, entry_point),
-        )
+    async def check_program(self, turn: int, source: str, suite: Suite) -> Verdict:
+        """What a suite says of a whole program for the task."""
+        tests, program = self._tests(), Program(source, self._task.target)
+        digest = content_hash([source, suite.key])
+        return await self._step(turn, f"check/{suite.kind}", digest, Verdict, lambda: tests.check(program, suite))
 
-    async def script(self, turn: int, name: str, source: str, wall_s: float) -> Verdict:
-        """What a script's exit status says; `name` tells the scripts of one turn apart, `wall_s` bounds its seconds."""
-        digest = content_hash([source, wall_s])
-        return await self._step(
-            turn, f"{name}/script", digest, Verdict, lambda: self._services.sandbox.run_script(source, wall_s)
-        )
+    async def run(self, turn: int, command: Command) -> Ran:
+        """What a command did in a box of the sandbox."""
+        tests = self._tests()
+        return await self._step(turn, "run", command.key, Ran, lambda: tests.run(command))
+
+    def _player(self, role: str) -> Player:
+        player = self._services.players.get(role)
+        if player is None:
+            raise ValueError(f"the protocol asks the role '{role}', which its config does not declare")
+        return player
+
+    def _judge(self) -> tuple[Judge, CheckOnce]:
+        services = self._services
+        if services.judge is None or services.judge_gate is None:
+            raise ValueError("the protocol asks the judge of instructions, which it does not name in `uses`")
+        return services.judge, services.judge_gate
+
+    def _tests(self) -> Tests:
+        if self._services.tests is None:
+            raise ValueError("the protocol runs code, and does not name the sandbox in `uses`")
+        return self._services.tests
+
+    def _conversation(self, role: str) -> GrowingHash:
+        return self._conversations.setdefault(role, GrowingHash(lambda message: [message.role, message.content]))
+
+    def _by_role(self, turn: int) -> dict[str, Any]:
+        """What a turn's record adds in a protocol with further roles."""
+        used: dict[str, Usage] = {}
+        for call in self._calls[turn]:
+            if call.role != UNDER_TEST:
+                usage = call.usage
+                spent = Usage(usage.input_tokens, usage.output_tokens, usage.cached_input_tokens)
+                used[call.role] = used.get(call.role, Usage()) + spent
+        return {
+            "usage_by_role": {role: asdict(usage) for role, usage in used.items()},
+            "calls": [call.model_dump() for call in self._calls[turn]],
+        }
 
     async def _step(
-        self, turn: int, name: str, digest: str, kind: Any, compute: Callable[[], Awaitable[T]], *, free: bool = False
+        self,
+        turn: int,
+        name: str,
+        digest: str,
+        kind: Any,
+        compute: Callable[[], Awaitable[T]],
+        *,
+        payer: str | None = None,
+        free: bool = False,
     ) -> T:
         """A step of the session. An interruption lets none begin; a budget stops only what asks an endpoint."""
 
@@ -201,16 +297,24 @@ class Kit:
             self._worked_at.add(turn)
             return await compute()
 
-        journal, name = self._services.journal, f"{turn}/{name}"
-        result: T = await journal.step(self._session, name, digest, kind, begin, free=free)
+        journal, step = self._services.journal, f"{turn}/{name}"
+        result: T = await journal.step(self._session, step, digest, kind, begin, payer=payer, free=free)
         return result
 
 
-def _told_apart(tests: ProgramTests) -> list[Any]:
-    """What makes tests what they are, as JSON; not where a repository lies."""
-    if isinstance(tests, AssertionTests):
-        return list(tests.snippets)
-    return [tests.file, list(tests.lines), tests.indent, list(tests.nodes)]
+def _call_record(role: str, messages: tuple[Message, ...], answer: Reply | _Overflowed) -> CallRecord:
+    request = [message_record(message) for message in messages]
+    if isinstance(answer, _Overflowed):
+        return CallRecord(role=role, request=request, response=None)
+    usage = UsageRecord.model_validate(asdict(answer.usage))
+    return CallRecord(
+        role=role,
+        request=request,
+        response=answer.text,
+        finish_reason=answer.finish_reason,
+        usage=usage,
+        latency_s=answer.latency_s,
+    )
 
 
 def _writable(reply: Reply) -> Reply:

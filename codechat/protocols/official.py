@@ -2,14 +2,15 @@
 
 They are kept as they are, faults included, so that published verdicts can be had again: a fence counts only where
 its opening line is exactly "```python", a test that does not parse fails everybody, and the verdict is an exit status,
-which the tested code decides. The script is run by `Kit.script`; the verdict that codechat trusts is `Kit.assess`'s.
+which the tested code decides. Beside it stands the verdict that codechat trusts, of the suite `assertions`.
 """
 
 import re
 from collections.abc import Sequence
 from typing import Literal
 
-from codechat.domain import AssertionTests, Requirement
+from codechat.suites.assertions import Assertions
+from codechat.tasks import Requirement
 
 Mode = Literal["base", "single_round", "multi_round", "n_round"]
 
@@ -34,7 +35,7 @@ def official_code(mode: Mode, reply: str) -> str:
 
 
 def official_tests(
-    mode: Mode, task: AssertionTests, asked: Sequence[Requirement], current: Requirement | None
+    mode: Mode, task: Assertions, asked: Sequence[Requirement], current: Requirement | None
 ) -> tuple[str, ...] | None:
     """The snippets that the harness appends; None where it gives no verdict.
 
@@ -54,7 +55,7 @@ def official_tests(
 
 def _snippets(requirement: Requirement) -> tuple[str, ...]:
     """Its assertions; the harness knows no tests of repositories."""
-    return requirement.tests.snippets if isinstance(requirement.tests, AssertionTests) else ()
+    return requirement.suite.snippets if isinstance(requirement.suite, Assertions) else ()
 
 
 def official_source(code: str, snippets: Sequence[str]) -> str:

@@ -1,17 +1,23 @@
-"""How a dialogue of any protocol begins: with the task."""
+"""How a dialogue begins: with the task."""
 
 from pydantic import field_validator
 
-from codechat.config import Config, result_option
-from codechat.template import require
+from codechat.config import Config, original_option
+from codechat.domain import Message
+from codechat.tasks import Task
+from codechat.template import fill, require
 
 
 class OpeningPrompt(Config):
     """What is said to the model first; `{{name}}` is filled in."""
 
-    initial: str = result_option(..., "the task; fills {{prompt}} and {{signature}}")
+    initial: str = original_option(..., "the task; fills {{prompt}} and {{signature}}")
 
     @field_validator("initial")
     @classmethod
     def _initial_asks_for_the_task(cls, text: str) -> str:
         return require(text, "prompt", may=("signature",))
+
+    def opening(self, task: Task) -> Message:
+        """The first message of a dialogue over a task."""
+        return Message("user", fill(self.initial, prompt=task.prompt.strip("\n"), signature=task.target.signature))

@@ -2,30 +2,35 @@
 
 import asyncio
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Any, Literal
 
 from pydantic import field_validator
 
 from codechat.agendas import draw, type_of
-from codechat.config import Config, result_option
-from codechat.domain import Instruction, Message, Task, Usage
-from codechat.errors import ContextOverflow
-from codechat.extraction import extract, without_thinking
+from codechat.config import Config, original_option
+from codechat.domain import Instruction, Message, Usage
+from codechat.errors import ContextOverflow, UserError
+from codechat.judges import ADHERENCE, APPLICABILITY
+from codechat.languages import extract, without_thinking
 from codechat.metrics import REFINE, Effort, refine_metrics
-from codechat.protocols import PROTOCOLS, Kit, Parts
+from codechat.models import UNDER_TEST
+from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
+from codechat.protocols.expecting import CHECKS, growing_dialogue, length_of
 from codechat.protocols.grading import in_order, reply_of, request_of
 from codechat.protocols.opening import OpeningPrompt
 from codechat.protocols.refine_turns import Answer, Selection, grade, overflow, skip
 from codechat.records import CandidateRecord, SessionRecord, TurnRecord
+from codechat.suites import Suite
+from codechat.tasks import Task
 from codechat.template import fill, require
 
 
 class RefinePrompts(OpeningPrompt):
     """What is said to the model; `{{name}}` is filled in."""
 
-    followup: str = result_option(..., "later turns; fills {{instruction}}")
+    followup: str = original_option(..., "later turns; fills {{instruction}}")
 
     @field_validator("followup")
     @classmethod
@@ -36,8 +41,8 @@ class RefinePrompts(OpeningPrompt):
 class RefineConfig(Config):
     """Options of the refinement protocol; turns and types come from the agenda."""
 
-    kind: Literal["refine"] = result_option("refine", "the protocol")
-    prompts: RefinePrompts = result_option(..., "the prompts (files in conf/prompts)")
+    kind: Literal["refine"] = original_option("refine", "the protocol")
+    prompts: RefinePrompts = original_option(..., "the prompts (files in conf/prompts)")
 
 
 class Refine:
@@ -46,23 +51,39 @@ class Refine:
     measures = REFINE
 
     def __init__(self, config: RefineConfig, parts: Parts) -> None:
-        self._prompts, self._agenda, self._lookahead = config.prompts, parts.agenda, parts.lookahead
-        self._by_id = {instruction.id: instruction for instruction in parts.pool.instructions}
+        self._prompts, self._agenda, self._judge = config.prompts, parts.agenda, parts.judge
+        self._lookahead = parts.judge.lookahead
+        self._instructions = parts.pool.instructions if parts.pool else ()
+        self._by_id = {instruction.id: instruction for instruction in self._instructions}
         self._pool: dict[str, list[Instruction]] = {}
-        for instruction in parts.pool.instructions:
+        for instruction in self._instructions:
             self._pool.setdefault(type_of(instruction, parts.agenda.axis), []).append(instruction)
 
     def turns(self, task: Task) -> int:
+        suite_of(task)
         return self._agenda.turns
+
+    def asks(self, task: Task) -> Iterator[Ask]:
+        """The whole conversation at every turn; then a judge checks some candidates and the change."""
+        texts = [len(one.text) for one in self._instructions]
+        asked = round(sum(texts) / len(texts)) if texts else 0
+        code = length_of(task)
+        yield from growing_dialogue(task, self._agenda.turns, len(self._prompts.initial), len(self._prompts.followup) + asked)
+        share = sum(self._judge.asks(one) for one in self._instructions) / max(1, len(self._instructions))
+        checks = -(-CHECKS // self._lookahead) * self._lookahead
+        for turn in range(1, self._agenda.turns):
+            if share:
+                question = self._judge.question_length(APPLICABILITY) + asked + code
+                yield Ask(APPLICABILITY, turn, question, times=share * checks)
+                question = self._judge.question_length(ADHERENCE) + asked + 2 * code
+                yield Ask(ADHERENCE, turn, question, times=share)
 
     def agenda(self, generator: random.Random) -> list[str]:
         return draw(self._agenda, generator)
 
     async def run(self, task: Task, kit: Kit) -> None:
         agenda = kit.log.agenda
-        history: tuple[Message, ...] = (
-            Message("user", fill(self._prompts.initial, prompt=task.prompt.strip("\n"), signature=task.signature)),
-        )
+        history: tuple[Message, ...] = (self._prompts.opening(task),)
         pool = {kind: list(instructions) for kind, instructions in self._pool.items()}
         selection: Selection | None = None
         code = ""
@@ -78,13 +99,13 @@ class Refine:
                     history += (Message("user", fill(self._prompts.followup, instruction=selection.instruction.text)),)
                 chosen = selection.instruction if selection else None
                 try:
-                    reply = await kit.complete(turn, history, chosen, code or None)
+                    reply = await kit.ask(UNDER_TEST, turn, history, instruction=chosen, code=code or None)
                 except ContextOverflow:
                     remaining = range(turn, self._agenda.turns)
                     grading.start(partial(overflow, kit, remaining, selection, history))
                     break
-                extraction = extract(reply.text, task.entry_point)
-                answer = Answer(turn, selection, history, reply, extraction, code)
+                extraction = extract(reply.text, task.target)
+                answer = Answer(turn, selection, history, reply, extraction, code, suite_of(task))
                 grading.start(partial(grade, kit, answer))
                 history += (Message("assistant", without_thinking(reply.text)),)
                 code = extraction.code or code
@@ -122,9 +143,9 @@ class Refine:
                     grading.start(partial(overflow, kit, remaining, selection, request_of(turn)))
                     break
                 else:
-                    extraction = extract(turn.response, task.entry_point)
+                    extraction = extract(turn.response, task.target)
                     asked = selection if turn.instruction else None
-                    answer = Answer(turn.turn, asked, request_of(turn), reply_of(turn), extraction, code)
+                    answer = Answer(turn.turn, asked, request_of(turn), reply_of(turn), extraction, code, suite_of(task))
                     grading.start(partial(grade, kit, answer))
                     code = extraction.code or code
 
@@ -138,12 +159,22 @@ class Refine:
             known = Instruction(chosen.id, chosen.text, chosen.scope, chosen.change)
         return Selection(known, tuple(turn.candidates), Usage())
 
-    def metrics(self, sessions: Collection[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
+    def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
         """The contract's metrics (section 2)."""
         return refine_metrics(sessions, seed=seed, effort=effort)
 
 
-@PROTOCOLS.register("refine", RefineConfig, uses=frozenset({"agenda", "instructions", "judge"}))
+@PROTOCOLS.register("refine", RefineConfig, uses=frozenset({"agenda", "instructions", "judge", "sandbox"}))
 def refine(config: RefineConfig, parts: Parts) -> Refine:
     """An implementation, then functionality-preserving refinements (CodeChat-Eval)."""
     return Refine(config, parts)
+
+
+def suite_of(task: Task) -> Suite:
+    """The task's own tests. Raises `UserError` if it has none: a refinement could not be scored."""
+    if task.suite is None:
+        raise UserError(
+            f"{task.task_id} has no tests, and protocol=refine needs to know whether the code still works",
+            "add base_input or tests to the task, or choose another protocol",
+        )
+    return task.suite

@@ -16,6 +16,7 @@ from codechat.records import (
     UsageRecord,
     message_record,
 )
+from codechat.suites import Suite
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Answer:
     reply: Reply
     extraction: Extraction
     before: str
+    suite: Suite
 
 
 async def grade(kit: Kit, answer: Answer, earlier: Graded | None) -> TurnRecord:
@@ -44,9 +46,10 @@ async def grade(kit: Kit, answer: Answer, earlier: Graded | None) -> TurnRecord:
     try:
         if kit.judge_offline:  # it is done at once: a task for it would cost as much as its decision
             adherence = await _adherence(kit, answer)
-            verdict = await _verdict(kit, answer)
+            verdict = await kit.check(answer.turn, answer.extraction, answer.suite)
         else:
-            verdict, adherence = await asyncio.gather(_verdict(kit, answer), _adherence(kit, answer))
+            testing = kit.check(answer.turn, answer.extraction, answer.suite)
+            verdict, adherence = await asyncio.gather(testing, _adherence(kit, answer))
     finally:
         if earlier is not None:
             await earlier
@@ -72,13 +75,6 @@ async def grade(kit: Kit, answer: Answer, earlier: Graded | None) -> TurnRecord:
     )
     kit.finish_turn(record)
     return record
-
-
-async def _verdict(kit: Kit, answer: Answer) -> Verdict:
-    problem = answer.extraction.problem
-    if problem is not None:
-        return Verdict.without_run(problem, answer.extraction.reason)
-    return await kit.verify(answer.turn, answer.extraction)
 
 
 async def _adherence(kit: Kit, answer: Answer) -> Adherence | None:

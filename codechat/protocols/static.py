@@ -1,36 +1,41 @@
 """CodeIF-Bench's static conversation: one verifiable instruction a turn, in order, no feedback (paper 3.1)."""
 
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
 from pydantic import field_validator
 
-from codechat.config import Config, result_option
-from codechat.datasets.program import parse
-from codechat.domain import AssertionTests, Extraction, Message, Reply, Requirement, Task, Verdict
+from codechat.config import Config, original_option
+from codechat.domain import Extraction, Message, Reply, Verdict
 from codechat.errors import ContextOverflow, UserError
-from codechat.extraction import extract, without_thinking
+from codechat.languages import extract, without_thinking
+from codechat.languages.python.program import parse
 from codechat.metrics import Effort
 from codechat.metrics.conversation import conversation_metrics, static_measures
-from codechat.protocols import PROTOCOLS, Kit, Parts
+from codechat.models import UNDER_TEST
+from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.protocols.conversation import (
     NO_ROOM,
     Check,
     Prompts,
     Round,
     checks_of,
-    itself,
+    expected_asks,
     recorded_instruction,
     requirements_of,
+    task_requirement,
     turn_record,
     unmet,
 )
 from codechat.protocols.grading import Graded, in_order, reply_of, request_of
 from codechat.protocols.official import WALL_S, Mode, official_code, official_source, official_tests
 from codechat.records import SessionRecord, TurnRecord
+from codechat.suites.assertions import Assertions
+from codechat.suites.exit_status import ExitStatus
+from codechat.tasks import Requirement, Task
 from codechat.template import fill, require
 
 Context = Literal["full", "single", "multi", "n_round"]
@@ -39,7 +44,7 @@ Context = Literal["full", "single", "multi", "n_round"]
 class StaticPrompts(Prompts):
     """What is said to the model; `{{name}}` is filled in."""
 
-    together: str = result_option(
+    together: str = original_option(
         ..., "the task with requirements in one message; fills {{prompt}}, {{requirement}} and {{signature}}"
     )
 
@@ -52,19 +57,19 @@ class StaticPrompts(Prompts):
 class StaticConfig(Config):
     """Options of the static conversation."""
 
-    kind: Literal["static"] = result_option("static", "the protocol")
-    context: Context = result_option(
+    kind: Literal["static"] = original_option("static", "the protocol")
+    context: Context = original_option(
         "full", "what a request holds: full (the whole dialogue), or single, multi, n_round as in the published runs"
     )
-    harness: Literal["guarded", "official"] = result_option(
+    harness: Literal["guarded", "official"] = original_option(
         "guarded",
         "official: code is extracted by CodeIF-Bench's own harness, its verdict recorded beside the guarded one",
     )
-    prompts: StaticPrompts = result_option(..., "the prompts (files in conf/prompts)")
+    prompts: StaticPrompts = original_option(..., "the prompts (files in conf/prompts)")
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class Tested:
     """What a turn asks for and what is tested: the last of `given` is its own, all of `given` were asked."""
 
     given: tuple[Requirement, ...]
@@ -85,12 +90,16 @@ class Static:
 
     def turns(self, task: Task) -> int:
         """The task itself, then one turn for each requirement. Raises `UserError` where there is none to ask for."""
-        if self._config.harness == "official" and not isinstance(task.assertions, AssertionTests):
+        if self._config.harness == "official" and not isinstance(task.suite, Assertions):
             raise UserError(
                 f"{task.task_id} has no assertion tests of its own, which CodeIF-Bench's harness needs",
                 "set protocol.harness=guarded, or choose the function-level tasks of dataset=codeif_bench",
             )
+        task_requirement(task)
         return 1 + len(self._asked(task))
+
+    def asks(self, task: Task) -> Iterator[Ask]:
+        return expected_asks(self._config.prompts, task, self.turns(task))
 
     def _asked(self, task: Task) -> tuple[Requirement, ...]:
         """Where every requirement is asked by itself, those that the data's conversation leaves out are asked too."""
@@ -107,17 +116,17 @@ class Static:
             for turn in range(len(asked) + 1):
                 request = layout(self._config, task, asked[:turn], replies)
                 try:
-                    reply = await kit.complete(turn, request, None, self._before(codes))
+                    reply = await kit.ask(UNDER_TEST, turn, request, code=self._before(codes))
                 except ContextOverflow:
                     grading.start(partial(self._overflow, kit, task, turn, request))
                     break
                 round_ = self._round(task, turn, request)
                 grading.start(partial(self._grade, kit, task, round_, reply))
                 replies.append(without_thinking(reply.text))
-                codes.append(extract(reply.text, task.entry_point).code or (codes[-1] if codes else ""))
+                codes.append(extract(reply.text, task.target).code or (codes[-1] if codes else ""))
 
     async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        instructions = (itself(task), *self._asked(task))
+        instructions = (task_requirement(task), *self._asked(task))
         async with in_order() as grading:
             for turn, expected in zip(recorded.turns, instructions, strict=False):
                 if recorded_instruction(turn, instructions).id != expected.id:
@@ -135,14 +144,14 @@ class Static:
         return (codes[0] if self._config.context == "multi" else codes[-1]) or None
 
     def _round(self, task: Task, turn: int, request: tuple[Message, ...]) -> Round:
-        instruction = self._asked(task)[turn - 1] if turn else itself(task)
+        instruction = self._asked(task)[turn - 1] if turn else task_requirement(task)
         return Round(turn, "instruction" if turn else "initial", instruction, request)
 
-    def _scope(self, task: Task, turn: int) -> Scope:
+    def _scope(self, task: Task, turn: int) -> Tested:
         """At a turn: the task, its own requirement, and where turns build on each other the earlier ones that last."""
         given = self._asked(task)[:turn]
         earlier = given[:-1] if self._converses else ()
-        return Scope(given, (itself(task), *(each for each in earlier if each.accumulates), *given[-1:]))
+        return Tested(given, (task_requirement(task), *(each for each in earlier if each.accumulates), *given[-1:]))
 
     async def _grade(self, kit: Kit, task: Task, round_: Round, reply: Reply, earlier: Graded | None) -> TurnRecord:
         scope = self._scope(task, round_.turn)
@@ -160,21 +169,21 @@ class Static:
     def _extracted(self, task: Task, turn: int, reply: Reply) -> Extraction:
         """The code of a reply; by the official harness's rules both verdicts are on the same program."""
         if self._config.harness == "guarded":
-            return extract(reply.text, task.entry_point)
+            return extract(reply.text, task.target)
         program = official_code(self._mode(turn), reply.text)
         problem: Literal["syntax_error"] | None = None if parse(program) else "syntax_error"
         return Extraction(official_code("base", reply.text), program, problem, "as CodeIF-Bench's harness takes it")
 
-    async def _official(self, kit: Kit, task: Task, round_: Round, scope: Scope, reply: Reply) -> Verdict | None:
-        if self._config.harness == "guarded" or not isinstance(task.assertions, AssertionTests):
+    async def _official(self, kit: Kit, task: Task, round_: Round, scope: Tested, reply: Reply) -> Verdict | None:
+        if self._config.harness == "guarded" or not isinstance(task.suite, Assertions):
             return None
         mode = self._mode(round_.turn)
         current = scope.given[-1] if scope.given else None
-        snippets = official_tests(mode, task.assertions, scope.given, current)
+        snippets = official_tests(mode, task.suite, scope.given, current)
         if snippets is None:
             return None
         source = official_source(official_code(mode, reply.text), snippets)
-        return await kit.script(round_.turn, "official", source, WALL_S)
+        return await kit.check_program(round_.turn, source, ExitStatus(WALL_S))
 
     def _mode(self, turn: int) -> Mode:
         if turn == 0:
@@ -196,12 +205,12 @@ class Static:
         kit.log.ended = "context_overflow"
         return record
 
-    def metrics(self, sessions: Collection[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
+    def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
         """The metrics of the conversation (docs/codeif.md)."""
         return conversation_metrics(sessions, self.measures, converses=self._converses, seed=seed, effort=effort)
 
 
-@PROTOCOLS.register("static", StaticConfig)
+@PROTOCOLS.register("static", StaticConfig, uses=frozenset({"sandbox"}))
 def static(config: StaticConfig, parts: Parts) -> Static:
     """One verifiable instruction a turn in the data's order, without feedback (CodeIF-Bench)."""
     return Static(config)
@@ -212,7 +221,7 @@ def layout(
 ) -> tuple[Message, ...]:
     """The messages of a turn: the last of `given` is asked for, and `replies` are those of the turns before."""
     prompts = config.prompts
-    start = Message("user", fill(prompts.initial, prompt=task.prompt.strip("\n"), signature=task.signature))
+    start = prompts.opening(task)
     if not given:
         return (start,)
     asked = [Message("user", fill(prompts.requirement, requirement=each.text)) for each in given]
@@ -232,7 +241,7 @@ def layout(
 def _together(prompts: StaticPrompts, task: Task, requirements: Sequence[Requirement]) -> Message:
     texts = "\n".join(each.text for each in requirements)
     prompt = task.prompt.strip("\n")
-    return Message("user", fill(prompts.together, prompt=prompt, requirement=texts, signature=task.signature))
+    return Message("user", fill(prompts.together, prompt=prompt, requirement=texts, signature=task.target.signature))
 
 
 def _ids(instructions: Sequence[Requirement]) -> frozenset[str]:

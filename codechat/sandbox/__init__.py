@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from codechat.config import Config, result_option, run_option
+from codechat.config import Config, original_option, run_option
 from codechat.domain import ProgramTests, Task, Verdict
 from codechat.errors import UserError
 from codechat.registry import Registry
@@ -18,16 +18,16 @@ class SandboxConfig(Config):
     """
 
     kind: str = run_option(..., "how candidate code is isolated")
-    min_cpu_s: float = result_option(1.0, "CPU seconds that every input may take at least", gt=0)
-    cpu_factor: float = result_option(4.0, "CPU time that an input may take, in units of the reference's", ge=1)
-    load_cpu_s: float = result_option(10.0, "CPU seconds that loading the program may take", gt=0)
-    total_cpu_s: float = result_option(60.0, "CPU seconds that a program may take over all inputs", gt=0)
-    idle_s: float = result_option(5.0, "seconds that an input may sleep or wait; a whole program total_cpu_s", gt=0)
-    memory_mb: int = result_option(4096, "address space of a process in MiB", ge=64)
-    processes: int = result_option(32, "processes and threads that a program may have at once", ge=1)
-    file_mb: int = result_option(32, "MiB that a program may write into its temporary folder", ge=1)
-    open_files: int = result_option(64, "files that a program may hold open", ge=16)
-    output_mb: int = result_option(256, "MiB of results that are read from one program", ge=1)
+    min_cpu_s: float = original_option(1.0, "CPU seconds that every input may take at least", gt=0)
+    cpu_factor: float = original_option(4.0, "CPU time that an input may take, in units of the reference's", ge=1)
+    load_cpu_s: float = original_option(10.0, "CPU seconds that loading the program may take", gt=0)
+    total_cpu_s: float = original_option(60.0, "CPU seconds that a program may take over all inputs", gt=0)
+    idle_s: float = original_option(5.0, "seconds that an input may sleep or wait; a whole program total_cpu_s", gt=0)
+    memory_mb: int = original_option(4096, "address space of a process in MiB", ge=64)
+    processes: int = original_option(32, "processes and threads that a program may have at once", ge=1)
+    file_mb: int = original_option(32, "MiB that a program may write into its temporary folder", ge=1)
+    open_files: int = original_option(64, "files that a program may hold open", ge=16)
+    output_mb: int = original_option(256, "MiB of results that are read from one program", ge=1)
     allow_weak: bool = run_option(False, "let models other than the built-in baselines run in a weak sandbox")
 
 
@@ -76,6 +76,6 @@ def admit(sandbox: Sandbox, config: SandboxConfig) -> None:
 
 
 SandboxFactory = Callable[..., Sandbox]
-SANDBOXES: Registry[SandboxFactory] = Registry("sandbox", "codechat.sandbox")
+SANDBOXES: Registry[Sandbox, NoTraits] = Registry("sandbox", "codechat.sandbox", NoTraits)
 
 __all__ = ["SANDBOXES", "Sandbox", "SandboxConfig", "SandboxFactory", "admit"]

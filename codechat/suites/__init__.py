@@ -4,11 +4,11 @@ To add a kind, write one file: a frozen dataclass with the members of `Suite`, a
 from the fields of a dataset's row (`suite: {kind: …}` of dataset=jsonl).
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Protocol
 
 from codechat.domain import Program, Verdict
-from codechat.registry import Registry
+from codechat.registry import NoTraits, Registry
 from codechat.sandbox import Sandbox
 
 
@@ -39,6 +39,6 @@ class Suite(Protocol):
         """
 
 
-SUITES: Registry[Callable[[Any], Suite]] = Registry("suite", "codechat.suites")
+SUITES: Registry[Suite, NoTraits] = Registry("suite", "codechat.suites", NoTraits)
 
 __all__ = ["SUITES", "Suite"]

@@ -3,14 +3,14 @@
 The records stay the truth: a store can be filled again from them at any time, so a tracker that fails costs nothing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from codechat.errors import InfrastructureError
 from codechat.metrics import Point
-from codechat.registry import Registry
+from codechat.registry import NoTraits, Registry
 
 
 class TrackingError(InfrastructureError):
@@ -79,7 +79,6 @@ class Tracker(Protocol):
         """
 
 
-TrackerFactory = Callable[[Any], Tracker]
-TRACKING: Registry[TrackerFactory] = Registry("tracking", "codechat.tracking")
+TRACKING: Registry[Tracker, NoTraits] = Registry("tracking", "codechat.tracking", NoTraits)
 
-__all__ = ["TRACKING", "DatasetInfo", "FinishedCell", "TrackedRun", "Tracker", "TrackerFactory", "TrackingError"]
+__all__ = ["TRACKING", "DatasetInfo", "FinishedCell", "TrackedRun", "Tracker", "TrackingError"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from codechat.files import content_hash
-from codechat.records import SessionRecord, TurnRecord, UsageRecord, read_sessions
+from codechat.records import MessageRecord, SessionRecord, TurnRecord, UsageRecord, read_sessions
 
 MOST = 200  # dialogues of a cell: the list of traces is for reading, and each dialogue costs some 40 spans
 DIALOGUES_PER_BATCH = 20
@@ -69,7 +69,7 @@ def _trace(session: SessionRecord, experiment_id: str, run_id: str) -> tuple[Any
         request_time=start_ns // 1_000_000,
         state=TraceState.ERROR if dialogue.failed else TraceState.OK,
         request_preview=session.task_id,
-        response_preview=" ".join(turn.outcome for turn in session.turns),
+        response_preview=" ".join(turn.outcome or "-" for turn in session.turns),
         execution_duration=dialogue.duration_ns // 1_000_000,
         trace_metadata={"mlflow.sourceRun": run_id, "mlflow.trace.tokenUsage": json.dumps(_tokens_of(session.turns))},
         tags={"mlflow.traceName": session.task_id, "codechat.session_id": session.session_id},
@@ -88,11 +88,14 @@ def _dialogue(session: SessionRecord) -> Part:
 
 def _turn(turn: TurnRecord, model: str) -> Part:
     parts = []
-    if turn.response is not None:
-        request = {"messages": [message.model_dump() for message in turn.request]}
-        reply = {"choices": [{"message": {"role": "assistant", "content": turn.response}}]}
+    calls = list(turn.calls())
+    for number, call in enumerate(calls, 1):
+        used = {"mlflow.chat.tokenUsage": _tokens(call.usage)}
+        parts.append(_chat(f"{call.role} {number}", call.request, call.response, call.latency_s, used))
+    if turn.response is not None and not calls:
         used = {"mlflow.chat.tokenUsage": _tokens(turn.usage), "mlflow.llm.model": model}
-        parts.append(Part("model", "CHAT_MODEL", request, reply, turn.latency_s, attributes=used))
+        parts.append(_chat("model", turn.request, turn.response, turn.latency_s, used))
+    if turn.response is not None and turn.outcome is not None:
         tested = {"passed_base": turn.passed_base, **_outcome(turn)}
         parts.append(Part("sandbox", "TOOL", {"code": turn.code}, tested, turn.cpu_s))
     if turn.candidates or turn.adherence:
@@ -103,8 +106,17 @@ def _turn(turn: TurnRecord, model: str) -> Part:
             Part("judge", "EVALUATOR", {"candidates": candidates}, {"adherence": adherence}, attributes=judged)
         )
     asked = turn.instruction.model_dump() if turn.instruction else {"skipped": turn.skipped}
-    own = turn.model_extra or {}  # what the turn's protocol adds
+    own = {name: value for name, value in (turn.model_extra or {}).items() if name != "calls"}  # of its protocol
     return Part(f"turn {turn.turn}", "CHAIN", asked, {**_outcome(turn), **own}, parts=parts)
+
+
+def _chat(
+    name: str, request: Sequence[MessageRecord], response: str | None, seconds: float, used: Mapping[str, Any]
+) -> Part:
+    """A call of a model."""
+    asked = {"messages": [message.model_dump() for message in request]}
+    reply = {"choices": [{"message": {"role": "assistant", "content": response}}]}
+    return Part(name, "CHAT_MODEL", asked, reply, seconds, attributes=used)
 
 
 def _outcome(turn: TurnRecord) -> dict[str, Any]:
@@ -117,7 +129,8 @@ def _feedback(turn: TurnRecord, trace: str) -> Iterator[Any]:
 
     place: dict[str, Any] = {"trace_id": f"tr-{trace}", "span_id": f"{_span_number(trace, f'turn {turn.turn}'):016x}"}
     why = turn.failure.reason if turn.failure else None
-    yield Feedback("verdict", turn.outcome, source=AssessmentSource("CODE", "sandbox"), rationale=why, **place)
+    if turn.outcome is not None:
+        yield Feedback("verdict", turn.outcome, source=AssessmentSource("CODE", "sandbox"), rationale=why, **place)
     if turn.adherence is not None:
         by = AssessmentSource("CODE" if turn.adherence.by == "rules" else "LLM_JUDGE", turn.adherence.by)
         yield Feedback("adherence", turn.adherence.verdict, source=by, rationale=turn.adherence.reason, **place)

@@ -6,7 +6,7 @@ outside itself but its module's imports, since it has to run alone.
 
 from typing import Literal
 
-from codechat.config import result_option
+from codechat.config import original_option
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.datasets.rows import hash_rows, task_from
 from codechat.datasets.starter import calendar, grids, machines, mappings, numbers, parsing, recursion, sequences, texts
@@ -18,7 +18,7 @@ TOPICS = (texts, sequences, numbers, mappings, recursion, parsing, calendar, gri
 class StarterConfig(DatasetConfig):
     """Options of `starter`."""
 
-    kind: Literal["starter"] = result_option("starter", "which dataset")
+    kind: Literal["starter"] = original_option("starter", "which dataset")
 
 
 @DATASETS.register("starter", StarterConfig)

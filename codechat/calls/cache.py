@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codechat.calls import COUNTERS
+from codechat.calls.traffic import COUNTERS
 from codechat.domain import Reply, Usage
 from codechat.environment import cache_root
 from codechat.errors import UserError

@@ -6,21 +6,21 @@ longer fitted the model's context. Tokens of the judge are those that scoring ag
 """
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codechat.cell import Cell, as_yaml
 from codechat.datasets import DATASETS
-from codechat.domain import Dataset, Task
+from codechat.engine.cell import Cell, as_yaml, load_pool
+from codechat.engine.config import CellConfig, content_outside, scoring_groups
 from codechat.errors import UserError
-from codechat.experiment import Experiment
 from codechat.files import content_hash
-from codechat.instructions import INSTRUCTIONS, Pool
+from codechat.instructions import INSTRUCTIONS
 from codechat.metrics import Effort, Measures
-from codechat.protocols import DialogueProtocol, Kit
+from codechat.protocols import Ask, DialogueProtocol, Kit
 from codechat.records import SessionRecord, read_sessions
+from codechat.tasks import Dataset, Task
 from codechat.tracking.address import without_password
 
 IDENTITY_SCHEMA = 1
@@ -35,7 +35,7 @@ class Recording:
     errored: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RescoredCell(Cell):
     """A cell whose replies are recorded already. Its folder is the one that was asked for."""
 
@@ -52,7 +52,7 @@ class RescoredCell(Cell):
 
     def config_yaml(self) -> str:
         """The configuration, with the id of the cell that the replies come from."""
-        values = {**self.experiment.model_dump(mode="json"), "choices": dict(self.choices)}
+        values = {**self.config.model_dump(mode="json"), "choices": dict(self.choices)}
         values["rescored_from"] = self.recording.cell_id
         return without_password(as_yaml(values))
 
@@ -74,6 +74,9 @@ class Rescoring:
     def agenda(self, generator: random.Random) -> list[str]:
         return self.inner.agenda(generator)
 
+    def asks(self, task: Task) -> Iterator[Ask]:
+        return self.inner.asks(task)
+
     async def run(self, task: Task, kit: Kit) -> None:
         recorded = SessionRecord.model_validate_json(self.recording.sessions[task.task_id])
         kit.log.agenda = recorded.agenda
@@ -82,7 +85,7 @@ class Rescoring:
     async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
         await self.inner.score(task, kit, recorded)
 
-    def metrics(self, sessions: Collection[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
+    def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
         return self.inner.metrics(sessions, seed=seed, effort=effort)
 
 
@@ -104,24 +107,26 @@ def read_recording(path: Path) -> Recording:
 
 
 def rescored_cell(
-    experiment: Experiment, choices: Mapping[str, str], recording: Recording, name: str, place: Path
+    config: CellConfig, choices: Mapping[str, str], recording: Recording, name: str, place: Path
 ) -> RescoredCell:
-    """The cell that scores a recording by the experiment's judge and sandbox. Raises `UserError`."""
-    dataset: Dataset = DATASETS.of(experiment.dataset).factory(experiment.dataset)
-    pool: Pool = INSTRUCTIONS.of(experiment.instructions).factory(experiment.instructions)
+    """The cell that scores a recording by the config's judge and sandbox. Raises `UserError`."""
+    dataset = DATASETS.build(config.dataset)
+    pool = load_pool(config)
     tasks = _tasks(dataset, list(recording.sessions))
-    identity = content_hash(
-        {
-            "schema": IDENTITY_SCHEMA,
-            "rescored_from": recording.cell_id,
-            "dataset": dataset.content_hash,
-            "tasks": [task.task_id for task in tasks],
-            "instructions": pool.content_hash,
-            "judge": experiment.judge.identity(),
-            "sandbox": experiment.sandbox.identity(),
-        }
+    identity: dict[str, Any] = {
+        "schema": IDENTITY_SCHEMA,
+        "rescored_from": recording.cell_id,
+        "dataset": dataset.content_hash,
+        "tasks": [task.task_id for task in tasks],
+        "instructions": (pool or INSTRUCTIONS.build(config.instructions)).content_hash,
+        **{group: getattr(config, group).identity() for group in scoring_groups()},
+    }
+    outside = content_outside(tasks)
+    if outside:
+        identity["outside"] = outside
+    return RescoredCell(
+        config, choices, dataset, tasks, pool, content_hash(identity), name, recording=recording, place=place
     )
-    return RescoredCell(experiment, choices, dataset, tasks, pool, identity, name, recording, place)
 
 
 def _tasks(dataset: Dataset, names: Sequence[str]) -> tuple[Task, ...]:

@@ -6,26 +6,26 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import codechat
-from codechat.cell import Cell
-from codechat.rescore import RescoredCell
+from codechat.engine.cell import Cell
+from codechat.engine.rescore import RescoredCell
 
 _LIBRARIES = ("mlflow", "evalplus", "openai", "pymannkendall", "radon", "mccabe", "pycodestyle")
 
 
 def tags_of(cell: Cell) -> dict[str, str]:
     """The tags of a cell's tracked run."""
-    experiment = cell.experiment
     tags = {
         "codechat.cell_id": cell.id,
         "codechat.dataset_hash": cell.dataset.content_hash,
-        "codechat.pool_hash": cell.pool.content_hash,
         "codechat.version": codechat.__version__,
         "codechat.python": platform.python_version(),
         **{f"codechat.choice.{group}": choice for group, choice in cell.choices.items()},
         "codechat.model": cell.model_label,
         "codechat.dataset": cell.dataset.name,
-        "codechat.seed": str(experiment.seed),
+        "codechat.seed": str(cell.config.seed),
     }
+    if cell.pool is not None:
+        tags["codechat.pool_hash"] = cell.pool.content_hash
     if isinstance(cell, RescoredCell):
         tags["codechat.rescored_from"] = cell.recording.cell_id
     for library in _LIBRARIES:

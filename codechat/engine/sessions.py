@@ -2,21 +2,20 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from codechat.calls import BRAKE, Brake
-from codechat.cell import Cell, session_id
-from codechat.domain import Task
+from codechat.engine.cell import Cell, session_id
+from codechat.engine.observer import Observer
+from codechat.engine.services import services_of
 from codechat.errors import InfrastructureError, Stopped, UserError
 from codechat.journal import Journal
-from codechat.judges import JUDGES
-from codechat.models import MODELS
 from codechat.protocols import DialogueProtocol, Kit
-from codechat.protocols.kit import Gate, Services, SessionLog
-from codechat.records import SessionRecord, TurnRecord
-from codechat.sandbox import SANDBOXES, admit
+from codechat.protocols.kit import Services, SessionLog
+from codechat.records import SessionRecord
+from codechat.tasks import Task
 
 # An endpoint that stays dead would cost every remaining session minutes of retries: after this many failures in a
 # row, without one session that finished in between, the cell stops asking.
@@ -24,22 +23,6 @@ FAILURES_IN_A_ROW = 5
 
 # Calls that are under way when the cell is to end may take so long to finish; what they answer is kept.
 GRACE_S = 30.0
-
-
-class Observer(Protocol):
-    """What shows progress."""
-
-    def note(self, text: str) -> None:
-        """Something that the user should know before the first session."""
-
-    def turn(self, turn: TurnRecord, *, anew: bool) -> None:
-        """A turn was finished; not `anew` where all of it was in the journal."""
-
-    def session(self, session: SessionRecord, planned: int) -> None:
-        """A session of at most so many turns, of which `turn` was told, was finished or errored."""
-
-    def recalled(self, session: SessionRecord, planned: int) -> None:
-        """A session was found finished in the journal: of its turns nothing was told."""
 
 
 @dataclass
@@ -63,8 +46,8 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Recorded(Collection[SessionRecord]):
-    """The sessions that a cell's journal knows, in dataset order, without their texts: read anew at each iteration."""
+class Recorded(Iterable[SessionRecord]):
+    """The sessions that a cell's journal knows, in dataset order, without their texts: read again at each iteration."""
 
     cell: Cell
     journal: Journal
@@ -75,16 +58,10 @@ class Recorded(Collection[SessionRecord]):
             if outline is not None:
                 yield SessionRecord.model_validate_json(outline)
 
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __contains__(self, record: object) -> bool:
-        return any(each == record for each in self)
-
     def lines(self) -> Iterator[str]:
         """The lines of sessions.jsonl: whole records."""
         for identity in self._ids():
-            record = self.journal.recorded(identity)
+            record = self.journal.record(identity)
             if record is not None:
                 yield record + "\n"
 
@@ -110,37 +87,17 @@ async def run_sessions(cell: Cell, journal: Journal, observer: Observer, brake: 
         return
     brake = brake or Brake()
     BRAKE.set(brake)
-    async with _services(cell, journal, observer, brake) as services:
-        shift = _Shift(cell, protocol, services, Progress(), observer)
+    async with services_of(cell, journal, observer.note, brake) as services, _land(journal):
+        workers = _Workers(cell, protocol, services, Progress(), observer)
         # Twice as many sessions as calls are under way: one that is tested leaves no slot idle, and no cell of middling
         # size ends with a few sessions that were begun last and fill a part of the slots.
-        crew = min(len(missing), 2 * (cell.experiment.model.max_concurrency + cell.resources().workers))
+        count = min(len(missing), 2 * (cell.config.model.max_concurrency + cell.resources().workers))
         queue = iter(missing)
-        await _bare(_together([shift.work(queue) for _ in range(crew)]))
+        await _unwrap_group(_run_together([workers.work(queue) for _ in range(count)]))
 
 
 @contextlib.asynccontextmanager
-async def _services(cell: Cell, journal: Journal, observer: Observer, brake: Brake) -> AsyncIterator[Services]:
-    experiment = cell.experiment
-    component = MODELS.of(experiment.model)
-    model = component.factory(experiment.model)
-    judging = JUDGES.of(experiment.judge)
-    judge = judging.factory(experiment.judge)
-    sandbox = SANDBOXES.of(experiment.sandbox).factory(experiment.sandbox, workers=cell.resources().workers)
-    async with contextlib.AsyncExitStack() as stack:
-        for each in (model, judge, sandbox):
-            stack.push_async_callback(each.aclose)
-        if not component.baseline:
-            admit(sandbox, experiment.sandbox)
-        if sandbox.notice:
-            observer.note(sandbox.notice)
-        async with _landing(journal):
-            gates = (Gate(model), Gate(judge))
-            yield Services(model, component.baseline, judge, sandbox, journal, *gates, brake, judging.offline)
-
-
-@contextlib.asynccontextmanager
-async def _landing(journal: Journal) -> AsyncIterator[None]:
+async def _land(journal: Journal) -> AsyncIterator[None]:
     """Leaving waits for the steps that are under way, though not when cancelled."""
     try:
         try:
@@ -156,7 +113,7 @@ async def _landing(journal: Journal) -> AsyncIterator[None]:
 
 
 @dataclass(frozen=True)
-class _Shift:
+class _Workers:
     """What the concurrent workers of a cell share."""
 
     cell: Cell
@@ -187,16 +144,16 @@ class _Shift:
         kit = Kit(
             task,
             identity,
-            self.cell.experiment.seed,
+            self.cell.config.seed,
             self.services,
-            lambda turn, anew: self.observer.turn(turn, anew=anew),
+            lambda turn, new: self.observer.turn(turn, new=new),
         )
         kit.log.agenda = self.protocol.agenda(kit.generator("agenda"))
         if self.progress.hopeless:
             last = self.progress.last_failure
             return self._record(task, kit.log, f"not attempted: too many failures in a row; the last: {last}"), False
         try:
-            await _bare(self.protocol.run(task, kit))
+            await _unwrap_group(self.protocol.run(task, kit))
         except Stopped as stop:
             return self._record(task, kit.log, f"not finished: {stop}"), True
         except InfrastructureError as error:
@@ -211,24 +168,26 @@ class _Shift:
             task_id=task.task_id,
             dataset=cell.dataset.name,
             model=cell.model_label,
-            protocol=cell.experiment.protocol.kind,  # type: ignore[attr-defined]
+            protocol=cell.protocol_name,
             agenda=log.agenda,
-            seed=cell.experiment.seed,
+            seed=cell.config.seed,
             status="completed" if error is None else "errored",
             ended=log.ended,
             error=error,
             turns=log.turns,
+            language=task.target.language,
+            judgement=log.judgement,
         )
 
 
-async def _together(coroutines: list[Coroutine[Any, Any, None]]) -> None:
+async def _run_together(coroutines: list[Coroutine[Any, Any, None]]) -> None:
     async with asyncio.TaskGroup() as group:
         for coroutine in coroutines:
             group.create_task(coroutine)
 
 
-async def _bare(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Await; of a group of failures raise the one that matters most: a bug, then a user's mistake, then the rest."""
+async def _unwrap_group(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Await; from an exception group raise its most important member: a bug, then a `UserError`, then the rest."""
     try:
         await coroutine
     except BaseExceptionGroup as group:

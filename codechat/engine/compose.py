@@ -1,14 +1,15 @@
-"""From command-line overrides to a validated experiment: the only file that composes with Hydra."""
+"""From overrides to a validated cell config: the only file that composes with Hydra."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import codechat
-from codechat.cell import Composed
 from codechat.config import Config, defaults_of, is_identity
+from codechat.engine.cell import Composed
+from codechat.engine.config import GROUPS, CellConfig
 from codechat.errors import UserError, nearest
-from codechat.experiment import GROUPS, Experiment
+from codechat.models.roles import presets_in
 
 _PACKAGE = Path(codechat.__file__).parent
 
@@ -19,12 +20,16 @@ def data_folder(name: str) -> Path:
     return packed if packed.is_dir() else _PACKAGE.parent / name
 
 
+NAMED = ("model", "model.name", "dataset", "agenda", "agenda.turns")
+"""What the name of a cell says anyway."""
+
+
 def compose(overrides: Sequence[str]) -> Composed:
-    """The experiment that the overrides describe. Raises `UserError`."""
+    """The cell that the overrides describe, written as on the command line. Raises `UserError`."""
     values, choices = compose_values(overrides)
-    experiment = Experiment.from_values(values)
-    telling = [word for word in overrides if tells(experiment, word)]
-    return Composed(experiment, choices, _departures(telling, overrides, values, choices))
+    config = CellConfig.from_values(values)
+    telling = [word for word in overrides if names_cell(config, word)]
+    return Composed(config, choices, _departures(telling, overrides, values, choices), tuple(overrides))
 
 
 def _departures(
@@ -55,18 +60,14 @@ def _at(values: Any, key: str) -> Any:
     return values
 
 
-def tells(experiment: Experiment, override: str) -> bool:
+def names_cell(config: CellConfig, override: str) -> bool:
     """Whether an override belongs into the cell's name: it can change a result, and the name does not say it yet."""
     key = _key(override)
-    if key in ("model", "model.name", "dataset", "agenda", "agenda.turns", "sandbox"):
+    if key in NAMED or not config.can_change_result(key):
         return False
-    node: Any = experiment
-    for name in key.split("."):
-        field = type(node).model_fields.get(name) if isinstance(node, Config) else None
-        if isinstance(node, Config) and (field is None or not is_identity(field)):
-            return False
-        node = getattr(node, name, None)
-    return True
+    group = getattr(config, key, None) if key in GROUPS else None
+    kind = type(group).model_fields.get("kind") if isinstance(group, Config) else None
+    return kind is None or is_identity(kind)
 
 
 def compose_values(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -151,7 +152,10 @@ def _unknown_key(key: str, overrides: Sequence[str]) -> UserError:
 
 
 def offer_components() -> None:
-    """Make every registered kind an option of its group, with its defaults, where no YAML has that name."""
+    """Make every registered kind an option of its group, with its defaults, unless a YAML has that name.
+
+    A role of a kind is played by its preset unless `model@<group>.<role>=NAME` names another.
+    """
     from hydra.core.config_store import ConfigStore
     from omegaconf import OmegaConf
 
@@ -160,6 +164,9 @@ def offer_components() -> None:
         for component in registry:
             if not (data_folder("conf") / group / f"{component.name}.yaml").exists():
                 node = {**defaults_of(component.config), registry.key: component.name}
+                roles = [{f"/model@{place}": preset} for place, preset in presets_in(component.config)]
+                if roles:
+                    node["defaults"] = ["_self_", *roles]
                 store.store(group=group, name=component.name, node=node, provider="codechat")
     OmegaConf.register_new_resolver("prompt", _read_prompt, replace=True, use_cache=True)
 

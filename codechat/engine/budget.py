@@ -1,0 +1,90 @@
+"""What a cell's calls cost, and what it may spend over all its processes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from codechat.engine.config import CellConfig
+from codechat.errors import UserError
+from codechat.journal import Ledger
+from codechat.judges import ADHERENCE, APPLICABILITY
+from codechat.metrics.spending import Price, Tariff, spent_usd
+from codechat.models import MODELS, UNDER_TEST, ModelConfig
+from codechat.models.roles import models_in, role_of
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """US dollars and tokens of all roles together; None is no limit. What the response cache gave is free."""
+
+    usd: float | None
+    tokens: int | None
+    tariff: Tariff
+
+    def __post_init__(self) -> None:
+        """Raises `UserError` for a budget in dollars if an endpoint's price is not known."""
+        if self.usd is not None and self.tariff.unpriced:
+            place = self.tariff.unpriced[0]
+            raise UserError(
+                f"budget_usd needs the prices of {', '.join(self.tariff.unpriced)}",
+                f"set dollars per million tokens, e.g. {place}.prices='{{input: 1.25, output: 10}}' "
+                "(0 if it costs nothing), or use budget_tokens",
+            )
+
+    @classmethod
+    def of(cls, config: CellConfig) -> "Budget":
+        """The budget of a cell. Raises `UserError` for dollars without prices."""
+        return cls(config.budget_usd, config.budget_tokens, tariff_of(config))
+
+    def spent_usd(self, ledger: Ledger) -> float | None:
+        """What was paid so far, as far as prices are known; None if none is."""
+        known = [cost for cost in spent_usd(ledger.spent, self.tariff).values() if cost is not None]
+        return sum(known) if known else None
+
+    def reached(self, ledger: Ledger) -> str:
+        """Which budget is used up, in words; empty while none is."""
+        if self.tokens is not None and ledger.tokens >= self.tokens:
+            return f"the budget of {self.tokens:,} tokens (budget_tokens) is reached"
+        if self.usd is not None and (self.spent_usd(ledger) or 0.0) >= self.usd:
+            return f"the budget of ${self.usd:,.2f} (budget_usd) is reached"
+        return ""
+
+
+def tariff_of(config: CellConfig) -> Tariff:
+    """The prices of the models that a cell asks, by role.
+
+    A judge's model serves the role that its option is named for, and both roles if it is named otherwise. A baseline
+    asks nobody, so that it needs no price.
+    """
+    judging = dict(models_in(config.judge, "judge")) if "judge" in config.uses else {}
+    further = dict(models_in(config.protocol, "protocol"))
+    roles = (APPLICABILITY, ADHERENCE) if "judge" in config.uses else ()
+    prices: dict[str, Price | None] = {UNDER_TEST: _price(config.model)}
+    for name in roles:
+        prices[name] = _only(_price(model) for place, model in judging.items() if role_of(place) in (name, *_others(place)))
+    prices.update({role_of(place): _price(model) for place, model in further.items()})
+    free = MODELS.of(config.model).traits.baseline
+    places = {"model": config.model, **judging, **further}
+    unpriced = [
+        place for place, model in places.items() if model.prices is None and not (free and model is config.model)
+    ]
+    return Tariff(prices, roles, tuple(unpriced))
+
+
+def _others(place: str) -> tuple[str, ...]:
+    """The place's own name if it is of no judge's role: the model there serves both."""
+    name = role_of(place)
+    return () if name in (APPLICABILITY, ADHERENCE) else (name,)
+
+
+def _price(config: ModelConfig) -> Price | None:
+    prices = config.prices
+    if prices is None:
+        return None
+    cached = prices.input if prices.cached_input is None else prices.cached_input
+    return Price(prices.input, prices.output, cached)
+
+
+def _only(prices: Iterable[Price | None]) -> Price | None:
+    """The price that all agree on."""
+    found = list(prices)
+    return found[0] if found and all(price == found[0] for price in found) else None

@@ -1,0 +1,180 @@
+"""A cell: one validated config with its tasks, its pool, its identity and its folder."""
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from filelock import FileLock, Timeout
+
+from codechat.agendas import AgendaConfig
+from codechat.datasets import DATASETS, select
+from codechat.engine.config import CellConfig, cell_id
+from codechat.engine.fitting import check_fit
+from codechat.errors import UserError
+from codechat.files import content_hash
+from codechat.hardware import HARDWARE, Resources
+from codechat.instructions import INSTRUCTIONS, Pool
+from codechat.protocols import PROTOCOLS, DialogueProtocol, Parts
+from codechat.tasks import Dataset, Task
+from codechat.tracking.address import without_password
+
+
+@dataclass(frozen=True)
+class Composed:
+    """A validated config with how it was asked for: the chosen option of every group, and the words themselves.
+
+    `settings` are the words that belong into the cell's name.
+    """
+
+    config: CellConfig
+    choices: Mapping[str, str]
+    settings: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What the engine runs. The name is for people; the id alone identifies.
+
+    `pool` is None if the protocol uses no instructions. `older` are the ids that the cell had under earlier versions
+    of the rules and baselines in it: what was begun under one of them is not continued.
+    """
+
+    config: CellConfig
+    choices: Mapping[str, str]
+    dataset: Dataset
+    tasks: tuple[Task, ...]
+    pool: Pool | None
+    id: str
+    name: str
+    older: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """Where the cell leaves its files."""
+        return self.folder_of(self.id)
+
+    def folder_of(self, identity: str) -> Path:
+        """Where the cell would leave its files under another id."""
+        readable = re.sub(r"[^A-Za-z0-9.]+", "-", self.name).strip("-.").lower()[:80].rstrip("-.")
+        return Path(self.config.runs_dir) / f"{readable}-{identity[:8]}"
+
+    @property
+    def model_label(self) -> str:
+        """The model as records name it."""
+        return _model_label(self.config, self.choices)
+
+    @property
+    def protocol_name(self) -> str:
+        """The protocol as records name it."""
+        return PROTOCOLS.of(self.config.protocol).name
+
+    def protocol(self) -> DialogueProtocol:
+        """The protocol, built on the cell's agenda, pool and judge."""
+        config = self.config
+        return PROTOCOLS.build(config.protocol, Parts(config.agenda, self.pool, config.judge))
+
+    def resources(self) -> Resources:
+        """What the engine may use of the machine."""
+        return HARDWARE.build(self.config.hardware)
+
+    def config_yaml(self) -> str:
+        """The whole resolved configuration: names of key variables, never keys, and no password of a URI."""
+        values = {**self.config.model_dump(mode="json"), "choices": dict(self.choices)}
+        return without_password(as_yaml(values))
+
+    def abandoned(self) -> Path | None:
+        """A folder in which the cell was begun under earlier rules, baselines or repositories, if there is one."""
+        return next((place for place in map(self.folder_of, self.older) if (place / "journal.db").exists()), None)
+
+
+def as_yaml(values: Mapping[str, Any]) -> str:
+    """Readable YAML: keys in their order, texts of several lines as blocks."""
+    return yaml.dump(dict(values), Dumper=_BlockDumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+def build_cell(composed: Composed) -> Cell:
+    """Load what the identity depends on, and name the cell. Raises `UserError`."""
+    config = composed.config
+    dataset = DATASETS.build(config.dataset)
+    tasks = select(dataset, config.dataset)
+    if not tasks:
+        raise UserError(f"the dataset {dataset.name} has no tasks", "choose another dataset, or mend dataset.path")
+    check_fit(config, dataset, tasks)
+    pool = load_pool(config)
+    identity = cell_id(config, dataset, tasks, pool)
+    name = _name(composed, dataset, tasks)
+    return Cell(config, composed.choices, dataset, tasks, pool, identity, name, _older(config, dataset, tasks, pool))
+
+
+def load_pool(config: CellConfig) -> Pool | None:
+    """The instructions, if the protocol uses any. Raises `UserError`."""
+    return INSTRUCTIONS.build(config.instructions) if "instructions" in config.uses else None
+
+
+def _older(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...], pool: Pool | None) -> tuple[str, ...]:
+    """The ids under every earlier version, and from when repositories did not count."""
+    now = cell_id(config, dataset, tasks, pool)
+    versions = range(config.versions())
+    found = [
+        cell_id(config, dataset, tasks, pool, older, outside=outside) for older in versions for outside in (True, False)
+    ]
+    return tuple(dict.fromkeys(each for each in found if each != now))
+
+
+def _name(composed: Composed, dataset: Dataset, tasks: tuple[Task, ...]) -> str:
+    """What varies between cells: `gpt5 humaneval balanced`, and whatever departs from the default."""
+    config = composed.config
+    parts = [_model_label(config, composed.choices), dataset.name]
+    if "agenda" in config.uses:
+        parts.append(composed.choices.get("agenda", "agenda"))
+        if config.agenda.turns != AgendaConfig().turns:
+            parts.append(f"{config.agenda.turns} turns")
+    if len(tasks) != len(dataset.tasks):
+        parts.append(f"{len(tasks)} tasks")
+    return " ".join([*parts, *(" ".join(setting.split())[:60] for setting in composed.settings)])[:200]
+
+
+def _model_label(config: CellConfig, choices: Mapping[str, str]) -> str:
+    """The preset's name, or the model's own if the provider is used bare."""
+    choice = choices.get("model", config.model.kind)
+    return config.model.name if choice == config.model.kind else choice
+
+
+def session_id(cell: str, task_id: str) -> str:
+    """The id of a task's session in a cell: the same on every run."""
+    return content_hash([cell, task_id])[:16]
+
+
+@contextlib.contextmanager
+def lock(cell: Cell) -> Iterator[None]:
+    """Keep the cell's folder for this process. Raises `UserError` if another process has it."""
+    try:
+        cell.folder.mkdir(parents=True, exist_ok=True)
+        file = FileLock(cell.folder / ".lock", timeout=0)
+        file.acquire()
+    except Timeout:
+        raise UserError(
+            f"the cell {cell.folder} is in use by another process", "wait for it, or stop it; what it did is kept"
+        ) from None
+    except OSError as error:
+        raise UserError(f"cannot write {cell.folder}: {error.strerror}", "set runs_dir to a writable folder") from error
+    try:
+        yield
+    finally:
+        file.release()
+
+
+class _BlockDumper(yaml.SafeDumper):
+    """Writes texts of several lines as blocks."""
+
+
+def _block(dumper: yaml.SafeDumper, text: str) -> Any:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_BlockDumper.add_representer(str, _block)

@@ -1,0 +1,172 @@
+"""A cell's whole configuration, validated, and the identity that follows from it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import ConfigDict, SerializeAsAny
+from pydantic.fields import FieldInfo
+
+from codechat.agendas import AGENDAS, AgendaConfig
+from codechat.config import Config, is_identity, original_option, part_of, run_option, validate
+from codechat.datasets import DATASETS, DatasetConfig
+from codechat.files import content_hash
+from codechat.hardware import HARDWARE, HardwareConfig
+from codechat.instructions import INSTRUCTIONS, Pool
+from codechat.judges import JUDGES, JudgeConfig
+from codechat.models import MODELS, ModelConfig
+from codechat.protocols import PROTOCOLS
+from codechat.registry import Registry
+from codechat.sandbox import SANDBOXES, SandboxConfig
+from codechat.tasks import Dataset, Task
+from codechat.tracking import TRACKING
+
+IDENTITY_SCHEMA = 1
+
+GROUPS: Mapping[str, Registry[Any, Any]] = {
+    registry.group: registry
+    for registry in (
+        MODELS,
+        DATASETS,
+        INSTRUCTIONS,
+        AGENDAS,
+        PROTOCOLS,
+        JUDGES,
+        SANDBOXES,
+        HARDWARE,
+        TRACKING,
+    )
+}
+NEEDED = ("model", "dataset", "protocol")
+"""The groups that every protocol builds on; it names the others in `uses`."""
+
+
+def scoring(field: Any) -> Any:
+    """Marks a group that decides how replies are scored, and not which replies there are: `rescore` may change it."""
+    field.json_schema_extra = {**field.json_schema_extra, "scoring": True}
+    return field
+
+
+class CellConfig(Config):
+    """One cell: a component of every group, and the fixed keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    model: SerializeAsAny[ModelConfig] = original_option(..., "the model under test")
+    dataset: SerializeAsAny[DatasetConfig] = original_option(..., "the tasks")
+    instructions: SerializeAsAny[Config] = original_option(..., "the pool of refinement instructions")
+    agenda: SerializeAsAny[AgendaConfig] = original_option(..., "how many turns, of which types")
+    protocol: SerializeAsAny[Config] = original_option(..., "how a dialogue unfolds")
+    judge: SerializeAsAny[JudgeConfig] = scoring(original_option(..., "who decides applicability and adherence"))
+    sandbox: SerializeAsAny[SandboxConfig] = scoring(
+        original_option(..., "where candidate code runs, within which limits")
+    )
+    hardware: SerializeAsAny[HardwareConfig] = run_option(..., "what the cell may use of this machine")
+    tracking: SerializeAsAny[Config] = run_option(..., "where the cell's metrics are sent")
+    seed: int = original_option(0, "seed of every random choice")
+    runs_dir: str = run_option("runs", "folder that holds one folder per cell")
+    max_errors: int = run_option(0, "errored sessions that are tolerated before the exit status is 3", ge=0)
+    budget_usd: float | None = run_option(
+        None, "US dollars that the cell may spend on model and judges, all its runs together; null: no limit", gt=0
+    )
+    budget_tokens: int | None = run_option(
+        None, "tokens, in and out, that the cell may spend on model and judges; null: no limit", gt=0
+    )
+    dry_run: bool = run_option(False, "estimate calls, tokens and cost, and run nothing")
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> "CellConfig":
+        """Validate every group through its registry. Raises `UserError`."""
+        parts = {
+            group: registry.validate(values[group] if isinstance(values.get(group), Mapping) else {}, group)
+            for group, registry in GROUPS.items()
+        }
+        rest = {name: value for name, value in values.items() if name not in GROUPS}
+        return validate(cls, {**rest, **parts}, "")
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """The groups that count: what the protocol names, and what every cell needs."""
+        return PROTOCOLS.of(self.protocol).traits.uses | set(NEEDED)
+
+    def identity(self, older: int = 0) -> dict[str, Any]:
+        """The options that can change a result, of the groups that the protocol uses."""
+        unused = GROUPS.keys() - self.uses
+        return {name: value for name, value in super().identity(older).items() if name not in unused}
+
+    def field_at(self, key: str) -> FieldInfo | None:
+        """The field that a dotted key names: the last one that is declared; None if there is none of that name."""
+        node: Any = self
+        field: FieldInfo | None = None
+        for name in key.split("."):
+            if not isinstance(node, Config):
+                break
+            field = type(node).model_fields.get(name)
+            if field is None:
+                return None
+            node = getattr(node, name)
+        return field
+
+    def can_change_result(self, key: str) -> bool:
+        """Whether what a dotted key names is part of the cell id: no part of it may be a run option."""
+        parts = key.split(".")
+        fields = [self.field_at(".".join(parts[: count + 1])) for count in range(len(parts))]
+        return all(field is not None and is_identity(field) for field in fields)
+
+    def can_change_in_rescoring(self, key: str) -> bool:
+        """Whether a key leaves recorded dialogues what they are: how they are scored, where things lie, this machine."""
+        group, field = type(self).model_fields[key.partition(".")[0]], self.field_at(key)
+        if _is_scoring(group) or part_of(group) == "run":
+            return True
+        return field is not None and part_of(field) == "place"
+
+
+def scoring_groups() -> list[str]:
+    """The groups that decide how replies are scored."""
+    return [name for name in GROUPS if _is_scoring(CellConfig.model_fields[name])]
+
+
+def _is_scoring(field: FieldInfo) -> bool:
+    extra = field.json_schema_extra
+    return isinstance(extra, dict) and bool(extra.get("scoring"))
+
+
+def cell_id(
+    config: CellConfig,
+    dataset: Dataset,
+    tasks: tuple[Task, ...],
+    pool: Pool | None,
+    older: int = 0,
+    *,
+    outside: bool = True,
+) -> str:
+    """Hex SHA-256 of everything that can change a result (contract, section 2).
+
+    `older` asks for the id that the cell had so many versions of its rules and baselines ago; `outside=False` for the
+    one that it had when repositories did not count.
+    """
+    identity: dict[str, Any] = {"schema": IDENTITY_SCHEMA, **config.identity(older)}
+    identity["dataset"] = {
+        **identity["dataset"],
+        "content": dataset.content_hash,
+        "tasks": [task.task_id for task in tasks],
+    }
+    content = content_outside(tasks) if outside else {}
+    if content:
+        identity["dataset"]["outside"] = content
+    if pool is not None and "instructions" in identity:
+        identity["instructions"] = {**identity["instructions"], "content": pool.content_hash}
+    return content_hash(identity)
+
+
+def content_outside(tasks: tuple[Task, ...]) -> dict[str, str]:
+    """What verdicts depend on beside the dataset's own content, such as repositories: name → content hash."""
+    return dict(sorted(_outside(tasks)))
+
+
+def _outside(tasks: tuple[Task, ...]) -> Iterator[tuple[str, str]]:
+    for task in tasks:
+        for suite in task.suites:
+            yield from suite.outside.items()
+
+
+__all__ = ["GROUPS", "CellConfig", "cell_id", "content_outside", "scoring_groups"]

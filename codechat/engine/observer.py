@@ -1,0 +1,61 @@
+"""Who watches a cell run: the terminal's progress bar, a notebook's own view, or nobody."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+
+from codechat.calls import Brake
+from codechat.engine.budget import Budget
+from codechat.engine.cell import Cell
+from codechat.journal import Ledger
+from codechat.records import SessionRecord, TurnRecord
+
+
+class Observer(Protocol):
+    """What a running cell reports. Derive from `Silent` to hear of some of it only."""
+
+    def begin(self, cell: Cell, turns: int, budget: Budget) -> None:
+        """A cell of at most so many turns begins, or is found finished."""
+
+    def note(self, text: str) -> None:
+        """Something that the user should know."""
+
+    def watching(self, ledger: Ledger) -> AbstractContextManager[object]:
+        """Surrounds the sessions; `ledger` has the running sums of what they use."""
+
+    def interruptible(self, brake: Brake) -> AbstractContextManager[object]:
+        """Surrounds the sessions within the event loop: pulling the brake ends them."""
+
+    def turn(self, turn: TurnRecord, *, new: bool) -> None:
+        """A turn was finished; not `new` if all of it was in the journal."""
+
+    def session(self, session: SessionRecord, planned: int) -> None:
+        """A session of at most so many turns, each of which `turn` was given, was finished or errored."""
+
+    def recalled(self, session: SessionRecord, planned: int) -> None:
+        """A session was found finished in the journal: `turn` was given none of its turns."""
+
+    def measured(self, cell: Cell, metrics: Mapping[str, Any], seconds: float) -> None:
+        """The metrics are written, after so many seconds; tracking follows."""
+
+
+class Silent:
+    """Hears everything and says nothing."""
+
+    def begin(self, cell: Cell, turns: int, budget: Budget) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def watching(self, ledger: Ledger) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def interruptible(self, brake: Brake) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def turn(self, turn: TurnRecord, *, new: bool) -> None: ...
+
+    def session(self, session: SessionRecord, planned: int) -> None: ...
+
+    def recalled(self, session: SessionRecord, planned: int) -> None: ...
+
+    def measured(self, cell: Cell, metrics: Mapping[str, Any], seconds: float) -> None: ...

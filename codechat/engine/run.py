@@ -1,0 +1,243 @@
+"""Run one cell: sessions → records → metrics → tables, figures → tracking, as a function that returns its outcome."""
+
+import asyncio
+import contextlib
+import gc
+import itertools
+import json
+import os
+import shlex
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from codechat.calls import Brake
+from codechat.engine.budget import Budget
+from codechat.engine.cell import Cell, Composed, build_cell, lock
+from codechat.engine.estimate import Estimate, estimate_of
+from codechat.engine.observer import Observer, Silent
+from codechat.engine.sessions import Recorded, run_sessions
+from codechat.engine.track import Tracking, track
+from codechat.environment import shell_command, silence
+from codechat.errors import UserError
+from codechat.files import write_atomically
+from codechat.journal import Journal
+from codechat.metrics import Effort
+from codechat.metrics.measures import FIELD
+from codechat.protocols import DialogueProtocol
+from codechat.records import SessionRecord, read_sessions
+from codechat.report import write_figures, write_tables
+from codechat.tracking import TRACKING
+
+DONE, BUG, MISTAKE, TOO_MANY_ERRORS, INTERRUPTED = 0, 1, 2, 3, 130
+"""Exit statuses (contract, section 1)."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a cell ended with.
+
+    `status` is the exit status. `metrics` is the content of metrics.json, None if the cell was interrupted or only
+    estimated. `unfinished` says in words what ended the cell early, empty if nothing did.
+    """
+
+    status: int
+    cell: Cell
+    metrics: Mapping[str, Any] | None = None
+    estimate: Estimate | None = None
+    unfinished: str = ""
+    seconds: float = 0.0
+    tracking: Tracking = field(default_factory=Tracking)
+
+    @property
+    def folder(self) -> Path:
+        """Where the cell left its files."""
+        return self.cell.folder
+
+    @property
+    def sessions(self) -> Iterator[SessionRecord]:
+        """The cell's sessions in dataset order, read from sessions.jsonl as they are asked for."""
+        path = self.folder / "sessions.jsonl"
+        return read_sessions(path) if path.exists() else iter(())
+
+
+def run(
+    composed: Composed,
+    observer: Observer | None = None,
+    *,
+    sweep: str | None = None,
+    command: Sequence[str] | None = None,
+) -> Outcome:
+    """Build a cell and run it, or what is missing of it; with `dry_run` only estimate what it would take.
+
+    Synchronous, also if an event loop runs already; prints nothing: `observer` is given the progress. `sweep` names the
+    sweep that the cell belongs to, and `command` are the words that make or resume it. Raises `UserError` for a user's
+    mistake.
+    """
+    silence(os.environ)
+    cell = build_cell(composed)
+    if composed.config.dry_run:
+        return Outcome(DONE, cell, estimate=estimate_of(cell, Budget.of(cell.config).tariff))
+    words = command if command is not None else [shell_command("codechat"), *composed.words]
+    return run_built(cell, words, observer, sweep=sweep)
+
+
+def run_built(
+    cell: Cell, command: Sequence[str], observer: Observer | None = None, *, sweep: str | None = None
+) -> Outcome:
+    """Run a cell, or what is missing of it. Raises `UserError`."""
+    watcher, protocol = observer or Silent(), cell.protocol()
+    budget, tracker = Budget.of(cell.config), TRACKING.build(cell.config.tracking)
+    planned = sum(protocol.turns(task) for task in cell.tasks)
+    watcher.begin(cell, planned, budget)
+    abandoned = cell.abandoned()
+    if abandoned is not None and not cell.folder.exists():
+        watcher.note(f"{abandoned} was begun under other rules, baselines or repositories: it is not continued")
+    started, brake = time.monotonic(), Brake()
+    with lock(cell):
+        write_atomically(cell.folder / "config.yaml", cell.config_yaml())
+        with contextlib.closing(Journal(cell.folder / "journal.db")) as journal:
+            _hold(cell, journal, watcher, brake, budget)
+            effort = _effort(journal, budget, journal.add_wall(time.monotonic() - started))
+            if brake.interrupted:
+                return Outcome(INTERRUPTED, cell, unfinished="interrupted", seconds=time.monotonic() - started)
+            metrics = _metrics(cell, protocol, journal, effort)
+            unfinished = _unfinished(journal, budget, brake)
+        _write(cell, protocol, metrics)
+    seconds = time.monotonic() - started
+    watcher.measured(cell, metrics, seconds)
+    tracking = track(cell, tracker, metrics, sweep, shlex.join(command))
+    early = unfinished or metrics["errored"] > cell.config.max_errors
+    return Outcome(TOO_MANY_ERRORS if early else DONE, cell, metrics, None, unfinished, seconds, tracking)
+
+
+def _hold(cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget) -> None:
+    """Hold the missing sessions; sessions.jsonl is written whatever happened. An interruption pulls the brake."""
+    try:
+        with _written_sessions(cell, journal), watcher.watching(journal.ledger):
+            run_coroutine(lambda: hold_sessions(cell, journal, watcher, brake, budget), brake)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        brake.pull("interrupted", interrupted=True)
+
+
+async def hold_sessions(cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget) -> None:
+    """Hold the sessions that are missing, until they are done, a budget is reached, or the user interrupts."""
+
+    def look(_: object = None) -> None:
+        reason = budget.reached(journal.ledger)
+        if reason:
+            brake.pull(reason)
+
+    journal.watch = look
+    look()
+    with watcher.interruptible(brake), _collect_seldom():
+        try:
+            await run_sessions(cell, journal, watcher, brake)
+        finally:
+            await journal.settle()
+
+
+def run_coroutine(start: Callable[[], Coroutine[Any, Any, T]], brake: Brake) -> T:
+    """Run a coroutine to its end; in a thread of its own if this thread runs an event loop, as in a notebook.
+
+    A `KeyboardInterrupt` meanwhile pulls the brake and waits for the calls under way.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(start())
+    result: list[T] = []
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            result.append(asyncio.run(start()))
+        except BaseException as error:  # noqa: BLE001  raised again below, in the caller's thread
+            failure.append(error)
+
+    thread = threading.Thread(target=work, name="codechat")
+    thread.start()
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        brake.pull("interrupted", interrupted=True)
+        thread.join()
+    if failure:
+        raise failure[0]
+    return result[0]
+
+
+@contextlib.contextmanager
+def _collect_seldom() -> Iterator[None]:
+    """The collector looks less often: replies are read into many small objects, hardly one of them in a cycle.
+
+    At Python's own pace it takes a fifth of the engine's time.
+    """
+    usual = gc.get_threshold()
+    gc.set_threshold(100_000, *usual[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
+
+
+@contextlib.contextmanager
+def _written_sessions(cell: Cell, journal: Journal) -> Iterator[None]:
+    """Leaving writes sessions.jsonl, whatever happened; a disk that is full is reported once."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(UserError):
+            write_sessions(cell, journal)
+        raise
+    write_sessions(cell, journal)
+
+
+def write_sessions(cell: Cell, journal: Journal) -> None:
+    """Replace sessions.jsonl, once there is a session."""
+    lines = Recorded(cell, journal).lines()
+    first = next(lines, None)
+    if first is not None:
+        write_atomically(cell.folder / "sessions.jsonl", itertools.chain([first], lines))
+
+
+def _metrics(cell: Cell, protocol: DialogueProtocol, journal: Journal, effort: Effort) -> dict[str, Any]:
+    found = protocol.metrics(Recorded(cell, journal), seed=cell.config.seed, effort=effort)
+    return {**found, FIELD: protocol.measures.described()}
+
+
+def _write(cell: Cell, protocol: DialogueProtocol, metrics: Mapping[str, Any]) -> None:
+    write_atomically(cell.folder / "metrics.json", json.dumps(metrics, indent=1, ensure_ascii=False) + "\n")
+    write_tables(protocol.measures, metrics, cell.folder / "tables")
+    write_figures(protocol.measures, metrics, cell.name, cell.folder / "figures")
+
+
+def _effort(journal: Journal, budget: Budget, wall_s: float) -> Effort:
+    ledger, tariff = journal.ledger, budget.tariff
+    return Effort(
+        wall_s=wall_s,
+        retries=ledger.total("retries"),
+        rate_limited=ledger.total("rate_limited"),
+        cached_replies=ledger.total("cached_replies"),
+        tariff=tariff,
+        judged={} if tariff.agreed else journal.used(),
+        spent=ledger.spent,
+    )
+
+
+def _unfinished(journal: Journal, budget: Budget, brake: Brake) -> str:
+    """What a budget that ended the cell early means, in words; empty if none did."""
+    if not brake.refused:
+        return ""
+    paid = budget.spent_usd(journal.ledger)
+    spent = f"{journal.ledger.tokens:,} tokens" + (f", ${paid:,.2f}" if paid is not None else "")
+    key = brake.reason.partition("(")[2].partition(")")[0]
+    return (
+        f"{brake.reason}: {spent} spent, and everything finished is kept.\n"
+        f"To go on, run the same command with a higher {key}: it resumes."
+    )

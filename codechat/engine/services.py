@@ -1,0 +1,55 @@
+"""The components of a running cell: only those that its protocol uses are built, checked and admitted."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+
+from codechat.calls import Brake
+from codechat.engine.cell import Cell
+from codechat.engine.config import CellConfig
+from codechat.journal import Journal
+from codechat.judges import JUDGES
+from codechat.models import MODELS, UNDER_TEST
+from codechat.models.roles import models_in, role_of
+from codechat.protocols.kit import CheckOnce, Player, Services
+from codechat.sandbox import SANDBOXES, admit
+from codechat.suites.checker import Checker
+
+
+@contextlib.asynccontextmanager
+async def services_of(
+    cell: Cell, journal: Journal, note: Callable[[str], None], brake: Brake
+) -> AsyncIterator[Services]:
+    """Build the components, and close them at the end. `note` is given what the user should know beforehand."""
+    config = cell.config
+    async with contextlib.AsyncExitStack() as stack:
+        players = _players(config, stack)
+        judge = gate = None
+        offline = False
+        if "judge" in config.uses:
+            judge, offline = JUDGES.build(config.judge), JUDGES.of(config.judge).traits.offline
+            stack.push_async_callback(judge.aclose)
+            gate = CheckOnce(judge)
+        tests = _tests(cell, stack, note) if "sandbox" in config.uses else None
+        yield Services(players, journal, judge, tests, brake, offline, gate)
+
+
+def _players(config: CellConfig, stack: contextlib.AsyncExitStack) -> dict[str, Player]:
+    """Who plays which role: the model under test, and the models that the protocol's config holds."""
+    traits = MODELS.of(config.model).traits
+    players = {UNDER_TEST: Player.of(MODELS.build(config.model), baseline=traits.baseline)}
+    for place, model in models_in(config.protocol, "protocol"):
+        players[role_of(place)] = Player.of(MODELS.build(model))
+    for player in players.values():
+        stack.push_async_callback(player.model.aclose)
+    return players
+
+
+def _tests(cell: Cell, stack: contextlib.AsyncExitStack, note: Callable[[str], None]) -> Checker:
+    config = cell.config
+    sandbox = SANDBOXES.build(config.sandbox, workers=cell.resources().workers)
+    stack.push_async_callback(sandbox.aclose)
+    if not MODELS.of(config.model).traits.baseline:
+        admit(sandbox, config.sandbox)
+    if sandbox.notice:
+        note(sandbox.notice)
+    return Checker(sandbox)

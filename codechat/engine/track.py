@@ -1,0 +1,59 @@
+"""From a finished cell to its tracked run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from codechat.datasets import DATASETS
+from codechat.engine.cell import Cell
+from codechat.engine.provenance import tags_of
+from codechat.metrics import headline_of, points_of
+from codechat.tracking import DatasetInfo, FinishedCell, TrackedRun, Tracker, TrackingError
+from codechat.tracking.address import without_password
+from codechat.tracking.kept import keep
+
+
+@dataclass(frozen=True)
+class Tracking:
+    """Where a cell is tracked: None if nowhere. `failure` is why the store did not take it, empty if it did."""
+
+    run: TrackedRun | None = None
+    failure: str = ""
+
+
+def track(
+    cell: Cell, tracker: Tracker, metrics: Mapping[str, Any], sweep: str | None, command: str
+) -> Tracking:
+    """Keep what is tracked beside the records, then send it; a store that fails never costs the cell."""
+    finished = finished_cell(cell, metrics, sweep, command)
+    keep(finished)
+    try:
+        return Tracking(tracker.log(finished))
+    except TrackingError as error:
+        return Tracking(failure=str(error))
+
+
+def finished_cell(cell: Cell, metrics: Mapping[str, Any], sweep: str | None, command: str) -> FinishedCell:
+    """All that a tracker shows of a cell."""
+    config = cell.config.dataset
+    options = config.model_dump(mode="json")
+    source = options.get("path") or options.get("url") or f"{config.kind}: {DATASETS.of(config).summary}"
+    measures = cell.protocol().measures
+    return FinishedCell(
+        cell_id=cell.id,
+        name=cell.name,
+        params=cell.config.model_dump(mode="json", exclude={"tracking", "runs_dir"}),
+        tags=tags_of(cell),
+        sweep=sweep,
+        points=points_of(measures, metrics),
+        headline=headline_of(measures),
+        folder=cell.folder,
+        dataset=DatasetInfo(
+            cell.dataset.name,
+            cell.dataset.content_hash,
+            len(cell.dataset.tasks),
+            len(cell.tasks),
+            without_password(source),
+        ),
+        command=without_password(command),
+    )

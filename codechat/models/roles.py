@@ -1,0 +1,70 @@
+"""Roles: the further models that a protocol or a judge needs beside the model under test."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from pydantic import ValidationInfo, field_validator
+
+from codechat.config import Config, result_option
+from codechat.errors import UserError
+from codechat.models import MODELS, ModelConfig
+
+PRESET = "preset"
+
+
+def role(preset: str, description: str) -> Any:
+    """A role's model in a config that derives from `Roles`, annotated `SerializeAsAny[ModelConfig]`.
+
+    `preset` is the option of the group `model` that plays the role unless `model@<place>.<role>=NAME` names another.
+    """
+    option = result_option(..., description)
+    option.json_schema_extra = {**option.json_schema_extra, PRESET: preset}
+    return option
+
+
+class Roles(Config):
+    """A field a role. The field's name is the role's, by which it is asked, paid for and recorded."""
+
+    place: ClassVar[str] = "protocol.roles"
+    """Where the config stands in a cell's, for messages."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _a_model(cls, value: Any, info: ValidationInfo) -> Any:
+        field = cls.model_fields[info.field_name or ""]
+        if PRESET not in (field.json_schema_extra or ()):
+            return value
+        place = f"{cls.place}.{info.field_name}"
+        config = MODELS.validate(value, place) if isinstance(value, Mapping) else value
+        if isinstance(config, ModelConfig) and MODELS.of(config).traits.baseline:
+            raise UserError(
+                f"{place}: '{config.kind}' is a baseline, which does not read what it is asked",
+                f"choose model@{place}=NAME",
+            )
+        return config
+
+
+def presets_in(config: type[Config], place: str = "") -> Iterator[tuple[str, str]]:
+    """The places of the roles below a config, joined by dots, each with the preset that plays it by default."""
+    for name, field in config.model_fields.items():
+        here = f"{place}.{name}" if place else name
+        extra, kind = field.json_schema_extra, field.annotation
+        if isinstance(extra, dict) and PRESET in extra:
+            yield here, str(extra[PRESET])
+        elif isinstance(kind, type) and issubclass(kind, Config):
+            yield from presets_in(kind, here)
+
+
+def models_in(config: Config, place: str) -> Iterator[tuple[str, ModelConfig]]:
+    """Every model in a config, with its place, such as `judge.llm.adherence`: its last part is the role's name."""
+    for name in type(config).model_fields:
+        value = getattr(config, name)
+        if isinstance(value, ModelConfig):
+            yield f"{place}.{name}", value
+        elif isinstance(value, Config):
+            yield from models_in(value, f"{place}.{name}")
+
+
+def role_of(place: str) -> str:
+    """The role of a model at a place."""
+    return place.rpartition(".")[2]

@@ -1,0 +1,26 @@
+"""What a session is expected to ask, for estimates: sizes by stated assumptions."""
+
+from collections.abc import Iterator
+
+from codechat.models import UNDER_TEST
+from codechat.protocols import Ask
+from codechat.tasks import Task
+
+PROSE = 200
+"""Characters of a reply around its code."""
+UNKNOWN_CODE = 1_000
+"""Characters of the code for a task without a reference."""
+CHECKS = 2
+"""Candidates that are checked for each instruction: every second one applies."""
+
+
+def length_of(task: Task) -> int:
+    """The characters of the code that answers a task."""
+    return len(task.reference) if task.reference else UNKNOWN_CODE
+
+
+def growing_dialogue(task: Task, turns: int, initial: int, followup: int) -> Iterator[Ask]:
+    """A dialogue that is sent whole at every turn; `initial` and `followup` are the characters around its texts."""
+    answer = length_of(task) + PROSE
+    for turn in range(turns):
+        yield Ask(UNDER_TEST, turn, initial + len(task.prompt) + turn * followup, answer, replies=turn)
