@@ -4,6 +4,7 @@ So a resumed session replays what it has and computes only what is missing.
 """
 
 import asyncio
+import contextlib
 import functools
 import itertools
 import sqlite3
@@ -59,18 +60,25 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
+        opened = contextlib.ExitStack()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            opened.enter_context(contextlib.closing(self._db))
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
             prepare(self._db, path)
             self._reader = sqlite3.connect(path, isolation_level=None)  # reads never wait for a commit's fsync
+            opened.enter_context(contextlib.closing(self._reader))
             self.ledger = self._read_ledger()
         except (sqlite3.Error, OSError) as error:
             raise UserError(
                 f"cannot open the journal {path}: {error}", "make the folder writable, or set runs_dir"
             ) from error
+        else:
+            opened.pop_all()  # they stay open until `close`
+        finally:
+            opened.close()
         self.watch: Callable[[Ledger], None] = lambda _: None
         self._path = path
         self._begun: set[asyncio.Task[Any]] = set()

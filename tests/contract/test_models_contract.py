@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.openai_server import OpenAIServer
 
 from codechat.config import is_identity
-from codechat.domain import InputOutputTests, Message, Reply, Task
+from codechat.domain import Message, Reply
 from codechat.models import MODELS, Crib, Model, ModelConfig, Request
+from codechat.testing import OpenAIServer
+from support.tasks import task_of
 
 KINDS = [component.name for component in MODELS]
 RUN_OPTIONS = {
@@ -30,7 +31,7 @@ RUN_OPTIONS = {
     "adaptive_concurrency",
     "cache",
 }
-TASK = Task("T/0", "Add.", "add", "def add(a, b):", "def add(a, b):\n    return a + b\n", InputOutputTests((), ()))
+TASK = task_of("T/0", "def add(a, b):", "def add(a, b):\n    return a + b\n", prompt="Add.")
 RECORDING = (
     '{"schema":1,"cell_id":"c","session_id":"s","task_id":"T/0","dataset":"d","model":"m","protocol":"refine","agenda":[],'
     '"seed":0,"status":"completed","turns":[{"turn":0,"response":"x","outcome":"fail","passed":false,"passed_base":false}]}'
