@@ -3,7 +3,6 @@
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import PydanticUndefined
 
 from codechat.errors import UserError, nearest
 
@@ -49,10 +48,10 @@ def defaults_of(model: type[Config]) -> dict[str, Any]:
     """Every option with its default; a required one holds OmegaConf's mark for a missing value."""
     values: dict[str, Any] = {}
     for name, field in model.model_fields.items():
-        default = field.get_default(call_default_factory=True)
-        if default is PydanticUndefined:
+        if field.is_required():
             values[name] = "???"
         else:
+            default = field.get_default(call_default_factory=True)
             values[name] = default.model_dump(mode="json") if isinstance(default, BaseModel) else default
     return values
 

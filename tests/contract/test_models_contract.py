@@ -106,8 +106,8 @@ async def test_it_answers_alike_alone_together_and_after_closing(kind: str, mini
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_is_built_without_touching_anything(kind: str) -> None:
-    """No loop runs, no endpoint exists, no file is there: only `check` and `complete` may mind."""
+def test_building_it_raises_nothing_without_loop_endpoint_or_file(kind: str) -> None:
+    """Only `check` and `complete` may mind that there is none."""
     needed = {"openai": {"name": "m"}, "replay": {"path": "nowhere.jsonl"}, "scripted": {"replies": ["x"]}}
     build(kind, {kind: needed.get(kind, {})})
 

@@ -96,7 +96,7 @@ def test_a_missing_engine_is_the_users_mistake(monkeypatch: pytest.MonkeyPatch) 
         build(program="podman")
 
 
-def test_closing_twice_is_fine(engine: Path) -> None:
+def test_closing_twice_raises_nothing(engine: Path) -> None:
     room = build()
     asyncio.run(room.aclose())
     asyncio.run(room.aclose())
