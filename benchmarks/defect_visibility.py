@@ -13,16 +13,15 @@ import time
 from collections import Counter
 from typing import Any
 
-from codechat.datasets import DATASETS
 from codechat.domain import Task
 from codechat.extraction import extract
 from codechat.refactoring import with_defect
 from codechat.sandbox import SANDBOXES
+from codechat.testing import dataset_tasks
 
 
 async def main(kind: str, path: str | None, defects: int) -> None:
-    dataset = DATASETS.validate({"kind": kind, **({"path": path} if path else {})})
-    tasks = DATASETS.of(dataset).factory(dataset).tasks
+    tasks = dataset_tasks(kind, path)
     settings = SANDBOXES.validate({"kind": "bubblewrap"})
     sandbox: Any = SANDBOXES.of(settings).factory(settings, workers=2)
     outcomes, unseen, began = Counter[str](), list[str](), time.perf_counter()

@@ -1,6 +1,6 @@
 """Does a cell survive kills and faults with the same records, without asking twice?
 
-Two tests against a local OpenAI-protocol server, both run small in the test suite::
+Two tests against a local OpenAI-protocol server. Both print a line of JSON, and exit 1 if something was lost::
 
     python benchmarks/endurance.py crash --kills 30
     python benchmarks/endurance.py faults --share 0.2
@@ -18,64 +18,30 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
-
-from servers.openai_server import (  # noqa: E402
+from codechat.testing import (
     CUT_SHORT,
     EMPTY_CHOICES,
     RESET,
     TRUNCATED_JSON,
     Call,
     OpenAIServer,
+    dataset_tasks,
     error,
     fading_solver,
     rate_limited,
     stall,
-)  # fmt: skip
+)
+from codechat.testing.cells import CONCURRENCY, command, digest, records
 
-from codechat.datasets import DATASETS  # noqa: E402
-from codechat.files import content_hash  # noqa: E402
-
-CONCURRENCY = 4
 PATIENT = ("model.timeout_s=2", "model.call_timeout_s=120", "model.max_retries=12")
 FAULTS = (
     rate_limited(), rate_limited(0.05), error(500, "internal"), error(503, "overloaded"),
     RESET, stall(3.0), TRUNCATED_JSON, CUT_SHORT, EMPTY_CHOICES,
 )  # fmt: skip
-
-
-def starter_tasks() -> tuple[Any, ...]:
-    return DATASETS["starter"].factory(DATASETS.validate({"kind": "starter"})).tasks
-
-
-def command(url: str, tasks: int, runs: str, *more: str) -> list[str]:
-    return [
-        sys.executable, "-m", "codechat", "tracking=none", "model=openai", f"model.base_url={url}",
-        "model.name=fading-12", f"model.max_concurrency={CONCURRENCY}", f"dataset.limit={tasks}", f"runs_dir={runs}",
-        "model.cache=false", *more,
-    ]  # fmt: skip
-
-
-def digest(call: Call) -> str:
-    """What the journal knows a request by."""
-    return content_hash([[message["role"], message["content"]] for message in call.messages])
-
-
-def timeless(value: Any) -> Any:
-    """A record without the fields whose names end in `_s`."""
-    if isinstance(value, dict):
-        return {key: timeless(each) for key, each in value.items() if not key.endswith("_s")}
-    return [timeless(each) for each in value] if isinstance(value, list) else value
-
-
-def records(runs: Path) -> list[Any]:
-    (cell,) = runs.iterdir()
-    return [timeless(json.loads(line)) for line in (cell / "sessions.jsonl").read_text().splitlines()]
 
 
 def committed(runs: Path) -> set[str]:
@@ -110,7 +76,7 @@ class CrashReport:
 def crash_test(folder: Path, kills: int, tasks: int, seed: int = 0) -> CrashReport:
     """Kill one cell's process `kills` times at random moments, let it finish, compare with an undisturbed run."""
     luck = random.Random(seed)
-    answer = fading_solver(starter_tasks())
+    answer = fading_solver(dataset_tasks("starter"))
 
     def slowly(call: Call) -> Any:
         time.sleep(luck.uniform(0.0, 0.01))
@@ -175,7 +141,7 @@ class FaultReport:
 
 def fault_test(folder: Path, share: float, tasks: int, seed: int = 0) -> FaultReport:
     """The same cell with a share of failing requests, every kind of fault among them, and without."""
-    luck, answer, faults = random.Random(seed), fading_solver(starter_tasks()), _forever()
+    luck, answer, faults = random.Random(seed), fading_solver(dataset_tasks("starter")), _forever()
     met = 0
 
     def moody(call: Call) -> Any:
@@ -215,7 +181,7 @@ def main() -> int:
             report: CrashReport | FaultReport = crash_test(Path(folder), chosen.kills, chosen.tasks, chosen.seed)
         else:
             report = fault_test(Path(folder), chosen.share, chosen.tasks, chosen.seed)
-    print(report)
+    print(json.dumps(asdict(report)))
     print("held" if report.good else "BROKEN")
     return 0 if report.good else 1
 

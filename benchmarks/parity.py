@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from codechat.datasets import DATASETS
 from codechat.domain import Verdict
 from codechat.sandbox import SANDBOXES
 from codechat.sandbox.oracle import EVALPLUS_FAILS
+from codechat.testing import dataset_tasks
 from codechat.verify import Sample, verify_samples
 
 RELEASES = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
@@ -38,8 +38,7 @@ def main() -> int:
     workers = int(sys.argv[2]) if len(sys.argv) > 2 else len(os.sched_getaffinity(0))
     unexplained = 0
     for name, release in RELEASES.items():
-        config = DATASETS.validate({"kind": name, "path": str(data / release)})
-        tasks = {task.task_id: task for task in DATASETS.of(config).factory(config).tasks}
+        tasks = {task.task_id: task for task in dataset_tasks(name, str(data / release))}
         for path in sorted(data.glob(f"{name}_samples_*.jsonl")):
             rows = [json.loads(line) for line in path.read_text().splitlines()]
             samples = [Sample(tasks[row["task_id"]], row["solution"], row) for row in rows]

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from codechat.datasets import DATASETS
 from codechat.domain import Instruction, Task
 from codechat.extraction import extract
 from codechat.hardware import HARDWARE
@@ -26,6 +25,7 @@ from codechat.patterns import applicable
 from codechat.patterns.tree import docstring
 from codechat.refactoring import refactored, transformable
 from codechat.sandbox import SANDBOXES
+from codechat.testing import dataset_tasks
 
 
 def skeleton(text: str) -> str:
@@ -99,8 +99,7 @@ async def check(tasks: Sequence[Task], pool: Sequence[Instruction]) -> Tally:
 
 
 def main(kind: str, path: str | None, every: int, only: set[str]) -> int:
-    dataset = DATASETS.validate({"kind": kind, **({"path": path} if path else {})})
-    tasks = [task for task in DATASETS.of(dataset).factory(dataset).tasks[::every] if task.reference]
+    tasks = [task for task in dataset_tasks(kind, path)[::every] if task.reference]
     options = INSTRUCTIONS.validate({"kind": "default"})
     pool = INSTRUCTIONS.of(options).factory(options).instructions
     began = time.perf_counter()

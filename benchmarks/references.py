@@ -12,8 +12,8 @@ import sys
 import time
 from typing import Any
 
-from codechat.datasets import DATASETS
 from codechat.sandbox import SANDBOXES
+from codechat.testing import dataset_tasks
 
 
 def spin() -> None:
@@ -40,8 +40,7 @@ async def once(tasks: Any, kind: str, workers: int) -> tuple[float, float, list[
 def main() -> int:
     name, path = sys.argv[1:3]
     runs, busy = (int(word) for word in (sys.argv[3:] + ["5", "0"][len(sys.argv) - 3 :]))
-    config = DATASETS.validate({"kind": name, "path": path})
-    tasks = DATASETS.of(config).factory(config).tasks
+    tasks = dataset_tasks(name, path)
     workers = len(os.sched_getaffinity(0))
     load = [multiprocessing.Process(target=spin, daemon=True) for _ in range(busy)]
     for process in load:

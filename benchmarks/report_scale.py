@@ -15,9 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from codechat.testing.refine_cells import paper, write_cell
+
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
-from synthetic.refine_cells import paper, write_cell  # noqa: E402  it lies beside the tests
 
 # About what a solution of these datasets has, with the reply around it and a history that grows by both each turn.
 CODE = "def solve(values):\n" + "".join(f"    step_{n} = [value + {n} for value in values]\n" for n in range(14))

@@ -21,9 +21,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-
 
 def resident_mb() -> float:
     """The memory that this process holds now."""
@@ -59,9 +56,9 @@ def cell_of(sessions: int, folder: str) -> Any:
 
     from codechat.cell import build_cell
     from codechat.cli.compose import compose
-    from codechat.datasets import DATASETS
+    from codechat.testing import dataset_tasks
 
-    tasks = DATASETS["starter"].factory(DATASETS.validate({"kind": "starter"})).tasks
+    tasks = dataset_tasks("starter")
     register([task.reference for task in tasks])
     words = ["sandbox=instant", "tracking=none", "model=instant", f"runs_dir={folder}", "model.max_concurrency=64"]
     many = tuple(dataclasses.replace(tasks[n % len(tasks)], task_id=f"t/{n}") for n in range(sessions))

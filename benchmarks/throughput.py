@@ -16,11 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 TURNS = 10
 
 
@@ -29,11 +26,9 @@ def serve(latency: float) -> None:
 
     No two are the same text, so that nothing that was read before helps to read the next.
     """
-    from servers.openai_server import Call, OpenAIServer, reference_solver
+    from codechat.testing import Call, OpenAIServer, dataset_tasks, reference_solver
 
-    from codechat.datasets import DATASETS
-
-    solve = reference_solver(DATASETS["starter"].factory(DATASETS.validate({"kind": "starter"})).tasks)
+    solve = reference_solver(dataset_tasks("starter"))
 
     async def late(call: Call) -> Any:
         await asyncio.sleep(latency)
@@ -49,9 +44,9 @@ def floor(url: str, sessions: int, concurrency: int) -> dict[str, float]:
     """The typed client alone, holding the same dialogues."""
     from openai import AsyncOpenAI
 
-    from codechat.datasets import DATASETS
+    from codechat.testing import dataset_tasks
 
-    tasks = DATASETS["starter"].factory(DATASETS.validate({"kind": "starter"})).tasks
+    tasks = dataset_tasks("starter")
 
     async def hold(client: Any, slots: asyncio.Semaphore, number: int) -> None:
         history: list[Any] = []

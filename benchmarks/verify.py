@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -72,19 +73,18 @@ def theirs(name: str, path: Path, samples: list[Sample]) -> tuple[float, float]:
         return float(phase["checking_s"]), peak.mb
 
 
+def _task(name: str, reference: str, base: Iterable[int], plus: Iterable[int]) -> Task:
+    """A task that calls `f` with each value."""
+    tests = InputOutputTests(tuple((value,) for value in base), tuple((value,) for value in plus))
+    return Task(name, "", "f", "", reference, tests)
+
+
 async def small() -> dict[str, float]:
     """Median milliseconds from submission to verdict with one worker: a trivial function, and light real work."""
     room = sandbox(1)
-    trivial = Task("trivial", "", "f", "", "def f(x):\n    return x\n", InputOutputTests(((1,),), ()))
+    trivial = _task("trivial", "def f(x):\n    return x\n", [1], [])
     body = "def f(n):\n    return sorted({x * x % 97 for x in range(n)})\n"
-    light = Task(
-        "light",
-        "",
-        "f",
-        "",
-        body,
-        InputOutputTests(tuple((n,) for n in range(50)), tuple((n,) for n in range(200, 400))),
-    )
+    light = _task("light", body, range(50), range(200, 400))
     figures = {}
     try:
         for task in (trivial, light):

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError
-from pydantic_core import PydanticUndefined
 
 from codechat.errors import UserError, nearest
 
@@ -106,11 +105,12 @@ def defaults_of(model: type[Config]) -> dict[str, Any]:
     """Every option with its default; a required one holds OmegaConf's mark for a missing value."""
     values: dict[str, Any] = {}
     for name, field in model.model_fields.items():
-        default, kind = field.get_default(call_default_factory=True), field.annotation
-        if default is PydanticUndefined:
+        kind = field.annotation
+        if field.is_required():
             nested = isinstance(kind, type) and issubclass(kind, Config) and not _is_chosen(field)
             values[name] = defaults_of(kind) if nested else "???"  # type: ignore[arg-type]
         else:
+            default = field.get_default(call_default_factory=True)
             values[name] = default.model_dump(mode="json") if isinstance(default, BaseModel) else default
     return values
 

@@ -41,4 +41,9 @@ def home() -> Path:
 def cache_root() -> Path:
     """The folder of codechat's caches: `CODECHAT_CACHE_DIR`, or else one in the user's cache folder."""
     named = os.environ.get("CODECHAT_CACHE_DIR")
-    return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or home() / ".cache") / "codechat"
+    return Path(named) if named else user_cache() / "codechat"
+
+
+def user_cache() -> Path:
+    """The user's cache folder, which all programs share."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or home() / ".cache")

@@ -104,6 +104,7 @@ class _Shelf:
             self._writer = self._files.enter_context(contextlib.closing(open_file(path)))
             self._reader = self._files.enter_context(contextlib.closing(open_file(path, wait_s=0.05)))
         except (sqlite3.Error, OSError, WrongSchema) as problem:
+            self._files.close()
             self._give_up(problem)
 
     def get(self, key: str) -> Reply | None:

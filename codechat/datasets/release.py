@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 
-import appdirs  # type: ignore[import-untyped]
-
+from codechat.environment import user_cache
 from codechat.errors import UserError
 
 STALL_S = 60.0
@@ -47,7 +46,7 @@ class Release:
     def cache_path(self, url: str | None = None) -> Path:
         """EvalPlus's own place; what came from another address lies beside it, under a name that tells them apart."""
         mark = "" if url is None else f"-{hashlib.sha256(url.encode()).hexdigest()[:8]}"
-        return Path(appdirs.user_cache_dir("evalplus")) / f"{self.name}-{self.version}{mark}.jsonl"
+        return user_cache() / "evalplus" / f"{self.name}-{self.version}{mark}.jsonl"
 
     def _download(self, url: str | None, target: Path) -> None:
         from evalplus.data.utils import get_dataset_metadata, make_cache

@@ -9,6 +9,7 @@ import itertools
 import sqlite3
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -58,20 +59,24 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
+        self._path, self._files = path, ExitStack()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            self._db = self._files.enter_context(closing(connection))
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
             prepare(self._db, path)
-            self._reader = sqlite3.connect(path, isolation_level=None)  # reads never wait for a commit's fsync
+            reader = sqlite3.connect(path, isolation_level=None)  # reads never wait for a commit's fsync
+            self._reader = self._files.enter_context(closing(reader))
             self.ledger = self._read_ledger()
-        except (sqlite3.Error, OSError) as error:
-            raise UserError(
-                f"cannot open the journal {path}: {error}", "make the folder writable, or set runs_dir"
-            ) from error
+        except BaseException as error:
+            self._files.close()
+            if isinstance(error, sqlite3.Error | OSError):
+                remedy = "make the folder writable, or set runs_dir"
+                raise UserError(f"cannot open the journal {path}: {error}", remedy) from error
+            raise
         self.watch: Callable[[Ledger], None] = lambda _: None
-        self._path = path
         self._begun: set[asyncio.Task[Any]] = set()
         self._steps: dict[str, set[tuple[str, str]]] = {}  # of the sessions that are not finished
         self._unwritten: dict[str, asyncio.Future[None]] = {}  # the last free step of a session
@@ -277,8 +282,7 @@ class Journal:
         for step in self._begun:
             step.cancel()
         self._thread.shutdown()
-        self._reader.close()
-        self._db.close()
+        self._files.close()
 
 
 class _DiskGuard:

@@ -13,19 +13,12 @@ from attack_forging import FORGING
 from attack_harming import HARMING, PORT_MARK, SECRET
 from attack_malformed import MALFORMED
 
-from codechat.domain import InputOutputTests, Task
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES
+from support.tasks import task_of
 
 REFERENCE = "import math\ndef solve(n):\n    return [math.sqrt(n), math.sqrt(n + 1), math.sqrt(n + 2)]\n"
-TASK = Task(
-    task_id="attack/0",
-    prompt="",
-    entry_point="solve",
-    signature="def solve(n):",
-    reference=REFERENCE,
-    tests=InputOutputTests(base=((2,), (5,)), plus=((70,), (1000,)), atol=1e-6),
-)
+TASK = task_of("attack/0", "def solve(n):", REFERENCE, base=((2,), (5,)), plus=((70,), (1000,)), atol=1e-6)
 LIMITS = {"min_cpu_s": 0.3, "load_cpu_s": 0.6, "total_cpu_s": 1.0, "idle_s": 0.7, "memory_mb": 512, "processes": 16}
 LONGEST_S = 15.0  # load + total CPU + idle + what the machine adds
 WATCHED = [Path(name) for name in ("/tmp", "/var/tmp", "/dev/shm", "/") if Path(name).is_dir()]

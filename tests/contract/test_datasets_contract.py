@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from codeif_rows import FUNCTION, write_rows
 
 from codechat.config import is_identity
 from codechat.datasets import DATASETS, DatasetConfig
@@ -15,6 +14,7 @@ from codechat.datasets.program import parse
 from codechat.datasets.rows import ORACLE_NAMES
 from codechat.domain import Dataset
 from codechat.sandbox.oracle import ORACLES
+from support.codeif_rows import FUNCTION, write_rows
 
 ROW = {
     "task_id": "mine/0",

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.openai_server import OpenAIServer
 
 from codechat.config import is_identity
-from codechat.domain import InputOutputTests, Message, Reply, Task
+from codechat.domain import Message, Reply
 from codechat.models import MODELS, Crib, Model, ModelConfig, Request
+from codechat.testing import OpenAIServer
+from support.tasks import task_of
 
 KINDS = [component.name for component in MODELS]
 RUN_OPTIONS = {
@@ -30,7 +31,7 @@ RUN_OPTIONS = {
     "adaptive_concurrency",
     "cache",
 }
-TASK = Task("T/0", "Add.", "add", "def add(a, b):", "def add(a, b):\n    return a + b\n", InputOutputTests((), ()))
+TASK = task_of("T/0", "def add(a, b):", "def add(a, b):\n    return a + b\n", prompt="Add.")
 RECORDING = (
     '{"schema":1,"cell_id":"c","session_id":"s","task_id":"T/0","dataset":"d","model":"m","protocol":"refine","agenda":[],'
     '"seed":0,"status":"completed","turns":[{"turn":0,"response":"x","outcome":"fail","passed":false,"passed_base":false}]}'
@@ -105,8 +106,8 @@ async def test_it_answers_alike_alone_together_and_after_closing(kind: str, mini
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_is_built_without_touching_anything(kind: str) -> None:
-    """No loop runs, no endpoint exists, no file is there: only `check` and `complete` may mind."""
+def test_building_it_raises_nothing_without_loop_endpoint_or_file(kind: str) -> None:
+    """Only `check` and `complete` may mind that there is none."""
     needed = {"openai": {"name": "m"}, "replay": {"path": "nowhere.jsonl"}, "scripted": {"replies": ["x"]}}
     build(kind, {kind: needed.get(kind, {})})
 

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import InputOutputTests, Instruction, Message, Task
+from codechat.domain import Instruction, Message
 from codechat.extraction import extract
 from codechat.models import MODELS, Crib, Model, Request
 from codechat.refactoring import refactored
+from support.tasks import task_of
 
 REFERENCE = "def total(values):\n    found = 0\n    for value in values:\n        found += value\n    return found\n"
-TASK = Task("T/1", "Add up.", "total", "def total(values):", REFERENCE, InputOutputTests((), ()))
+TASK = task_of("T/1", "def total(values):", REFERENCE, prompt="Add up.")
 DRAWS = 2000
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from codechat.datasets import DATASETS
 from codechat.domain import Instruction, Task
 from codechat.extraction import extract
 from codechat.instructions import INSTRUCTIONS
@@ -19,6 +18,7 @@ from codechat.patterns import applicable
 from codechat.patterns.tree import docstring
 from codechat.refactoring import refactored, transformable
 from codechat.sandbox import SANDBOXES
+from codechat.testing import dataset_tasks
 
 DATA = os.environ.get("CODECHAT_TEST_DATA")
 FILES = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
@@ -33,9 +33,7 @@ def pool() -> tuple[Instruction, ...]:
 def tasks_of(kind: str) -> tuple[Task, ...]:
     if kind in FILES and DATA is None:
         pytest.skip("CODECHAT_TEST_DATA is not set")
-    path = {"path": str(Path(DATA or "") / FILES[kind])} if kind in FILES else {}
-    config = DATASETS.validate({"kind": kind, **path})
-    tasks = DATASETS.of(config).factory(config).tasks
+    tasks = dataset_tasks(kind, str(Path(DATA or "") / FILES[kind]) if kind in FILES else None)
     return tasks[:: {"starter": 1, "humaneval": 8, "mbpp": 12}[kind]]
 
 

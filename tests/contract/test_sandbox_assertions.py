@@ -8,20 +8,15 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import AssertionTests, InputOutputTests, Outcome, RepositoryTests, Task
+from codechat.domain import AssertionTests, Outcome, RepositoryTests
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES
+from support.tasks import snippets, task_of
 
 PROGRAM = "def total(numbers: list) -> int:\n    return sum(numbers)\n"
-TASK = Task(
-    task_id="assertions/0",
-    prompt="",
-    entry_point="total",
-    signature="def total(numbers):",
-    reference=None,
-    tests=InputOutputTests((), ()),
-    assertions=AssertionTests(("assert total([1, 2]) == 3", "assert total([]) == 0")),
-)
+SIGNATURE = "def total(numbers):"
+OWN = snippets("assert total([1, 2]) == 3", "assert total([]) == 0")
+TASK = task_of("assertions/0", SIGNATURE, assertions=OWN)
 
 
 @pytest.fixture(scope="module", params=[component.name for component in SANDBOXES if component.name != "auto"])
@@ -91,7 +86,7 @@ async def test_assertions(sandbox: Any, name: str) -> None:
 
 async def test_a_failure_names_the_assertion_and_what_was_printed(sandbox: Any) -> None:
     program = "def total(numbers):\n    print('adding')\n    return numbers[0] + 1\n"
-    tests = AssertionTests(("assert total([1]) == 2", "got = total([2])\nassert got == 2, got"))
+    tests = snippets("assert total([1]) == 2", "got = total([2])\nassert got == 2, got")
     failure = (await sandbox.assess(program, tests)).failure
     assert (failure.reason, failure.index, failure.input) == ("an assertion does not hold", 1, tests.snippets[1])
     assert failure.exception == "assertion 2, line 2, in <module>: assert got == 2, got\nAssertionError: 3"
@@ -99,7 +94,7 @@ async def test_a_failure_names_the_assertion_and_what_was_printed(sandbox: Any) 
 
 
 async def test_an_exception_is_told_with_the_programs_own_lines(sandbox: Any) -> None:
-    failure = (await sandbox.assess("def total(n):\n    return n[7]\n", AssertionTests(("total([])",)))).failure
+    failure = (await sandbox.assess("def total(n):\n    return n[7]\n", snippets("total([])"))).failure
     assert failure.reason == "an exception"
     assert failure.exception.splitlines()[1:] == [
         "line 2, in total: return n[7]",
@@ -109,7 +104,7 @@ async def test_an_exception_is_told_with_the_programs_own_lines(sandbox: Any) ->
 
 async def test_a_file_ends_with_a_newline_and_keeps_its_own_ends_of_lines(sandbox: Any) -> None:
     read = "import inspect\nassert inspect.getsource(total).endswith('return 1\\n')"
-    assert (await sandbox.assess("def total(n):\n    return 1", AssertionTests((read,)))).passed
+    assert (await sandbox.assess("def total(n):\n    return 1", snippets(read))).passed
 
 
 async def test_a_task_with_assertions_is_verified_by_them(sandbox: Any) -> None:
@@ -120,7 +115,7 @@ async def test_a_task_with_assertions_is_verified_by_them(sandbox: Any) -> None:
 
 
 async def test_calls_and_assertions_must_both_hold(sandbox: Any) -> None:
-    both = replace(TASK, reference=PROGRAM, tests=InputOutputTests(base=(([4],),), plus=()))
+    both = task_of("assertions/0", SIGNATURE, PROGRAM, base=(([4],),), assertions=OWN)
     assert (await sandbox.verify(PROGRAM, both)).passed
     wrong = await sandbox.verify("def total(numbers): return 4 if numbers == [4] else 3", both)
     assert (wrong.passed, wrong.passed_base) == (False, True)
@@ -131,22 +126,22 @@ async def test_calls_and_assertions_must_both_hold(sandbox: Any) -> None:
 
 async def test_nothing_passes_for_want_of_tests(sandbox: Any) -> None:
     with pytest.raises(UserError, match="has no tests"):
-        await sandbox.verify(PROGRAM, replace(TASK, assertions=None))
+        await sandbox.verify(PROGRAM, task_of("assertions/0", SIGNATURE))
     with pytest.raises(UserError, match="no assertions"):
         await sandbox.assess(PROGRAM, AssertionTests(()))
 
 
 async def test_the_same_assessment_is_run_once(sandbox: Any) -> None:
-    tests = AssertionTests(("assert total([7]) == 7",))
+    tests = snippets("assert total([7]) == 7")
     first, second = await asyncio.gather(sandbox.assess(PROGRAM, tests), sandbox.assess(PROGRAM, tests))
     assert first is second is await sandbox.assess(PROGRAM, tests)
-    assert first is not await sandbox.assess(PROGRAM, AssertionTests(("assert total([7]) == 8",)))
+    assert first is not await sandbox.assess(PROGRAM, snippets("assert total([7]) == 8"))
 
 
 async def test_a_program_may_be_named_as_a_builtin(sandbox: Any) -> None:
     program = "def sum(a, b):\n    return a + b\ndef sorted(x):\n    return 1\n"
-    assert (await sandbox.assess(program, AssertionTests(("assert sum(1, 2) == 3",)), "sum")).passed
-    assert (await sandbox.assess(program, AssertionTests(("assert sorted([2, 1]) == [1, 2]",)), "sum")).passed
+    assert (await sandbox.assess(program, snippets("assert sum(1, 2) == 3"), "sum")).passed
+    assert (await sandbox.assess(program, snippets("assert sorted([2, 1]) == [1, 2]"), "sum")).passed
 
 
 SCRIPTS: dict[str, tuple[str, Outcome]] = {
@@ -239,7 +234,7 @@ async def test_a_repositorys_tests_run_in_a_copy(sandbox: Any, tests_in_reposito
 
 
 async def test_a_task_of_a_repository_is_verified_there(sandbox: Any, tests_in_repository: RepositoryTests) -> None:
-    task = replace(TASK, assertions=tests_in_repository)
+    task = task_of("assertions/0", SIGNATURE, assertions=tests_in_repository)
     failure = (await sandbox.verify(METHODS["wrong"][0], task)).failure
     assert "AssertionError: 4 != 6" in failure.exception
 

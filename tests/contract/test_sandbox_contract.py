@@ -4,26 +4,26 @@ import asyncio
 import os
 import signal
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from codechat.domain import AssertionTests, InputOutputTests, Outcome, Task
+from codechat.domain import Outcome, Task
 from codechat.errors import InfrastructureError, UserError
 from codechat.sandbox import SANDBOXES, SandboxConfig
+from support.tasks import snippets, task_of
 
 LIMITS = {"idle_s": 0.7, "min_cpu_s": 0.5, "memory_mb": 1024}
 REFERENCE = "def total(numbers):\n    return sum(numbers)\n"
-TASK = Task(
-    task_id="contract/0",
-    prompt="",
-    entry_point="total",
-    signature="def total(numbers):",
-    reference=REFERENCE,
-    tests=InputOutputTests(base=(([1, 2],), ([],)), plus=(([0.5, 0.25],), ([10**30, 1],))),
-)
+CALLS: dict[str, Any] = {"base": (([1, 2],), ([],)), "plus": (([0.5, 0.25],), ([10**30, 1],))}
+
+
+def summing(task_id: str = "contract/0", reference: str = REFERENCE, **calls: Any) -> Task:
+    return task_of(task_id, "def total(numbers):", reference, **{**CALLS, **calls})
+
+
+TASK = summing()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -124,7 +124,7 @@ async def test_an_exception_shows_the_programs_own_lines(sandbox: Any) -> None:
 async def test_verdicts_are_the_same_in_every_process(sandbox: Any) -> None:
     program = "import random\ndef total(n): return [object(), random.random(), hash('a'), {'b', 'a', 'c'}]"
     one = await sandbox.verify(program, TASK)
-    two = await sandbox.verify(program, replace(TASK, tests=replace(TASK.tests, atol=1e-9)))
+    two = await sandbox.verify(program, summing(atol=1e-9))
     assert one.failure == two.failure
 
 
@@ -152,19 +152,19 @@ async def test_a_reference_that_fails_is_the_users_mistake(sandbox: Any) -> None
         ("def total(", "parse"),
         (None, "neither a reference"),
     ):
-        task = replace(TASK, task_id="contract/bad", reference=reference)
+        task = summing("contract/bad", reference)
         with pytest.raises(UserError, match=words):
             await sandbox.verify(REFERENCE, task)
     assert (await sandbox.verify("# still well\n" + REFERENCE, TASK)).passed
 
 
 async def test_results_that_the_dataset_gives_count_before_the_references(sandbox: Any) -> None:
-    tests = InputOutputTests(base=((1,), (2,)), plus=((3,),), expected_base=(10, 20), expected_plus=([30],))
-    task = Task("contract/g", "", "f", "def f(x):", None, tests)
+    calls: dict[str, Any] = {"base": ((1,), (2,)), "plus": ((3,),), "expected_base": (10, 20)}
+    task = task_of("contract/g", "def f(x):", **calls, expected_plus=([30],))
     assert (await sandbox.verify("def f(x): return [30] if x == 3 else 10 * x", task)).passed
     assert (await sandbox.verify("def f(x): return 10 * x", task)).passed_base
     assert not (await sandbox.verify("def f(x): return x", task)).passed_base
-    mixed = replace(task, reference="def f(x): return -x", tests=replace(tests, expected_plus=None))
+    mixed = task_of("contract/g", "def f(x):", "def f(x): return -x", **calls)
     assert (await sandbox.verify("def f(x): return -3 if x == 3 else 10 * x", mixed)).passed
 
 
@@ -182,18 +182,18 @@ async def test_results_that_the_dataset_gives_count_before_the_references(sandbo
     ],
 )
 async def test_a_snippet_passes_if_it_runs_to_its_end(sandbox: Any, tests: str, outcome: Outcome) -> None:
-    assert (await sandbox.assess(REFERENCE, AssertionTests((tests,)))).outcome == outcome
+    assert (await sandbox.assess(REFERENCE, snippets(tests))).outcome == outcome
 
 
 async def test_float_tolerance_and_types(sandbox: Any) -> None:
-    task = Task("contract/f", "", "f", "def f(x):", "def f(x): return x * 0.1", InputOutputTests(((3,),), ((7,),)))
+    task = task_of("contract/f", "def f(x):", "def f(x): return x * 0.1", base=((3,),), plus=((7,),))
     assert (await sandbox.verify("def f(x): return x / 10 + 1e-9", task)).passed
     assert not (await sandbox.verify("def f(x): return x / 10 + 1e-3", task)).passed
 
 
 async def test_values_too_big_to_send_are_compared_by_digests(sandbox: Any) -> None:
     reference = "def f(n): return [[i, 'x' * 40] for i in range(n)]"
-    task = Task("contract/b", "", "f", "def f(n):", reference, InputOutputTests(((20_000,),), ((200_000,),)))
+    task = task_of("contract/b", "def f(n):", reference, base=((20_000,),), plus=((200_000,),))
     assert (await sandbox.verify("# same\n" + reference, task)).passed
     assert (await sandbox.verify("def f(n): return [[float(i), 'x' * 40] for i in range(n)]", task)).passed_base
     assert not (await sandbox.verify("def f(n): return [[i, 'x' * 39] for i in range(n)]", task)).passed_base
@@ -201,7 +201,7 @@ async def test_values_too_big_to_send_are_compared_by_digests(sandbox: Any) -> N
 
 
 async def test_a_task_without_plus_inputs(sandbox: Any) -> None:
-    task = replace(TASK, tests=InputOutputTests(base=(([1],),), plus=()))
+    task = summing(base=(([1],),), plus=())
     assert (await sandbox.verify(REFERENCE, task)).passed
 
 
@@ -234,7 +234,7 @@ async def test_a_sandbox_that_cannot_start_is_infrastructure(monkeypatch: pytest
     room = build("process")
     try:
         with pytest.raises(InfrastructureError, match="no zygote today"):
-            await room.verify("# fresh\n" + REFERENCE, replace(TASK, tests=replace(TASK.tests, atol=1e-3)))
+            await room.verify("# fresh\n" + REFERENCE, summing(atol=1e-3))
     finally:
         await room.aclose()
 

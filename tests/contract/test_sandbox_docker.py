@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import InputOutputTests, Task
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES
+from support.tasks import task_of
 
 ENGINE = """#!{python}
 import os, sys
@@ -43,7 +43,7 @@ for name, value in variables.items():
     command += ["--setenv", name, value]
 os.execvp("bwrap", [*command, "--", {base!r}, *arguments])
 """
-TASK = Task("docker/0", "", "f", "def f(x):", "def f(x):\n    return x + 1\n", InputOutputTests(((1,),), ((2.5,),)))
+TASK = task_of("docker/0", "def f(x):", "def f(x):\n    return x + 1\n", base=((1,),), plus=((2.5,),))
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_missing_engine_is_the_users_mistake(monkeypatch: pytest.MonkeyPatch) 
         build(program="podman")
 
 
-def test_closing_twice_is_fine(engine: Path) -> None:
+def test_closing_twice_raises_nothing(engine: Path) -> None:
     room = build()
     asyncio.run(room.aclose())
     asyncio.run(room.aclose())

@@ -6,13 +6,13 @@ import zlib
 from pathlib import Path
 
 import pytest
-from audit_cells import of, session, turn, write_cell
-from servers.openai_server import Call, OpenAIServer
 
 from codechat.cli.audit import run_audit
 from codechat.cli.compose import compose
 from codechat.cli.run import run_cell
 from codechat.errors import UserError
+from codechat.testing import Call, OpenAIServer
+from support.audit_cells import of, session, turn, write_cell
 
 
 def contrary(call: Call) -> str:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from audit_cells import CODE, of, session, turn, write_cell
-from browser import chromium, requested, until
 
 from codechat.audit.labels import read_labels
 from codechat.cli.audit import run_audit
 from codechat.records import SessionRecord
+from support.audit_cells import CODE, of, session, turn, write_cell
+from support.browser import chromium, requested, until
 
 pytest.importorskip("selenium", reason="selenium is not installed")
 

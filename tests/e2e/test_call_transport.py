@@ -12,10 +12,10 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from servers.openai_server import Call, OpenAIServer
 
 from codechat.calls.transport import Carrier, proxy_of
 from codechat.errors import UserError
+from codechat.testing import Call, OpenAIServer
 
 ASK = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
 

@@ -147,9 +147,9 @@ def test_a_small_cell_leaves_what_the_contract_says(tmp_path: Path) -> None:
 
 
 def test_verify_tests_samples_without_a_model(tmp_path: Path) -> None:
-    from codechat.datasets import DATASETS
+    from codechat.testing import dataset_tasks
 
-    tasks = DATASETS["starter"].factory(DATASETS.validate({"kind": "starter"})).tasks[:3]
+    tasks = dataset_tasks("starter")[:3]
     programs = [tasks[0].reference, "def other(): ...", f"{tasks[2].signature}\n    return 'nonsense'\n"]
     rows = [{"task_id": t.task_id, "solution": p, "note": 1} for t, p in zip(tasks, programs, strict=True)]
     (tmp_path / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

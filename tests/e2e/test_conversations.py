@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.openai_server import Call, Fault, OpenAIServer, error
 
 from codechat.cli.compose import compose
 from codechat.cli.rescore import run_rescore
 from codechat.cli.run import CellOutcome, run_cell
 from codechat.cli.sweep import run_sweep
 from codechat.errors import UserError
+from codechat.testing import Call, Fault, OpenAIServer, error
 
 # A situation: the instructions after the task, what the code of each reply holds, and the rounds that must follow:
 # `A` asks for A, `A?` gives feedback on it, `A!` is a feedback round after which A is discarded.

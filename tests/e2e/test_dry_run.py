@@ -6,9 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from servers.openai_server import OpenAIServer, fading_solver
-
-from benchmarks.endurance import command, starter_tasks
+from codechat.testing import OpenAIServer, dataset_tasks, fading_solver
+from codechat.testing.cells import command
 
 NOBODY = "http://127.0.0.1:9/v1"
 PRICED = ("model.prices={input: 1, output: 10}", "judge=llm")
@@ -55,7 +54,7 @@ def test_it_is_near_to_what_the_same_cell_takes(tmp_path: Path) -> None:
 
 
 def test_what_the_journal_holds_costs_nothing_and_a_sweep_is_summed(tmp_path: Path) -> None:
-    with OpenAIServer(fading_solver(starter_tasks())) as server:
+    with OpenAIServer(fading_solver(dataset_tasks("starter"))) as server:
         words = command(server.base_url, 3, "runs", "agenda.turns=3")
         assert run([*words, "seed=0"], tmp_path).returncode == 0
         before = len(server.calls)

@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 import yaml
-from servers.openai_server import OpenAIServer, reference_solver
 
 from codechat.cli.app import main
 from codechat.cli.compose import compose, data_folder
 from codechat.cli.listing import options_of
 from codechat.cli.run import CellOutcome, run_cell
 from codechat.cli.sweep import expand, read_recipe, run_sweep
-from codechat.datasets import DATASETS
 from codechat.errors import UserError
+from codechat.testing import OpenAIServer, dataset_tasks, reference_solver
 
-STARTER = DATASETS["starter"].factory(DATASETS.validate({"kind": "starter"})).tasks
+STARTER = dataset_tasks("starter")
 SMALL = ("dataset.limit=1", "agenda.turns=3", "tracking=none", "hardware.workers=1")
 
 

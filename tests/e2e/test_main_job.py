@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.openai_server import Answer, Call, OpenAIServer, error, overflow, reference_solver
 
 from codechat.datasets import DATASETS
+from codechat.testing import Answer, Call, OpenAIServer, error, overflow, reference_solver
 
 DATA = os.environ.get("CODECHAT_TEST_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="CODECHAT_TEST_DATA names no folder with the benchmark data")

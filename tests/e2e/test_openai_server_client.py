@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.openai_server import (
+
+from codechat.domain import Message, Reply, Usage
+from codechat.errors import ContextOverflow, EndpointDown, InfrastructureError, UserError
+from codechat.models import MODELS, Model, Request
+from codechat.testing import (
     CUT_SHORT,
     EMPTY_CHOICES,
     RESET,
@@ -28,10 +32,6 @@ from servers.openai_server import (
     refuses_temperature,
     stall,
 )
-
-from codechat.domain import Message, Reply, Usage
-from codechat.errors import ContextOverflow, EndpointDown, InfrastructureError, UserError
-from codechat.models import MODELS, Model, Request
 
 KEY = "sk-very-secret-0123456789"
 QUESTION = Request((Message("system", "Be brief."), Message("user", "Write x.")), "T/0", 0)

@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from servers.openai_server import Call, Fault, OpenAIServer, fading_solver, reference_solver
 
-from codechat.datasets import DATASETS
 from codechat.domain import Message, Task
 from codechat.models import MODELS, Request
 from codechat.template import fill
+from codechat.testing import Call, Fault, OpenAIServer, dataset_tasks, fading_solver, reference_solver
 
 ROOT = Path(__file__).parents[2]
 INITIAL = (ROOT / "conf" / "prompts" / "refine_initial.md").read_text(encoding="utf-8")
@@ -23,8 +22,7 @@ INITIAL = (ROOT / "conf" / "prompts" / "refine_initial.md").read_text(encoding="
 
 def tasks_of(name: str, folder: Path | None = None) -> tuple[Task, ...]:
     files = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
-    config = DATASETS.validate({"kind": name} | ({"path": str(folder / files[name])} if folder else {}))
-    return DATASETS.of(config).factory(config).tasks
+    return dataset_tasks(name, str(folder / files[name]) if folder else None)
 
 
 def asked(text: str) -> Call:
@@ -70,12 +68,15 @@ def test_the_solver_answers_judge_prompts_with_a_verdict(role: str, verdict: str
     assert answer.endswith(f"\nVERDICT: {verdict}")
 
 
+COMMAND = [sys.executable, "-m", "codechat.testing.openai_server"]
+HERE = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+
+
 @pytest.fixture
 def command() -> Iterator[str]:
     """The server as a command; gives its base URL."""
-    line = [sys.executable, str(ROOT / "tests/servers/openai_server.py"), "--dataset", "starter", "--port", "0"]
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": path}) as process:
+    line = [*COMMAND, "--dataset", "starter", "--port", "0"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=HERE) as process:
         assert process.stdout is not None
         try:
             yield process.stdout.readline().split()[-1]
@@ -98,11 +99,40 @@ async def test_the_command_serves_references(command: str) -> None:
     assert task.reference in reply.text
 
 
-def test_a_wrong_dataset_is_told_by_the_command() -> None:
-    line = [sys.executable, str(ROOT / "tests/servers/openai_server.py"), "--dataset", "humanevil"]
-    done = subprocess.run(line, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False)
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--dataset", "humanevil"], ["no dataset is called 'humanevil'", "did you mean 'humaneval'"]),
+        (["--dataset", "jsonl"], ["--path is required", "--path FILE"]),
+        (["--dataset", "humaneval", "--path", "missing.jsonl"], ["--path: there is no file missing.jsonl"]),
+        (["--dataset", "starter", "--path", "x.jsonl"], ["come with codechat", "leave out --path"]),
+        (["--dataset", "jsonl", "--path", "bare.jsonl"], ["has a reference solution"]),
+        (["--port", "99999"], ["--port", "'99999' is no port: give a number from 0 to 65535"]),
+        (["--behaviour", "kind"], ["--behaviour", "fading"]),
+    ],
+    ids=lambda value: " ".join(value) if value[0].startswith("--") else "",
+)
+def test_a_mistake_is_reported_in_the_commands_own_flags(tmp_path: Path, words: list[str], said: list[str]) -> None:
+    (tmp_path / "bare.jsonl").write_text(json.dumps(BARE) + "\n")
+    done = subprocess.run([*COMMAND, *words], cwd=tmp_path, capture_output=True, text=True, env=HERE, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    for each in said:
+        assert each in done.stderr
+    assert "dataset." not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+BARE = {"task_id": "t", "prompt": "def f(x):", "entry_point": "f", "base_input": [[1]], "base_output": [1]}
+
+
+def test_a_taken_port_is_reported_by_the_command() -> None:
+    with OpenAIServer(lambda call: "x") as server:
+        port = server.base_url.split(":")[2].split("/")[0]
+        done = subprocess.run([*COMMAND, "--port", port], capture_output=True, text=True, env=HERE, check=False)
     assert done.returncode == 2
-    assert "did you mean 'humaneval'" in done.stderr
+    assert f"cannot listen on port {port}" in done.stderr
+    assert "--port 0 takes a free one" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_plain_http_is_spoken() -> None:
@@ -144,3 +174,11 @@ def test_the_fading_model_breaks_more_with_every_turn_and_the_same_each_time() -
 
     assert broken_after(0) == 0
     assert 0 < broken_after(1) < broken_after(9)
+
+
+def test_the_fading_model_needs_a_percentage_in_its_name() -> None:
+    call = asked(tasks_of("starter")[0].prompt)
+    answer = fading_solver(tasks_of("starter"))(Call(0, call.path, {}, {**call.body, "model": "reference"}))
+    assert isinstance(answer, Fault)
+    assert answer.status == 400
+    assert "model.name=fading-20" in str(answer.body)

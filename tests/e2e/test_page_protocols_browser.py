@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import chromium, requested, until
-from page_input import made_summary
-from synthetic.conversation_cells import Talk, write_talk
-from synthetic.refine_cells import Made, write_cell
 
 from codechat.report.cells import load_cells
 from codechat.report.page import write_page
+from codechat.testing.refine_cells import Made, write_cell
+from support.browser import chromium, requested, until
+from support.conversation_cells import Talk, write_talk
+from support.page_input import made_summary
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 

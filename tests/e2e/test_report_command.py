@@ -9,20 +9,19 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from servers.openai_server import OpenAIServer, fading_solver
-from synthetic.recount import near, recount
-from synthetic.refine_cells import Made, write_cell
 
 from codechat.cli.compose import compose
 from codechat.cli.export import COLUMNS, run_export
 from codechat.cli.report import run_report
 from codechat.cli.run import run_cell
-from codechat.datasets import DATASETS
 from codechat.errors import UserError
 from codechat.report.cells import load_cells
+from codechat.testing import OpenAIServer, dataset_tasks, fading_solver
+from codechat.testing.refine_cells import Made, write_cell
 from codechat.tracking.find import find_cells
+from support.recount import near, recount
 
-STARTER = DATASETS["starter"].factory(DATASETS.validate({"kind": "starter"})).tasks
+STARTER = dataset_tasks("starter")
 MODELS = ("fading-5", "fading-30")
 
 

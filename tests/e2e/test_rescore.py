@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 import yaml
-from servers.openai_server import Call, OpenAIServer, error, overflow
 
 from codechat.cli.compose import compose
 from codechat.cli.rescore import run_rescore
 from codechat.cli.run import run_cell
-from codechat.datasets import DATASETS
 from codechat.errors import UserError
 from codechat.files import write_atomically
+from codechat.testing import Call, OpenAIServer, dataset_tasks, error, overflow
 
-TASKS = DATASETS["starter"].factory(DATASETS.validate({"kind": "starter"})).tasks[:4]
+TASKS = dataset_tasks("starter")[:4]
 # Nothing semantic and little structural, so that turns are skipped.
 POOL = """text,scope,rule
 Remove all docstrings.,cosmetic,"{""pattern"": ""docstring""}"

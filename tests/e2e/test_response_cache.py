@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.openai_server import Call, OpenAIServer, reference_solver
 
 from codechat.cli.app import main
-from codechat.datasets import DATASETS
+from codechat.testing import Call, OpenAIServer, dataset_tasks, reference_solver
 
 SMALL = ("dataset.limit=2", "agenda.turns=3", "tracking=none", "sandbox=auto")
 
@@ -21,7 +20,7 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.fixture
 def server() -> Iterator[OpenAIServer]:
-    tasks = DATASETS["starter"].factory(DATASETS.validate({"kind": "starter"})).tasks
+    tasks = dataset_tasks("starter")
     with OpenAIServer(reference_solver(tasks)) as started:
         yield started
 

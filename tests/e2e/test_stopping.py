@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.openai_server import Call, OpenAIServer, fading_solver
 
-from benchmarks.endurance import CONCURRENCY, command, digest, records, starter_tasks
-from benchmarks.endurance import timeless as without_seconds
+from codechat.testing import Call, OpenAIServer, dataset_tasks, fading_solver
+from codechat.testing.cells import CONCURRENCY, command, digest, records
+from codechat.testing.cells import timeless as without_seconds
 
 SMALL = ("agenda.turns=3",)
 LONG = 100
@@ -26,7 +26,7 @@ class Held:
 
     def __init__(self) -> None:
         self.open = threading.Event()
-        self._answer = fading_solver(starter_tasks())
+        self._answer = fading_solver(dataset_tasks("starter"))
 
     async def __call__(self, call: Call) -> Any:
         while not self.open.is_set():  # noqa: ASYNC110  the event belongs to another thread
@@ -124,7 +124,7 @@ def test_an_interrupted_sweep_ends_with_the_table_of_its_cells(tmp_path: Path) -
 
 
 def test_a_budget_ends_a_cell_and_a_higher_one_resumes_it(tmp_path: Path) -> None:
-    with OpenAIServer(fading_solver(starter_tasks())) as server:
+    with OpenAIServer(fading_solver(dataset_tasks("starter"))) as server:
         priced = (*SMALL, "model.prices={input: 1000000, output: 0}")  # a dollar a token
         words = command(server.base_url, 12, "runs", *priced)
         done = run([*words, "budget_usd=6500"], tmp_path)
@@ -181,7 +181,7 @@ def test_a_full_disk_is_told_and_leaves_what_resumes(tmp_path: Path) -> None:
         'mount -o remount,size=50m runs && "$@" >&2 && cp -r runs/* kept'
     )
     (tmp_path / "kept").mkdir()
-    with OpenAIServer(fading_solver(starter_tasks())) as server:
+    with OpenAIServer(fading_solver(dataset_tasks("starter"))) as server:
         done = with_mounts(script, command(server.base_url, 8, "runs"), tmp_path)
         assert done.returncode == 0, done.stderr
         assert "status 2" in done.stdout

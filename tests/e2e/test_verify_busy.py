@@ -9,17 +9,10 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import InputOutputTests, Task
 from codechat.sandbox import SANDBOXES
+from support.tasks import task_of
 
-TASK = Task(
-    task_id="busy/0",
-    prompt="",
-    entry_point="f",
-    signature="def f(n):",
-    reference="def f(n):\n    return n * 2\n",
-    tests=InputOutputTests(base=((1,), (2,)), plus=((3,),)),
-)
+TASK = task_of("busy/0", "def f(n):", "def f(n):\n    return n * 2\n", base=((1,), (2,)), plus=((3,),))
 SPIN = "import time\ndef spin(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n"
 PROGRAMS = {
     "near its limit": (SPIN + "def f(n):\n    spin(0.35)\n    return n * 2", "pass"),

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from audit_cells import of, session, turn, write_cell
 
 from codechat.audit.labels import LabelRow, inert, read_labels, sample_csv
 from codechat.audit.result import audit, markdown, write_audit
 from codechat.audit.sampling import Decision, draw_sample
 from codechat.errors import UserError
+from support.audit_cells import of, session, turn, write_cell
 
 COSMETIC = of("cosmetic", "add")
 HOSTILE = '=HYPERLINK("http://x")\n"quoted", and\r\n,,\n'

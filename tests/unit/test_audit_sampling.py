@@ -4,10 +4,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from audit_cells import CODE, POOL, of, session, turn, write_cell
 
 from codechat.audit.sampling import Decision, draw_sample
 from codechat.errors import UserError
+from support.audit_cells import CODE, POOL, of, session, turn, write_cell
 
 COSMETIC, STRUCTURAL, SEMANTIC = of("cosmetic", "add"), of("structural", "add"), of("semantic", "remove")
 

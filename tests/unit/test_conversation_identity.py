@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from codeif_rows import FUNCTION, REPOSITORY, write_rows
 
 from codechat.cell import Cell, build_cell
 from codechat.cli.compose import compose
 from codechat.errors import UserError
+from support.codeif_rows import FUNCTION, REPOSITORY, write_rows
 
 
 def cell(tmp_path: Path, *overrides: str, protocol: str = "static") -> Cell:

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from codeif_rows import FUNCTION, REPOSITORY, write_rows
 
 from codechat.datasets import DATASETS
 from codechat.datasets.codeif_bench import Strategy
 from codechat.domain import AssertionTests, Dataset, RepositoryTests
 from codechat.errors import UserError
+from support.codeif_rows import FUNCTION, REPOSITORY, write_rows
 
 
 def load(path: Path, **options: Any) -> Dataset:

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from conversing import asking, code, converse, shape, task_of
 
 from codechat.agendas import AgendaConfig
 from codechat.domain import Requirement
@@ -14,6 +13,7 @@ from codechat.models import Request
 from codechat.protocols import Parts
 from codechat.protocols.dynamic import Dynamic, DynamicConfig, DynamicPrompts, dynamic
 from codechat.records import TurnRecord
+from support.conversing import asking, code, conversation_task, converse, shape
 
 PROMPTS = DynamicPrompts(
     initial="Do: {{prompt}}", requirement="Also: {{requirement}}", feedback="Not yet: {{requirement}} // {{feedback}}"
@@ -40,7 +40,7 @@ def path(turns: list[TurnRecord]) -> list[str]:
 async def rounds(
     tmp_path: Path, *replies: str, requirements: tuple[Requirement, ...] = ABC
 ) -> tuple[list[str], list[TurnRecord]]:
-    kit, model, _ = await converse(protocol(), task_of(*requirements), tmp_path, list(replies))
+    kit, model, _ = await converse(protocol(), conversation_task(*requirements), tmp_path, list(replies))
     assert len(model.requests) == len(replies), "every scripted reply was asked for, and no other"
     return path(kit.log.turns), kit.log.turns
 
@@ -114,7 +114,7 @@ async def test_what_is_forgotten_is_asked_again(tmp_path: Path) -> None:
 
 
 async def test_there_are_twice_as_many_rounds_as_instructions(tmp_path: Path) -> None:
-    task = task_of(*ABC)
+    task = conversation_task(*ABC)
     assert protocol().turns(task) == 8
     replies = [code("base", *("A" if turn % 2 else "B")) for turn in range(8)]
     found, _ = await rounds(tmp_path, *replies)
@@ -160,7 +160,7 @@ async def test_without_any_code_everything_is_asked(tmp_path: Path) -> None:
 async def test_the_whole_dialogue_is_sent_without_thinking(tmp_path: Path) -> None:
     kit, model, _ = await converse(
         protocol(),
-        task_of(*ABC[:1]),
+        conversation_task(*ABC[:1]),
         tmp_path,
         lambda r: f"<think>plan {r.turn}</think>" + code("base", *("A" if r.turn == 2 else "")),
     )
@@ -176,7 +176,7 @@ async def test_a_context_overflow_ends_the_dialogue(tmp_path: Path, at: int) -> 
     def answer(request: Request) -> str | Exception:
         return ContextOverflow("too long") if request.turn == at else code("base")
 
-    kit, model, _ = await converse(protocol(), task_of(*ABC), tmp_path, answer)
+    kit, model, _ = await converse(protocol(), conversation_task(*ABC), tmp_path, answer)
     assert kit.log.ended == "context_overflow"
     assert len(kit.log.turns) == len(model.requests) == at + 1, "what would have been asked later, nobody knows"
     last = kit.log.turns[-1]
@@ -192,10 +192,10 @@ async def test_a_resumed_session_asks_and_tests_only_what_is_missing(tmp_path: P
 
     seen: list[TurnRecord] = []
     with pytest.raises(InfrastructureError):
-        await converse(protocol(), task_of(*ABC), tmp_path, dies, seen=seen)
+        await converse(protocol(), conversation_task(*ABC), tmp_path, dies, seen=seen)
     assert path(seen) == ["initial", "A", "A?"]
-    kit, model, words = await converse(protocol(), task_of(*ABC), tmp_path, replies)
-    undisturbed, _, _ = await converse(protocol(), task_of(*ABC), tmp_path, replies, journal_name="other.db")
+    kit, model, words = await converse(protocol(), conversation_task(*ABC), tmp_path, replies)
+    undisturbed, _, _ = await converse(protocol(), conversation_task(*ABC), tmp_path, replies, journal_name="other.db")
     assert [request.turn for request in model.requests] == [3, 4]
     assert len(words.assessed) == 8
     assert shape(kit.log.turns) == shape(undisturbed.log.turns)
@@ -204,14 +204,14 @@ async def test_a_resumed_session_asks_and_tests_only_what_is_missing(tmp_path: P
 async def test_a_sandbox_that_fails_errors_the_session(tmp_path: Path) -> None:
     seen: list[TurnRecord] = []
     with pytest.raises(ExceptionGroup) as caught:
-        await converse(protocol(), task_of(*ABC), tmp_path, [code("base"), code("unlucky")], seen=seen)
+        await converse(protocol(), conversation_task(*ABC), tmp_path, [code("base"), code("unlucky")], seen=seen)
     assert caught.group_contains(InfrastructureError)
     assert path(seen) == ["initial"]
 
 
 def test_a_task_without_instructions_is_told_at_the_start() -> None:
     with pytest.raises(UserError, match="has no verifiable instructions"):
-        protocol().turns(task_of())
+        protocol().turns(conversation_task())
 
 
 def test_a_prompt_without_its_fields_is_refused() -> None:

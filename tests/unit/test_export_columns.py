@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from synthetic.conversation_cells import Talk, write_talk
 
 from codechat.cli.export import COLUMNS, run_export
 from codechat.cli.export_columns import own_columns
 from codechat.records import SessionRecord
+from support.conversation_cells import Talk, write_talk
 
 TURN: dict[str, Any] = {"turn": 0, "outcome": "pass", "passed": True, "passed_base": True}
 

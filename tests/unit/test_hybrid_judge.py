@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.openai_server import Answer, Behaviour, Call, OpenAIServer
 
 from codechat.cli.compose import compose, compose_values
 from codechat.cli.run import run_cell
@@ -14,6 +13,7 @@ from codechat.domain import Adherence, Applicability, Instruction, Usage
 from codechat.errors import UserError
 from codechat.judges import JUDGES, Judge
 from codechat.judges.hybrid import DISAGREES, HybridConfig
+from codechat.testing import Answer, Behaviour, Call, OpenAIServer
 
 RULED = Instruction("ruled", "Remove all comments.", "cosmetic", "remove", {"pattern": "comment"})
 FREE = Instruction("free", "Make the names clearer.", "cosmetic", "modify")

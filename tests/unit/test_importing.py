@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from codeif_rows import FUNCTION, write_rows
 
 from codechat.cli.app import main
 from codechat.errors import UserError
 from codechat.importing.codeif import import_codeif
 from codechat.records import SessionRecord, read_sessions
+from support.codeif_rows import FUNCTION, write_rows
 
 ORDER = ["Exception Handling", "Code Standard", "Functionality Extension"]  # as the protocol asks for them
 ALONE = "Edge Case Handling"  # only where every requirement is asked by itself

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from servers.openai_server import Answer, Behaviour, OpenAIServer, Result, error, overflow, rate_limited
 
 from codechat.domain import Adherence, Applicability, Instruction, Usage
 from codechat.errors import InfrastructureError, UserError
 from codechat.judges import JUDGES, Judge
 from codechat.judges.llm import MAX_REASON, quoted, read_verdict
+from codechat.testing import Answer, Behaviour, OpenAIServer, Result, error, overflow, rate_limited
 
 PROMPTS = Path(__file__).parents[2] / "conf" / "prompts"
 NAMES = ("applicability", "adherence", "reask")

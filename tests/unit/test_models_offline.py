@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from codechat.domain import InputOutputTests, Instruction, Message, Reply, Task, Usage
+from codechat.domain import Instruction, Message, Reply, Usage
 from codechat.errors import ContextOverflow, InfrastructureError, UserError
 from codechat.models import MODELS, Crib, Request
 from codechat.models.scripted import Scripted
+from support.tasks import task_of
 
-TASK = Task("T/0", "Add.", "add", "def add(a, b):", "def add(a, b):\n    return a + b\n", InputOutputTests((), ()))
-BARE = Task("T/1", "Add.", "add", "def add(a, b):", None, InputOutputTests((), ()))
+TASK = task_of("T/0", "def add(a, b):", "def add(a, b):\n    return a + b\n", prompt="Add.")
+BARE = task_of("T/1", "def add(a, b):", prompt="Add.")
 
 
 def ask(turn: int = 0, text: str = "please", crib: Crib | None = None, task_id: str = "T/0") -> Request:

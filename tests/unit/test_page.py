@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from page_input import cell_of, made_cell, made_session, made_summary
 
 from codechat.records import MessageRecord, SessionRecord, TurnRecord
 from codechat.report import page
@@ -23,6 +22,7 @@ from codechat.report.page.archive import Index, archive, as_json, packed
 from codechat.report.page.bodies import body_of, shortened
 from codechat.report.page.document import SCRIPTS, STYLES
 from codechat.report.page.overview import cell_values
+from support.page_input import cell_of, made_cell, made_session, made_summary
 
 HOSTILE = "</script><script>alert(1)</script><!--<script> &lt;b&gt; &#60;i> \u2028\\ud800 {{style}} 𝒳 ]]> \x00"
 

@@ -3,12 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-from page_input import MadeCell, made_cell
-
 from codechat.report.data import Table
 from codechat.report.outcomes import Study, gather
 from codechat.report.page.findings import findings
 from codechat.report.tables.pairs import differences, pairs
+from support.page_input import MadeCell, made_cell
 
 
 def rival(model: str, mst: float, **labels: Any) -> MadeCell:

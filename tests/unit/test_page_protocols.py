@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic.conversation_cells import MEASURES, Talk, talks_of, write_talk
 
 from codechat.metrics import Measures
 from codechat.report.cells import LoadedCell, load_cells
@@ -15,6 +14,7 @@ from codechat.report.page.bodies import body_of
 from codechat.report.page.findings import findings
 from codechat.report.page.overview import cell_values, protocol_values
 from codechat.report.page.standings import standing
+from support.conversation_cells import MEASURES, Talk, talks_of, write_talk
 
 
 @pytest.fixture(scope="module")

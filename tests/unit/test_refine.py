@@ -1,40 +1,23 @@
 """Algorithm 1 and its edges, with a scripted model and judges whose decisions are given."""
 
-import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conversing import Script
 
 from codechat.agendas import AgendaConfig
-from codechat.domain import (
-    Adherence,
-    Applicability,
-    InputOutputTests,
-    Instruction,
-    Message,
-    Task,
-    Usage,
-    Verdict,
-)
+from codechat.domain import Instruction, Message, Task
 from codechat.errors import ContextOverflow, InfrastructureError, UserError
 from codechat.instructions import Pool
-from codechat.journal import Journal
 from codechat.models import Request
 from codechat.protocols import Kit, Parts
-from codechat.protocols.kit import Gate, Services
 from codechat.protocols.refine import RefineConfig, RefinePrompts, refine
 from codechat.records import TurnRecord
+from support import conversing
+from support.conversing import Answer, Judging, Script, fenced, shape
+from support.tasks import task_of
 
-TASK = Task(
-    "t/1",
-    "Add two numbers.",
-    "add",
-    "def add(a, b):",
-    "def add(a, b):\n    return a + b\n",
-    InputOutputTests(((1, 2),), ()),
-)
+ADD = "def add(a, b):"
+TASK = task_of("t/1", ADD, "def add(a, b):\n    return a + b\n", prompt="Add two numbers.", base=((1, 2),))
 SCOPES = ("cosmetic", "structural", "semantic")
 POOL = tuple(Instruction(f"{scope}-{n}", f"Add {scope} {n}.", scope, "add") for scope in SCOPES for n in range(6))  # type: ignore[arg-type]
 PROMPTS = RefinePrompts(initial="Do: {{prompt}} {{signature}}", followup="Change: {{instruction}}")
@@ -44,73 +27,29 @@ def code(number: int) -> str:
     return f"def add(a, b):\n    return a + b  # {number}\n"
 
 
-class Judging:
-    def __init__(self, applies: Callable[[Instruction], bool | Exception | None] = lambda _: True) -> None:
-        self.applies, self.asked = applies, list[str]()
-
-    async def check(self) -> None: ...
-
-    async def aclose(self) -> None: ...
-
-    async def applicable(self, code: str, instruction: Instruction) -> Applicability:
-        self.asked.append(instruction.id)
-        await asyncio.sleep(0)
-        decision = self.applies(instruction)
-        if isinstance(decision, Exception):
-            raise decision
-        return Applicability(decision, "test", "because", Usage(3, 2))
-
-    async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
-        return Adherence("adhered" if before != after else "violated", "test", "seen", Usage(7, 1))
-
-
-class Bench:
-    """Passes unless the program says `broken`; raises where it says `unlucky`; takes its time where it says `slow`."""
-
-    def __init__(self) -> None:
-        self.programs: list[str] = []
-
-    async def verify(self, program: str, task: Task) -> Verdict:
-        self.programs.append(program)
-        await asyncio.sleep(0.1 if "slow" in program else 0.002)
-        if "unlucky" in program:
-            raise InfrastructureError("the sandbox is gone")
-        return Verdict("fail" if "broken" in program else "pass", "broken" not in program)
-
-    async def aclose(self) -> None: ...
-
-
-def fenced(text: str) -> str:
-    return f"Here:\n```python\n{text}```\n"
+def reply(number: int) -> str:
+    return fenced(code(number))
 
 
 async def converse(
     tmp_path: Path,
-    answer: Callable[[Request], str | Exception] = lambda request: fenced(code(request.turn)),
+    answer: Answer = lambda request: reply(request.turn),
     *,
     judge: Judging | None = None,
     turns: int = 10,
     lookahead: int = 1,
     baseline: bool = False,
     task: Task = TASK,
-    pool: tuple[Instruction, ...] = POOL,
     journal_name: str = "journal.db",
+    seen: list[TurnRecord] | None = None,
 ) -> tuple[Kit, Script, Judging]:
-    model, judging = Script(answer), judge or Judging()
-    journal = Journal(tmp_path / journal_name)
-    services = Services(model, baseline, judging, Bench(), journal, Gate(model), Gate(judging))
-    protocol = refine(RefineConfig(prompts=PROMPTS), Parts(AgendaConfig(turns=turns), Pool(pool, "hash"), lookahead))
-    kit = Kit(task, "session", 0, services, lambda *_: None)
-    kit.log.agenda = protocol.agenda(kit.generator("agenda"))
-    try:
-        await protocol.run(task, kit)
-    finally:
-        journal.close()
+    """One session of refine over `POOL`."""
+    judging = judge or Judging()
+    protocol = refine(RefineConfig(prompts=PROMPTS), Parts(AgendaConfig(turns=turns), Pool(POOL, "hash"), lookahead))
+    kit, model, _ = await conversing.converse(
+        protocol, task, tmp_path, answer, judge=judging, baseline=baseline, journal_name=journal_name, seen=seen
+    )
     return kit, model, judging
-
-
-def shape(turns: list[TurnRecord]) -> list[dict[str, object]]:
-    return [turn.model_dump(exclude={"cpu_s", "latency_s"}) for turn in turns]
 
 
 async def test_ten_turns_follow_the_agenda_and_never_repeat_an_instruction(tmp_path: Path) -> None:
@@ -129,14 +68,14 @@ async def test_ten_turns_follow_the_agenda_and_never_repeat_an_instruction(tmp_p
 
 async def test_the_whole_conversation_is_sent_without_thinking(tmp_path: Path) -> None:
     def answer(request: Request) -> str:
-        return f"<think>secret plan {request.turn}</think>" + fenced(code(request.turn))
+        return f"<think>secret plan {request.turn}</think>" + reply(request.turn)
 
     kit, model, _ = await converse(tmp_path, answer, turns=3)
     assert model.requests[0].messages == (Message("user", "Do: Add two numbers. def add(a, b):"),)
     last = model.requests[2].messages
     assert [message.role for message in last] == ["user", "assistant", "user", "assistant", "user"]
     assert "secret" not in "".join(message.content for message in last)
-    assert last[1].content == fenced(code(0)).strip() or last[1].content == fenced(code(0))
+    assert last[1].content == reply(0)
     assert kit.log.turns[1].instruction is not None
     assert last[2].content == f"Change: {kit.log.turns[1].instruction.text}"
     assert [message.model_dump() for message in kit.log.turns[2].request] == [
@@ -215,9 +154,7 @@ async def test_a_failure_behind_the_chosen_candidate_is_not_met(tmp_path: Path) 
 
 
 async def test_a_followup_without_code_is_violated_and_the_session_goes_on(tmp_path: Path) -> None:
-    kit, _, _ = await converse(
-        tmp_path, lambda r: "I would rather not." if r.turn == 2 else fenced(code(r.turn)), turns=4
-    )
+    kit, _, _ = await converse(tmp_path, lambda r: "I would rather not." if r.turn == 2 else reply(r.turn), turns=4)
     lost = kit.log.turns[2]
     assert (lost.outcome, lost.passed, lost.code) == ("no_code", False, None)
     assert lost.adherence is not None
@@ -231,7 +168,7 @@ async def test_a_followup_without_code_is_violated_and_the_session_goes_on(tmp_p
 
 async def test_code_that_does_not_parse_is_a_syntax_error_and_is_still_judged(tmp_path: Path) -> None:
     kit, _, _ = await converse(
-        tmp_path, lambda r: fenced("def add(a, b:\n    return\n") if r.turn == 1 else fenced(code(0)), turns=3
+        tmp_path, lambda r: fenced("def add(a, b:\n    return\n") if r.turn == 1 else reply(0), turns=3
     )
     turn = kit.log.turns[1]
     assert turn.outcome == "syntax_error"
@@ -251,7 +188,7 @@ async def test_without_any_code_yet_nothing_applies(tmp_path: Path) -> None:
 @pytest.mark.parametrize("at", [0, 1, 4, 9])
 async def test_a_context_overflow_completes_the_session_with_failures(tmp_path: Path, at: int) -> None:
     kit, model, _ = await converse(
-        tmp_path, lambda r: ContextOverflow("8192 tokens") if r.turn == at else fenced(code(r.turn))
+        tmp_path, lambda r: ContextOverflow("8192 tokens") if r.turn == at else reply(r.turn)
     )
     assert kit.log.ended == "context_overflow"
     assert len(kit.log.turns) == 10
@@ -275,21 +212,15 @@ async def test_a_failure_keeps_the_turns_before_it_however_slowly_they_are_teste
         return fenced(f"def add(a, b):\n    return {('quick', 'slow', 'unlucky', 'late')[min(request.turn, 3)]!r}\n")
 
     seen: list[TurnRecord] = []
-    model, judge, journal = Script(answer), Judging(), Journal(tmp_path / "j.db")
-    services = Services(model, False, judge, Bench(), journal, Gate(model), Gate(judge))
-    protocol = refine(RefineConfig(prompts=PROMPTS), Parts(AgendaConfig(turns=6), Pool(POOL, ""), 1))
-    kit = Kit(TASK, "s", 0, services, lambda turn, _: seen.append(turn))
-    kit.log.agenda = protocol.agenda(kit.generator("agenda"))
     with pytest.raises(ExceptionGroup) as caught:
-        await protocol.run(TASK, kit)
-    journal.close()
+        await converse(tmp_path, answer, turns=6, seen=seen)
     assert caught.group_contains(InfrastructureError)
     assert [turn.turn for turn in seen] == [0, 1]
 
 
 async def test_a_resumed_session_asks_only_what_is_missing(tmp_path: Path) -> None:
     def dies(request: Request) -> str | Exception:
-        return InfrastructureError("down") if request.turn == 4 else fenced(code(request.turn))
+        return InfrastructureError("down") if request.turn == 4 else reply(request.turn)
 
     with pytest.raises(ExceptionGroup):
         await converse(tmp_path, dies)
@@ -308,14 +239,14 @@ async def test_only_a_baseline_sees_the_reference(tmp_path: Path) -> None:
     assert crib is not None
     assert (crib.task.reference, crib.code) == (TASK.reference, code(0).rstrip("\n"))
     assert crib.instruction is not None
-    without = Task("t/2", "p", "add", "def add(a, b):", None, TASK.tests)
+    without = task_of("t/2", ADD, prompt="p", base=((1, 2),))
     with pytest.raises(ExceptionGroup) as caught:
         await converse(tmp_path, baseline=True, task=without, journal_name="c.db")
     assert caught.group_contains(UserError, match="no reference solution")
 
 
 async def test_a_lone_surrogate_in_a_reply_reaches_the_record_as_text(tmp_path: Path) -> None:
-    kit, _, _ = await converse(tmp_path, lambda r: "\ud800" + fenced(code(r.turn)), turns=2)
+    kit, _, _ = await converse(tmp_path, lambda r: "\ud800" + reply(r.turn), turns=2)
     assert kit.log.turns[0].model_dump_json()
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from synthetic.refine_cells import Made, write_cell
 
 from codechat.errors import UserError
 from codechat.report.build import build_report
 from codechat.report.cells import cell_folders, load_cells
+from codechat.testing.refine_cells import Made, write_cell
 
 
 def small(model: str = "m", **options: object) -> Made:

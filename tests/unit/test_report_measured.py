@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 import yaml
 from scipy.stats import wilcoxon
-from synthetic.conversation_cells import MEASURES, Talk, write_talk
-from synthetic.refine_cells import Made, write_cell
 
 from codechat.errors import UserError
 from codechat.metrics.conversation import static_measures
@@ -19,6 +17,8 @@ from codechat.report.build import build_report
 from codechat.report.cells import load_cells
 from codechat.report.data import FigureFile, ReportData
 from codechat.report.measured.found import Group
+from codechat.testing.refine_cells import Made, write_cell
+from support.conversation_cells import MEASURES, Talk, write_talk
 
 STRONG, WEAK = Talk("strong", meets=0.9, forgets=0.05, errored=2), Talk("weak", meets=0.5, forgets=0.3)
 ASKED = Talk("strong", "dynamic", meets=0.8, tasks=12)

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic.recount import near, recount
-from synthetic.refine_cells import Made, paper, write_cell
 
 from codechat.report.build import DRAWINGS, build_report, tables_of
 from codechat.report.cells import load_cells
@@ -17,6 +15,8 @@ from codechat.report.data import Column, Interval, ReportData, Value
 from codechat.report.figures.ablations import ablation
 from codechat.report.figures.style import Look, share_range
 from codechat.report.outcomes import Study, gather
+from codechat.testing.refine_cells import Made, paper, write_cell
+from support.recount import near, recount
 
 MADE = [
     made

@@ -14,8 +14,7 @@ from itertools import islice
 
 import pytest
 
-from codechat.datasets import DATASETS
-from codechat.domain import Task
+from codechat.testing import dataset_tasks
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -92,7 +91,7 @@ def change(node: ast.AST, variant: int) -> bool:
 @pytest.fixture(scope="module")
 def outcome() -> tuple[dict[str, int], dict[str, list[str]]]:
     """Per task: how many mutants there are, and those that no input tells from the reference."""
-    tasks: tuple[Task, ...] = DATASETS["starter"].factory(DATASETS.validate({"kind": "starter"})).tasks
+    tasks = dataset_tasks("starter")
     work = []
     for task in tasks:
         assert task.reference is not None

@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conversing import asking, code, converse, shape, task_of
 
 from codechat.agendas import AgendaConfig
-from codechat.domain import Message, Task
+from codechat.domain import Message
 from codechat.errors import ContextOverflow, InfrastructureError, UserError
 from codechat.instructions import Pool
 from codechat.metrics.exchange import Exchange
@@ -15,11 +14,13 @@ from codechat.models import Request
 from codechat.protocols import PROTOCOLS, Parts
 from codechat.protocols.static import Static, StaticConfig, StaticPrompts, layout, static
 from codechat.records import TurnRecord
+from support.conversing import asking, code, conversation_task, converse, shape
+from support.tasks import task_of
 
 PROMPTS = StaticPrompts(
     initial="Do: {{prompt}}", requirement="Also: {{requirement}}", together="Do: {{prompt}} With: {{requirement}}"
 )
-TASK = task_of(asking("A"), asking("F", accumulates=False), asking("B"), asking("L", asked=False))
+TASK = conversation_task(asking("A"), asking("F", accumulates=False), asking("B"), asking("L", asked=False))
 REPLIES = [code("base"), code("base", "A"), code("base", "F"), code("base", "A", "B"), code("L")]
 
 
@@ -102,7 +103,7 @@ async def test_by_itself_a_requirement_is_tested_with_the_task_alone(tmp_path: P
 
 
 async def test_a_turn_fails_by_the_first_thing_that_must_hold(tmp_path: Path) -> None:
-    task = task_of(asking("A"), asking("B"))
+    task = conversation_task(asking("A"), asking("B"))
     kit, _, _ = await converse(protocol(), task, tmp_path, [code("base"), code("base"), code("B")])
     first, second = kit.log.turns[1:]
     assert (first.outcome, first.passed, first.passed_base) == ("fail", False, True)
@@ -118,7 +119,7 @@ async def test_a_turn_fails_by_the_first_thing_that_must_hold(tmp_path: Path) ->
 async def test_without_a_program_nothing_is_met_and_the_dialogue_goes_on(
     tmp_path: Path, reply: str, outcome: str
 ) -> None:
-    task = task_of(asking("A"), asking("B"))
+    task = conversation_task(asking("A"), asking("B"))
     kit, _, _ = await converse(protocol(), task, tmp_path, [code("base"), reply, code("base", "A", "B")])
     lost, after = kit.log.turns[1:]
     assert (lost.outcome, lost.passed, lost.passed_base) == (outcome, False, False)
@@ -128,7 +129,7 @@ async def test_without_a_program_nothing_is_met_and_the_dialogue_goes_on(
 
 @pytest.mark.parametrize("at", [0, 1, 2])
 async def test_a_context_overflow_completes_the_session_with_failures(tmp_path: Path, at: int) -> None:
-    task = task_of(asking("A"), asking("B"))
+    task = conversation_task(asking("A"), asking("B"))
 
     def answer(request: Request) -> str | Exception:
         return ContextOverflow("too long") if request.turn == at else code("base", "A", "B")
@@ -165,7 +166,7 @@ async def test_a_resumed_session_asks_and_tests_only_what_is_missing(tmp_path: P
 
 @pytest.mark.parametrize("unlucky", [0, 1, 2])
 async def test_a_sandbox_that_fails_keeps_the_turns_before(tmp_path: Path, unlucky: int) -> None:
-    task = task_of(asking("A"), asking("B"))
+    task = conversation_task(asking("A"), asking("B"))
     replies = [code("base", "slow"), code("base", "A", "slow"), code("base", "A", "B")]
     replies[unlucky] = code("unlucky")
     seen: list[TurnRecord] = []
@@ -198,7 +199,7 @@ async def test_the_official_harness_is_run_beside_the_guarded_tests(tmp_path: Pa
 
 
 async def test_the_official_harness_takes_the_first_fence_and_else_the_whole_reply(tmp_path: Path) -> None:
-    task = task_of(asking("A"))
+    task = conversation_task(asking("A"))
     replies = [code("A") + code("base"), "Plain words."]
     kit, _, words = await converse(protocol(harness="official"), task, tmp_path, replies)
     assert [turn.outcome for turn in kit.log.turns] == ["fail", "syntax_error"]
@@ -209,8 +210,8 @@ async def test_the_official_harness_takes_the_first_fence_and_else_the_whole_rep
 
 def test_a_task_without_what_the_protocol_needs_is_told_at_the_start() -> None:
     with pytest.raises(UserError, match="has no verifiable instructions"):
-        protocol().turns(task_of())
-    calls = Task("t", "p", "f", "def f(x):", None, TASK.tests, requirements=(asking("A"),))
+        protocol().turns(conversation_task())
+    calls = task_of("t", "def f(x):", requirements=(asking("A"),))
     assert protocol().turns(calls) == 2
     with pytest.raises(UserError, match="no assertion tests of its own"):
         protocol(harness="official").turns(calls)
@@ -236,5 +237,5 @@ def test_neither_agenda_nor_pool_nor_judge_is_part_of_its_identity() -> None:
 
 def test_messages_carry_what_looks_like_a_template_as_it_is() -> None:
     odd = asking("{{prompt}}")
-    messages = layout(StaticConfig(prompts=PROMPTS), task_of(odd), [odd], ["reply"])
+    messages = layout(StaticConfig(prompts=PROMPTS), conversation_task(odd), [odd], ["reply"])
     assert messages[-1] == Message("user", "Also: Have {{prompt}}.")

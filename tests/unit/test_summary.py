@@ -5,11 +5,11 @@ import json
 from pathlib import Path
 
 from rich.console import Console
-from synthetic.conversation_cells import MEASURES, Talk, write_talk
-from synthetic.refine_cells import Made, sessions_of
 
 from codechat.cli.summary import summary
 from codechat.metrics import REFINE, Measures, refine_metrics
+from codechat.testing.refine_cells import Made, sessions_of
+from support.conversation_cells import MEASURES, Talk, write_talk
 
 
 def lines_of(measures: Measures, metrics: object) -> dict[str, str]:

@@ -35,7 +35,7 @@ POOL = [
 
 @dataclass(frozen=True)
 class Made:
-    """One cell to be made. `first` is Pass@1 at turn 0, `breaks` the regression rate, `mends` that of self-correction."""
+    """One cell to be made: `first` is Pass@1 at turn 0, `breaks` the regression rate, `mends` self-correction's."""
 
     model: str
     dataset: str = "humaneval"

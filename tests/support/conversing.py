@@ -1,4 +1,4 @@
-"""A bench for protocols that ask verifiable instructions: scripted replies, and tests that look for words."""
+"""A bench for protocols: one session with scripted replies, given decisions, and tests that look for words."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +9,6 @@ from codechat.domain import (
     Applicability,
     AssertionTests,
     Failure,
-    InputOutputTests,
     Instruction,
     ProgramTests,
     Reply,
@@ -24,37 +23,38 @@ from codechat.models import Request
 from codechat.protocols import DialogueProtocol, Kit
 from codechat.protocols.kit import Gate, Services
 from codechat.records import TurnRecord
+from support.tasks import snippets, task_of
+
+Answer = Callable[[Request], str | Exception]
 
 
 def asking(name: str, *, accumulates: bool = True, asked: bool = True) -> Requirement:
     """A requirement that code meets if it holds the word."""
-    return Requirement(name, f"strategy {name}", f"Have {name}.", AssertionTests((name,)), accumulates, asked)
+    return Requirement(name, f"strategy {name}", f"Have {name}.", snippets(name), accumulates, asked)
 
 
-def task_of(*requirements: Requirement) -> Task:
+def conversation_task(*requirements: Requirement) -> Task:
     """A task whose own tests look for the word `base`."""
-    return Task(
-        "t/1",
-        "Write f.",
-        "f",
-        "def f(x):",
-        "def f(x):\n    return x\n",
-        InputOutputTests((), ()),
-        assertions=AssertionTests(("base",)),
-        requirements=requirements,
-        level="L-1",
-    )
+    return task_of(
+        "t/1", "def f(x):", "def f(x):\n    return x\n", prompt="Write f.", assertions=snippets("base"),
+        requirements=requirements, level="L-1",
+    )  # fmt: skip
+
+
+def fenced(program: str) -> str:
+    """A reply that holds the program."""
+    return f"Here:\n```python\n{program}```\n"
 
 
 def code(*words: str) -> str:
     """A reply whose code meets what the words name."""
-    return f"Here:\n```python\ndef f(x):\n    return {' '.join(words)!r}\n```\n"
+    return fenced(f"def f(x):\n    return {' '.join(words)!r}\n")
 
 
 class Script:
     """Answers by turn; an exception in the script is raised."""
 
-    def __init__(self, answer: Callable[[Request], str | Exception]) -> None:
+    def __init__(self, answer: Answer) -> None:
         self.answer, self.requests = answer, list[Request]()
 
     async def check(self) -> None: ...
@@ -71,7 +71,10 @@ class Script:
 
 
 class Words:
-    """Tests that look for a word; `unlucky` breaks the sandbox, `slow` takes its time."""
+    """Tests that look for a word; those of a task with calls to compare hold unless the program says `broken`.
+
+    A program that says `unlucky` breaks the sandbox, and one that says `slow` takes its time.
+    """
 
     weak = False
     notice = None
@@ -81,20 +84,25 @@ class Words:
         self.scripts: list[tuple[str, float]] = []
 
     async def verify(self, program: str, task: Task) -> Verdict:
-        assert task.assertions is not None
-        return await self.assess(program, task.assertions)
+        if task.assertions is not None:
+            return await self.assess(program, task.assertions)
+        await self._run(program)
+        return Verdict("fail" if "broken" in program else "pass", "broken" not in program)
 
     async def assess(self, program: str, tests: ProgramTests, entry_point: str = "") -> Verdict:
         assert isinstance(tests, AssertionTests)
         self.assessed.append(tests.snippets)
-        await asyncio.sleep(0.05 if "slow" in program else 0.001)
-        if "unlucky" in program:
-            raise InfrastructureError("the sandbox is gone")
+        await self._run(program)
         held = "".join(program.split("'")[1:2]).split()
         missing = [word for word in tests.snippets if word not in held]
         if missing:
             return Verdict("fail", False, Failure("an assertion does not hold", exception=f"no {missing[0]}"), 0.25)
         return Verdict("pass", True, cpu_s=0.25)
+
+    async def _run(self, program: str) -> None:
+        await asyncio.sleep(0.05 if "slow" in program else 0.001)
+        if "unlucky" in program:
+            raise InfrastructureError("the sandbox is gone")
 
     async def run_script(self, source: str, wall_s: float) -> Verdict:
         self.scripts.append((source, wall_s))
@@ -106,12 +114,30 @@ class Words:
     async def aclose(self) -> None: ...
 
 
-class NoJudge:
-    """No conversation of verifiable instructions asks a judge."""
+class Judging:
+    """Decides as it is told; code that did not change violates its instruction."""
+
+    def __init__(self, applies: Callable[[Instruction], bool | Exception | None] = lambda _: True) -> None:
+        self.applies, self.asked = applies, list[str]()
 
     async def check(self) -> None: ...
 
     async def aclose(self) -> None: ...
+
+    async def applicable(self, code: str, instruction: Instruction) -> Applicability:
+        self.asked.append(instruction.id)
+        await asyncio.sleep(0)
+        decision = self.applies(instruction)
+        if isinstance(decision, Exception):
+            raise decision
+        return Applicability(decision, "test", "because", Usage(3, 2))
+
+    async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
+        return Adherence("adhered" if before != after else "violated", "test", "seen", Usage(7, 1))
+
+
+class NoJudge(Judging):
+    """No conversation of verifiable instructions asks a judge."""
 
     async def applicable(self, code: str, instruction: Instruction) -> Applicability:
         raise AssertionError
@@ -124,16 +150,19 @@ async def converse(
     protocol: DialogueProtocol,
     task: Task,
     folder: Path,
-    answer: Callable[[Request], str | Exception] | list[str],
+    answer: Answer | list[str],
     *,
+    judge: Judging | None = None,
+    baseline: bool = False,
     journal_name: str = "journal.db",
     seen: list[TurnRecord] | None = None,
 ) -> tuple[Kit, Script, Words]:
-    """One session over the journal in a folder; `seen` is told of every turn even where the session fails."""
+    """One session over the journal in a folder; `seen` gets every finished turn, even if the session fails."""
     model = Script(answer if callable(answer) else lambda request: answer[request.turn])
-    judge, words, journal = NoJudge(), Words(), Journal(folder / journal_name)
-    services = Services(model, False, judge, words, journal, Gate(model), Gate(judge))
-    kit = Kit(task, "session", 0, services, lambda turn, _: (seen if seen is not None else []).append(turn))
+    judge, words, journal = judge or NoJudge(), Words(), Journal(folder / journal_name)
+    services = Services(model, baseline, judge, words, journal, Gate(model), Gate(judge))
+    kit = Kit(task, "session", 0, services, lambda turn, _: None if seen is None else seen.append(turn))
+    kit.log.agenda = protocol.agenda(kit.generator("agenda"))
     try:
         await protocol.run(task, kit)
     finally:

@@ -1,0 +1,56 @@
+"""A stand-in for a real endpoint, to test components or to try codechat without a model.
+
+Answers come from a function of the call, which returns the reply's text, an `Answer`, or a `Fault`::
+
+    with OpenAIServer(lambda call: "hello") as server:
+        ...  # server.base_url, server.calls
+
+As a command it answers every task of a dataset with the task's reference solution::
+
+    python -m codechat.testing.openai_server --dataset starter --port 8000
+
+Beside it are small cells that run against such a server, and made-up cells that nobody ran. The engine imports
+nothing of this room.
+"""
+
+from codechat.testing.behaviour import (
+    CUT_SHORT,
+    EMPTY_CHOICES,
+    RESET,
+    TRUNCATED_JSON,
+    Answer,
+    Behaviour,
+    Call,
+    Fault,
+    Result,
+    drip,
+    error,
+    overflow,
+    rate_limited,
+    refuses_temperature,
+    stall,
+)
+from codechat.testing.server import OpenAIServer
+from codechat.testing.solvers import dataset_tasks, fading_solver, reference_solver
+
+__all__ = [
+    "CUT_SHORT",
+    "EMPTY_CHOICES",
+    "RESET",
+    "TRUNCATED_JSON",
+    "Answer",
+    "Behaviour",
+    "Call",
+    "Fault",
+    "OpenAIServer",
+    "Result",
+    "dataset_tasks",
+    "drip",
+    "error",
+    "fading_solver",
+    "overflow",
+    "rate_limited",
+    "reference_solver",
+    "refuses_temperature",
+    "stall",
+]

@@ -1,0 +1,84 @@
+"""The test server as a command, to try codechat without a model: it answers from a dataset's reference solutions.
+
+python -m codechat.testing.openai_server --dataset humaneval --port 8000 --behaviour reference
+"""
+
+import argparse
+import contextlib
+import sys
+import threading
+from collections.abc import Sequence
+
+from codechat.datasets import DATASETS
+from codechat.domain import Task
+from codechat.errors import UserError
+from codechat.testing.server import OpenAIServer
+from codechat.testing.solvers import dataset_tasks, fading_solver, reference_solver
+
+BEHAVIOURS = {"reference": reference_solver, "fading": fading_solver}
+NEEDS_A_FILE = "give the dataset's file, .jsonl or .jsonl.gz: --path FILE"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Serve the reference solutions of a dataset on loopback until interrupted."""
+    chosen = _parser().parse_args(words)
+    try:
+        _serve(_tasks_of(chosen.dataset, chosen.path), chosen)
+    except UserError as mistake:
+        print(mistake, file=sys.stderr)
+        return 2
+    return 0
+
+
+def _tasks_of(dataset: str, path: str | None) -> tuple[Task, ...]:
+    """The tasks; mistakes are reported in the words of this command's flags."""
+    if path is not None and "path" not in DATASETS[dataset].config.model_fields:
+        raise UserError(f"the tasks of {dataset} come with codechat, so that there is no file", "leave out --path")
+    try:
+        return dataset_tasks(dataset, path)
+    except UserError as mistake:
+        remedy = NEEDS_A_FILE if "dataset.path" in str(mistake) else mistake.remedy
+        raise UserError(mistake.message.replace("dataset.path", "--path"), remedy) from mistake
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m codechat.testing.openai_server",
+        description=main.__doc__,
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("--dataset", default="starter", help="a dataset's name, as in dataset=NAME")
+    parser.add_argument("--path", help="its file, as in dataset.path=FILE")
+    parser.add_argument("--port", type=_port, default=8000, help="0 takes a free one")
+    parser.add_argument(
+        "--behaviour", choices=sorted(BEHAVIOURS), default="reference",
+        help="reference: every answer is the reference; fading: model.name=fading-20 breaks the code at 20 %% of turns",
+    )  # fmt: skip
+    return parser
+
+
+def _port(word: str) -> int:
+    if not word.isdecimal() or int(word) > 65535:
+        raise argparse.ArgumentTypeError(f"'{word}' is no port: give a number from 0 to 65535")
+    return int(word)
+
+
+def _serve(tasks: tuple[Task, ...], chosen: argparse.Namespace) -> None:
+    solvable = [task for task in tasks if task.reference is not None]
+    if not solvable:
+        raise UserError(f"no task of {chosen.dataset} has a reference solution", "choose another --dataset or --path")
+    behaviour = BEHAVIOURS[chosen.behaviour](solvable)
+    with contextlib.ExitStack() as stack:
+        try:
+            made = OpenAIServer(behaviour, port=chosen.port, models=["reference"], keep_calls=False)
+            server = stack.enter_context(made)
+        except OSError as problem:
+            reason = f"cannot listen on port {chosen.port}: {problem.strerror or problem}"
+            raise UserError(reason, "choose another: --port 0 takes a free one") from problem
+        print(f"{len(solvable)} tasks of {chosen.dataset} ({chosen.behaviour}) at {server.base_url}", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

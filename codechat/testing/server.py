@@ -1,0 +1,194 @@
+"""An HTTP server that speaks the OpenAI protocol over real sockets, on loopback alone."""
+
+import asyncio
+import contextlib
+import inspect
+import json
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from codechat.testing.behaviour import Answer, Behaviour, Call, Fault, error
+
+log = logging.getLogger(__name__)
+
+
+class OpenAIServer:
+    """Serves on 127.0.0.1 from a thread of its own; a context manager.
+
+    `calls` holds every request for an answer, unless `keep_calls` is false: then it stays empty, for runs of many
+    thousand calls. `port` 0 takes a free one. Entering raises `OSError` if the port cannot be had.
+    """
+
+    def __init__(
+        self, behaviour: Behaviour, *, port: int = 0, models: Iterable[str] = ("test-model",), keep_calls: bool = True
+    ) -> None:
+        self.behaviour = behaviour
+        self.models_fault: Fault | None = None  # what GET /v1/models answers, if not the list
+        self.calls: list[Call] = []
+        self.answered = 0
+        self._keep_calls = keep_calls
+        self.in_flight = self.most_in_flight = self.probes = 0
+        self._port, self._models = port, tuple(models)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop = asyncio.Event()
+        self._started = threading.Event()
+        self._problem: OSError | None = None
+        self.connections: set[asyncio.Task[None]] = set()
+
+    @property
+    def base_url(self) -> str:
+        """The address that a config takes."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    def __enter__(self) -> "OpenAIServer":
+        self._thread.start()
+        self._started.wait()
+        if self._problem:
+            raise self._problem
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        try:
+            server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, limit=2**20, backlog=1024)
+        except OSError as problem:
+            self._problem = problem
+            return
+        else:
+            self._port = server.sockets[0].getsockname()[1]
+        finally:
+            self._started.set()
+        await self._stop.wait()
+        server.close()
+        for task in self.connections:
+            task.cancel()
+        await asyncio.gather(*self.connections, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.connections.add(task)
+        try:
+            while await self._exchange(reader, writer):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # the client went away
+        finally:
+            self.connections.discard(task)
+            writer.close()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """One request and its response. False: the connection is to be closed."""
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        method, path, _ = head[0].split(" ", 2)
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
+        kept = await _send(await self._respond(method, path, headers, body), writer)
+        return kept and headers.get("connection", "").lower() != "close"
+
+    async def _respond(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Fault:
+        if path == "/v1/models" and method == "GET":
+            self.probes += 1
+            listed = {"object": "list", "data": [{"id": name, "object": "model"} for name in self._models]}
+            return self.models_fault or Fault(200, listed)
+        if path not in ("/v1/chat/completions", "/v1/responses") or method != "POST":
+            return error(404, f"no {method} {path} here")
+        try:
+            call = Call(self.answered, path, headers, json.loads(body))
+        except ValueError:
+            return error(400, "the body is not JSON")
+        self.answered += 1
+        if self._keep_calls:
+            self.calls.append(call)
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            result = self.behaviour(call)
+            if inspect.isawaitable(result):
+                result = await result
+        except Exception as problem:
+            log.exception("the behaviour raised at call %d", call.number)
+            return error(500, f"the behaviour raised {problem!r}")
+        finally:
+            self.in_flight -= 1
+        if isinstance(result, Fault):
+            return result
+        answer = Answer(result) if isinstance(result, str) else result
+        return Fault(200, _chat(call, answer) if path.endswith("completions") else _responses(call, answer))
+
+
+async def _send(fault: Fault, writer: asyncio.StreamWriter) -> bool:
+    """Send a response as it says. False: it was cut off, and the connection with it."""
+    if fault.stall_s:
+        await asyncio.sleep(fault.stall_s)
+    data = (fault.body if isinstance(fault.body, str) else json.dumps(fault.body)).encode()
+    extra = "".join(f"{name}: {value}\r\n" for name, value in fault.headers.items())
+    line = f"HTTP/1.1 {fault.status} X\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n{extra}"
+    head = f"{line}\r\n".encode()
+    if fault.cut is not None:
+        writer.write(head + data[: fault.cut] if fault.cut else b"")
+        with contextlib.suppress(ConnectionError):
+            await writer.drain()
+        writer.transport.abort()
+        return False
+    if fault.drip_s:
+        writer.write(head)
+        for byte in data:
+            writer.write(bytes([byte]))
+            await asyncio.sleep(fault.drip_s)
+    else:
+        writer.write(head + data)
+    await writer.drain()
+    return True
+
+
+def _words(text: str | None) -> int:
+    return len((text or "").split())
+
+
+def _chat(call: Call, answer: Answer) -> dict[str, Any]:
+    sent = sum(_words(message["content"]) for message in call.messages)
+    received = _words(answer.text)
+    counted = {"prompt_tokens": sent, "completion_tokens": received, "total_tokens": sent + received}
+    message = {"role": "assistant", "content": answer.text, **answer.message}
+    return {
+        "id": f"chatcmpl-{call.number}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": call.body["model"],
+        "choices": [{"index": 0, "message": message, "finish_reason": answer.finish_reason, "logprobs": None}],
+        "usage": answer.usage or counted,
+    }
+
+
+def _responses(call: Call, answer: Answer) -> dict[str, Any]:
+    reasons = {"length": "max_output_tokens", "content_filter": "content_filter"}
+    reason = reasons.get(answer.finish_reason)
+    content = [] if answer.text is None else [{"type": "output_text", "text": answer.text, "annotations": []}]
+    counted = {
+        "input_tokens": sum(_words(message["content"]) for message in call.messages),
+        "output_tokens": _words(answer.text),
+    }
+    return {
+        "id": f"resp_{call.number}",
+        "object": "response",
+        "created_at": int(time.time()),
+        "model": call.body["model"],
+        "status": "incomplete" if reason else "completed",
+        "incomplete_details": {"reason": reason} if reason else None,
+        "error": None,
+        "output": [
+            {"type": "reasoning", "id": f"rs_{call.number}", "summary": []},
+            {"type": "message", "id": f"msg_{call.number}", "role": "assistant", "content": content},
+        ],
+        "usage": answer.usage or counted,
+    }

@@ -1,0 +1,1 @@
+"""What several tests share: benches, made-up input, a browser."""
