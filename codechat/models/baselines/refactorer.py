@@ -9,8 +9,8 @@ from typing import Literal
 from codechat.config import result_option
 from codechat.domain import Reply
 from codechat.models import MODELS, ModelConfig, Request
-from codechat.models.baseline import answer, crib_of, reference_of
-from codechat.refactoring import refactored
+from codechat.models.baselines.answering import answer, crib_of, reference_of
+from codechat.models.baselines.refactoring import refactor
 
 
 class RefactorerConfig(ModelConfig):
@@ -35,7 +35,7 @@ class Refactorer:
         crib = crib_of(request)
         if crib.instruction is None or crib.code is None:
             return answer(reference_of(crib))
-        return answer(refactored(crib.code, crib.instruction, crib.task.entry_point).code)
+        return answer(refactor(crib.code, crib.instruction, crib.task.entry_point).code)
 
     async def aclose(self) -> None:
         """Nothing to release."""

@@ -17,8 +17,8 @@ from typing import Literal
 from codechat.config import Config, result_option
 from codechat.domain import Instruction, Reply
 from codechat.models import MODELS, Crib, ModelConfig, Request
-from codechat.models.baseline import answer, crib_of, reference_of
-from codechat.refactoring import refactored, with_defect
+from codechat.models.baselines.answering import answer, crib_of, reference_of
+from codechat.models.baselines.refactoring import add_defect, refactor
 from codechat.seeding import generator
 
 
@@ -77,8 +77,8 @@ class Drifter:
         breaks = self.config.probability(instruction)
         if breaks <= fate < breaks + self.config.self_correction:
             code = reference_of(crib)
-        made = refactored(code, instruction, crib.task.entry_point).code
-        return (with_defect(made, draw) or made) if fate < breaks else made
+        made = refactor(code, instruction, crib.task.entry_point).code
+        return (add_defect(made, draw) or made) if fate < breaks else made
 
     async def aclose(self) -> None:
         """Nothing to release."""

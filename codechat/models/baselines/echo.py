@@ -5,7 +5,7 @@ from typing import Literal
 from codechat.config import result_option
 from codechat.domain import Reply
 from codechat.models import MODELS, ModelConfig, Request
-from codechat.models.baseline import answer, crib_of, reference_of
+from codechat.models.baselines.answering import answer, crib_of, reference_of
 
 
 class EchoConfig(ModelConfig):
