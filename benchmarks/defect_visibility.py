@@ -15,7 +15,7 @@ from typing import Any
 
 from codechat.domain import Task
 from codechat.extraction import extract
-from codechat.refactoring import with_defect
+from codechat.models.baselines.refactoring import add_defect
 from codechat.sandbox import SANDBOXES
 from codechat.testing import dataset_tasks
 
@@ -29,7 +29,7 @@ async def main(kind: str, path: str | None, defects: int) -> None:
 
     async def test(task: Task, number: int) -> None:
         assert task.reference is not None
-        broken = with_defect(task.reference, random.Random(f"{task.task_id} {number}"))
+        broken = add_defect(task.reference, random.Random(f"{task.task_id} {number}"))
         if broken is None:
             outcomes["no place for a defect"] += 1
             return

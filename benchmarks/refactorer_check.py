@@ -21,9 +21,9 @@ from codechat.domain import Instruction, Task
 from codechat.extraction import extract
 from codechat.hardware import HARDWARE
 from codechat.instructions import INSTRUCTIONS
+from codechat.models.baselines.refactoring import refactor, transformable
 from codechat.patterns import applicable
 from codechat.patterns.tree import docstring
-from codechat.refactoring import refactored, transformable
 from codechat.sandbox import SANDBOXES
 from codechat.testing import dataset_tasks
 
@@ -54,7 +54,7 @@ class Tally:
                 continue
             self.applies[one.id] += 1
             start = time.perf_counter()
-            revision = refactored(task.reference, one, task.entry_point)
+            revision = refactor(task.reference, one, task.entry_point)
             self.spent += time.perf_counter() - start
             if revision.changed:
                 self.handled[one.id] += 1

@@ -20,7 +20,6 @@ LAYERS: list[set[str]] = [
     {"registry", "cache"},
     {"records"},
     {"patterns", "extraction", "hardware"},
-    {"refactoring"},
     {"datasets", "instructions", "models", "sandbox", "agendas"},
     {"judges", "metrics"},
     {"journal"},

@@ -8,7 +8,7 @@ import pytest
 from codechat.domain import Instruction, Message
 from codechat.extraction import extract
 from codechat.models import MODELS, Crib, Model, Request
-from codechat.refactoring import refactored
+from codechat.models.baselines.refactoring import refactor
 from support.tasks import task_of
 
 REFERENCE = "def total(values):\n    found = 0\n    for value in values:\n        found += value\n    return found\n"
@@ -45,7 +45,7 @@ async def test_the_first_turn_is_the_reference(kind: str) -> None:
 async def test_the_refactorer_does_what_it_is_asked_or_nothing() -> None:
     asked = instruction("cosmetic")
     made = await reply(model("refactorer"), asked)
-    assert made == refactored(REFERENCE, asked, "total").code.strip() != REFERENCE.strip()
+    assert made == refactor(REFERENCE, asked, "total").code.strip() != REFERENCE.strip()
     unknown = Instruction("mine", "Sing.", "cosmetic", "add")
     assert await reply(model("refactorer"), unknown) == REFERENCE.strip()
 
@@ -73,7 +73,7 @@ def near(count: int, probability: float) -> bool:
 async def test_defects_come_at_the_configured_rate(scope: str, change: str, expected: float) -> None:
     made = model("drifter", change_factor={"remove": 2, "modify": 0})
     asked = instruction(scope, change)
-    clean = refactored(REFERENCE, asked, "total").code.strip()
+    clean = refactor(REFERENCE, asked, "total").code.strip()
     broken = sum([await reply(made, asked, seed=seed) != clean for seed in range(DRAWS)])
     assert near(broken, expected)
 
@@ -82,10 +82,10 @@ async def test_broken_code_stays_broken_until_the_tool_starts_over() -> None:
     made = model("drifter", self_correction=0.3)
     asked = instruction("cosmetic")
     broken = REFERENCE.replace("found += value", "found -= value")
-    clean = refactored(REFERENCE, asked, "total").code.strip()
+    clean = refactor(REFERENCE, asked, "total").code.strip()
     replies = [await reply(made, asked, broken, seed=seed) for seed in range(DRAWS)]
     assert near(sum(one == clean for one in replies), 0.3)
-    kept = refactored(broken, asked, "total").code.strip()
+    kept = refactor(broken, asked, "total").code.strip()
     assert near(sum(one == kept for one in replies), 1 - 0.3 - 0.08)
 
 

@@ -14,9 +14,9 @@ import pytest_asyncio
 from codechat.domain import Instruction, Task
 from codechat.extraction import extract
 from codechat.instructions import INSTRUCTIONS
+from codechat.models.baselines.refactoring import refactor, transformable
 from codechat.patterns import applicable
 from codechat.patterns.tree import docstring
-from codechat.refactoring import refactored, transformable
 from codechat.sandbox import SANDBOXES
 from codechat.testing import dataset_tasks
 
@@ -48,7 +48,7 @@ def sample(kind: str) -> Iterator[tuple[Task, Instruction, str]]:
                 break
             if task.reference is None or not applicable(task.reference, one).applicable:
                 continue
-            revision = refactored(task.reference, one, task.entry_point)
+            revision = refactor(task.reference, one, task.entry_point)
             left -= revision.changed
             if revision.changed and skeleton(revision.code) != skeleton(task.reference):
                 yield task, one, revision.code

@@ -8,8 +8,8 @@ import pytest
 from codechat.datasets import DATASETS
 from codechat.domain import Instruction
 from codechat.instructions import INSTRUCTIONS
+from codechat.models.baselines.refactoring import refactor, transformable
 from codechat.patterns import adherence, applicable
-from codechat.refactoring import refactored, transformable
 
 
 def instructions() -> dict[str, Instruction]:
@@ -30,7 +30,7 @@ def test_every_scope_and_change_has_one() -> None:
 
 
 def test_libcst_is_imported_at_the_first_use_and_not_before() -> None:
-    program = "import sys; import codechat.models.refactorer; assert 'libcst' not in sys.modules"
+    program = "import sys; import codechat.models.baselines.refactoring; assert 'libcst' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
@@ -40,7 +40,7 @@ def test_a_change_meets_its_rule_and_a_refusal_changes_nothing() -> None:
     for task in DATASETS.of(config).factory(config).tasks[::5]:
         assert task.reference is not None
         for one in (one for one in POOL.values() if applicable(task.reference, one).applicable):
-            revision = refactored(task.reference, one, task.entry_point)
+            revision = refactor(task.reference, one, task.entry_point)
             if not revision.changed:
                 assert revision.code == task.reference
                 assert revision.reason
@@ -51,13 +51,13 @@ def test_a_change_meets_its_rule_and_a_refusal_changes_nothing() -> None:
 
 
 def test_code_that_does_not_parse_is_left_alone() -> None:
-    revision = refactored("def f(:\n", POOL["cosmetic-add-comment"], "f")
+    revision = refactor("def f(:\n", POOL["cosmetic-add-comment"], "f")
     assert (revision.code, revision.reason) == ("def f(:\n", "the code does not parse")
 
 
 def test_an_unknown_instruction_is_refused() -> None:
     unknown = Instruction("mine", "Sing.", "cosmetic", "add")
-    assert refactored("x = 1\n", unknown, "f").reason == "no transformation for this instruction"
+    assert refactor("x = 1\n", unknown, "f").reason == "no transformation for this instruction"
 
 
 RENAME = "cosmetic-rename-single-letter-locals"
@@ -74,20 +74,20 @@ RENAME = "cosmetic-rename-single-letter-locals"
     ],
 )
 def test_renaming_goes_by_scope(code: str, arguments: tuple[object, ...]) -> None:
-    made = refactored(code, POOL[RENAME], "f").code
+    made = refactor(code, POOL[RENAME], "f").code
     assert call(made, arguments) == call(code, arguments)
 
 
 def test_a_generator_keeps_its_brackets_beside_a_keyword() -> None:
     code = "def f(values):\n    return max((one) * 2 for one in values)\n"
-    revision = refactored(code, POOL["structural-use-keyword-arguments"], "f")
+    revision = refactor(code, POOL["structural-use-keyword-arguments"], "f")
     assert "max(((one) * 2 for one in values), key=None)" in revision.code
     assert call(revision.code, ([1, 3],)) == 6
 
 
 def test_a_condition_in_brackets_that_touch_the_keyword_is_named() -> None:
     code = "def f(n):\n    while(n > 3):\n        n -= 2\n    if(n == 3):\n        n = 0\n    return n\n"
-    revision = refactored(code, POOL["structural-introduce-named-conditions"], "f")
+    revision = refactor(code, POOL["structural-introduce-named-conditions"], "f")
     assert revision.changed
     assert [call(revision.code, (n,)) for n in (7, 8)] == [0, 2]
 
@@ -105,7 +105,7 @@ def test_a_comprehension_that_empties_what_it_counts_is_left_alone(name: str) ->
         "import heapq\n\n\ndef heap_sort(items):\n    heapq.heapify(items)\n"
         "    return [heapq.heappop(items) for _ in range(len(items))]\n"
     )
-    assert not refactored(code, POOL[name], "heap_sort").changed
+    assert not refactor(code, POOL[name], "heap_sort").changed
 
 
 DEAR = [
@@ -122,7 +122,7 @@ FACTORIAL = "def f(n):\n    if n < 2:\n        return 1\n    return max(n, 1) * 
 def test_what_is_dear_is_not_paid_at_every_call_of_a_branching_recursion(name: str) -> None:
     """The time of the tests is limited to a few times the reference's: on Lucas numbers an enumeration took eleven."""
     for code in (LUCAS, NESTED):
-        revision = refactored(code, POOL[name], "f")
+        revision = refactor(code, POOL[name], "f")
         assert not revision.changed
         assert revision.reason == "f calls itself again and again"
-    assert refactored(FACTORIAL, POOL[name], "f").changed
+    assert refactor(FACTORIAL, POOL[name], "f").changed

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from codechat.instructions import INSTRUCTIONS
+from codechat.models.baselines.refactoring import refactor, transformable
 from codechat.patterns import applicable
-from codechat.refactoring import refactored, transformable
 
 # Every program defines `f`; the calls are made one after the other, so that what is kept between them counts too.
 PROGRAMS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
@@ -156,7 +156,7 @@ def test_behaviour_is_kept(name: str) -> None:
     for one in CHOSEN:
         if not applicable(code, one).applicable:
             continue
-        revision = refactored(code, one, "f")
+        revision = refactor(code, one, "f")
         changed += revision.changed
         assert outcomes(revision.code, calls) == before, f"{one.id}\n{revision.code}"
     assert changed > 20
@@ -169,6 +169,6 @@ def test_behaviour_is_kept_over_many_turns(name: str) -> None:
     before = outcomes(code, calls)
     for one in CHOSEN[::-5]:
         if applicable(code, one).applicable:
-            made = refactored(code, one, "f").code
+            made = refactor(code, one, "f").code
             assert outcomes(made, calls) == before, f"{one.id}\n{made}"
             code = made

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from codechat.refactoring import with_defect
+from codechat.models.baselines.refactoring import add_defect
 
 CODE = '''def f(values, limit=3):
     """Add up what is below the limit."""
@@ -21,7 +21,7 @@ CODE = '''def f(values, limit=3):
 
 
 def made(number: int) -> str:
-    broken = with_defect(CODE, random.Random(number))
+    broken = add_defect(CODE, random.Random(number))
     assert broken is not None
     return broken
 
@@ -59,4 +59,4 @@ def test_the_same_draw_gives_the_same_defect() -> None:
 
 @pytest.mark.parametrize("code", ["def f():\n    pass\n", "x = 1\n", "def f(:\n", "def f():\n    '''1 + 1'''\n"])
 def test_code_without_a_place_gets_none(code: str) -> None:
-    assert with_defect(code, random.Random(0)) is None
+    assert add_defect(code, random.Random(0)) is None

@@ -1,36 +1,43 @@
 """Work on concrete syntax trees: rewriting by a plain function, templates, and blocks of statements."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import libcst as cst
 
-from codechat.refactoring.base import Refusal
+from codechat.models.baselines.refactoring.base import Refusal
 
-Made: TypeAlias = Any
-"""A node, several in its place (`cst.FlattenSentinel`), or none (`cst.RemovalSentinel`)."""
+Made: TypeAlias = cst.CSTNode | cst.FlattenSentinel[Any] | cst.RemovalSentinel
+"""A node, several in its place, or none."""
+Change: TypeAlias = Callable[[cst.CSTNode, cst.CSTNode], Made]
+"""From an original node and the same with changed children to what stands in its place."""
+Statement: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
+T = TypeVar("T", bound=cst.CSTNode)
 
-COMPOUND = (cst.If, cst.For, cst.While, cst.With, cst.Try, cst.TryStar, cst.Match, cst.FunctionDef, cst.ClassDef)
 EFFECTS = (cst.Await, cst.Yield, cst.NamedExpr)
+LOOKERS = ("locals", "vars", "eval", "exec", "globals", "dir", "super")
+"""What looks at the scope it is called in."""
 
 
 class _Rewrite(cst.CSTTransformer):
-    def __init__(self, change: Callable[[cst.CSTNode, cst.CSTNode], Made]) -> None:
+    def __init__(self, change: Change) -> None:
         super().__init__()
         self.change = change
 
-    def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> Made:
+    def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> Any:
         return self.change(original_node, updated_node)
 
 
-def rewritten(tree: Any, change: Callable[[cst.CSTNode, cst.CSTNode], Made]) -> Any:
-    """The tree with every node, innermost first, replaced by `change(original, node with changed children)`."""
-    return tree.visit(_Rewrite(change))
+def rewrite(tree: T, change: Change) -> T:
+    """The tree with every node below its root, innermost first, and the root replaced by a node of its kind."""
+    made = tree.visit(_Rewrite(change))
+    assert isinstance(made, type(tree))
+    return made
 
 
-def replaced(tree: Any, swaps: dict[cst.CSTNode, Made]) -> Any:
+def replace(tree: T, swaps: Mapping[cst.CSTNode, Made]) -> T:
     """The tree with some of its nodes replaced."""
-    return rewritten(tree, lambda original, updated: swaps.get(original, updated))  # noqa: PLW0108
+    return rewrite(tree, lambda original, updated: swaps.get(original, updated))  # noqa: PLW0108
 
 
 def text_of(node: cst.CSTNode) -> str:
@@ -45,7 +52,7 @@ def inside(node: cst.BaseExpression) -> str:
 
 
 def expression(text: str) -> cst.BaseExpression:
-    """An expression put together from parts; refuses where an unusual layout of the parts does not allow it."""
+    """An expression put together from parts; refuses if an unusual layout of the parts does not allow it."""
     try:
         return cst.parse_expression(text)
     except cst.ParserSyntaxError as error:
@@ -60,12 +67,36 @@ def statements(text: str) -> list[Any]:
         raise Refusal("the layout of a statement is in the way") from error
 
 
-def several(made: Sequence[Any]) -> Made:
-    return cst.FlattenSentinel(list(made))
+def several(made: Sequence[cst.CSTNode], leading: Sequence[cst.EmptyLine] = ()) -> Made:
+    """Statements in the place of one, the first of them below its comments and blank lines."""
+    return cst.FlattenSentinel([made[0].with_changes(leading_lines=leading), *made[1:]])
 
 
 def block(body: Sequence[Any]) -> cst.IndentedBlock:
     return cst.IndentedBlock(body=list(body) or statements("pass"))
+
+
+def body_of(node: Any) -> list[Any]:
+    """The statements of a compound statement, one a line."""
+    assert isinstance(node.body, cst.IndentedBlock)
+    return list(node.body.body)
+
+
+def small(line: object) -> cst.BaseSmallStatement | None:
+    """The statement of a line that holds one."""
+    return line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+
+
+def assigned(line: object) -> tuple[str, cst.BaseExpression] | None:
+    """Name and value of a line that assigns to one name."""
+    found = small(line)
+    if isinstance(found, cst.Assign) and len(found.targets) == 1:
+        target = found.targets[0].target
+    elif isinstance(found, cst.AnnAssign):
+        target = found.target
+    else:
+        return None
+    return (target.value, found.value) if isinstance(target, cst.Name) and found.value is not None else None
 
 
 def nodes(tree: cst.CSTNode, *, into_functions: bool = True) -> Iterator[cst.CSTNode]:
@@ -116,23 +147,25 @@ def entry(module: cst.Module, name: str) -> cst.FunctionDef:
 
 
 def is_generator(function: cst.FunctionDef) -> bool:
-    return any(isinstance(node, cst.Yield) for node in nodes(function.body, into_functions=False))
+    return has(function.body, cst.Yield, into_functions=False)
 
 
-def unjoined(module: cst.Module) -> cst.Module:
+def unjoin(module: cst.Module) -> cst.Module:
     """Every statement on a line of its own: no semicolons, no statement behind the colon of a header."""
 
     def change(original: cst.CSTNode, node: cst.CSTNode) -> Made:
         if isinstance(node, cst.SimpleStatementSuite):
             return cst.IndentedBlock(body=_apart(node.body, node.trailing_whitespace, []))
         if isinstance(node, cst.SimpleStatementLine) and len(node.body) > 1:
-            return several(_apart(node.body, node.trailing_whitespace, node.leading_lines))
+            return cst.FlattenSentinel(_apart(node.body, node.trailing_whitespace, node.leading_lines))
         return node
 
-    return rewritten(module, change)  # type: ignore[no-any-return]
+    return rewrite(module, change)
 
 
-def _apart(body: Sequence[Any], trailing: cst.TrailingWhitespace, leading: Sequence[cst.EmptyLine]) -> list[Any]:
+def _apart(
+    body: Sequence[cst.BaseSmallStatement], trailing: cst.TrailingWhitespace, leading: Sequence[cst.EmptyLine]
+) -> list[cst.SimpleStatementLine]:
     lines = [
         cst.SimpleStatementLine(body=[one.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)], leading_lines=[])
         for one in body
@@ -144,9 +177,6 @@ def _apart(body: Sequence[Any], trailing: cst.TrailingWhitespace, leading: Seque
 
 def docstring_split(body: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """A function's statements: the docstring (or nothing), and the others."""
-    first = body[0] if body else None
-    if isinstance(first, cst.SimpleStatementLine) and isinstance(first.body[0], cst.Expr):
-        value = first.body[0].value
-        if isinstance(value, cst.SimpleString | cst.ConcatenatedString) and len(first.body) == 1:
-            return [first], list(body[1:])
-    return [], list(body)
+    first = small(body[0]) if body else None
+    text = isinstance(first, cst.Expr) and isinstance(first.value, cst.SimpleString | cst.ConcatenatedString)
+    return (list(body[:1]), list(body[1:])) if text else ([], list(body))

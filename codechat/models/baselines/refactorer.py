@@ -4,23 +4,25 @@ It shows what a score means: Pass@1 stays flat, and instruction adherence is the
 without understanding can fulfil. It never runs code; what its own check refuses it leaves as it was.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from codechat.config import original_option
 from codechat.domain import Reply
 from codechat.models import MODELS, ModelConfig, Request
-from codechat.models.baseline import answer, crib_of, reference_of
-from codechat.refactoring import refactored
+from codechat.models.baselines.answering import BASELINES_VERSION, answer, view_of, reference_of
+from codechat.models.baselines.refactoring import refactor
 
 
 class RefactorerConfig(ModelConfig):
     """Nothing to choose but the label."""
 
+    version: ClassVar[int] = BASELINES_VERSION
+
     kind: Literal["refactorer"] = original_option("refactorer", "which provider answers")
     name: str = original_option("refactorer", "the name that the records show", min_length=1)
 
 
-@MODELS.register("refactorer", RefactorerConfig, baseline=True)
+@MODELS.register("refactorer", RefactorerConfig, baseline=True, languages=frozenset({"python"}))
 class Refactorer:
     """Mechanical refactorings of the reference solution, no language model involved (baseline; offline)."""
 
@@ -32,10 +34,10 @@ class Refactorer:
 
     async def complete(self, request: Request) -> Reply:
         """The current code changed as asked, or unchanged where no transformation is surely safe."""
-        crib = crib_of(request)
-        if crib.instruction is None or crib.code is None:
-            return answer(reference_of(crib))
-        return answer(refactored(crib.code, crib.instruction, crib.task.entry_point).code)
+        view = view_of(request)
+        if view.instruction is None or view.code is None:
+            return answer(reference_of(view), view)
+        return answer(refactor(view.code, view.instruction, view.task.target.entry_point).code, view)
 
     async def aclose(self) -> None:
         """Nothing to release."""

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import cache
 
 from codechat.domain import Instruction
+from codechat.models.baselines.refactoring.base import Refusal, Source, Transformation, registered
 from codechat.patterns import adherence, read
 from codechat.patterns.tree import FUNCTIONS, Function
-from codechat.refactoring.base import Refusal, Source, Transformation, registered
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """The code after a request. `reason` is empty where it was changed, and tells why not where it was not."""
+    """The code after a request. `reason` is empty if it was changed, and says why not otherwise."""
 
     code: str
     reason: str
@@ -31,8 +31,8 @@ class Revision:
 
 @cache
 def _transformations() -> Mapping[str, Transformation]:
-    room = importlib.import_module("codechat.refactoring")
-    for module in pkgutil.iter_modules(room.__path__, "codechat.refactoring."):
+    room = importlib.import_module("codechat.models.baselines.refactoring")
+    for module in pkgutil.iter_modules(room.__path__, "codechat.models.baselines.refactoring."):
         importlib.import_module(module.name)
     return registered
 
@@ -42,8 +42,8 @@ def transformable() -> frozenset[str]:
     return frozenset(_transformations())
 
 
-def refactored(code: str, instruction: Instruction, entry_point: str) -> Revision:
-    """The code changed as asked, or unchanged where that is not surely safe or the instruction's rule is not met."""
+def refactor(code: str, instruction: Instruction, entry_point: str) -> Revision:
+    """The code changed as asked, or unchanged if that is not surely safe or the instruction's rule is not met."""
     transformation = _transformations().get(instruction.id)
     if transformation is None:
         return Revision(code, "no transformation for this instruction")

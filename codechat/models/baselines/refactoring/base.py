@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from codechat.patterns import Code, read
-from codechat.patterns.tree import COMPREHENSIONS, LOOPS
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -68,7 +67,7 @@ class Source:
         return Namer(set(self.words) | set(keyword.kwlist) | set(keyword.softkwlist) | set(dir(builtins)))
 
     def builtin(self, *names: str) -> None:
-        """Refuse where the program binds one of these built-in names itself."""
+        """Refuse if the program binds one of these built-in names itself."""
         bound = {node.id for node in self.code.find(ast.Name) if not isinstance(node.ctx, ast.Load)}
         bound |= {node.arg for node in self.code.find(ast.arg)} | {one.name for one in self.code.functions}
         bound |= set(self.code.imports) | {node.name for node in self.code.find(ast.ClassDef)}
@@ -77,23 +76,10 @@ class Source:
                 raise Refusal(f"the program binds '{name}' itself")
 
     def without(self, *words: str) -> None:
-        """Refuse where one of these words stands in the program: they look at what the change would touch."""
+        """Refuse if one of these words stands in the program: they look at what the change would touch."""
         for word in words:
             if word in self.words:
                 raise Refusal(f"the program uses {word}")
-
-    def runs_once(self, *names: str) -> None:
-        """Refuse where one of these functions, any if none is named, calls itself in two places or in a loop.
-
-        What costs several times as much as a plain step would be paid at every one of very many calls.
-        """
-        for function in self.code.functions:
-            if names and function.name not in names:
-                continue
-            calls = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == function.name]
-            loops = [node for node in ast.walk(function) if isinstance(node, (*LOOPS, *COMPREHENSIONS))]
-            if len(calls) > 1 or any(call in ast.walk(loop) for loop in loops for call in calls):
-                raise Refusal(f"{function.name} calls itself again and again")
 
 
 @dataclass
@@ -103,7 +89,7 @@ class Namer:
     taken: set[str]
 
     def __call__(self, *wanted: str) -> str:
-        """The first of the wanted names that is free, else the first with a number."""
+        """The first of the wanted names that is free, else the first with a letter."""
         candidates = [*wanted, *(f"{wanted[0]}_{letter}" for letter in "bcdefghijklmnopqrstuvwxyz")]
         for name in candidates:
             if name not in self.taken:
@@ -125,7 +111,7 @@ def transforms(instruction: str, **options: Any) -> Callable[[Callable[..., str]
 
 
 def same_tree(source: Source, text: str) -> str:
-    """The text, where it is the same program in another layout; refuses where an edit went into a string."""
+    """The text, if it is the same program in another layout; refuses if an edit went into a string."""
     tree = read(text).tree
     if tree is None or ast.dump(tree) != ast.dump(source.tree):
         raise Refusal("the layout cannot be changed without changing the program")
@@ -138,17 +124,15 @@ def first_line(node: ast.stmt) -> int:
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
-def with_insertions(lines: list[str], insertions: Iterable[tuple[int, str]]) -> str:
+def insert(lines: list[str], insertions: Iterable[tuple[int, str]]) -> str:
     """The lines with others put in front of them: pairs of a 1-based line and the text that goes above it."""
     above: dict[int, list[str]] = {}
     for place, text in insertions:
         above.setdefault(place, []).append(text)
     made: list[str] = []
     for number, line in enumerate(lines, 1):
-        made.extend(above.get(number, []))
-        made.append(line)
-    made.extend(above.get(len(lines) + 1, []))
-    return "\n".join(made)
+        made += [*above.get(number, []), line]
+    return "\n".join([*made, *above.get(len(lines) + 1, [])])
 
 
 def indentation(line: str) -> str:
@@ -164,30 +148,30 @@ def top_line(source: Source) -> int:
     return number
 
 
-def with_definitions(source: Source, *definitions: str, imports: Iterable[str] = ()) -> str:
+def define(source: Source, *definitions: str, imports: Iterable[str] = ()) -> str:
     """The program with definitions at module level below its imports, and with these modules imported."""
     body = source.tree.body
-    held = 0
+    head = 0
     for statement in body:
         text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        if not isinstance(statement, ast.Import | ast.ImportFrom) and not (text and held == 0):
+        if not isinstance(statement, ast.Import | ast.ImportFrom) and not (text and head == 0):
             break
-        held += 1
-    needed = [f"import {name}" for name in imports if not _imported(source, name)]
-    if held:
-        line = (body[held - 1].end_lineno or 0) + 1
-        if held < len(body) and body[held].lineno < line:
+        head += 1
+    needed = [f"import {name}" for name in imports if not _is_imported(source, name)]
+    if head:
+        line = (body[head - 1].end_lineno or 0) + 1
+        if head < len(body) and body[head].lineno < line:
             raise Refusal("the imports share a line with other statements")
     else:
         line = first_line(body[0]) if body else 1
         while line > top_line(source) and source.lines[line - 2].startswith("#"):
             line -= 1
     made = [*needed, *(f"\n{definition.strip(chr(10))}\n" for definition in definitions)]
-    return with_insertions(source.lines, [(line, text) for text in made])
+    return insert(source.lines, [(line, text) for text in made])
 
 
-def _imported(source: Source, name: str) -> bool:
-    """Whether the module imports it as itself; refuses where the name means something else."""
+def _is_imported(source: Source, name: str) -> bool:
+    """Whether the module imports it as itself; refuses if the name means something else."""
     for statement in source.tree.body:
         if isinstance(statement, ast.Import) and any(a.name == name and a.asname is None for a in statement.names):
             return True

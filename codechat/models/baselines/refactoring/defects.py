@@ -32,7 +32,7 @@ class Defect:
     text: str
 
 
-def with_defect(code: str, draw: random.Random) -> str | None:
+def add_defect(code: str, draw: random.Random) -> str | None:
     """The code with one defect: its kind drawn first, its place second. None where there is no place for any."""
     source = read(code)
     found: dict[str, list[Defect]] = {}

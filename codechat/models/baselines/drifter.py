@@ -12,13 +12,13 @@ Measured by `python benchmarks/defect_visibility.py DATASET PATH`: d = 98.5 % on
 96.3 % on MBPP+ (4, 2 and 1 defects per reference).
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from codechat.config import Config, original_option
 from codechat.domain import Instruction, Reply
-from codechat.models import MODELS, Crib, ModelConfig, Request
-from codechat.models.baseline import answer, crib_of, reference_of
-from codechat.refactoring import refactored, with_defect
+from codechat.models import MODELS, BaselineView, ModelConfig, Request
+from codechat.models.baselines.answering import BASELINES_VERSION, answer, view_of, reference_of
+from codechat.models.baselines.refactoring import add_defect, refactor
 from codechat.seeding import generator
 
 
@@ -41,6 +41,8 @@ class ChangeFactors(Config):
 class DrifterConfig(ModelConfig):
     """How often it breaks the code, and how often it starts over."""
 
+    version: ClassVar[int] = BASELINES_VERSION
+
     kind: Literal["drifter"] = original_option("drifter", "which provider answers")
     name: str = original_option("drifter", "the name that the records show", min_length=1)
     regression: ScopeRates = original_option(ScopeRates(), "probability of a defect per scope")
@@ -54,7 +56,7 @@ class DrifterConfig(ModelConfig):
         return min(1.0, rate * factor)
 
 
-@MODELS.register("drifter", DrifterConfig, baseline=True)
+@MODELS.register("drifter", DrifterConfig, baseline=True, languages=frozenset({"python"}))
 class Drifter:
     """The refactorer with defects at configured rates, no language model involved (baseline; offline)."""
 
@@ -66,19 +68,19 @@ class Drifter:
 
     async def complete(self, request: Request) -> Reply:
         """The solution at first, then the current code refactored, broken or started over, as the draw says."""
-        crib = crib_of(request)
-        if crib.instruction is None or crib.code is None:
-            return answer(reference_of(crib))
-        return answer(self._revised(crib, crib.instruction, crib.code, request.turn))
+        view = view_of(request)
+        if view.instruction is None or view.code is None:
+            return answer(reference_of(view), view)
+        return answer(self._revised(view, view.instruction, view.code, request.turn), view)
 
-    def _revised(self, crib: Crib, instruction: Instruction, code: str, turn: int) -> str:
-        draw = generator(crib.seed, crib.task.task_id, f"drift {turn}")
+    def _revised(self, view: BaselineView, instruction: Instruction, code: str, turn: int) -> str:
+        draw = generator(view.seed, view.task.task_id, f"drift {turn}")
         fate = draw.random()
         breaks = self.config.probability(instruction)
         if breaks <= fate < breaks + self.config.self_correction:
-            code = reference_of(crib)
-        made = refactored(code, instruction, crib.task.entry_point).code
-        return (with_defect(made, draw) or made) if fate < breaks else made
+            code = reference_of(view)
+        made = refactor(code, instruction, view.task.target.entry_point).code
+        return (add_defect(made, draw) or made) if fate < breaks else made
 
     async def aclose(self) -> None:
         """Nothing to release."""

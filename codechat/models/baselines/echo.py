@@ -5,7 +5,7 @@ from typing import Literal
 from codechat.config import original_option
 from codechat.domain import Reply
 from codechat.models import MODELS, ModelConfig, Request
-from codechat.models.baseline import answer, crib_of, reference_of
+from codechat.models.baselines.answering import answer, view_of, reference_of
 
 
 class EchoConfig(ModelConfig):
@@ -27,8 +27,8 @@ class Echo:
 
     async def complete(self, request: Request) -> Reply:
         """The current code in a fence. Raises `UserError` where the task has no reference."""
-        crib = crib_of(request)
-        return answer(crib.code or reference_of(crib))
+        view = view_of(request)
+        return answer(view.code or reference_of(view), view)
 
     async def aclose(self) -> None:
         """Nothing to release."""
