@@ -11,8 +11,8 @@ from codechat.judges import JUDGES
 from codechat.models import MODELS, UNDER_TEST
 from codechat.models.roles import models_in, role_of
 from codechat.protocols.kit import CheckOnce, Player, Services
-from codechat.sandbox import SANDBOXES, admit
-from codechat.suites.checker import Checker
+from codechat.sandbox import SANDBOXES, Sandbox, admit
+from codechat.suites.checker import Checker, NoSandbox
 
 
 @contextlib.asynccontextmanager
@@ -29,8 +29,8 @@ async def services_of(
             judge, offline = JUDGES.build(config.judge), JUDGES.of(config.judge).traits.offline
             stack.push_async_callback(judge.aclose)
             gate = CheckOnce(judge)
-        tests = _tests(cell, stack, note) if "sandbox" in config.uses else None
-        yield Services(players, journal, judge, tests, brake, offline, gate)
+        sandbox = _sandbox(cell, stack, note) if "sandbox" in config.uses else NoSandbox(config.sandbox)
+        yield Services(players, journal, Checker(sandbox), judge, brake, offline, gate)
 
 
 def _players(config: CellConfig, stack: contextlib.AsyncExitStack) -> dict[str, Player]:
@@ -44,7 +44,7 @@ def _players(config: CellConfig, stack: contextlib.AsyncExitStack) -> dict[str, 
     return players
 
 
-def _tests(cell: Cell, stack: contextlib.AsyncExitStack, note: Callable[[str], None]) -> Checker:
+def _sandbox(cell: Cell, stack: contextlib.AsyncExitStack, note: Callable[[str], None]) -> Sandbox:
     config = cell.config
     sandbox = SANDBOXES.build(config.sandbox, workers=cell.resources().workers)
     stack.push_async_callback(sandbox.aclose)
@@ -52,4 +52,4 @@ def _tests(cell: Cell, stack: contextlib.AsyncExitStack, note: Callable[[str], N
         admit(sandbox, config.sandbox)
     if sandbox.notice:
         note(sandbox.notice)
-    return Checker(sandbox)
+    return sandbox

@@ -80,7 +80,7 @@ class Effort:
 
 
 def spending_of(tokens: Tokens, effort: Effort) -> dict[str, Any]:
-    """The part of metrics.json that every protocol has: values of its keys `retries` to `wall_s`.
+    """The part of metrics.json that every protocol has, as JSON: its keys `retries` to `wall_s`.
 
     `cost_usd` is the price of `tokens`, which are those of completed sessions; `spent_usd` is what was paid: with the
     sessions that errored, without what the response cache gave.
@@ -94,7 +94,7 @@ def spending_of(tokens: Tokens, effort: Effort) -> dict[str, Any]:
         "retries": effort.retries,
         "rate_limited": effort.rate_limited,
         "cached_replies": effort.cached_replies,
-        "tokens": tokens,
+        "tokens": {name: used.model_dump() for name, used in tokens.items()},
         "cost_usd": costs,
         "spent_usd": spent_usd(effort.spent, tariff),
         "wall_s": effort.wall_s,

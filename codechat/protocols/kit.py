@@ -89,7 +89,7 @@ class Player:
 
 @dataclass(frozen=True)
 class Services:
-    """The cell's components, shared by its sessions; None for what the protocol does not use.
+    """The cell's components, shared by its sessions; no judge if the protocol uses none.
 
     `players` has the model under test as `model`, and the protocol's further roles by their names. `judge_offline`: the
     judge's decisions cost nothing.
@@ -97,8 +97,8 @@ class Services:
 
     players: Mapping[str, Player]
     journal: Journal
+    tests: Tests
     judge: Judge | None = None
-    tests: Tests | None = None
     brake: Brake = field(default_factory=Brake)
     judge_offline: bool = False
     judge_gate: CheckOnce | None = None
@@ -236,14 +236,13 @@ class Kit:
 
     async def check_program(self, turn: int, source: str, suite: Suite) -> Verdict:
         """What a suite says of a whole program for the task."""
-        tests, program = self._tests(), Program(source, self._task.target)
+        tests, program = self._services.tests, Program(source, self._task.target)
         digest = content_hash([source, suite.key])
         return await self._step(turn, f"check/{suite.kind}", digest, Verdict, lambda: tests.check(program, suite))
 
     async def run(self, turn: int, command: Command) -> Ran:
         """What a command did in a box of the sandbox."""
-        tests = self._tests()
-        return await self._step(turn, "run", command.key, Ran, lambda: tests.run(command))
+        return await self._step(turn, "run", command.key, Ran, lambda: self._services.tests.run(command))
 
     def _player(self, role: str) -> Player:
         player = self._services.players.get(role)
@@ -256,11 +255,6 @@ class Kit:
         if services.judge is None or services.judge_gate is None:
             raise ValueError("the protocol asks the judge of instructions, which it does not name in `uses`")
         return services.judge, services.judge_gate
-
-    def _tests(self) -> Tests:
-        if self._services.tests is None:
-            raise ValueError("the protocol runs code, and does not name the sandbox in `uses`")
-        return self._services.tests
 
     def _conversation(self, role: str) -> GrowingHash:
         return self._conversations.setdefault(role, GrowingHash(lambda message: [message.role, message.content]))
