@@ -15,7 +15,7 @@ from typing import Any
 
 from codechat.datasets import DATASETS
 from codechat.domain import Task
-from codechat.extraction import extract
+from codechat.languages import extract
 from codechat.refactoring import with_defect
 from codechat.sandbox import SANDBOXES
 

@@ -18,8 +18,8 @@ from pydantic import SerializeAsAny, ValidationInfo, field_validator
 from codechat.config import Config, result_option
 from codechat.domain import Adherence, AdherenceVerdict, Applicability, Instruction, Message, Reply, Usage
 from codechat.errors import ContextOverflow, InfrastructureError, UserError
-from codechat.extraction import without_thinking
 from codechat.judges import JUDGES, JudgeConfig
+from codechat.languages import without_thinking
 from codechat.models import MODELS, Model, ModelConfig, Request
 from codechat.template import fill, require
 

@@ -9,7 +9,7 @@ from pydantic import field_validator
 from codechat.config import Config, result_option
 from codechat.domain import Message, Requirement, Task
 from codechat.errors import ContextOverflow
-from codechat.extraction import extract, without_thinking
+from codechat.languages import extract, without_thinking
 from codechat.metrics import Effort
 from codechat.metrics.conversation import DYNAMIC, conversation_metrics
 from codechat.metrics.exchange import TASK, Exchange

@@ -12,7 +12,7 @@ from codechat.agendas import draw, type_of
 from codechat.config import Config, result_option
 from codechat.domain import Instruction, Message, Task, Usage
 from codechat.errors import ContextOverflow
-from codechat.extraction import extract, without_thinking
+from codechat.languages import extract, without_thinking
 from codechat.metrics import REFINE, Effort, refine_metrics
 from codechat.protocols import PROTOCOLS, Kit, Parts
 from codechat.protocols.grading import in_order, reply_of, request_of

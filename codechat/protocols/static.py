@@ -9,10 +9,10 @@ from typing import Any, Literal
 from pydantic import field_validator
 
 from codechat.config import Config, result_option
-from codechat.datasets.program import parse
 from codechat.domain import AssertionTests, Extraction, Message, Reply, Requirement, Task, Verdict
 from codechat.errors import ContextOverflow, UserError
-from codechat.extraction import extract, without_thinking
+from codechat.languages import extract, without_thinking
+from codechat.languages.python.syntax import parse
 from codechat.metrics import Effort
 from codechat.metrics.conversation import conversation_metrics, static_measures
 from codechat.protocols import PROTOCOLS, Kit, Parts

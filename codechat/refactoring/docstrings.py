@@ -7,10 +7,10 @@ from typing import Any
 
 import libcst as cst
 
+from codechat.languages.python.syntax import parameters
 from codechat.patterns.tree import FUNCTIONS, Function, docstring
 from codechat.refactoring.base import Refusal, Source, same_tree, top_line, transforms, with_insertions
 from codechat.refactoring.trees import Made, docstring_split, rewritten, statements, unjoined
-from codechat.syntax import parameters
 
 _SUMMARY = "Work out the result of {name}."
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import libcst as cst
 
+from codechat.languages.python.syntax import parameters
 from codechat.patterns.names import local_bindings
 from codechat.patterns.tree import FUNCTIONS, Function, own_nodes
 from codechat.refactoring.base import Namer, Refusal, Source, transforms
 from codechat.refactoring.trees import Made, nodes, rewritten
-from codechat.syntax import parameters
 
 _WORDS = {
     "res": "result", "ret": "result", "tmp": "temporary", "temp": "temporary", "cnt": "count", "idx": "index",

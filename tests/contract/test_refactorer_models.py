@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from codechat.domain import InputOutputTests, Instruction, Message, Task
-from codechat.extraction import extract
+from codechat.languages import extract
 from codechat.models import MODELS, Crib, Model, Request
 from codechat.refactoring import refactored
 

@@ -13,8 +13,8 @@ import pytest_asyncio
 
 from codechat.datasets import DATASETS
 from codechat.domain import Instruction, Task
-from codechat.extraction import extract
 from codechat.instructions import INSTRUCTIONS
+from codechat.languages import extract
 from codechat.patterns import applicable
 from codechat.patterns.tree import docstring
 from codechat.refactoring import refactored, transformable
