@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Any
 
 from codechat.domain import Task
-from codechat.extraction import extract
+from codechat.languages import extract
 from codechat.models.baselines.refactoring import add_defect
 from codechat.sandbox import SANDBOXES
 from codechat.testing import dataset_tasks

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from codechat.domain import Instruction, Task
-from codechat.extraction import extract
 from codechat.hardware import HARDWARE
 from codechat.instructions import INSTRUCTIONS
+from codechat.languages import extract
 from codechat.models.baselines.refactoring import refactor, transformable
 from codechat.patterns import applicable
 from codechat.patterns.tree import docstring

@@ -16,10 +16,10 @@ PACKAGE = ROOT / "codechat"
 # From the bottom to the top: a room imports only rooms below it; rooms on one line don't know each other.
 LAYERS: list[set[str]] = [
     {"errors", "domain", "seeding", "environment"},
-    {"files", "config", "template", "calls", "syntax"},
+    {"files", "config", "template", "calls", "languages"},
     {"registry", "cache"},
     {"records"},
-    {"patterns", "extraction", "hardware"},
+    {"patterns", "hardware"},
     {"datasets", "instructions", "models", "sandbox", "agendas"},
     {"judges", "metrics"},
     {"journal"},

@@ -16,11 +16,12 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field,
 
 from codechat.config import original_option, run_option
 from codechat.datasets import DATASETS, DatasetConfig, select
-from codechat.datasets.program import parse, signature_of
 from codechat.datasets.rows import Snippets, lines_of, problem_of
 from codechat.domain import AssertionTests, Dataset, InputOutputTests, ProgramTests, RepositoryTests, Requirement, Task
 from codechat.errors import UserError, nearest
 from codechat.files import content_hash
+from codechat.languages.python.assembly import signature_of
+from codechat.languages.python.syntax import parse
 
 REMEDY = "dataset.path names a task file of CodeIF-Bench, .jsonl or .jsonl.gz (docs/codeif.md)"
 

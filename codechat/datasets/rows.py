@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from codechat.datasets.program import assemble, signature_of
 from codechat.domain import AssertionTests, Dataset, InputOutputTests, Requirement, Task
 from codechat.errors import UserError
 from codechat.files import content_hash
+from codechat.languages.python.assembly import assemble, signature_of
 
 Oracle = Literal[
     "equal", "set_equal", "not_none", "anything", "equal_or_zero", "polynomial_root", "surface_area", "digit_distance"

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar, overload
 
+from codechat.languages.python.syntax import tree_of
 from codechat.patterns.tree import FUNCTIONS, Function, children, walk
-from codechat.syntax import tree_of
 
 MAX_DEPTH = 180  # deeper trees are no code a person wrote, and would exhaust the stack of recursive readers
 _DIRECTIVES = ("type:", "noqa", "pylint:", "pragma:", "fmt:", "mypy:", "ruff:", "isort:", "flake8:", "-*-", "pyright:")

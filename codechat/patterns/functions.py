@@ -4,11 +4,11 @@ import ast
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
+from codechat.languages.python.syntax import parameters
 from codechat.patterns.base import Occurrence, at, pattern
 from codechat.patterns.code import Code
 from codechat.patterns.names import bound_name
 from codechat.patterns.tree import FUNCTIONS, Function, own_nodes, walk
-from codechat.syntax import parameters
 
 MUTATORS = frozenset(
     ("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "add", "discard")

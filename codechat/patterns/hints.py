@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
+from codechat.languages.python.syntax import parameters
 from codechat.patterns.base import Occurrence, Regex, at, pattern
 from codechat.patterns.code import Code
 from codechat.patterns.names import local_bindings
 from codechat.patterns.tree import FUNCTIONS, Function, body_without_docstring, docstring, own_nodes, walk
-from codechat.syntax import parameters
 
 _LEGACY = {"List", "Dict", "Set", "FrozenSet", "Tuple", "Type", "Deque", "DefaultDict"}
 _GENERICS = {"list", "dict", "set", "frozenset", "tuple", "type", "deque", "defaultdict"}

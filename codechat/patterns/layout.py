@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias
 
+from codechat.languages.python.syntax import parameters
 from codechat.patterns.base import Occurrence, at, pattern
 from codechat.patterns.code import Code
 from codechat.patterns.tree import LOOPS, blocks, docstring
-from codechat.syntax import parameters
 
 Unit: TypeAlias = Literal["tab", "2", "4"]
 _UNITS = {"tab": "\t", "2": "  ", "4": "    "}

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from codechat.languages.python.syntax import parameters
 from codechat.patterns.base import Occurrence, Regex, at, pattern
 from codechat.patterns.code import Code
 from codechat.patterns.tree import Function, own_nodes, walk
-from codechat.syntax import parameters
 
 _BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_"))
 

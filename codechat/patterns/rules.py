@@ -18,11 +18,11 @@ from typing import Any
 
 from codechat.domain import Adherence, Applicability, Change, Instruction, Scope
 from codechat.errors import UserError, nearest
+from codechat.languages.python.syntax import parameters
 from codechat.patterns.base import Occurrence, Pattern, patterns
 from codechat.patterns.code import Code, read
 from codechat.patterns.idle import idle
 from codechat.patterns.tree import FUNCTIONS, Function
-from codechat.syntax import parameters
 
 BY = "rules"
 _QUANTIFIERS: dict[Change, tuple[str, ...]] = {

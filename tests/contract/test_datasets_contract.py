@@ -10,9 +10,9 @@ import pytest
 
 from codechat.config import is_identity
 from codechat.datasets import DATASETS, DatasetConfig
-from codechat.datasets.program import parse
 from codechat.datasets.rows import ORACLE_NAMES
 from codechat.domain import Dataset
+from codechat.languages.python.syntax import parse
 from codechat.sandbox.oracle import ORACLES
 from support.codeif_rows import FUNCTION, write_rows
 

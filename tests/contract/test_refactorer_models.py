@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from codechat.domain import Instruction, Message
-from codechat.extraction import extract
+from codechat.languages import extract
 from codechat.models import MODELS, Crib, Model, Request
 from codechat.models.baselines.refactoring import refactor
 from support.tasks import task_of

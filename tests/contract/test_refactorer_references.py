@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 
 from codechat.domain import Instruction, Task
-from codechat.extraction import extract
 from codechat.instructions import INSTRUCTIONS
+from codechat.languages import extract
 from codechat.models.baselines.refactoring import refactor, transformable
 from codechat.patterns import applicable
 from codechat.patterns.tree import docstring

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from codechat.domain import Extraction
-from codechat.extraction import extract, without_thinking
+from codechat.domain import Extraction, Target
+from codechat.languages import extract, fenced, without_thinking
 
-KEYS = {"name", "reply", "entry_point", "problem", "code", "program", "calls", "reason_has", "history"}
+KEYS = {"name", "reply", "language", "entry_point", "problem", "code", "program", "calls", "reason_has", "history"}
 KEYS |= {"code_has", "code_lacks", "program_has", "program_lacks"}
 CASES: list[Any] = [
     pytest.param(case, id=f"{path.stem}: {case['name']}")
@@ -27,7 +27,8 @@ def test_the_table_is_large_enough() -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_case(case: dict[str, Any]) -> None:
     assert set(case) <= KEYS
-    found = extract(case["reply"], case.get("entry_point", "f"))
+    target = Target(case.get("language", "python"), case.get("entry_point", "f"))
+    found = extract(case["reply"], target)
     assert found.problem == case.get("problem"), found
     assert found.reason
     assert "\n" not in found.reason
@@ -39,20 +40,25 @@ def test_case(case: dict[str, Any]) -> None:
         assert all(piece in (text or "") for piece in case.get(f"{kind}_has", []))
         assert not any(piece in (text or "") for piece in case.get(f"{kind}_lacks", []))
     if case.get("problem") is None:
-        check_program(found, case.get("entry_point", "f"), case.get("calls", {}))
+        check_again(found, target)
+    if case.get("problem") is None and target.language == "python":
+        check_program(found, target.entry_point, case.get("calls", {}))
     assert without_thinking(case["reply"]) == case.get("history", case["reply"])
 
 
-def check_program(found: Extraction, entry_point: str, calls: dict[str, Any]) -> None:
+def check_again(found: Extraction, target: Target) -> None:
     assert found.code is not None
-    assert found.program is not None
-    again = extract(found.code, entry_point)
+    again = extract(found.code if target.language == "python" else fenced(found.code, target.language), target)
     assert (again.code, again.program) == (found.code, found.program)
+
+
+def check_program(found: Extraction, entry_point: str, calls: dict[str, Any]) -> None:
+    assert found.program is not None
     names: dict[str, Any] = {"__name__": "candidate"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         code = compile(found.program, "<program>", "exec")
     exec(code, names)
-    assert callable(names[entry_point])
+    assert not entry_point or callable(names[entry_point])
     for call, value in calls.items():
         assert eval(call, names) == value

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from codechat.extraction import extract
-from codechat.extraction.definitions import missing_names
+from codechat.domain import Target
+from codechat.languages import extract
+from codechat.languages.python.definitions import missing_names
 
 DATA = os.environ.get("CODECHAT_TEST_DATA")
 pytestmark = pytest.mark.skipif(DATA is None, reason="CODECHAT_TEST_DATA is not set")
@@ -48,7 +49,7 @@ def sample_replies() -> Iterator[tuple[str, str]]:
 
 
 def test_dialogues() -> None:
-    found = [extract(reply, entry_point) for reply, entry_point in dialogue_replies()]
+    found = [extract(reply, Target(entry_point=entry_point)) for reply, entry_point in dialogue_replies()]
     assert len(found) == 3732
     assert sum(item.problem is None for item in found) >= 3630
     assert sum(item.problem == "syntax_error" for item in found) <= 6
@@ -58,7 +59,7 @@ def test_one_fence_gives_its_content_and_a_program_that_lacks_nothing() -> None:
     """Where a reply has one fence, the code is what is in it; and no name is lost with the test code."""
     compared = 0
     for reply, entry_point in dialogue_replies():
-        found = extract(reply, entry_point)
+        found = extract(reply, Target(entry_point=entry_point))
         if found.code is None or found.program is None:
             continue
         assert missing_names(found.program) <= missing_names(found.code)
@@ -69,8 +70,18 @@ def test_one_fence_gives_its_content_and_a_program_that_lacks_nothing() -> None:
     assert compared > 2000
 
 
+def test_the_same_code_is_found_without_an_entry_point() -> None:
+    """But for replies that give an alternative under another name, at the end."""
+    pairs = [(reply, extract(reply, Target(entry_point=name))) for reply, name in dialogue_replies()]
+    named = [(reply, found) for reply, found in pairs if found.problem is None]
+    assert sum(extract(reply, Target()).code != found.code for reply, found in named) <= 20
+
+
 def test_samples() -> None:
-    problems = [(entry_point, extract(reply, entry_point).problem) for reply, entry_point in sample_replies()]
+    problems = [
+        (entry_point, extract(reply, Target(entry_point=entry_point)).problem)
+        for reply, entry_point in sample_replies()
+    ]
     assert len(problems) == 1412
     assert sum(problem is None for _, problem in problems) >= 1405
     assert not any(problem == "syntax_error" for _, problem in problems)

@@ -16,9 +16,9 @@ import pytest
 from codechat.datasets import DATASETS
 from codechat.datasets.humaneval import RELEASE as HUMANEVAL
 from codechat.datasets.mbpp import RELEASE as MBPP
-from codechat.datasets.program import parse
 from codechat.domain import Dataset
 from codechat.errors import UserError
+from codechat.languages.python.syntax import parse
 
 FILES = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
 SIZES = {"humaneval": 164, "mbpp": 378}

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from codechat.datasets import DATASETS, DatasetConfig, select
-from codechat.datasets.program import assemble, signature_of
 from codechat.domain import AssertionTests, Dataset, Requirement
 from codechat.errors import UserError
+from codechat.languages.python.assembly import assemble, signature_of
 
 ROW: dict[str, Any] = {
     "task_id": "mine/0",

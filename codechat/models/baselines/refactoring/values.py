@@ -26,7 +26,7 @@ from codechat.models.baselines.refactoring.trees import (
     variables,
 )
 from codechat.patterns.tree import COMPREHENSIONS, FUNCTIONS, children
-from codechat.syntax import parameters
+from codechat.languages.python.syntax import parameters
 
 
 def _computed(module: cst.Module, name: str) -> Iterator[tuple[cst.SimpleStatementLine, cst.BaseExpression, str]]:

@@ -2,7 +2,9 @@
 
 import pytest
 
-from codechat.extraction import extract
+from codechat.domain import Target
+from codechat.languages import extract
+from codechat.languages.python.syntax import tree_of
 
 SCOPING = [
     "def f(x):\n    global x\n    return x",
@@ -36,7 +38,7 @@ SCOPING = [
 def test_what_would_not_compile_is_a_syntax_error(text: str) -> None:
     with pytest.raises(SyntaxError):
         compile(text, "x", "exec")
-    assert extract(f"```python\n{text}\n```", "f").problem == "syntax_error"
+    assert extract(f"```python\n{text}\n```", Target(entry_point="f")).problem == "syntax_error"
 
 
 @pytest.mark.parametrize(
@@ -51,4 +53,26 @@ def test_what_would_not_compile_is_a_syntax_error(text: str) -> None:
 )
 def test_what_compiles_is_code(text: str) -> None:
     compile(text, "x", "exec")
-    assert extract(f"```python\n{text}\n```", "f").code == text
+    assert extract(f"```python\n{text}\n```", Target(entry_point="f")).code == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"import {'a.' * 1000}a",
+        f"import b, {'a.' * 1000}a",
+        f"if x: from .. {'ab . ' * 1000}a import b",
+        "x = 1\nimport " + "a\u0301.\\\n" * 1000 + "a",
+    ],
+)
+def test_an_endless_import_is_not_parsed(text: str) -> None:
+    with pytest.raises(ValueError, match="1000 dotted parts"):
+        tree_of(text)
+
+
+def test_other_dots_are_no_import() -> None:
+    numbers = "0.1 0.2\n" * 2000
+    assert tree_of(f'import a.b\nx = """{numbers}"""').body
+    assert tree_of("import a.b\n" * 2000).body
+    assert tree_of("a.b\n" * 2000).body
+    assert tree_of(f"import {'a.' * 999}a").body

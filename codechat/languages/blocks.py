@@ -1,12 +1,11 @@
-"""Fenced blocks of a Markdown reply, as models really write them."""
+"""Fenced blocks of a Markdown reply, in any language, as models really write them."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 _LIST_MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])?\Z")
-_CODE_START = re.compile(r"(?:async\s+def|def|class|import)\s+\w|from\s+[\w.]+\s+import\b|@\w")
-_PYTHON = re.compile(r"(?:i?py(?:thon)?[\d.]*|pycon|python-repl|py-repl)\Z", re.IGNORECASE)
 _DIFF = re.compile(r"(?m)^(?:@@ .*@@|\+\+\+ |diff --git )")
 _MARKUP = frozenset({"markdown", "md"})
 _CLOSE_INDENT = 3
@@ -14,23 +13,33 @@ _CLOSE_INDENT = 3
 
 
 @dataclass(frozen=True, slots=True)
+class Fences:
+    """How a language is fenced: which tags are its own, in any case, and what its code begins with, if that is sure.
+
+    Models forget the end of a line: code of a language with a `code_start` is also found behind the opening fence,
+    and between two fences of one line.
+    """
+
+    is_tag: Callable[[str], bool]
+    code_start: re.Pattern[str] | None = None
+
+    def begins_code(self, text: str) -> bool:
+        return self.code_start is not None and bool(self.code_start.match(text))
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
-    """The content of one fence. `indent`: columns by which the fence is indented. `language`: lower case, or empty."""
+    """The content of one fence. `indent`: columns by which the fence is indented. `tag`: lower case, or empty."""
 
     text: str
-    language: str
+    tag: str
     indent: int = 0
     closed: bool = True
 
     @property
-    def python(self) -> bool:
-        """Whether it may be taken for Python: tagged so, or not tagged at all."""
-        return not self.diff and (not self.language or bool(_PYTHON.match(self.language)))
-
-    @property
     def diff(self) -> bool:
         """A patch is not the whole code that was asked for: it is never applied."""
-        return self.language in ("diff", "patch") or (not self.language and bool(_DIFF.search(self.text)))
+        return self.tag in ("diff", "patch") or (not self.tag and bool(_DIFF.search(self.text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +75,23 @@ class _Fence(NamedTuple):
             and len(self.before) <= len(opening.before) + _CLOSE_INDENT
         )
 
-    def opens(self) -> bool:
+    def opens(self, fences: Fences) -> bool:
         if self.run[0] == "`" and "`" in self.after:
             return False
         tag = self.after.strip()
-        return bool(_LIST_MARKER.match(self.before.strip())) or bool(tag and _PYTHON.match(tag))
+        return bool(_LIST_MARKER.match(self.before.strip())) or bool(tag and fences.is_tag(tag))
 
 
-def split(text: str) -> Markdown:
-    """Take a reply apart; Markdown inside a fence tagged as such is taken apart once more. Linear."""
-    whole = _split(text.replace("\r\n", "\n").replace("\r", "\n"))
+def split(text: str, fences: Fences) -> Markdown:
+    """Take a reply apart. Markdown inside a fence is taken apart once more, if it is not itself what was asked for.
+
+    Linear in the length of the text.
+    """
+    whole = _split(text.replace("\r\n", "\n").replace("\r", "\n"), fences)
     blocks: list[Block] = []
     for block in whole.blocks:
-        inner = _split(block.text).blocks if block.language in _MARKUP else ()
+        taken_apart = block.tag in _MARKUP and not fences.is_tag(block.tag)
+        inner = _split(block.text, fences).blocks if taken_apart else ()
         blocks += inner or [block]
     return Markdown(tuple(blocks), whole.outside)
 
@@ -86,14 +99,14 @@ def split(text: str) -> Markdown:
 @dataclass(slots=True)
 class _Open:
     fence: _Fence
-    language: str
+    tag: str
     lines: list[str] = field(default_factory=list)
 
     def block(self, closed: bool) -> Block:
-        return Block("\n".join(self.lines), self.language, len(self.fence.before.expandtabs(4)), closed)
+        return Block("\n".join(self.lines), self.tag, len(self.fence.before.expandtabs(4)), closed)
 
 
-def _split(text: str) -> Markdown:
+def _split(text: str, fences: Fences) -> Markdown:
     blocks: list[Block] = []
     outside: list[str] = []
     current: _Open | None = None
@@ -105,14 +118,14 @@ def _split(text: str) -> Markdown:
                 current = None
             elif fence and fence.opens_anew(current.fence):
                 blocks.append(current.block(closed=False))
-                current = _opened(fence)
+                current = _opened(fence, fences)
             else:
                 current.lines.append(line)
-        elif fence and fence.opens():
-            current = _opened(fence)
+        elif fence and fence.opens(fences):
+            current = _opened(fence, fences)
             if fence.before.strip():
                 outside.append(fence.before)
-        elif fence and (content := _one_line_block(fence)):
+        elif fence and (content := _one_line_block(fence, fences)):
             blocks.append(content)
         else:
             outside.append(line)
@@ -127,26 +140,26 @@ def _fence(line: str) -> _Fence:
     return _Fence(line[:start], line[start : len(line) - len(rest)], rest)
 
 
-def _opened(fence: _Fence) -> _Open:
+def _opened(fence: _Fence, fences: Fences) -> _Open:
     """The block a fence line opens: its info string is a language and attributes, or already code."""
     before = fence.before if _LIST_MARKER.match(fence.before.strip()) else ""
     fence = _Fence(before, fence.run, fence.after)
     info = fence.after.strip()
-    if _CODE_START.match(info):
+    if fences.begins_code(info):
         return _Open(fence, "", [info])
     words = info.split(maxsplit=1)
-    language = words[0].strip("{}.").split(",")[0].split(":")[0].lower() if words else ""
+    tag = words[0].strip("{}.").split(",")[0].split(":")[0].lower() if words else ""
     rest = words[1] if len(words) > 1 else ""
-    return _Open(fence, language, [rest] if _CODE_START.match(rest) else [])
+    return _Open(fence, tag, [rest] if fences.begins_code(rest) else [])
 
 
-def _one_line_block(fence: _Fence) -> Block | None:
+def _one_line_block(fence: _Fence, fences: Fences) -> Block | None:
     """A block that opens and closes on one line."""
     body = fence.after.rstrip()
-    if fence.before.strip() or not body.endswith(fence.run):
+    if fences.code_start is None or fence.before.strip() or not body.endswith(fence.run):
         return None
     body = body.rstrip(fence.run[0]).strip()
     words = body.split(maxsplit=1)
-    if len(words) == 2 and _PYTHON.match(words[0]):
+    if len(words) == 2 and fences.is_tag(words[0]):
         body = words[1]
-    return Block(body, "") if _CODE_START.match(body) or "=" in body else None
+    return Block(body, "") if fences.begins_code(body) or "=" in body else None

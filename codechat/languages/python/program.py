@@ -6,14 +6,16 @@ import symtable
 from collections import Counter, deque
 from dataclasses import dataclass
 
-from codechat.extraction.definitions import (
+from codechat.languages.python.definitions import (
     Wrapper,
     bound_names,
+    dotted,
     global_reads,
     is_main_guard,
+    is_test,
     module_level,
 )
-from codechat.extraction.source import Definition, Source, is_compound, parse, suites
+from codechat.languages.python.source import Definition, Source, is_compound, parse, suites
 
 _TRIAL_CALLS = frozenset(
     {"print", "pprint", "pprint.pprint", "check", "main", "unittest.main", "doctest.testmod", "pytest.main"}
@@ -23,7 +25,7 @@ _REST_OF_LINE_EMPTY = re.compile(rb"[ \t\f]*(?:#|\n|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class Trimmed:
     """`text` has the line numbers of the code it comes from; `dropped` counts the statements left out."""
 
     text: str
@@ -37,15 +39,17 @@ class _Statement:
     binds: frozenset[str]
 
 
-def program(source: Source, entry_point: str, wrapper: Wrapper | None) -> Program:
+def program(source: Source, entry_point: str, wrapper: Wrapper | None) -> Trimmed:
     """What is run of a valid module: its statements but for those that test or demonstrate the entry point.
 
     Left out: main guards; bare asserts; calls, as statements, of print, the entry point, `check`, a test function or
-    a test runner; and, where nothing that stays reads the names they bind, loops, conditions and `try`s of nothing but
+    a test runner; and, if nothing that stays reads the names they bind, loops, conditions and `try`s of nothing but
     these, test functions and classes, imports of test frameworks, and variables that hold a result of the entry point
     or of `input()`. Everything else stays, as it may prepare what the function needs.
-    A wrapper's method is bound at the end.
+    A wrapper's method is bound at the end. If `entry_point` is empty, nothing is left out.
     """
+    if not entry_point:
+        return Trimmed(f"{source.text}\n", 0)
     assert source.tree is not None
     dropped = _trials(source, entry_point, wrapper)
     text = _without(source, dropped) if dropped else source.text
@@ -54,7 +58,7 @@ def program(source: Source, entry_point: str, wrapper: Wrapper | None) -> Progra
     if wrapper:
         owner = f"{wrapper.name}()" if wrapper.needs_instance else wrapper.name
         text = f"{text}\n\n{entry_point} = {owner}.{entry_point}"
-    return Program(f"{text}\n", len(dropped))
+    return Trimmed(f"{text}\n", len(dropped))
 
 
 def _trials(source: Source, entry_point: str, wrapper: Wrapper | None) -> set[int]:
@@ -75,7 +79,7 @@ def _trials(source: Source, entry_point: str, wrapper: Wrapper | None) -> set[in
 
 
 def _test_functions(tree: ast.Module) -> set[str]:
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and _is_test(node)}
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and is_test(node)}
 
 
 def _keeping_state(tree: ast.Module, entry_point: str) -> set[str]:
@@ -85,7 +89,7 @@ def _keeping_state(tree: ast.Module, entry_point: str) -> set[str]:
         for node in tree.body
         if isinstance(node, ast.FunctionDef)
         and node.name != entry_point
-        and (_is_test(node) or node.name in _TRIAL_CALLS)
+        and (is_test(node) or node.name in _TRIAL_CALLS)
         and any(isinstance(inner, ast.Global) for inner in ast.walk(node))
     }
 
@@ -124,7 +128,7 @@ def _tries(node: ast.stmt, trial_calls: set[str]) -> bool:
     while stack:
         current = stack.pop()
         if isinstance(current, ast.Expr):
-            if not isinstance(current.value, ast.Call) or _dotted(current.value.func) not in trial_calls:
+            if not isinstance(current.value, ast.Call) or dotted(current.value.func) not in trial_calls:
                 return False
             calls_something = True
         elif isinstance(current, ast.For | ast.If | ast.Try | ast.With):
@@ -148,30 +152,14 @@ def _may_go(node: ast.stmt, entry_calls: set[str], protected: set[str]) -> bool:
     if bound_names(node) & protected:
         return False
     if isinstance(node, Definition):
-        return _is_test(node)
+        return is_test(node)
     if isinstance(node, ast.Import | ast.ImportFrom):
         modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
         return all(module.split(".")[0] in _TEST_MODULES for module in modules)
     if isinstance(node, ast.Assign) and _only_names(node):
-        calls = {_dotted(inner.func) for inner in ast.walk(node.value) if isinstance(inner, ast.Call)}
+        calls = {dotted(inner.func) for inner in ast.walk(node.value) if isinstance(inner, ast.Call)}
         return bool(calls & (entry_calls | {"input"}))
     return False
-
-
-def _is_test(node: Definition) -> bool:
-    if isinstance(node, ast.ClassDef):
-        return node.name.startswith("Test") or any(_dotted(base).endswith("TestCase") for base in node.bases)
-    return node.name.startswith("test") or node.name == "check"
-
-
-def _dotted(value: ast.expr) -> str:
-    """`a.b.c` of a name or an attribute chain; a call in it stands for what it calls; empty for anything else."""
-    parts: list[str] = []
-    while isinstance(value, ast.Attribute | ast.Call):
-        if isinstance(value, ast.Attribute):
-            parts.append(value.attr)
-        value = value.value if isinstance(value, ast.Attribute) else value.func
-    return ".".join([value.id, *reversed(parts)]) if isinstance(value, ast.Name) else ""
 
 
 def _all_bound(node: ast.stmt) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""What a module defines, and what it lacks, told from its text alone."""
+"""What a module defines, and what it lacks, read from its text alone."""
 
 import ast
 import builtins
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from codechat.extraction.source import Definition, suites
+from codechat.languages.python.source import Definition, suites
 
 _BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__"}
 
@@ -18,8 +18,11 @@ class Strength(IntEnum):
     NONE = 0
     STUB = 1
     """A body of nothing but a docstring, `pass`, `...` or `raise NotImplementedError`: a signature that is shown."""
-    IMPORT = 2
-    """By import: a real alias, or the head of a test file that imports the answer."""
+    PARTIAL = 2
+    """By import: a real alias, or the head of a test file that imports the answer.
+
+    If no name is asked for: by statements that define nothing but tests.
+    """
     FULL = 3
 
 
@@ -34,7 +37,12 @@ class Wrapper:
 
 
 def strength(tree: ast.Module, name: str) -> Strength:
-    """How `name` is defined at module level, or, where it is not, as a method of the one class that has it."""
+    """How `name` is defined at module level, or else as a method of the one class that has it.
+
+    If `name` is empty: how well the module defines anything at all.
+    """
+    if not name:
+        return max(map(_strength_of, module_level(tree)), default=Strength.NONE)
     at_module_level = max((_binds(node, name) for node in module_level(tree)), default=Strength.NONE)
     if at_module_level:
         return at_module_level
@@ -110,7 +118,7 @@ def global_reads(scope: symtable.SymbolTable) -> set[str]:
 
 
 def wrapper(tree: ast.Module, name: str) -> Wrapper | None:
-    """The class whose method answers the task (`class Solution:`), where exactly one top-level class has it."""
+    """The class whose method answers the task (`class Solution:`), if exactly one top-level class has it."""
     found = [
         (node, method)
         for node in tree.body
@@ -143,11 +151,43 @@ def _needs_arguments(node: ast.ClassDef) -> bool:
     return False
 
 
+def is_test(node: Definition) -> bool:
+    """Whether a function or a class is named, or derived, as a test is."""
+    if isinstance(node, ast.ClassDef):
+        return node.name.startswith("Test") or any(dotted(base).endswith("TestCase") for base in node.bases)
+    return node.name.startswith("test") or node.name == "check"
+
+
+def dotted(value: ast.expr) -> str:
+    """`a.b.c` of a name or an attribute chain; a call in it stands for what it calls; empty for anything else."""
+    parts: list[str] = []
+    while isinstance(value, ast.Attribute | ast.Call):
+        if isinstance(value, ast.Attribute):
+            parts.append(value.attr)
+        value = value.value if isinstance(value, ast.Attribute) else value.func
+    return ".".join([value.id, *reversed(parts)]) if isinstance(value, ast.Name) else ""
+
+
+def acts(node: ast.stmt) -> bool:
+    """Whether a statement does something; prose that happens to parse is a name, a tuple or a bare annotation."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Call)
+    return not (isinstance(node, ast.AnnAssign) and node.value is None)
+
+
+def _strength_of(node: ast.stmt) -> Strength:
+    if isinstance(node, Definition):
+        return Strength.PARTIAL if is_test(node) else _body_strength(node.body)
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return Strength.STUB
+    return Strength.PARTIAL if acts(node) and not isinstance(node, ast.Pass) else Strength.NONE
+
+
 def _binds(node: ast.stmt, name: str) -> Strength:
     if name not in bound_names(node) or is_main_guard(node):
         return Strength.NONE
     if isinstance(node, ast.Import | ast.ImportFrom):
-        return Strength.IMPORT
+        return Strength.PARTIAL
     return _body_strength(node.body) if isinstance(node, Definition) else Strength.FULL
 
 

@@ -1,7 +1,6 @@
-"""What holds of extraction for every text."""
+"""What holds of the extraction of Python for every text."""
 
 import ast
-import gc
 import time
 import warnings
 from collections.abc import Callable
@@ -10,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codechat.extraction import extract, without_thinking
+from codechat.domain import Target
+from codechat.languages import extract, without_thinking
+from codechat.languages.python.definitions import Strength, strength
 
 FRAGMENTS = st.sampled_from(
     [
@@ -89,13 +90,13 @@ FENCES = st.sampled_from(
     [("```python\n", "\n```"), ("```\n", "\n```"), ("~~~py\n", "\n~~~"), ("````Python x=1\n", "\n````")]
 )
 
+NAMED = Target(entry_point="f")
+
 
 @settings(max_examples=400, deadline=None)
 @given(REPLIES, NAMES)
 def test_it_never_raises_and_its_fields_agree(reply: str, entry_point: str) -> None:
-    collecting = gc.isenabled()
-    found = extract(reply, entry_point)
-    assert gc.isenabled() == collecting
+    found = extract(reply, Target(entry_point=entry_point))
     assert found.reason
     assert len(found.reason.splitlines()) == 1
     assert (found.program is None) == (found.problem is not None)
@@ -112,11 +113,25 @@ def test_it_never_raises_and_its_fields_agree(reply: str, entry_point: str) -> N
 @settings(max_examples=300, deadline=None)
 @given(REPLIES)
 def test_extracting_again_changes_nothing(reply: str) -> None:
-    first = extract(reply, "f")
+    first = extract(reply, NAMED)
     if first.problem is None:
         assert first.code is not None
-        again = extract(first.code, "f")
+        again = extract(first.code, NAMED)
         assert (again.code, again.program, again.problem) == (first.code, first.program, None)
+
+
+@settings(max_examples=400, deadline=None)
+@given(REPLIES)
+def test_without_an_entry_point_the_code_is_found_as_well(reply: str) -> None:
+    named, found = extract(reply, NAMED), extract(reply, Target())
+    if named.code is not None and named.problem is None:
+        tree = ast.parse(named.code)
+        assert found.problem is None or strength(tree, "") < Strength.FULL
+    if found.problem is None:
+        assert found.code is not None
+        assert found.program == f"{found.code}\n"
+        assert extract(found.code, Target()).code == found.code
+    assert "''" not in found.reason
 
 
 @settings(max_examples=200, deadline=None)
@@ -129,7 +144,7 @@ def test_extracting_again_changes_nothing(reply: str) -> None:
 )
 def test_a_fenced_function_comes_back(prose: str, head: str, body: str, fence: tuple[str, str], after: str) -> None:
     code = f"{head}def f(x):\n    {body}"
-    found = extract(f"{prose}{fence[0]}{code}{fence[1]}{after}", "f")
+    found = extract(f"{prose}{fence[0]}{code}{fence[1]}{after}", NAMED)
     assert (found.problem, found.code, found.program) == (None, code, code + "\n")
 
 
@@ -186,11 +201,11 @@ def test_a_reply_of_a_megabyte() -> None:
     function = "def f(x):\n    return x"
     reply = f"{prose}```python\n{function}\n```\n{prose}"[: 10**6 + 10**5]
     assert timed(reply) < 2
-    assert extract(reply, "f").code == function
+    assert extract(reply, NAMED).code == function
 
 
 def timed(reply: str) -> float:
     start = time.process_time()
-    extract(reply, "f")
+    extract(reply, NAMED)
     without_thinking(reply)
     return time.process_time() - start

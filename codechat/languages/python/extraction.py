@@ -1,4 +1,4 @@
-"""From a model's reply to the code it gives and the program that is run. Pure functions; nothing is executed here.
+"""From a model's reply to the Python code it gives and the program that is run. Nothing is executed here.
 
 Paper III-E2: a reply counts only if code that follows the predefined signature can be taken from it. The rules, in
 order (the first that finds the entry point decides):
@@ -6,43 +6,51 @@ order (the first that finds the entry point decides):
 1. a whole reply that is valid Python is the code;
 2. else, after removal of `<think>` parts, the last fenced Python block that parses and defines the entry point with
    a body (models revise themselves, and show usage last); a block that only imports it, or shows its signature, counts
-   only where nothing better is there. Names it lacks are taken from other blocks, which are then joined in the
+   only if nothing better is there. Names it lacks are taken from other blocks, which are then joined in the
    reply's order;
 3. else the Python blocks joined; blocks tagged as something else; the statements among the prose of an unclosed block;
    those outside all blocks.
 
 A transcript of an interactive session gives its input lines. A patch is not applied: the whole code was asked for.
 A function bound by assignment or import, or under `if` or `try`, is defined; one in a main guard is not.
+
+If no entry point is asked for, the same rules look for code that does something. A function or a class with a body
+that is no test takes the place of the entry point; statements that define none count less, and signatures alone
+least. Statements are no answer beside a definition that does not parse, nor are those of a block tagged as
+something else. The program is then the whole code, as what it prints or tries out may be what was asked for.
 """
 
-import gc
 import re
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from codechat.domain import Extraction
-from codechat.extraction.blocks import Block, Markdown, split
-from codechat.extraction.definitions import Strength, missing_names, module_names, strength, wrapper
-from codechat.extraction.program import program
-from codechat.extraction.prose import code_start, gather
-from codechat.extraction.source import Source, parse, read, tidy
-from codechat.extraction.thinking import without_thinking
+from codechat.languages.blocks import Block, Fences, Markdown, split
+from codechat.languages.python.definitions import Strength, missing_names, module_names, strength, wrapper
+from codechat.languages.python.program import program
+from codechat.languages.python.prose import code_start, gather
+from codechat.languages.python.source import Source, parse, read, tidy
+from codechat.languages.thinking import without_thinking
 
 MAX_BLOCKS = 500
 """Blocks of one reply that are looked at, from the end; more than that is no answer to a task."""
 
+_TAG = re.compile(r"(?:i?py(?:thon)?[\d.]*|pycon|python-repl|py-repl)\Z", re.IGNORECASE)
+_CODE_START = re.compile(r"(?:async\s+def|def|class|import)\s+\w|from\s+[\w.]+\s+import\b|@\w")
+_FENCES = Fences(lambda tag: bool(_TAG.match(tag)), _CODE_START)
+_DEFINITION = re.compile(r"(?m)^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+\w")
 _FUTURE = re.compile(r"(?m)^from __future__ import .*$")
 
 
 def extract(reply: str, entry_point: str) -> Extraction:
-    """The code of a reply, and the program that defines `entry_point` at module level.
+    """The code of a reply, and the program that defines `entry_point` at module level; it may be empty.
 
     `code` is the reply's own text (line ends made Unix's, the indentation of its fence removed); `program` has the
     same lines without the test code, and binds the method of a class-wrapped answer. Never raises, for any text;
     linear in the reply's length.
     """
-    with _quick_and_quiet():
+    with warnings.catch_warnings():  # nobody asked for those about the model's code
+        warnings.simplefilter("ignore")
         text = tidy(reply)
         if not text:
             return _no_code("the reply is empty")
@@ -50,7 +58,7 @@ def extract(reply: str, entry_point: str) -> Extraction:
         if whole is not None and whole.tree is not None and strength(whole.tree, entry_point):
             return _runnable(whole, entry_point, "the whole reply is code")
         answer = without_thinking(reply)
-        markdown = split(answer)
+        markdown = split(answer, _FENCES)
         return (
             _from_blocks(markdown, entry_point)
             or _from_remnants(markdown, entry_point, whole)
@@ -59,40 +67,40 @@ def extract(reply: str, entry_point: str) -> Extraction:
 
 
 def _as_a_whole(text: str) -> Source | None:
-    """The reply read as Python; None where a line begins with a fence and no string may span lines: it is none."""
+    """The reply read as Python; None if a line begins with a fence and no string may span lines: it is none."""
     spans_lines = any(mark in text for mark in ('"""', "'''", "\\\n"))
     return parse(text) if spans_lines or "\n```" not in text else None
 
 
-@contextmanager
-def _quick_and_quiet() -> Iterator[None]:
-    """No warnings about the model's code; and no collector, which doubles the time to build a large syntax tree."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        if collecting:
-            gc.enable()
+def _is_python(block: Block) -> bool:
+    """Whether a block may be taken for Python: tagged so, or not tagged at all."""
+    return not block.diff and (not block.tag or _FENCES.is_tag(block.tag))
 
 
 def _from_blocks(markdown: Markdown, entry_point: str) -> Extraction | None:
-    blocks = [block for block in markdown.blocks[-MAX_BLOCKS:] if block.python]
+    blocks = [block for block in markdown.blocks[-MAX_BLOCKS:] if _is_python(block)]
     best, best_index, best_strength = None, -1, Strength.NONE
+    broken_definition = False
     for index in range(len(blocks) - 1, -1, -1):
         source = read(blocks[index].text, blocks[index].indent)
-        found = strength(source.tree, entry_point) if source.tree else Strength.NONE
+        found = _strength_of(blocks[index], source, entry_point)
+        broken_definition |= source.tree is None and bool(_DEFINITION.search(source.text))
         if found > best_strength:
             best, best_index, best_strength = source, index, found
         if found == Strength.FULL:
             break
-    if best is None:
+    only_tries = not entry_point and broken_definition and best_strength < Strength.FULL
+    if best is None or only_tries:
         return None
     where = "a fenced block" if len(blocks) == 1 else f"fenced block {best_index + 1} of {len(blocks)}"
     joined = _with_missing(best, best_index, blocks, entry_point)
     return _runnable(joined or best, entry_point, f"{where}, with what it lacks from others" if joined else where)
+
+
+def _strength_of(block: Block, source: Source, entry_point: str) -> Strength:
+    found = strength(source.tree, entry_point) if source.tree else Strength.NONE
+    may_be_output = not entry_point and not block.tag and found == Strength.PARTIAL
+    return Strength.STUB if may_be_output else found
 
 
 def _with_missing(chosen: Source, position: int, blocks: list[Block], entry_point: str) -> Source | None:
@@ -128,21 +136,22 @@ def _join(texts: list[str]) -> Source:
 
 def _from_remnants(markdown: Markdown, entry_point: str, whole: Source | None) -> Extraction | None:
     blocks = markdown.blocks[-MAX_BLOCKS:]
+    least = Strength.FULL if blocks and not entry_point else Strength.STUB
     for source, how in _remnants(blocks, markdown.outside, whole):
-        if source is not None and source.tree is not None and strength(source.tree, entry_point):
+        if source is not None and source.tree is not None and strength(source.tree, entry_point) >= least:
             return _runnable(source, entry_point, how)
     return None
 
 
 def _remnants(blocks: tuple[Block, ...], outside: str, whole: Source | None) -> Iterator[tuple[Source | None, str]]:
-    """What may hold the code where no Python block does, best guess first, each with where it was found."""
-    texts = [tidy(block.text) for block in blocks if block.python]
+    """What may hold the code if no Python block does, best guess first, each with the place that it was found at."""
+    texts = [tidy(block.text) for block in blocks if _is_python(block)]
     if len(texts) > 1:
         yield _join(texts), f"{len(texts)} fenced blocks joined"
     for block in reversed(blocks):
-        if not block.python and not block.diff:
-            yield read(block.text, block.indent), f"a fenced block tagged {block.language}"
-    if blocks and not blocks[-1].closed and blocks[-1].python:
+        if not _is_python(block) and not block.diff:
+            yield read(block.text, block.indent), f"a fenced block tagged {block.tag}"
+    if blocks and not blocks[-1].closed and _is_python(blocks[-1]):
         yield gather(blocks[-1].text), "the statements of an unclosed fence"
     if not blocks:
         yield read(outside, known=whole), "the whole reply is code"
@@ -161,17 +170,17 @@ def _runnable(source: Source, entry_point: str, where: str) -> Extraction:
 
 
 def _nothing(answer: str, markdown: Markdown, entry_point: str, whole: Source | None) -> Extraction:
-    """Tell why there is no program: what does not parse is worth keeping, what lacks the entry point is not."""
+    """Say why there is no program: what does not parse is worth keeping, what lacks the entry point is not."""
     if not answer.strip():
         return _no_code("the reply holds nothing outside its <think> part")
-    blocks = [block for block in markdown.blocks[-MAX_BLOCKS:] if block.python]
+    blocks = [block for block in markdown.blocks[-MAX_BLOCKS:] if _is_python(block)]
     sources = [read(block.text, block.indent) for block in blocks]
     if not markdown.blocks and (start := code_start(markdown.outside)) is not None:
         sources = [read(markdown.outside[start:], known=whole)]
     broken = [source for source in sources if source.tree is None]
-    mentions = re.compile(
-        rf"\b(?:def|class)[ \t]+{re.escape(entry_point)}\b|^[ \t]*{re.escape(entry_point)}[ \t]*=", re.M
-    )
+    name = re.escape(entry_point)
+    named = re.compile(rf"\b(?:def|class)[ \t]+{name}\b|^[ \t]*{name}[ \t]*=", re.M)
+    mentions = named if entry_point else _DEFINITION
     attempts = [source for source in broken if mentions.search(source.text)]
     parsed = [source for source in sources if source.tree is not None and source.tree.body]
     if not attempts and not parsed:
@@ -184,11 +193,13 @@ def _nothing(answer: str, markdown: Markdown, entry_point: str, whole: Source | 
         return _no_code("the reply gives a patch, not the whole code")
     if blocks:
         return _no_code("no fenced block holds Python code")
-    tags = sorted({block.language for block in markdown.blocks})
+    tags = sorted({block.tag for block in markdown.blocks})
     return _no_code(f"no Python code: only {', '.join(tags)}" if tags else "no code in the reply")
 
 
 def _lacks(sources: list[Source], entry_point: str) -> str:
+    if not entry_point:
+        return "the code parses, but does nothing"
     trees = [source.tree for source in sources if source.tree is not None]
     for tree in trees:
         if (wrapped := wrapper(tree, entry_point)) and wrapped.obstacle:
@@ -200,6 +211,3 @@ def _lacks(sources: list[Source], entry_point: str) -> str:
 
 def _no_code(reason: str) -> Extraction:
     return Extraction(None, None, "no_code", " ".join(reason.split())[:300])
-
-
-__all__ = ["extract", "without_thinking"]

@@ -1,11 +1,11 @@
 """Code that stands among prose without fences."""
 
-import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from codechat.extraction.source import Source, parse, read
+from codechat.languages.python.definitions import acts
+from codechat.languages.python.source import Source, parse, read
 
 MAX_CHUNKS = 2000
 """Pieces of one reply that are tried; more than that is no answer to a task."""
@@ -114,12 +114,6 @@ def _chunks(text: str, margin: int) -> Iterator[_Chunk]:
 
 
 def _is_code(piece: str) -> bool:
-    """Whether a piece is valid Python that does something; prose can be a name, a tuple or a bare annotation."""
+    """Whether a piece is valid Python that does something."""
     tree = parse(piece).tree
-    return tree is not None and bool(tree.body) and all(_acts(node) for node in tree.body)
-
-
-def _acts(node: ast.stmt) -> bool:
-    if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Call)
-    return not (isinstance(node, ast.AnnAssign) and node.value is None)
+    return tree is not None and bool(tree.body) and all(acts(node) for node in tree.body)

@@ -1,19 +1,10 @@
-"""What a dataset's texts say as Python: the program they make and the signature it must keep."""
+"""The program that the texts of a dataset make in Python, and the signature that it must keep."""
 
 import ast
 import io
 import tokenize
-import warnings
 
-
-def parse(source: str) -> ast.Module | None:
-    """The syntax tree, or None where the text is not Python. Warnings about the text are nobody's here."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+from codechat.languages.python.syntax import parse
 
 
 def assemble(prompt: str, solution: str, entry_point: str) -> str:
@@ -22,7 +13,7 @@ def assemble(prompt: str, solution: str, entry_point: str) -> str:
     EvalPlus has two styles. HumanEval+: the prompt is the beginning of the program and the solution goes on where it
     ends. MBPP+: the solution is complete and the prompt is a docstring or prose. The first reading that parses and
     defines the entry point is taken; a prompt that is nothing but a docstring is not part of the program.
-    Raises `ValueError` where neither reading does.
+    Raises `ValueError` if neither reading does.
     """
     joined = prompt if prompt.endswith("\n") else prompt + "\n"
     joined += solution
@@ -37,7 +28,7 @@ def assemble(prompt: str, solution: str, entry_point: str) -> str:
 
 
 def signature_of(source: str, entry_point: str) -> str | None:
-    """The `def` line of the entry point as the source words it (several lines where it spans them), or None.
+    """The `def` line of the entry point as the source words it (several lines if it spans them), or None.
 
     A prompt that ends with the `def` line, without a body, has one too.
     """

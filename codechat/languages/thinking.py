@@ -18,7 +18,7 @@ def without_thinking(reply: str) -> str:
 
     An opening tag without an end (a reply cut off) removes all that follows; an end without an opening tag (a
     template wrote it) removes all that precedes. A tag inside a fence, or in quotes, is part of what is quoted.
-    The result is empty where the reply held nothing else. Linear in the reply's length.
+    The result is empty if the reply held nothing else. Linear in the reply's length.
     """
     if not _TAG.search(reply):
         return reply
@@ -77,7 +77,7 @@ class _Scan:
                 self.fence = None
 
     def _ends_unseen_thinking(self, event: re.Match[str]) -> bool:
-        """A closing tag alone on its line ends a headless part even where a draft's fence was never closed."""
+        """A closing tag alone on its line ends a part without an opening tag, even in a fence that was left open."""
         return not self.ended_once and event["lead"] is not None and bool(_REST_BLANK.match(self.reply, event.end()))
 
     def _resume(self, event: re.Match[str]) -> None:

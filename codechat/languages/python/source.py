@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from codechat.syntax import parameters, tree_of
+from codechat.languages.python.syntax import parameters, tree_of
 
 LONGEST_ERROR = 200
 _BLANK_LINES = re.compile(r"\A(?:[ \t\f]*\n)+")
@@ -24,7 +24,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text read as Python: `tree` where it is a valid module, else `error`, one line. `how`: what was mended."""
+    """A text read as Python: `tree` if it is a valid module, else `error`, one line. `how`: what was mended."""
 
     text: str
     tree: ast.Module | None
@@ -49,7 +49,7 @@ def parse(text: str) -> Source:
 
     The compiler proper is not asked: its time grows with the square of the number of functions, and doubles with
     every nested `finally`. The symbol table finds most of what the grammar lets through, `_misplaced` the rest. It
-    takes longer than the tree itself, so it is made only where it may find something.
+    takes longer than the tree itself, so it is made only if it may find something.
     """
     try:
         tree = tree_of(text)
@@ -129,7 +129,7 @@ def _has_scoping(text: str) -> bool:
 
 
 def _misplaced(tree: ast.Module) -> str:
-    """The error of a statement or a parameter where none such may stand, or nothing."""
+    """The error of a statement or a parameter that stands in a wrong place, or nothing."""
     preamble = True
     for position, statement in enumerate(tree.body):
         future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__" and not statement.level

@@ -1,0 +1,63 @@
+"""Code of any language, as its fence says: nothing of the language itself is known."""
+
+import re
+from dataclasses import dataclass
+
+from codechat.domain import Extraction, Target
+from codechat.languages.blocks import Block, Fences, split
+from codechat.languages.thinking import without_thinking
+
+MAX_REASON = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A language of which only the names are known.
+
+    The code of a reply, without its `<think>` parts, is the content of the first closed fence tagged with one of the
+    names; if there is none, of the first unclosed one; if there is none, of the first fence of any tag. If an entry
+    point is asked for, it is the first of these fences whose code has that name as a word. The program is the code.
+    """
+
+    names: tuple[str, ...]
+
+    def extract(self, reply: str, target: Target) -> Extraction:
+        answer = without_thinking(reply)
+        fences = Fences(lambda tag: tag.lower() in self.names)
+        blocks = [block for block in split(answer, fences).blocks if block.text.strip()]
+        candidates, where = self._candidates(blocks)
+        if not candidates:
+            return _no_code("no fence holds code" if answer.strip() else "the reply is empty, but for what it thinks")
+        word = re.compile(rf"(?<!\w){re.escape(target.entry_point)}(?!\w)")
+        for block in candidates:
+            code = _without_indent(block)
+            if not target.entry_point or word.search(code):
+                return Extraction(code, code, None, where)
+        return _no_code(f"the code does not define {target.entry_point}")
+
+    def _candidates(self, blocks: list[Block]) -> tuple[list[Block], str]:
+        """The best kind of blocks that there is, and its name."""
+        tagged = [block for block in blocks if block.tag in self.names]
+        closed = [block for block in tagged if block.closed]
+        if closed:
+            return closed, "a fenced block"
+        if tagged:
+            return tagged, "an unclosed fence"
+        return blocks, "a fenced block of another tag, or of none"
+
+    def defines(self, code: str) -> frozenset[str] | None:
+        return None
+
+
+def _without_indent(block: Block) -> str:
+    """The block's text, without the columns by which its fence is indented, and without white space at its end."""
+    text = block.text.rstrip()
+    return re.sub(rf"(?m)^[ \t]{{1,{min(block.indent, 99)}}}", "", text) if block.indent else text
+
+
+def _no_code(reason: str) -> Extraction:
+    return Extraction(None, None, "no_code", _shortened(reason))
+
+
+def _shortened(reason: str) -> str:
+    return " ".join(reason.split())[:MAX_REASON]

@@ -1,0 +1,32 @@
+"""Python: how its code is found in a reply, and what its text says.
+
+`extraction` has the rules, `source` and `prose` read text that may be Python, `definitions` and `program` know what it
+binds and what only tries it out. `syntax` and `assembly` serve the rooms that read Python themselves.
+"""
+
+from codechat.domain import Extraction, Target
+from codechat.languages import register
+from codechat.languages.python.definitions import module_names
+from codechat.languages.python.extraction import extract
+from codechat.languages.python.source import parse, tidy
+
+
+class Python:
+    """Python 3, as the interpreter that runs codechat reads it."""
+
+    names = (
+        *("python", "py", "python3", "py3", "python2", "py2"),
+        *("ipython", "ipython3", "ipy", "pycon", "python-repl", "py-repl"),
+    )
+
+    def extract(self, reply: str, target: Target) -> Extraction:
+        """The code of a reply by the rules of `extraction`."""
+        return extract(reply, target.entry_point)
+
+    def defines(self, code: str) -> frozenset[str] | None:
+        """The names that the module binds in its own scope, imports included; None if it is not valid Python."""
+        tree = parse(tidy(code)).tree
+        return None if tree is None else frozenset(module_names(tree))
+
+
+register(Python())

@@ -1,0 +1,39 @@
+"""Text read as Python once, and what every room that reads code asks of its tree."""
+
+import ast
+import re
+import warnings
+from functools import lru_cache
+
+_MANY_PARTS = 1000
+_PART = r"\w\x80-\U0010ffff"
+_LONG_IMPORT = re.compile(rf"(?:(?<![{_PART}])(?:import|from)\.*|,)(?:[{_PART}]+\.){{{_MANY_PARTS}}}")
+_IN_A_LINE = re.compile(r"[ \t\f]+|\\\r?\n")
+
+
+@lru_cache(maxsize=128)
+def tree_of(text: str) -> ast.Module:
+    """The syntax tree, shared by all who ask: nobody changes it.
+
+    Raises what the parser does: `SyntaxError`, `ValueError`, `RecursionError`, `MemoryError` or `OverflowError`. An
+    import of more than 1,000 dotted parts is refused with `ValueError`: the parser's time grows with its square.
+    """
+    if text.count(".") >= _MANY_PARTS and _LONG_IMPORT.search(_IN_A_LINE.sub("", text)):
+        raise ValueError(f"an import of more than {_MANY_PARTS} dotted parts")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
+
+
+def parse(text: str) -> ast.Module | None:
+    """The syntax tree as `tree_of` gives it, or None if the text is not Python."""
+    try:
+        return tree_of(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
+        return None
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[ast.arg]:
+    """Every parameter in order of the signature, `*args` and `**kwargs` included."""
+    a = function.args
+    return [*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs, *([a.kwarg] if a.kwarg else [])]

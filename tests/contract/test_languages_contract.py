@@ -1,0 +1,220 @@
+"""What every language must do, whether it is registered or only a tag."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codechat.domain import Target
+from codechat.languages import Plain, extract, fenced, language_of, languages, register, without_thinking
+
+TAGS = [*(language.names[0] for language in languages()), "c++", "Objective-C"]
+CODES = {
+    "python": "def solve(x):\n    '''```\n    <think> is a word, and so is ````.'''\n    return x",
+    "c++": "  // ```\nint solve(int x) {\n\treturn x; // <think>\n}\n#define A ````",
+}
+OTHER = "solve <- function(x) x # ``` and <think>"
+PIECES = st.sampled_from(
+    [
+        *(
+            "```",
+            "````\n",
+            "~~~",
+            "\n```\n",
+            "```python\n",
+            "```c++\n",
+            "- ```OBJECTIVE-C x=1\n",
+            "```diff\n",
+            "```md\n",
+        ),
+        *("<think>", "</think>\n", "`<think>`", "def solve(x): return x\n", "solve", "'''", "    ", "\t", "\r", "\0"),
+        *("\ud800", "\u2028", "\ufeff", "(" * 300, "import a\n", ">>> solve(1)\n", "if x:\n"),
+    ]
+)
+REPLIES = st.one_of(st.text(), st.lists(st.one_of(PIECES, st.text(max_size=4)), max_size=20).map("".join))
+NAMES = st.one_of(st.sampled_from(["", "solve", "x"]), st.text(max_size=4))
+
+
+def code_of(tag: str) -> str:
+    return CODES.get(tag.lower(), OTHER)
+
+
+@pytest.mark.parametrize("entry_point", ["", "solve"])
+@pytest.mark.parametrize("tag", TAGS)
+def test_fenced_code_comes_back(tag: str, entry_point: str) -> None:
+    code, target = code_of(tag), Target(tag, entry_point)
+    for reply in (fenced(code, tag), f"So:\n{fenced(code, tag)}That is all."):
+        found = extract(reply, target)
+        assert (found.code, found.problem) == (code, None), found
+        assert found.program is not None
+        assert found.program.rstrip("\n") == code
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_every_name_is_a_tag_of_its_fences(tag: str) -> None:
+    language = language_of(tag)
+    for name in language.names:
+        assert language_of(name.upper()) == language
+        decoy = fenced(f"{code_of(tag)}\n", "text").replace("solve", "other")
+        assert extract(decoy + fenced(code_of(tag), name.upper()), Target(tag, "solve")).code == code_of(tag)
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_thoughts_are_no_code(tag: str) -> None:
+    code, draft = code_of(tag), fenced(code_of(tag).replace("x", "y"), tag)
+    assert extract(f"<think>\n{draft}\n</think>\n{fenced(code, tag)}", Target(tag, "solve")).code == code
+    assert extract(f"{draft}\n</think>\n{fenced(code, tag)}", Target(tag, "solve")).code == code
+    for reply in (f"<think>\n{draft}", "", " \n"):
+        found = extract(reply, Target(tag, "solve"))
+        assert (found.code, found.program, found.problem) == (None, None, "no_code")
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_a_missing_entry_point_is_named(tag: str) -> None:
+    found = extract(fenced(code_of(tag), tag), Target(tag, "absent"))
+    assert found.problem == "no_code"
+    assert "does not define" in found.reason
+    assert "absent" in found.reason
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_what_code_defines_is_said_or_unknown(tag: str) -> None:
+    names = language_of(tag).defines(code_of(tag))
+    assert names is None or "solve" in names
+
+
+def test_what_python_defines() -> None:
+    python = language_of("py")
+    code = "import os.path as p\nfrom a import b\nx, (y, *z) = 1\nif x:\n    def f(): local = 1\nclass C:\n    def m(self): 0\n"
+    assert python.defines(code) == {"p", "b", "x", "y", "z", "f", "C"}
+    assert python.defines("def f(:") is None
+    assert python.defines("") == frozenset()
+
+
+@settings(max_examples=150, deadline=None)
+@given(REPLIES, NAMES, st.sampled_from(TAGS))
+def test_nothing_is_raised_for_any_text(reply: str, entry_point: str, tag: str) -> None:
+    found = extract(reply, Target(tag, entry_point))
+    assert found.reason
+    assert len(found.reason.splitlines()) == 1
+    assert (found.program is None) == (found.problem is not None)
+    assert (found.code is None) == (found.problem == "no_code")
+    language_of(tag).defines(reply)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.one_of(st.text(alphabet="`~\nab cé"), st.lists(PIECES, max_size=6).map("".join)))
+def test_no_backticks_in_the_code_close_its_fence(text: str) -> None:
+    code = text.rstrip()
+    if code and "think" not in code and "\r" not in code:
+        assert extract(fenced(text, "c++"), Target("c++")).code == code
+
+
+HOSTILE: dict[str, Callable[[str], str]] = {
+    "a megabyte of backticks": lambda tag: "`" * 10**6,
+    "a megabyte of lines of backticks": lambda tag: "```\n" * 250_000,
+    "a megabyte of fences": lambda tag: f"```{tag}\nx\n" * (10**6 // (len(tag) + 6)),
+    "a megabyte of spaces": lambda tag: f"```{tag}\n{' ' * 10**6}x\n```",
+    "a megabyte of closing tags": lambda tag: "</think>" * 125_000,
+    "a long dotted import": lambda tag: fenced("import " + "a." * 500_000 + "a", tag),
+    "a dotted import on many lines": lambda tag: fenced("import " + "a\u0301 . \\\n" * 150_000 + "a", tag),
+    "many dotted imports": lambda tag: fenced(f"import {'a.' * 998}a\n" * 500, tag),
+    "a megabyte of sentences": lambda tag: "This is a sentence. " * 50_000,
+    "a long chain of attributes": lambda tag: fenced("x = " + "a." * 50_000 + "a", tag),
+    "opened brackets": lambda tag: fenced("x = " + "(" * 100_000, tag),
+    "closed brackets": lambda tag: fenced("x = " + "[" * 50_000 + "]" * 50_000, tag),
+    "one long line": lambda tag: fenced("x = 1; " * 15_000, tag),
+    "a long tag": lambda tag: f"```{'a' * 10**6}\nsolve\n```",
+}
+
+
+@pytest.mark.parametrize("entry_point", ["", "solve"])
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("tag", TAGS)
+def test_a_hostile_reply_takes_a_bounded_time(tag: str, name: str, entry_point: str) -> None:
+    reply = HOSTILE[name](tag)
+    start = time.process_time()
+    found = extract(reply, Target(tag, entry_point))
+    language_of(tag).defines(found.code or reply)
+    without_thinking(reply)
+    assert time.process_time() - start < 5
+    assert found.reason
+
+
+def test_a_name_belongs_to_one_language() -> None:
+    with pytest.raises(ValueError, match="'py' is registered twice"):
+        register(Plain(("py",)))
+    with pytest.raises(ValueError, match="'Kotlin' must be in lower case"):
+        register(Plain(("Kotlin",)))
+    assert language_of("kotlin").names == ("kotlin",)
+
+
+PLUGIN = '''
+from codechat.domain import Extraction
+from codechat.languages import Plain, register
+
+class Shout:
+    """Code is what is shouted."""
+    names = ("shout", "yell")
+    def extract(self, reply, target):
+        code = "".join(character for character in reply if character.isupper())
+        return Extraction(code, code, None, "shouted")
+    def defines(self, code):
+        return frozenset(code)
+
+register(Shout())
+register(Plain(("kotlin", "kt")))
+'''
+USE = """
+from codechat.domain import Target
+from codechat.languages import extract, fenced, language_of, languages
+assert extract("say HELLO", Target("yell")).code == "HELLO"
+assert language_of("Shout").defines("HI") == {"H", "I"}
+assert extract(fenced("no", "java") + fenced("fun f() = 1", "kt"), Target("kotlin")).code == "fun f() = 1"
+print(*(language.names[0] for language in languages()))
+"""
+
+
+def use(folder: Path, plugin: str) -> subprocess.CompletedProcess[str]:
+    """Run `USE` in a process of its own, with a package that names the plugin as its entry point."""
+    (folder / "toy_language.py").write_text(plugin)
+    info = folder / "toy_language-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-language\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[codechat.language]\nshout = toy_language\n")
+    path = os.pathsep.join((str(folder), str(Path(__file__).parents[2])))
+    return subprocess.run(
+        [sys.executable, "-c", USE],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_language_is_one_file_of_another_package(tmp_path: Path) -> None:
+    done = use(tmp_path, PLUGIN)
+    assert done.returncode == 0, done.stderr
+    assert {"kotlin", "python", "shout"} <= set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("plugin", "cause"),
+    [
+        ("raise ImportError('no voice')", "no voice"),
+        ("from codechat.languages import Plain, register\nregister(Plain(('py',)))", "registered twice"),
+    ],
+)
+def test_a_broken_package_is_named(tmp_path: Path, plugin: str, cause: str) -> None:
+    done = use(tmp_path, plugin)
+    assert done.returncode == 1
+    assert "UserError: the language 'shout' of the package toy-language cannot be loaded: " in done.stderr
+    assert cause in done.stderr
