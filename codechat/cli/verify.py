@@ -10,7 +10,7 @@ from codechat.cli.terminal import counting_bar, err, out
 from codechat.cli.words import parse_words
 from codechat.experiment import GROUPS
 from codechat.hardware import HARDWARE, Resources
-from codechat.verify import run_verify
+from codechat.samples import check_file
 
 SETTINGS = {
     "samples": "a JSONL file, one {task_id, solution} a line",
@@ -39,7 +39,7 @@ def verify(words: Sequence[str]) -> int:
     experiment = compose([word for word in words if _composed(word)]).experiment
     resources: Resources = HARDWARE.of(experiment.hardware).factory(experiment.hardware)
     with counting_bar("samples") as bar:
-        summary = run_verify(
+        summary = check_file(
             experiment.dataset,
             experiment.sandbox,
             Path(given["samples"]),

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from codechat.config import Config, result_option, run_option
-from codechat.domain import Dataset, Task
 from codechat.errors import UserError, nearest
 from codechat.registry import Registry
+from codechat.tasks import Dataset, Task
 
 
 class DatasetConfig(Config):
