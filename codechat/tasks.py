@@ -1,6 +1,6 @@
 """Tasks: what a session is held over, and what says whether its answer is right."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from codechat.domain import Target
 from codechat.suites import Suite
@@ -35,7 +35,7 @@ class Task:
 
     task_id: str
     prompt: str
-    target: Target = Target()
+    target: Target = field(default_factory=Target)
     suite: Suite | None = None
     reference: str | None = None
     requirements: tuple[Requirement, ...] = ()

@@ -15,25 +15,18 @@ PACKAGE = ROOT / "codechat"
 
 # From the bottom to the top: a room imports only rooms below it; rooms on one line don't know each other.
 LAYERS: list[set[str]] = [
-    {"errors", "domain", "seeding", "environment"},
-    {"files", "config", "template", "calls", "languages"},
-    {"registry", "cache"},
-    {"records"},
-    {"patterns", "hardware"},
-    {"datasets", "instructions", "models", "sandbox", "agendas"},
-    {"judges", "metrics"},
-    {"journal"},
-    {"report", "verify", "budget", "importing"},
-    {"audit"},
-    {"protocols"},
-    {"tracking"},
-    {"experiment"},
-    {"cell"},
-    {"runner", "estimate"},
-    {"rescore"},
-    {"cli"},
+    {"errors", "domain", "seeding", "environment", "template"},
+    {"files", "config", "languages"},
+    {"registry", "records", "calls"},
+    {"patterns", "sandbox", "hardware", "agendas"},
+    {"suites", "instructions"},
+    {"tasks"},
+    {"datasets", "models", "metrics", "journal"},
+    {"judges", "report", "importing", "tracking"},
+    {"audit", "protocols"},
+    {"engine"},
+    {"cli", "testing"},
     {"__main__"},
-    {"testing"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from rich.progress import Progress, TaskID
 
-from codechat.cli.compose import compose
 from codechat.cli.terminal import counting_bar, err, out
 from codechat.cli.words import parse_words
-from codechat.experiment import GROUPS
-from codechat.hardware import HARDWARE, Resources
-from codechat.verify import run_verify
+from codechat.engine.compose import compose
+from codechat.engine.config import GROUPS
+from codechat.engine.samples import check_file
+from codechat.hardware import HARDWARE
 
 SETTINGS = {
     "samples": "a JSONL file, one {task_id, solution} a line",
@@ -36,12 +36,12 @@ def verify(words: Sequence[str]) -> int:
     """Run the command; returns 0. Raises `UserError`."""
     own = [word for word in words if not _composed(word)]
     given = parse_words(own, {**SETTINGS, **dict.fromkeys(GROUPS, "a config group")}, required=SETTINGS)
-    experiment = compose([word for word in words if _composed(word)]).experiment
-    resources: Resources = HARDWARE.of(experiment.hardware).factory(experiment.hardware)
+    config = compose([word for word in words if _composed(word)]).config
+    resources = HARDWARE.build(config.hardware)
     with counting_bar("samples") as bar:
-        summary = run_verify(
-            experiment.dataset,
-            experiment.sandbox,
+        summary = check_file(
+            config.dataset,
+            config.sandbox,
             Path(given["samples"]),
             Path(given["out"]),
             workers=resources.workers,

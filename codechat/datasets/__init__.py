@@ -1,12 +1,9 @@
 """Datasets: programming tasks with their tests. One file per source."""
 
-from collections.abc import Callable
-from typing import Any
-
 from codechat.config import Config, original_option, run_option
-from codechat.domain import Dataset, Task
 from codechat.errors import UserError, nearest
-from codechat.registry import Registry
+from codechat.registry import NoTraits, Registry
+from codechat.tasks import Dataset, Task
 
 
 class DatasetConfig(Config):
@@ -17,7 +14,6 @@ class DatasetConfig(Config):
     tasks: list[str] | None = run_option(None, "take these task ids only, e.g. [HumanEval/0,HumanEval/7]", min_length=1)
 
 
-DatasetFactory = Callable[[Any], Dataset]
 DATASETS: Registry[Dataset, NoTraits] = Registry("dataset", "codechat.datasets", NoTraits)
 
 
@@ -34,4 +30,4 @@ def select(dataset: Dataset, config: DatasetConfig) -> tuple[Task, ...]:
     return tasks[: config.limit]
 
 
-__all__ = ["DATASETS", "DatasetConfig", "DatasetFactory", "select"]
+__all__ = ["DATASETS", "DatasetConfig", "select"]

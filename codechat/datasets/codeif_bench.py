@@ -17,11 +17,15 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field,
 from codechat.config import original_option, run_option
 from codechat.datasets import DATASETS, DatasetConfig, select
 from codechat.datasets.rows import Snippets, lines_of, problem_of
-from codechat.domain import AssertionTests, Dataset, InputOutputTests, ProgramTests, RepositoryTests, Requirement, Task
+from codechat.domain import Target
 from codechat.errors import UserError, nearest
 from codechat.files import content_hash
 from codechat.languages.python.assembly import signature_of
 from codechat.languages.python.syntax import parse
+from codechat.suites import Suite
+from codechat.suites.assertions import Assertions
+from codechat.suites.repository import Repository
+from codechat.tasks import Dataset, Requirement, Task
 
 REMEDY = "dataset.path names a task file of CodeIF-Bench, .jsonl or .jsonl.gz (docs/codeif.md)"
 
@@ -94,7 +98,7 @@ class _Conversation(_Row):
             raise ValueError("multi-turn names a requirement twice")
         return self
 
-    def conversation(self, tests: Mapping[str, ProgramTests]) -> tuple[Requirement, ...]:
+    def conversation(self, suites: Mapping[str, Suite]) -> tuple[Requirement, ...]:
         """The requirements in the order in which they are asked; what is asked only by itself comes last.
 
         An extension contradicts the other instructions, so it ends the conversation (paper 4.2) where `multi-turn`
@@ -109,7 +113,7 @@ class _Conversation(_Row):
                 id=name,
                 strategy=name,
                 text=self.requirements[name].requirement,
-                tests=tests[name],
+                suite=suites[name],
                 accumulates=name != Strategy.EXTENSION,
                 asked=name in placed,
             )
@@ -131,13 +135,11 @@ class FunctionRow(_Conversation):
         return Task(
             task_id=f"CodeIF/{self.task_id}",
             prompt=self.prompt,
-            entry_point=entry_point,
-            signature=signature_of(reference, entry_point) or f"def {entry_point}(...):",
+            target=_target(reference, entry_point),
+            suite=Assertions(tuple(self.test)),
             reference=reference,
-            tests=InputOutputTests((), ()),
-            assertions=AssertionTests(tuple(self.test)),
             requirements=self.conversation(
-                {name: AssertionTests(tuple(row.unit_test)) for name, row in self.requirements.items()}
+                {name: Assertions(tuple(row.unit_test)) for name, row in self.requirements.items()}
             ),
             level="L-1",
         )
@@ -194,21 +196,20 @@ class RepositoryRow(_Conversation):
         return Task(
             task_id=self.namespace,
             prompt=self._prompt(entry_point),
-            entry_point=entry_point,
-            signature=signature_of(reference, entry_point) or f"def {entry_point}(...):",
+            target=_target(reference, entry_point),
+            suite=self._located(self.tests, repos),
             reference=reference,
-            tests=InputOutputTests((), ()),
-            assertions=self._located(self.tests, repos),
             requirements=self.conversation(
                 {name: self._located(row.test, repos) for name, row in self.requirements.items()}
             ),
             level=self._level(),
         )
 
-    def _located(self, nodes: Iterable[str], repos: Path | None) -> RepositoryTests:
+    def _located(self, nodes: Iterable[str], repos: Path | None) -> Repository:
         first_line = next((line for line in _unix(self.code).split("\n") if line.strip()), "")
-        return RepositoryTests(
-            repository=None if repos is None else str(repos / self.project_path),
+        return Repository(
+            project=self.project_path.rstrip("/"),
+            folder=None if repos is None else str(repos / self.project_path),
             file=self.completion_path.removeprefix(self.project_path.rstrip("/") + "/"),
             lines=(self.signature_position[0], self.body_position[1]),
             indent=len(first_line) - len(first_line.lstrip()),
@@ -263,19 +264,24 @@ def _row(text: bytes) -> FunctionRow | RepositoryRow:
 
 def _repositories_are_there(tasks: Iterable[Task]) -> None:
     """Raises `UserError` where a chosen task needs a repository that is not there: before any model is asked."""
-    needing = [(task, task.assertions) for task in tasks if isinstance(task.assertions, RepositoryTests)]
-    homeless = [task.task_id for task, tests in needing if tests.repository is None]
+    needing = [(task, task.suite) for task in tasks if isinstance(task.suite, Repository)]
+    homeless = [task.task_id for task, suite in needing if suite.folder is None]
     if homeless:
         raise UserError(
             f"{len(homeless)} of the chosen tasks need their repositories, the first of them {homeless[0]}",
             "set dataset.repos=DIR to the folder that holds them, or choose others with dataset.tasks",
         )
-    for task, tests in needing:
-        if not (Path(tests.repository or "") / tests.file).is_file():
+    for task, suite in needing:
+        if not (Path(suite.folder or "") / suite.file).is_file():
             raise UserError(
-                f"{task.task_id} needs {tests.file} in {tests.repository}, which is not there",
+                f"{task.task_id} needs {suite.file} in {suite.folder}, which is not there",
                 "dataset.repos names the folder whose subfolders are the projects, by their project_path",
             )
+
+
+def _target(reference: str, entry_point: str) -> Target:
+    signature = signature_of(reference, entry_point) or f"def {entry_point}(...):"
+    return Target(entry_point=entry_point, signature=signature)
 
 
 def _unix(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import Literal
 from codechat.config import original_option, run_option
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.datasets.rows import load_rows
-from codechat.domain import Dataset
+from codechat.tasks import Dataset
 
 
 class JsonlConfig(DatasetConfig):

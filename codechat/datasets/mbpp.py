@@ -7,8 +7,10 @@ from typing import Any, Literal
 from codechat.config import original_option, run_option
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.datasets.release import Release
-from codechat.datasets.rows import Oracle, load_rows
-from codechat.domain import Dataset, Task
+from codechat.datasets.rows import load_rows
+from codechat.suites.calls import Calls
+from codechat.suites.calls.oracle import Oracle
+from codechat.tasks import Dataset
 
 RELEASE = Release("MbppPlus", "v0.2.0", "MBPP_OVERRIDE_PATH")
 
@@ -27,19 +29,18 @@ def mbpp(config: MbppConfig) -> Dataset:
     return load_rows("mbpp", RELEASE.locate(config.path, config.url), _adapt)
 
 
-def _adapt(task: Task) -> Task:
-    number = _number(task.task_id)
-    oracle = _ORACLES.get(number, task.tests.oracle)
+def _adapt(calls: Calls) -> Calls:
+    number = _number(calls.name)
+    oracle = _ORACLES.get(number, calls.oracle)
+    base, plus = calls.base, calls.plus
     if number in _TYPES:
         first, rest = _TYPES[number]
         try:
-            base = tuple(_restore(call, first, rest) for call in task.tests.base)
-            plus = tuple(_restore(call, first, rest) for call in task.tests.plus)
+            base = tuple(_restore(call, first, rest) for call in base)
+            plus = tuple(_restore(call, first, rest) for call in plus)
         except (TypeError, ValueError, AttributeError) as error:
-            raise ValueError(f"the inputs are not those of {task.task_id}: {error}") from error
-    else:
-        base, plus = task.tests.base, task.tests.plus
-    return replace(task, tests=replace(task.tests, base=base, plus=plus, oracle=oracle))
+            raise ValueError(f"the inputs are not those of {calls.name}: {error}") from error
+    return replace(calls, base=base, plus=plus, oracle=oracle)
 
 
 def _number(task_id: str) -> int:

@@ -7,39 +7,46 @@ import keyword
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
-from codechat.domain import AssertionTests, Dataset, InputOutputTests, Requirement, Task
+from codechat.config import Config
+from codechat.domain import Target
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.languages.python.assembly import assemble, signature_of
+from codechat.suites import SUITES, Suite
+from codechat.suites.assertions import Assertions
+from codechat.suites.calls import Calls, owe_no_result
+from codechat.suites.calls.oracle import Oracle
+from codechat.tasks import Dataset, Requirement, Task
 
-Oracle = Literal[
-    "equal", "set_equal", "not_none", "anything", "equal_or_zero", "polynomial_root", "surface_area", "digit_distance"
-]
-ORACLE_NAMES: tuple[Oracle, ...] = get_args(Oracle)
-
+PYTHON = "python"
 _EVALPLUS = frozenset({"contract", "test", "assertion"})  # its fields that are not used here
 RESERVED = "task"  # the id of the task's own tests
 REMEDY = (
-    "a line is one JSON object with task_id, prompt, entry_point, canonical_solution, and base_input or tests; "
-    "optional: plus_input, atol, oracle, base_output, plus_output, requirements"
+    "a line is one JSON object with task_id, prompt, entry_point, canonical_solution, and base_input, tests or suite; "
+    "optional: plus_input, atol, oracle, base_output, plus_output, requirements, language"
 )
-
-
-def _identifier(name: str) -> str:
-    if not name.isidentifier() or keyword.iskeyword(name):
-        raise ValueError("is not a Python name")
-    return name
 
 
 def _no_calls(value: Any) -> Any:
     return [] if value == {} else value  # how MBPP+ v0.2.0 writes a task without plus inputs
 
 
-Calls = Annotated[list[list[Any]], BeforeValidator(_no_calls)]
+Inputs = Annotated[list[list[Any]], BeforeValidator(_no_calls)]
 
 
 def several(value: Any) -> Any:
@@ -50,10 +57,33 @@ def several(value: Any) -> Any:
 Snippets = Annotated[list[str], BeforeValidator(several)]
 
 
-class RequirementRow(BaseModel):
-    """A verifiable instruction of the user's own: what is asked, and the Python snippets that say whether it is met.
+def _suite_config(value: Any) -> Any:
+    """The validated fields of a suite, by its kind."""
+    if not isinstance(value, dict):
+        return value
+    try:
+        return SUITES.validate(value, "suite")
+    except UserError as error:
+        raise ValueError(", ".join(str(error).splitlines())) from error
 
-    `type` is whatever the figures are to be told apart by; `accumulates` false: later code need not keep it.
+
+GivenSuite = Annotated[
+    Config | None, BeforeValidator(_suite_config), PlainSerializer(lambda suite: suite and suite.identity())
+]
+
+
+def _made(config: Config, name: str) -> Suite:
+    """The suite that a row gives; `name` is what its messages call the task."""
+    if "name" in type(config).model_fields and "name" not in config.model_fields_set:
+        config = config.model_copy(update={"name": name})
+    return SUITES.build(config)
+
+
+class RequirementRow(BaseModel):
+    """A verifiable instruction of the user's own: what is asked, and the tests that say whether it is met.
+
+    `tests` are Python snippets, `suite` tests of any kind: one of the two. `type` is whatever the figures are to be
+    grouped by; `accumulates` false: later code need not keep it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -61,66 +91,98 @@ class RequirementRow(BaseModel):
     id: str | None = Field(None, min_length=1)
     type: str = Field(min_length=1)
     text: str = Field(min_length=1)
-    tests: Snippets = Field(min_length=1)
+    suite: GivenSuite = None
+    tests: Snippets = Field([], validate_default=True)
     accumulates: bool = True
+
+    @field_validator("tests")
+    @classmethod
+    def _one_of_two(cls, tests: list[str], info: ValidationInfo) -> list[str]:
+        if tests and info.data.get("suite") is not None:
+            raise ValueError("give tests or suite, not both")
+        if not tests and info.data.get("suite") is None:
+            raise PydanticCustomError("missing", "Field required")
+        return tests
 
 
 class TaskRow(BaseModel):
-    """One line. Other fields are ignored, as EvalPlus has some, unless they look like a misspelling of these."""
+    """One line. Other fields are ignored, as EvalPlus has some, unless they look like a misspelling of these.
+
+    The texts are read as Python only if `language` says so.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
     task_id: str = Field(min_length=1)
     prompt: str
-    entry_point: Annotated[str, AfterValidator(_identifier)]
+    language: str = Field(PYTHON, min_length=1)
+    entry_point: str = ""
     canonical_solution: str | None = None
-    base_input: Calls = []
-    plus_input: Calls = []
+    base_input: Inputs = []
+    plus_input: Inputs = []
     atol: float = Field(0.0, ge=0, allow_inf_nan=False)
     oracle: Oracle = "equal"
     base_output: list[Any] | None = None
     plus_output: list[Any] | None = None
     tests: Snippets = []
+    suite: GivenSuite = None
     requirements: list[RequirementRow] = []
+
+    @field_validator("entry_point")
+    @classmethod
+    def _identifier(cls, name: str, info: ValidationInfo) -> str:
+        if info.data.get("language") == PYTHON and (not name.isidentifier() or keyword.iskeyword(name)):
+            raise ValueError("is not a Python name")
+        return name
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         for name in set(self.model_extra or {}) - _EVALPLUS:
             for meant in difflib.get_close_matches(name, type(self).model_fields, n=1, cutoff=0.8):
                 raise ValueError(f"unknown field '{name}': did you mean '{meant}'?")
-        if bool(self.base_input) == bool(self.tests):
-            raise ValueError("give base_input (calls to compare) or tests (assertions), one of them and not both")
-        if self.tests and self.plus_input:
-            raise ValueError("plus_input goes with base_input, not with tests")
+        self._one_suite()
         ids = [each.id for each in self.named_requirements()]
         for name in ids:
             if name == RESERVED or ids.count(name) > 1:
                 raise ValueError(f"requirements: the id '{name}' is taken; give each an id of its own")
-        for name, calls, results in (
-            ("base_output", self.base_input, self.base_output),
-            ("plus_output", self.plus_input, self.plus_output),
-        ):
-            if results is not None and len(results) != len(calls):
-                raise ValueError(f"{name} has {len(results)} results for {len(calls)} inputs")
-            if results is None and calls and self.canonical_solution is None:
-                raise ValueError(f"give canonical_solution or {name}: without them no result is right")
+        reference = self.canonical_solution
+        owe_no_result("base_output", self.base_input, self.base_output, "canonical_solution", reference)
+        owe_no_result("plus_output", self.plus_input, self.plus_output, "canonical_solution", reference)
         return self
+
+    def _one_suite(self) -> None:
+        """Refuse tests that do not go together, or not with the language."""
+        calls, snippets = bool(self.base_input), bool(self.tests)
+        if (calls and snippets) or (self.plus_input and not calls and not snippets):
+            raise ValueError("give base_input (calls to compare) or tests (assertions), one of them and not both")
+        if snippets and self.plus_input:
+            raise ValueError("plus_input goes with base_input, not with tests")
+        if (calls or snippets) and self.suite is not None:
+            raise ValueError("give suite alone, without base_input and tests")
+        if (calls or snippets) and self.language != PYTHON:
+            raise ValueError(f"base_input and tests are for Python: give suite for {self.language}")
+        if calls and not self.entry_point:
+            raise ValueError("entry_point: Field required")
 
     def named_requirements(self) -> list[Requirement]:
         """The requirements in order; one without an id is called by its number, from 1."""
         return [
             Requirement(
-                each.id or str(number), each.type, each.text, AssertionTests(tuple(each.tests)), each.accumulates
+                each.id or str(number),
+                each.type,
+                each.text,
+                Assertions(tuple(each.tests)) if each.suite is None else _made(each.suite, self.task_id),
+                each.accumulates,
             )
             for number, each in enumerate(self.requirements, 1)
         ]
 
 
-Adapt = Callable[[Task], Task]
+Adapt = Callable[[Calls], Calls]
 
 
-def load_rows(name: str, path: Path, adapt: Adapt = lambda task: task) -> Dataset:
-    """The dataset in a file, plain or gzip. `adapt` finishes a task (argument types, comparison).
+def load_rows(name: str, path: Path, adapt: Adapt = lambda calls: calls) -> Dataset:
+    """The dataset in a file, plain or gzip. `adapt` finishes a task's calls (argument types, comparison).
 
     The content hash is over the parsed rows: compression, path, spacing and unused fields do not matter, the order of
     the tasks does. Raises `UserError` that names the file, and the line where one is malformed.
@@ -132,7 +194,7 @@ def load_rows(name: str, path: Path, adapt: Adapt = lambda task: task) -> Datase
             row = _row(text)
             if row.task_id in tasks:
                 raise ValueError(f"task_id '{row.task_id}' is there twice")
-            tasks[row.task_id] = adapt(task_from(row))
+            tasks[row.task_id] = task_from(row, adapt)
         except (ValueError, RecursionError) as error:
             raise UserError(f"{path}:{line}: {problem_of(error)}", REMEDY) from error
         rows.append(row)
@@ -141,44 +203,62 @@ def load_rows(name: str, path: Path, adapt: Adapt = lambda task: task) -> Datase
     return Dataset(name, tuple(tasks.values()), hash_rows(rows))
 
 
-def task_from(row: TaskRow) -> Task:
-    """The task that a row describes. Raises `ValueError` where its texts make no program or show no signature."""
-    reference = None
-    if row.canonical_solution is not None:
-        reference = assemble(row.prompt, row.canonical_solution, row.entry_point)
-    signature = signature_of(reference or row.prompt, row.entry_point)
-    if signature is None:
-        raise ValueError(f"prompt: without canonical_solution it must show the line 'def {row.entry_point}(...):'")
-    tests = InputOutputTests(
+def task_from(row: TaskRow, adapt: Adapt = lambda calls: calls) -> Task:
+    """The task that a row describes. Raises `ValueError` if its texts make no program or show no signature."""
+    reference, signature = row.canonical_solution, ""
+    if row.language == PYTHON and row.entry_point:
+        if reference is not None:
+            reference = assemble(row.prompt, reference, row.entry_point)
+        signature = signature_of(reference or row.prompt, row.entry_point) or ""
+        if not signature and (row.base_input or row.tests):
+            raise ValueError(f"prompt: without canonical_solution it must show the line 'def {row.entry_point}(...):'")
+    return Task(
+        row.task_id,
+        row.prompt,
+        Target(row.language, row.entry_point, signature),
+        _suite(row, reference, adapt),
+        reference,
+        tuple(row.named_requirements()),
+    )
+
+
+def _suite(row: TaskRow, reference: str | None, adapt: Adapt) -> Suite | None:
+    """The task's own tests; None if it has none."""
+    if row.suite is not None:
+        return _made(row.suite, row.task_id)
+    if row.tests:
+        return Assertions(tuple(row.tests))
+    if not row.base_input:
+        return None
+    calls = Calls(
+        row.entry_point,
+        reference,
         base=tuple(tuple(call) for call in row.base_input),
         plus=tuple(tuple(call) for call in row.plus_input),
         atol=row.atol,
         oracle=row.oracle,
         expected_base=None if row.base_output is None else tuple(row.base_output),
         expected_plus=None if row.plus_output is None else tuple(row.plus_output),
+        name=row.task_id,
     )
-    return Task(
-        row.task_id,
-        row.prompt,
-        row.entry_point,
-        signature,
-        reference,
-        tests,
-        assertions=AssertionTests(tuple(row.tests)) if row.tests else None,
-        requirements=tuple(row.named_requirements()),
-    )
+    return adapt(calls)
 
 
 def hash_rows(rows: list[TaskRow]) -> str:
     """The hash of the fields that a task is made of, in task order.
 
-    What came to the format later counts only where a row has it, so that older files keep their hash.
+    What came to the format later counts only if a row has it, so that older files keep their hash.
     """
     return content_hash([row.model_dump(include=set(TaskRow.model_fields), exclude=_unused(row)) for row in rows])
 
 
-def _unused(row: TaskRow) -> set[str]:
-    return {name for name in ("tests", "requirements") if not getattr(row, name)}
+def _unused(row: TaskRow) -> dict[str, Any]:
+    unused: dict[str, Any] = {name: True for name in ("tests", "suite", "requirements") if not getattr(row, name)}
+    if row.language == PYTHON:
+        unused["language"] = True
+    if row.requirements:
+        unused["requirements"] = {i: {"suite"} for i, each in enumerate(row.requirements) if each.suite is None}
+    return unused
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:

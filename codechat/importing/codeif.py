@@ -128,7 +128,7 @@ REMEDY = "source=FILE names completions of CodeIF-Bench, .jsonl or .jsonl.gz (do
 
 def _tasks(path: Path) -> tuple[Task, ...]:
     config = DATASETS.validate({"kind": "codeif_bench", "path": str(path)})
-    return tuple(DATASETS.of(config).factory(config).tasks)
+    return tuple(DATASETS.build(config).tasks)
 
 
 def _session(task_id: str, task: Task | None, lines: Sequence[_Line], model: str, conversation: bool) -> SessionRecord:

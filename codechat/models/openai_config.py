@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import field_validator
 
-from codechat.config import result_option, run_option
+from codechat.config import original_option, run_option
 from codechat.errors import UserError
 from codechat.models import ModelConfig
 from codechat.models.openai_protocol import Api
@@ -16,15 +16,15 @@ from codechat.models.openai_protocol import Api
 class OpenAIConfig(ModelConfig):
     """Where the model is, and how it is asked to answer."""
 
-    kind: Literal["openai"] = result_option("openai", "which provider answers")
-    name: str = result_option(..., "the model's name as the endpoint knows it", min_length=1)
-    api: Api = result_option("chat", "which API of the endpoint is called: chat or responses")
-    temperature: float | None = result_option(
+    kind: Literal["openai"] = original_option("openai", "which provider answers")
+    name: str = original_option(..., "the model's name as the endpoint knows it", min_length=1)
+    api: Api = original_option("chat", "which API of the endpoint is called: chat or responses")
+    temperature: float | None = original_option(
         0.0, "0 is greedy decoding; null sends none, for models that refuse it", ge=0, le=2
     )
-    max_tokens: int | None = result_option(None, "most tokens of one reply; null leaves it to the endpoint", ge=1)
-    reasoning_effort: str | None = result_option(None, "reasoning effort, e.g. low, medium or high; null sends none")
-    extra_body: dict[str, Any] = result_option({}, "further fields of the request's JSON body, e.g. {top_p: 1}")
+    max_tokens: int | None = original_option(None, "most tokens of one reply; null leaves it to the endpoint", ge=1)
+    reasoning_effort: str | None = original_option(None, "reasoning effort, e.g. low, medium or high; null sends none")
+    extra_body: dict[str, Any] = original_option({}, "further fields of the request's JSON body, e.g. {top_p: 1}")
     base_url: str = run_option("http://127.0.0.1:8000/v1", "the endpoint's address up to /v1")
     api_key_env: str | None = run_option(None, "environment variable that holds the key; null: no key needed")
     max_concurrency: int = run_option(32, "most calls under way at once to the endpoint", ge=1)

@@ -12,7 +12,7 @@ from codechat.config import Config, original_option
 from codechat.domain import Extraction, Message, Reply, Verdict
 from codechat.errors import ContextOverflow, UserError
 from codechat.languages import extract, without_thinking
-from codechat.languages.python.assembly import parse
+from codechat.languages.python.syntax import parse
 from codechat.metrics import Effort
 from codechat.metrics.conversation import conversation_metrics, static_measures
 from codechat.models import UNDER_TEST

@@ -1,12 +1,18 @@
-"""The room where candidate code runs, and the only one. One file per kind of isolation."""
+"""The room where candidate code runs, and the only one. One file per kind of isolation.
 
-from collections.abc import Callable
-from typing import Protocol
+It runs things in boxes and knows neither tasks nor tests: what a run means is for `codechat.suites` to say.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from codechat.config import Config, original_option, run_option
-from codechat.domain import ProgramTests, Task, Verdict
 from codechat.errors import UserError
-from codechat.registry import Registry
+from codechat.registry import NoTraits, Registry
+from codechat.sandbox.command import PYTHON, Command, Ran, Why
+from codechat.sandbox.follow import Ended, Job, Reader, WorkerDied
+
+T = TypeVar("T")
 
 
 class SandboxConfig(Config):
@@ -31,36 +37,43 @@ class SandboxConfig(Config):
     allow_weak: bool = run_option(False, "let models other than the built-in baselines run in a weak sandbox")
 
 
-class Sandbox(Protocol):
-    """Runs programs against tests; knows nothing of models or turns.
+class Box(Protocol):
+    """A place for one run at a time. Its verbs block: they are called in the thread that `Sandbox.lend` gives."""
 
-    `weak` tells that hostile code could read the user's files; `notice` is what to say at the start, or None.
+    def python(self, job: Job, reader: Reader) -> Ended:
+        """Run a job of `inside` in a fork of the warm interpreter, its stream fed to `reader`.
+
+        Raises `WorkerDied` if the box did not hold; `Sandbox.lend` deals with that.
+        """
+
+    def run(self, command: Command) -> Ran:
+        """Run a program; raises `InfrastructureError` if its files cannot be made ready, `WorkerDied` as above."""
+
+
+class TakenDown(Exception):
+    """What ran in a box took it down twice, and a trivial program runs there: it is at fault itself."""
+
+
+class Sandbox(Protocol):
+    """Runs what may be hostile. `weak`: hostile code could read the user's files; `notice`: what to say at the start.
+
+    Everything that runs has no network, no rights, an empty folder of its own, and the limits of `config`.
     """
 
     weak: bool
     notice: str | None
+    config: SandboxConfig
 
-    async def verify(self, program: str, task: Task) -> Verdict:
-        """Run the task's base and plus tests, and its assertions, on a whole program.
+    async def lend(self, work: Callable[[Box], T], tools: Sequence[str] = ()) -> T:
+        """The result of `work`, which gets a warm box to itself, in a thread.
 
-        Never raises for anything the program does; raises `InfrastructureError` where the sandbox itself fails
-        and `UserError` where the task's own reference does.
+        `work` may be called twice: once more, with a fresh box, if the box did not hold. `tools` are paths of the host,
+        files or folders, that are visible in the box, read-only. Raises what `work` raises; `TakenDown` if the box did
+        not hold twice for what ran in it; `InfrastructureError` if no box can be had; `UserError` if a tool is missing.
         """
 
-    async def assess(self, program: str, tests: ProgramTests, entry_point: str = "") -> Verdict:
-        """Run assertions after a program, or a repository's tests with the program in its place: passed if all are.
-
-        `entry_point`, where it is known, must be defined, and is the one name of a builtin that the program may give
-        another meaning for the assertions. Candidate and assertions share an interpreter: docs/sandbox.md says what is
-        guarded. Leaving early never passes. `load_cpu_s` holds for the program's own code and for every snippet.
-        """
-
-    async def run_script(self, source: str, wall_s: float) -> Verdict:
-        """Run a script in a file and an interpreter of its own: it passes if that ends with status 0 within `wall_s`
-        seconds by the clock. The script decides that itself: this is for what others measured so."""
-
-    async def reference_cpu_s(self, task: Task) -> float:
-        """CPU seconds of the task's reference over all inputs, here: what the longest tasks are told by."""
+    async def run(self, command: Command) -> Ran:
+        """Run a program in a box that has its tools. Raises `InfrastructureError` and `UserError` as above."""
 
     async def aclose(self) -> None:
         """End every process that was started."""
@@ -75,7 +88,21 @@ def admit(sandbox: Sandbox, config: SandboxConfig) -> None:
         )
 
 
-SandboxFactory = Callable[..., Sandbox]
 SANDBOXES: Registry[Sandbox, NoTraits] = Registry("sandbox", "codechat.sandbox", NoTraits)
 
-__all__ = ["SANDBOXES", "Sandbox", "SandboxConfig", "SandboxFactory", "admit"]
+__all__ = [
+    "PYTHON",
+    "SANDBOXES",
+    "Box",
+    "Command",
+    "Ended",
+    "Job",
+    "Ran",
+    "Reader",
+    "Sandbox",
+    "SandboxConfig",
+    "TakenDown",
+    "Why",
+    "WorkerDied",
+    "admit",
+]

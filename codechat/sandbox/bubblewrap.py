@@ -1,5 +1,6 @@
 """Isolation by bubblewrap: an empty root with the interpreter and its libraries read-only, and nothing of the host."""
 
+import functools
 import os
 import shutil
 import sys
@@ -12,6 +13,7 @@ from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.engine import ZygoteSandbox
 from codechat.sandbox.follow import WorkerDied
 from codechat.sandbox.process import NOBODY, interpreter, limits_of, limits_only, module_path
+from codechat.sandbox.tools import places
 from codechat.sandbox.worker import Inside, Launch
 
 # What the interpreter and compiled packages load; programs of the host stay outside.
@@ -52,7 +54,10 @@ def confined(config: SandboxConfig, workers: int) -> ZygoteSandbox:
     program = shutil.which("bwrap")
     if program is None:
         raise UserError("sandbox=bubblewrap needs the program bwrap, which is not installed", REMEDY)
-    sandbox = ZygoteSandbox(config, _launch(program, config), workers, weak=False, notice=None)
+    launch = functools.cache(functools.partial(_launch, program, config))
+    sandbox = ZygoteSandbox(
+        config, lambda tools: launch(places(tools, (*LIBRARIES, *LOADER))), workers, weak=False, notice=None
+    )
     try:
         sandbox.start()
     except WorkerDied as error:
@@ -60,7 +65,7 @@ def confined(config: SandboxConfig, workers: int) -> ZygoteSandbox:
     return sandbox
 
 
-def _launch(program: str, config: SandboxConfig) -> Launch:
+def _launch(program: str, config: SandboxConfig, tools: tuple[tuple[str, str], ...]) -> Launch:
     root = os.getuid() == 0
     binds, paths, python = _interpreter(Path(sys.base_prefix).resolve())
     package = Path(__file__).resolve().parent.parent
@@ -70,12 +75,14 @@ def _launch(program: str, config: SandboxConfig) -> Launch:
         arguments += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:
         arguments += ["--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY)]
-    parents = {str(parent) for _, place in binds for parent in Path(place).parents if str(parent) != "/"}
+    parents = {str(parent) for _, place in (*binds, *tools) for parent in Path(place).parents if str(parent) != "/"}
     for parent in sorted(parents):  # made before the binds need them, or they would be closed to others than root
         arguments += ["--perms", "0755", "--dir", parent]
     for source, place in binds:
         link = source == place and Path(source).is_symlink()
         arguments += ["--symlink", str(Path(source).readlink()), place] if link else ["--ro-bind", source, place]
+    for source, place in tools:
+        arguments += ["--ro-bind" if source == place else "--symlink", source, place]
     for source, place in binds:
         if package.is_relative_to(source):  # the embedded dataset holds its own answers
             arguments += ["--tmpfs", str(place / package.relative_to(source))]

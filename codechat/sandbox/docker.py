@@ -1,5 +1,6 @@
 """Isolation by a container engine, for those who have one. The engine and this process must share a kernel."""
 
+import functools
 import os
 import shutil
 import sys
@@ -12,6 +13,7 @@ from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.engine import ZygoteSandbox
 from codechat.sandbox.follow import WorkerDied
 from codechat.sandbox.process import NOBODY, limits_of, module_path
+from codechat.sandbox.tools import places
 from codechat.sandbox.worker import ENVIRONMENT, Inside, Launch
 
 IMAGE = f"python:{sys.version_info.major}.{sys.version_info.minor}-slim"
@@ -42,10 +44,13 @@ def docker(config: DockerConfig, workers: int = 1) -> Sandbox:
         own_path=True,
     )
 
-    def command(arguments: list[str], folder: str) -> list[str]:
-        return [program, *_options(config, paths, folder), config.image, "python3", *arguments]
+    @functools.cache
+    def launch(tools: tuple[str, ...]) -> Launch:
+        def command(arguments: list[str], folder: str) -> list[str]:
+            return [program, *_options(config, paths, folder, tools), config.image, "python3", *arguments]
 
-    launch = Launch(command, "/harness", inside, False, "/meeting/control", dict(os.environ))
+        return Launch(command, "/harness", inside, False, "/meeting/control", dict(os.environ))
+
     sandbox = ZygoteSandbox(config, launch, workers, weak=False, notice=None)
     try:
         sandbox.start()
@@ -55,7 +60,7 @@ def docker(config: DockerConfig, workers: int = 1) -> Sandbox:
     return sandbox
 
 
-def _options(config: DockerConfig, paths: list[str], folder: str) -> list[str]:
+def _options(config: DockerConfig, paths: list[str], folder: str, tools: tuple[str, ...]) -> list[str]:
     """The engine's own filter is left out, since it forbids the namespaces that each program gets; ours is in force."""
     here = Path(__file__).resolve().parent
     options = ["run", "--rm", "--pull", "never", "--network", "none", "--read-only", "--hostname", "sandbox"]
@@ -69,6 +74,8 @@ def _options(config: DockerConfig, paths: list[str], folder: str) -> list[str]:
         options += ["--volume", f"{path}:/packages/{number}:ro"]
         if here.is_relative_to(path):  # the embedded dataset holds its own answers
             options += ["--tmpfs", f"/packages/{number}/{here.parent.relative_to(path)}"]
+    for source, place in places(tools, ()):
+        options += ["--volume", f"{source}:{place}:ro"]
     for name, value in ENVIRONMENT.items():
         options += ["--env", f"{name}={value}"]
     return options

@@ -7,10 +7,11 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from codechat.errors import InfrastructureError
 from codechat.sandbox.inside import wire
@@ -42,7 +43,7 @@ class Ended:
     status: int
     cpu_s: float
     peak_kb: int
-    why: str | None = None
+    why: Literal["wall", "cpu", "idle"] | None = None
     stdout: bytes = b""
 
 
@@ -55,16 +56,23 @@ Reader = Callable[[bytes], tuple[bytes, bool]]
 
 
 class Run:
-    """One child: its frames, its idle time, its end."""
+    """Follows one child from its first frame to its end. `outputs` are pipes, by their reading ends."""
 
-    """Follows one child from its first frame to its end."""
-
-    def __init__(self, control: socket.socket, results: socket.socket, shared: int, job: Job, reader: Reader) -> None:
+    def __init__(
+        self,
+        control: socket.socket,
+        results: socket.socket,
+        shared: int,
+        job: Job,
+        reader: Reader,
+        *,
+        outputs: Mapping[int, Reader],
+    ) -> None:
         self.control, self.results, self.shared, self.reader = control, results, shared, reader
-        self.job = job
+        self.job, self.outputs = job, outputs
         self.received = 0
         self.decided = False
-        self.why: str | None = None
+        self.why: Literal["wall", "cpu", "idle"] | None = None
         self.pid: int | None = None
         self.began = time.monotonic()
         self.busy = 0.0  # seconds that this side took, during which the child may have waited for us
@@ -75,6 +83,8 @@ class Run:
         poll = select.poll()
         poll.register(self.results, select.POLLIN)
         poll.register(self.control, select.POLLIN)
+        for output in self.outputs:
+            poll.register(output, select.POLLIN)
         looked = time.monotonic()
         while True:
             ready = dict(poll.poll(POLL_S * 1000))
@@ -83,6 +93,9 @@ class Run:
                 return self._end(self._status())
             if self.results.fileno() in ready and not self._receive():
                 poll.unregister(self.results)
+            for output in self.outputs:
+                if output in ready and not self._read(output):
+                    poll.unregister(output)
             self.busy += time.monotonic() - woken
             if woken - looked > POLL_S:
                 looked = woken
@@ -119,6 +132,18 @@ class Run:
                 self.results.send(answer)
         if self.decided:
             self._kill()
+
+    def _read(self, output: int) -> bool:
+        """Take what was written to an output; False if nothing is there, as at its end."""
+        try:
+            data = os.read(output, 1 << 16)
+        except BlockingIOError:
+            return False
+        if data and not self.decided:
+            _, self.decided = self.outputs[output](data)
+            if self.decided:
+                self._kill()
+        return bool(data)
 
     def _kill(self) -> None:
         if self.killed_at is None:
@@ -181,6 +206,9 @@ class Run:
         self.results.setblocking(False)
         while not self.decided and (data := self._recv()):
             self._take(data)
+        for output in self.outputs:
+            while self._read(output):
+                pass
         waiting, start = wire.CURSOR.unpack(os.pread(self.shared, wire.CURSOR.size, 0))
         ahead = self.received - start
         if not self.decided and 0 <= ahead <= waiting <= wire.FRAMES_ROOM:

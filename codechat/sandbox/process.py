@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Literal
 
 from codechat.config import run_option
-from codechat.environment import home
+from codechat.environment import cache_root, home
+from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.engine import ZygoteSandbox
-from codechat.sandbox.truth import cache_folder
 from codechat.sandbox.worker import Inside, Launch
 
 NOBODY = 65534
@@ -45,7 +45,7 @@ def limits_only(config: SandboxConfig, workers: int, why: str = "") -> ZygoteSan
         hide=secrets(),
     )
     launch = Launch(lambda arguments, _: [interpreter(), *arguments], str(Path(__file__).parent), inside, strict=False)
-    return ZygoteSandbox(config, launch, workers, weak=True, notice=why + NOTICE)
+    return ZygoteSandbox(config, lambda _: launch, workers, weak=True, notice=why + NOTICE)
 
 
 def _holds(folder: str, paths: list[str]) -> bool:
@@ -76,7 +76,18 @@ def module_path() -> list[str]:
     return list(dict.fromkeys(wanted))
 
 
+def secret_folder(name: str) -> Path:
+    """A folder of the cache that this user alone can read, and that is hidden from programs. Raises `UserError`."""
+    folder = cache_root() / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error.strerror}", "set CODECHAT_CACHE_DIR to a folder") from error
+    return folder
+
+
 def secrets() -> list[str]:
     """Folders with expected values or embedded datasets, hidden where namespaces can be had."""
-    named = [cache_folder(), Path(__file__).resolve().parent.parent, home() / ".cache"]
+    named = [secret_folder("expected"), Path(__file__).resolve().parent.parent, home() / ".cache"]
     return [str(folder) for folder in named if folder.is_dir()]

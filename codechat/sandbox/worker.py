@@ -68,7 +68,7 @@ class Worker:
     """Owns one zygote; used by one thread at a time."""
 
     def __init__(self, launch: Launch) -> None:
-        self._launch = launch
+        self.launch = launch
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._errors: IO[bytes] | None = None
@@ -80,7 +80,7 @@ class Worker:
         if self._closed:
             raise WorkerDied("the sandbox is closed")
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by `stop`
-        if self._launch.meeting is None:
+        if self.launch.meeting is None:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 self._spawn(theirs.fileno(), "")
@@ -98,7 +98,7 @@ class Worker:
             raise WorkerDied(f"the sandbox did not start: {said}")
         ours.settimeout(None)
         self.hello = json.loads(hello)
-        if self._launch.strict and not self.hello["namespaces"]:
+        if self.launch.strict and not self.hello["namespaces"]:
             self.stop()
             raise WorkerDied(f"the system grants no namespaces to the sandbox: {self.hello['refusal']}")
         if self.hello["blind"]:
@@ -106,14 +106,14 @@ class Worker:
             raise WorkerDied(f"the sandbox's user cannot read the interpreter's folder {self.hello['blind']}")
 
     def _spawn(self, stdin: int, folder: str) -> None:
-        inside = {**asdict(self._launch.inside), "meeting": self._launch.meeting}
-        boot = BOOT.format(root=self._launch.root, config=json.dumps(inside))
+        inside = {**asdict(self.launch.inside), "meeting": self.launch.meeting}
+        boot = BOOT.format(root=self.launch.root, config=json.dumps(inside))
         self._process = subprocess.Popen(
-            self._launch.command(["-S", "-s", "-P", "-B", "-c", boot], folder),
+            self.launch.command(["-S", "-s", "-P", "-B", "-c", boot], folder),
             stdin=stdin,
             stdout=subprocess.DEVNULL,
             stderr=self._errors,
-            env=dict(self._launch.environment),
+            env=dict(self.launch.environment),
             cwd="/",
             start_new_session=True,
         )
@@ -166,8 +166,11 @@ class Worker:
         self._process = self._control = self._errors = None
         self._warm = False
 
-    def run(self, job: Job, reader: Reader) -> Ended:
-        """Run one job, feeding its stream to `reader`; raises `WorkerDied` where the zygote does not hold."""
+    def run(self, job: Job, reader: Reader, outputs: Sequence[Reader] = ()) -> Ended:
+        """Run one job, feeding its stream to `reader`; raises `WorkerDied` if the zygote does not hold.
+
+        `outputs` read what a command writes to its standard output, and to its standard error.
+        """
         if self._process is None:
             self.start()
         if job.warm and not self._warm:
@@ -176,26 +179,36 @@ class Worker:
         shared, data = shared_memory(), sealed_file("job", job.data)
         results, theirs = socket.socketpair()
         results.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        pipes = [os.pipe() for _ in outputs]
+        read = {pipe[0]: take for pipe, take in zip(pipes, outputs, strict=True)}
+        for ours in read:
+            os.set_blocking(ours, False)
         try:
             with theirs:
-                self._hand_over([data, shared, theirs.fileno()])
-            return Run(self._need(), results, shared, job, reader).follow()
+                self._hand_over([data, shared, theirs.fileno()], [pipe[1] for pipe in pipes])
+            return Run(self._need(), results, shared, job, reader, outputs=read).follow()
         except WorkerDied as error:
             said = self._said()
             self.stop()
             raise WorkerDied(f"{error}: {said}") from error
         finally:
             results.close()
-            os.close(shared)
-            os.close(data)
+            for handle in (shared, data, *read):
+                os.close(handle)
 
     def _need(self) -> socket.socket:
         if self._control is None:
             raise WorkerDied("the sandbox's process is gone")
         return self._control
 
-    def _hand_over(self, handles: list[int]) -> None:
-        self._send(wire.RUN, [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", handles))])
+    def _hand_over(self, kept: list[int], given: list[int]) -> None:
+        """Send the zygote a job's descriptors; those `given` are closed here."""
+        handles = array.array("i", [*kept, *given])
+        try:
+            self._send(wire.RUN, [(socket.SOL_SOCKET, socket.SCM_RIGHTS, handles)])
+        finally:
+            for handle in given:
+                os.close(handle)
 
     def _send(self, message: bytes, ancillary: Sequence[Any] = ()) -> None:
         try:

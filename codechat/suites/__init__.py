@@ -5,7 +5,7 @@ from the fields of a dataset's row (`suite: {kind: …}` of dataset=jsonl).
 """
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from codechat.domain import Program, Verdict
 from codechat.registry import NoTraits, Registry
@@ -25,7 +25,10 @@ class Suite(Protocol):
 
     @property
     def key(self) -> str:
-        """Equal for equal tests alone: a hash of all that decides a verdict, content outside the dataset included."""
+        """Equal for equal tests alone: a hash of all that decides a verdict, content outside the dataset included.
+
+        It is asked for at every check: keep it once it is known.
+        """
 
     @property
     def outside(self) -> Mapping[str, str]:
@@ -39,6 +42,14 @@ class Suite(Protocol):
         """
 
 
+@runtime_checkable
+class Costed(Protocol):
+    """A suite that knows how long it takes: the longest are best begun first."""
+
+    async def cost_s(self, sandbox: Sandbox) -> float:
+        """CPU seconds that a right program takes on this machine, about. Raises as `Suite.check`."""
+
+
 SUITES: Registry[Suite, NoTraits] = Registry("suite", "codechat.suites", NoTraits)
 
-__all__ = ["SUITES", "Suite"]
+__all__ = ["SUITES", "Costed", "Suite"]

@@ -28,7 +28,7 @@ class SolvableTask(Protocol):
 def dataset_tasks(dataset: str, path: str | None = None) -> tuple[Task, ...]:
     """The tasks of a dataset by its name, read from a file if it needs one. Raises `UserError`."""
     config = DATASETS.validate({"kind": dataset} | ({} if path is None else {"path": path}))
-    return DATASETS.of(config).factory(config).tasks
+    return DATASETS.build(config).tasks
 
 
 def reference_solver(tasks: Iterable[SolvableTask]) -> Solver:

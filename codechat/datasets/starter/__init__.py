@@ -10,7 +10,7 @@ from codechat.config import original_option
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.datasets.rows import hash_rows, task_from
 from codechat.datasets.starter import calendar, grids, machines, mappings, numbers, parsing, recursion, sequences, texts
-from codechat.domain import Dataset
+from codechat.tasks import Dataset
 
 TOPICS = (texts, sequences, numbers, mappings, recursion, parsing, calendar, grids, machines)
 

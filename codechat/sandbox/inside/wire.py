@@ -1,14 +1,15 @@
 """The bytes between the two sides.
 
-Parent and zygote talk over a SOCK_SEQPACKET socket: RUN with three descriptors (job, shared memory, results),
-KILL, WARM, and back one STATUS message per run. The child writes a stream of frames: kind, length, how much was
-printed, payload. Frames gather in shared memory, so that they survive the child's death, and go over the results
-socket when it fills.
+Parent and zygote talk over a SOCK_SEQPACKET socket: RUN with three descriptors (job, shared memory, results), and with
+two more for a command (standard output and error), KILL, WARM, and back one STATUS message per run. The child writes a
+stream of frames: kind, length, how much was printed, payload. Frames gather in shared memory, so that they survive the
+child's death, and go over the results socket when it fills.
 """
 
 import struct
 
 RUN, KILL = b"R", b"K"
+HANDLES = 5  # the most descriptors that a RUN brings
 WARM = b"W"  # load what assertion tests import: once, before the first job that has such
 STATUS = struct.Struct("<iddq")  # wait status, user and system CPU seconds, peak resident KiB
 HEADER = struct.Struct("<cIH")  # kind, length of the payload, bytes printed so far
@@ -31,5 +32,7 @@ AT = b"A"  # which assertion snippet comes next; there DONE carries the job's to
 INDEX = struct.Struct("<I")
 
 NEXT, ASK_CANONICAL = b"n", b"c"  # the parent's answers to a DIGEST
+
+PYTHON = "{python}"  # in a command's place of the program: the box's own interpreter
 
 TIMED_OUT = 27  # exit status of a child whose CPU timer rang (SIGPROF's number)

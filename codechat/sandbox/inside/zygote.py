@@ -16,7 +16,7 @@ import sys
 import traceback
 from typing import Any, NoReturn
 
-from codechat.sandbox.inside import assertions, candidate, guard, isolate, script, wire
+from codechat.sandbox.inside import assertions, candidate, command, guard, isolate, wire
 
 # What programs import most; what is missing here is imported by the child that asks for it.
 WARM = (
@@ -85,12 +85,12 @@ def _serve(control: socket.socket, handle: int | None, config: dict[str, Any]) -
             os.close(number)
         _watch(control, child, handle is not None)
         if handle is None:
-            script.clear(config["scratch"], child)
+            command.clear(config["scratch"], child)
 
 
 def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
     handles = array.array("i")
-    message, ancillary, _, _ = control.recvmsg(64, socket.CMSG_SPACE(4 * handles.itemsize))
+    message, ancillary, _, _ = control.recvmsg(64, socket.CMSG_SPACE(wire.HANDLES * handles.itemsize))
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             handles.frombytes(data[: len(data) - len(data) % handles.itemsize])
@@ -123,9 +123,11 @@ def _watch(control: socket.socket, child: int, contained: bool) -> None:
 def _child(handles: list[int], config: dict[str, Any], namespaces: bool, kept: guard.Kept | None) -> NoReturn:
     """Read the job, confine, run. Never returns; what goes wrong before the candidate's code is told on stderr."""
     try:
-        job_file, shared_file, results_file = handles
+        job_file, shared_file, results_file, *outputs = handles
         job = marshal.loads(_whole(job_file))
         shared = mmap.mmap(shared_file, wire.SHARED_SIZE)
+        for number, output in enumerate(outputs, 1):
+            os.dup2(output, number)
         os.dup2(results_file, 3, inheritable=False)
         results = socket.socket(fileno=3)
         os.closerange(4, 1 << 16)
@@ -133,14 +135,14 @@ def _child(handles: list[int], config: dict[str, Any], namespaces: bool, kept: g
         limits = {**config["limits"], "cpu": job["cpu"]}
         isolate.confine({**limits, "file": job.get("file", limits["file"])}, namespaces, config["scratch"])
         if "calls" not in job:
-            script.own_folder(config["scratch"], namespaces)
-        if "script" in job:
-            script.make_ready(job)
+            command.own_folder(config["scratch"], namespaces)
+        if "argv" in job:
+            command.make_ready(job)
         results.sendall(wire.HEADER.pack(wire.STARTED, 0, 0))
+        if "argv" in job:
+            command.run(job, config["paths"])
         os.dup2(0, 1)
         os.dup2(0, 2)
-        if "script" in job:
-            script.run(job, config["paths"])
         assert kept is not None or "snippets" not in job
     except BaseException:  # noqa: BLE001  nothing may run past this point
         traceback.print_exc()

@@ -1,35 +1,44 @@
 """The verdict over one candidate's stream: compared in order, decided at the first failure."""
 
-import os
-import re
 import reprlib
-import signal
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
-from codechat.domain import Failure, Outcome, Task, Verdict
+from codechat.domain import Failure, Outcome, Verdict
+from codechat.sandbox import Ended
 from codechat.sandbox.decode import Iterated, Opaque, Undecodable, decode
-from codechat.sandbox.follow import Ended
 from codechat.sandbox.inside import wire
-from codechat.sandbox.oracle import Comparison
 from codechat.sandbox.stream import Frames, Malformed
-from codechat.sandbox.truth import FLOATS, NOT_A_NUMBER, Expected, Truth, inputs_of
+from codechat.suites.calls.oracle import Comparison
+from codechat.suites.calls.truth import FLOATS, NOT_A_NUMBER, Expected, Truth
+from codechat.suites.endings import ADDRESS, SHOWN, how_it_ended, read_exception
 
-SHOWN = 400  # characters of a value in a failure
-ADDRESS = re.compile(r"0x[0-9a-f]{6,}")  # of objects in memory: other in every process
-Suite = Literal["base", "plus"]
+Part = Literal["base", "plus"]
 
 
-class Judge:
-    """Reads one candidate's stream. What the candidate writes is a claim about results, and nothing else."""
+class CallsReader:
+    """Reads one candidate's stream. What the candidate writes is a claim about results, and nothing else.
 
-    def __init__(self, task: Task, truth: Truth, output_limit: int) -> None:
-        self._task, self._truth = task, truth
-        self._inputs = inputs_of(task)
-        self._base = len(task.tests.base)
+    `inputs` are the calls' arguments, the first `base` of them those of the base tests; `comparison` makes what
+    compares the results of one part; `output_limit` is in bytes.
+    """
+
+    def __init__(
+        self,
+        *,
+        entry_point: str,
+        inputs: tuple[tuple[Any, ...], ...],
+        base: int,
+        comparison: Callable[[], Comparison],
+        truth: Truth,
+        output_limit: int,
+    ) -> None:
+        self._entry_point, self._inputs, self._base, self._truth = entry_point, inputs, base, truth
         self._room = output_limit
         self._frames = Frames()
-        self._comparison = Comparison(task.tests.oracle, task.tests.atol)
+        self._compare_anew = comparison
+        self._comparison = comparison()
         self._asked: bytes | None = None
         self.index = 0  # results found right so far
         self.started = self.loaded = self.done = False
@@ -37,7 +46,7 @@ class Judge:
         self.failure: Failure | None = None
 
     @property
-    def suite(self) -> Suite:
+    def part(self) -> Part:
         return "base" if self.index < self._base else "plus"
 
     @property
@@ -65,7 +74,7 @@ class Judge:
         elif kind == wire.LOADED and self.started and not self.loaded:
             self.loaded = True
         elif kind == wire.MISSING and not self.loaded:
-            self._fail("fail", f"the program does not define {self._task.entry_point}")
+            self._fail("fail", f"the program does not define {self._entry_point}")
         elif kind == wire.SYNTAX and not self.loaded:
             self._fail("syntax_error", "the program does not parse: " + payload.decode(errors="replace")[:SHOWN])
         elif kind == wire.ERROR:
@@ -99,7 +108,7 @@ class Judge:
             return b""
         self.index += 1
         if self.index == self._base:
-            self._comparison = Comparison(self._task.tests.oracle, self._task.tests.atol)
+            self._comparison = self._compare_anew()
         return wire.NEXT if kind == wire.DIGEST else b""
 
     def _same_bytes(self, expected: Expected, data: bytes, size: int) -> bool:
@@ -132,9 +141,9 @@ class Judge:
         """Decide, with the input that it happened on."""
         self.outcome = outcome
         if self.loaded and self.index < len(self._inputs):
-            at = self.index - (0 if self.suite == "base" else self._base)
+            at = self.index - (0 if self.part == "base" else self._base)
             arguments = ", ".join(shown(argument) for argument in self._inputs[self.index])
-            details |= {"suite": self.suite, "index": at, "input": arguments[: 2 * SHOWN]}
+            details |= {"suite": self.part, "index": at, "input": arguments[: 2 * SHOWN]}
         self.failure = Failure(reason, **details)
 
     def conclude(self, ended: Ended, cpu_limit: int) -> Verdict:
@@ -149,38 +158,6 @@ class Judge:
         if failure is not None and printed:
             failure = replace(failure, stdout=ADDRESS.sub("0x…", printed.decode(errors="replace")))
         return Verdict(outcome, self.passed_base, failure, round(ended.cpu_s, 4))
-
-
-def read_exception(payload: bytes) -> tuple[Outcome, str, str]:
-    """What an exception makes of a program: the outcome, the reason, and its text. Raises `Malformed`."""
-    try:
-        name, text, lines, kind = decode(payload)
-        described = "\n".join([*(str(line)[:SHOWN] for line in lines[:12]), f"{name}: {text}"[: 2 * SHOWN]])
-        described = ADDRESS.sub("0x…", described)
-    except (Undecodable, TypeError, ValueError) as error:
-        raise Malformed("an exception that cannot be read") from error
-    if kind == "memory":
-        return "crash", "out of memory", described
-    if kind == "exit":
-        return "crash", "the program exits", described
-    return "fail", "an exception", described
-
-
-def how_it_ended(ended: Ended, cpu_limit: int) -> tuple[Outcome, str]:
-    """What a child's end means that left the verdict open."""
-    if ended.why == "idle":
-        return "timeout", "it sleeps or waits for longer than it may"
-    if ended.why == "cpu":
-        return "timeout", "the CPU time of the whole program is used up"
-    if os.WIFSIGNALED(ended.status):
-        number = os.WTERMSIG(ended.status)
-        if number in (signal.SIGXCPU, signal.SIGKILL) and ended.cpu_s >= cpu_limit - 0.5:
-            return "timeout", "the CPU time of the whole program is used up"
-        return "crash", f"killed by {signal.Signals(number).name}"
-    code = os.WEXITSTATUS(ended.status)
-    if code == wire.TIMED_OUT:
-        return "timeout", "the CPU time of this input is used up"
-    return "crash", f"the process ended with status {code}"
 
 
 class _Bounded(reprlib.Repr):

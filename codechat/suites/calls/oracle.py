@@ -7,13 +7,18 @@ and NumPy scalars count as the numbers they hold. Set-valued results compare as 
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args
 
 from codechat.sandbox.decode import Iterated
 
 RTOL = 1e-07  # the relative tolerance that goes with an absolute one
 FLOAT_ATOL = 1e-6  # what a float result gets where the task names no tolerance
 INT64 = 2**63
+
+Oracle = Literal[
+    "equal", "set_equal", "not_none", "anything", "equal_or_zero", "polynomial_root", "surface_area", "digit_distance"
+]
+ORACLES: tuple[Oracle, ...] = get_args(Oracle)
 
 Arguments = tuple[Any, ...]
 Rule = Callable[[Any, Any, Arguments, float], bool]
@@ -66,7 +71,7 @@ def _digit_distance(actual: Any, expected: Any, arguments: Arguments, atol: floa
     return bool(actual == expected or actual == sum(abs(int(one) - int(other)) for one, other in pairs))
 
 
-_RULES: dict[str, Rule] = {
+_RULES: dict[Oracle, Rule] = {
     "equal": _equal,
     "set_equal": _set_equal,
     "not_none": _not_none,
@@ -76,9 +81,6 @@ _RULES: dict[str, Rule] = {
     "surface_area": _surface_area,
     "digit_distance": _digit_distance,
 }
-
-ORACLES: tuple[str, ...] = tuple(_RULES)
-
 
 # Right solutions that EvalPlus 0.3.1 nevertheless fails, and why: a pass here is a verdict that it gives otherwise.
 EVALPLUS_FAILS: dict[str, str] = {
@@ -94,7 +96,7 @@ class Comparison:
     the float tolerance holds for the rest of the suite.
     """
 
-    def __init__(self, oracle: str, atol: float) -> None:
+    def __init__(self, oracle: Oracle, atol: float) -> None:
         self._rule = _RULES[oracle]
         self._atol = atol
 
@@ -160,4 +162,4 @@ def _near(one: Any, other: Any, atol: float) -> bool:
         return False
 
 
-__all__ = ["EVALPLUS_FAILS", "ORACLES", "Comparison", "close", "is_floats"]
+__all__ = ["EVALPLUS_FAILS", "ORACLES", "Comparison", "Oracle", "close", "is_floats"]

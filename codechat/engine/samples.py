@@ -1,4 +1,4 @@
-"""`codechat verify`: tests samples in EvalPlus's format, no model involved.
+"""Samples in EvalPlus's format, checked by their tasks' suites, no model involved: the command `codechat verify`.
 
 Results gather in `OUT.partial`, one line as each is known, so that an interrupted run goes on where it was; the file
 OUT is written at the end, in the samples' order.
@@ -15,11 +15,14 @@ from typing import Any, Protocol
 
 from codechat.config import Config
 from codechat.datasets import DATASETS
-from codechat.domain import Dataset, Task, Verdict
+from codechat.domain import Program, Verdict
 from codechat.errors import UserError, nearest
 from codechat.files import canonical_json, content_hash, write_atomically
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig, admit
-from codechat.sandbox.oracle import EVALPLUS_FAILS
+from codechat.suites import Costed
+from codechat.suites.calls.oracle import EVALPLUS_FAILS
+from codechat.suites.checker import Checker
+from codechat.tasks import Dataset, Task
 
 REMEDY = 'a line is one JSON object with "task_id" and "solution" (or "completion", which follows the prompt)'
 
@@ -95,24 +98,34 @@ def _sample(place: str, line: bytes, tasks: dict[str, Task]) -> Sample:
     raise UserError(f"{place}: no solution", REMEDY)
 
 
-async def verify_samples(
+async def check_samples(
     samples: Sequence[Sample], sandbox: Sandbox, known: dict[int, dict[str, Any]], done: Callable[[int, Verdict], None]
 ) -> None:
-    """Test every sample whose number is not in `known`, longest reference first; calls `done` with each verdict.
+    """Check every sample whose number is not in `known`, the longest first; calls `done` with each verdict.
 
-    Raises `InfrastructureError` where the sandbox fails; what was done by then has been handed to `done`.
+    Raises `InfrastructureError` if the sandbox fails, and `UserError` if a task has no tests or they cannot be run;
+    what was done by then has been handed to `done`.
     """
     missing = [number for number in range(len(samples)) if number not in known]
     tasks = {samples[number].task.task_id: samples[number].task for number in missing}
-    costs = dict(zip(tasks, await asyncio.gather(*map(sandbox.reference_cpu_s, tasks.values())), strict=True))
+    costs = dict(zip(tasks, await asyncio.gather(*(_cost_s(task, sandbox) for task in tasks.values())), strict=True))
+    checker = Checker(sandbox)
 
     async def one(number: int) -> None:
-        sample = samples[number]
-        done(number, await sandbox.verify(sample.program, sample.task))
+        task = samples[number].task
+        assert task.suite is not None
+        done(number, await checker.check(Program(samples[number].program, task.target), task.suite))
 
     async with asyncio.TaskGroup() as group:
         for number in sorted(missing, key=lambda number: -costs[samples[number].task.task_id]):
             group.create_task(one(number))
+
+
+async def _cost_s(task: Task, sandbox: Sandbox) -> float:
+    """CPU seconds that a right program takes, about; 0 if its suite cannot tell. Raises `UserError`."""
+    if task.suite is None:
+        raise UserError(f"{task.task_id} has no tests: every program would pass", "add tests to it or leave it out")
+    return await task.suite.cost_s(sandbox) if isinstance(task.suite, Costed) else 0.0
 
 
 class Partial:
@@ -170,7 +183,7 @@ def _result(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def run_verify(
+def check_file(
     dataset_config: Config,
     sandbox_config: SandboxConfig,
     samples: Path,
@@ -179,19 +192,17 @@ def run_verify(
     workers: int,
     view: View,
 ) -> Summary:
-    """Test `samples` and write `out`.
+    """Check the samples in the file `samples` and write `out`.
 
-    Raises `UserError` for the user's mistakes and `InfrastructureError` where the sandbox fails; either way, and when
+    Raises `UserError` for the user's mistakes and `InfrastructureError` if the sandbox fails; either way, and when
     interrupted, the same call goes on where this one was.
     """
-    dataset: Dataset = DATASETS.of(dataset_config).factory(dataset_config)
+    dataset = DATASETS.build(dataset_config)
     rows = read_samples(samples, dataset)
-    limits = canonical_json(sandbox_config.identity())
-    key = content_hash("\x1f".join([hashlib.sha256(samples.read_bytes()).hexdigest(), dataset.content_hash, limits]))
-    partial = Partial(out, key)
+    partial = Partial(out, _key(samples, dataset, rows, sandbox_config))
     finished = False
     try:
-        asyncio.run(_verify(rows, sandbox_config, workers, partial, view))
+        asyncio.run(_check(rows, sandbox_config, workers, partial, view))
         lines = [json.dumps({**row.row, **partial.results[number]}) for number, row in enumerate(rows)]
         write_atomically(out, "".join(line + "\n" for line in lines))
         finished = True
@@ -200,8 +211,15 @@ def run_verify(
     return summarise(rows, [partial.results[number] for number in range(len(rows))], len(dataset.tasks))
 
 
-async def _verify(rows: list[Sample], config: SandboxConfig, workers: int, partial: Partial, view: View) -> None:
-    sandbox = SANDBOXES.of(config).factory(config, workers=workers)
+def _key(samples: Path, dataset: Dataset, rows: Sequence[Sample], config: SandboxConfig) -> str:
+    """What the results follow from: the samples, the dataset, what lies outside of it, and the limits."""
+    parts = [hashlib.sha256(samples.read_bytes()).hexdigest(), dataset.content_hash, canonical_json(config.identity())]
+    outside = {name: value for row in rows if row.task.suite for name, value in row.task.suite.outside.items()}
+    return content_hash("\x1f".join([*parts, canonical_json(outside)] if outside else parts))
+
+
+async def _check(rows: list[Sample], config: SandboxConfig, workers: int, partial: Partial, view: View) -> None:
+    sandbox = SANDBOXES.build(config, workers=workers)
     try:
         admit(sandbox, config)
         if sandbox.notice:
@@ -213,7 +231,7 @@ async def _verify(rows: list[Sample], config: SandboxConfig, workers: int, parti
             view.progress(len(partial.results), len(rows))
 
         try:
-            await verify_samples(rows, sandbox, dict(partial.results), done)
+            await check_samples(rows, sandbox, dict(partial.results), done)
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
     finally:

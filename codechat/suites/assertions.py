@@ -1,19 +1,87 @@
-"""The verdict over a run of assertion snippets: passed only with the token that is told to no program."""
+"""Python snippets that follow a program: passed only with the token that is given to no program."""
 
+import marshal
+import math
 import secrets
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
 
-from codechat.domain import Failure, Outcome, Verdict
-from codechat.sandbox.follow import Ended
+from codechat.config import Config, result_option
+from codechat.domain import Failure, Outcome, Program, Verdict
+from codechat.errors import UserError
+from codechat.files import content_hash
+from codechat.sandbox import Box, Ended, Job, Sandbox, SandboxConfig, WorkerDied
 from codechat.sandbox.inside import wire
 from codechat.sandbox.stream import Frames, Malformed
-from codechat.sandbox.verdicts import ADDRESS, SHOWN, how_it_ended, read_exception
+from codechat.suites import SUITES
+from codechat.suites.endings import ADDRESS, SHOWN, how_it_ended, judged, read_exception
 
 TOKEN_BYTES = 16
 
 
-class AssertionJudge:
+@dataclass(frozen=True)
+class Assertions:
+    """Snippets that follow a program and hold it to assertions, its source text included if they read it.
+
+    The entry point of the program's target, if it has one, must be defined, and is the only name of a builtin that the
+    program may redefine for the snippets. Program and snippets share an interpreter: docs/sandbox.md says what is
+    guarded. Leaving early never passes. `load_cpu_s` holds for the program's own code and for every snippet.
+    """
+
+    snippets: tuple[str, ...]
+    kind = "assertions"
+    forgeable = True
+
+    @cached_property
+    def key(self) -> str:
+        """See `Suite.key`."""
+        return content_hash([self.kind, *self.snippets])
+
+    @property
+    def outside(self) -> dict[str, str]:
+        """Nothing."""
+        return {}
+
+    async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
+        """See `Suite.check`."""
+        if not self.snippets:
+            raise UserError("there are no assertions to run: every program would pass", "add tests to the requirement")
+        return await judged(sandbox, lambda box: self._run(box, program, sandbox.config))
+
+    def _run(self, box: Box, program: Program, config: SandboxConfig) -> Verdict:
+        source, entry_point = program.source, program.target.entry_point
+        reader = AssertionsReader(self.snippets, entry_point, config.output_mb << 20)
+        cpu = math.ceil(config.load_cpu_s + config.total_cpu_s) + 1
+        job = {
+            "program": source if source.endswith("\n") else source + "\n",  # a style checker asks for it
+            "entry": entry_point,
+            "snippets": list(self.snippets),
+            "token": reader.token,
+            "load_cpu_s": config.load_cpu_s,
+            "cpu": cpu,
+        }
+        data = marshal.dumps(job, 2)
+        ended = box.python(Job(data, config.idle_s, config.total_cpu_s, cpu, warm=True), reader.read)
+        if not reader.started:
+            raise WorkerDied("the program could not be confined")
+        return reader.conclude(ended, cpu)
+
+
+class AssertionsConfig(Config):
+    """Fields of `assertions`."""
+
+    kind: Literal["assertions"] = result_option("assertions", "which kind of tests")
+    tests: list[str] = result_option(..., "Python snippets that follow the program", min_length=1)
+
+
+@SUITES.register("assertions", AssertionsConfig)
+def assertions(config: AssertionsConfig) -> Assertions:
+    """Python snippets that follow the program and hold it to assertions."""
+    return Assertions(tuple(config.tests))
+
+
+class AssertionsReader:
     """Reads one run's stream. Frames are claims; that the last snippet ran to its end is shown by the token."""
 
     def __init__(self, snippets: tuple[str, ...], entry_point: str, output_limit: int) -> None:

@@ -8,22 +8,21 @@ that makes the bytes, so that a change of any of them computes anew.
 import functools
 import hashlib
 import json
-import marshal
 import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from codechat.domain import Task
-from codechat.environment import cache_root
 from codechat.errors import UserError
 from codechat.files import write_atomically
+from codechat.sandbox import inside
 from codechat.sandbox.decode import Iterated, Undecodable, decode
 from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.encode import canonical, encode
-from codechat.sandbox.oracle import is_floats
+from codechat.sandbox.process import secret_folder
 from codechat.sandbox.stream import Frames
+from codechat.suites.calls.oracle import is_floats
 
 NOT_A_NUMBER, FLOATS = 1, 2  # flags of an expected value
 
@@ -51,39 +50,18 @@ class Truth:
         return sum(len(value.data) + 200 for value in self.expected)
 
 
-def inputs_of(task: Task) -> tuple[tuple[object, ...], ...]:
-    """Every call's arguments, base first."""
-    return task.tests.base + task.tests.plus
-
-
-def inputs_bytes(task: Task) -> bytes:
-    """The inputs as the child reads them; raises `UserError` for what cannot be handed over."""
-    try:
-        return marshal.dumps([tuple(arguments) for arguments in inputs_of(task)], 2)
-    except ValueError as error:
-        raise UserError(f"an input of {task.task_id} is not plain data: {error}", "mend the dataset") from error
-
-
-def given_by(task: Task) -> tuple[Expected | None, ...]:
-    """The expected values that the dataset itself gives, base first; None where the reference is asked."""
-    tests = task.tests
-    given: list[Expected | None] = []
-    for calls, values in ((tests.base, tests.expected_base), (tests.plus, tests.expected_plus)):
-        given += [None] * len(calls) if values is None else [_given(value) for value in values]
-    return tuple(given)
-
-
-def _given(value: object) -> Expected:
+def given(value: object) -> Expected:
+    """An expected value that the dataset itself gives."""
     data, size = encode(value, elements=False)
     return Expected(data, size, canonical(value) if size else None, 0 if size else _flags(data))
 
 
-def key_of(task: Task, inputs: bytes) -> str:
-    """The name under which what a task's reference does is kept."""
-    parts = [task.reference or "", task.entry_point, str(task.tests.oracle == "set_equal"), machine()]
+def place(reference: str, entry_point: str, oracle: str, inputs: bytes) -> Path:
+    """The file in which what a reference does is kept."""
+    parts = [reference, entry_point, str(oracle == "set_equal"), machine()]
     digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass"))
     digest.update(inputs)
-    return digest.hexdigest()
+    return cache_folder() / f"{digest.hexdigest()}.bin"
 
 
 @functools.cache
@@ -94,20 +72,14 @@ def machine() -> str:
     except OSError:
         lines = []
     model = next((line for line in lines if line.startswith("model name")), "")
-    sources = sorted((Path(__file__).parent / "inside").glob("*.py"))
+    sources = sorted(Path(inside.__path__[0]).glob("*.py"))
     code = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
     return "\x1f".join([platform.node(), model, sys.version, sys.executable, code])
 
 
 def cache_folder() -> Path:
     """Where truths are kept: readable for this user alone."""
-    folder = cache_root() / "expected"
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        folder.chmod(0o700)
-    except OSError as error:
-        raise UserError(f"cannot write {folder}: {error.strerror}", "set CODECHAT_CACHE_DIR to a folder") from error
-    return folder
+    return secret_folder("expected")
 
 
 class Recorder:
@@ -203,13 +175,13 @@ def load(path: Path) -> Truth | None:
         return None
 
 
-def compute(task: Task, run: Callable[[Recorder], str | None]) -> Truth:
-    """Run the reference through `run`, which answers how the child ended if it ended badly. Raises `UserError`."""
+def compute(name: str, wanted: int, run: Callable[[Recorder], str | None]) -> Truth:
+    """Run a reference through `run`, which answers how the child ended if it ended badly; `wanted` is how many results
+    it owes. Raises `UserError`."""
     recorder = Recorder()
     ended = run(recorder)
-    wanted = len(inputs_of(task))
     if not recorder.done or len(recorder.values) != wanted or len(recorder.cpu_s) != wanted:
         place = f"on input {len(recorder.values)}" if recorder.problem is None else f"({len(recorder.values)} done)"
         cause = recorder.problem or ended or "it ended early"
-        raise UserError(f"the reference of {task.task_id} fails {place}: {cause}", "mend the task or leave it out")
+        raise UserError(f"the reference of {name} fails {place}: {cause}", "mend the task or leave it out")
     return Truth(tuple(recorder.values), tuple(recorder.cpu_s))

@@ -1,0 +1,126 @@
+"""Any program as a job of the sandbox: what it is given, what comes back, and how the output is bounded."""
+
+import marshal
+import math
+import os
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from codechat.errors import InfrastructureError
+from codechat.files import content_hash
+from codechat.sandbox.follow import Ended, Job
+from codechat.sandbox.inside import wire
+
+PYTHON = wire.PYTHON
+TAIL = 2000
+Why = Literal["wall", "cpu", "output", "down", "missing"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A program with its arguments and the files that it finds in its working folder, which is empty otherwise.
+
+    `argv[0]` is a path or a name to be found in the box; `PYTHON` stands for the box's own interpreter, for which a
+    PYTHONPATH in `environment` comes before the installed packages. `files` are relative paths and their content;
+    `archive` is a tar file that is unpacked beside them. The program runs in `folder`, relative to where they are.
+    It may take `wall_s` seconds by the clock and `cpu_s` of CPU time (None: as many as by the clock). `file_mb` bounds
+    what it may write, its files included (None: the sandbox's limit). `tail` is how many bytes of either output are
+    kept, the last ones. `tools` are paths of the host that are visible in the box, read-only.
+    """
+
+    argv: tuple[str, ...]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    archive: bytes = b""
+    folder: str = "."
+    environment: Mapping[str, str] = field(default_factory=dict)
+    wall_s: float = 60.0
+    cpu_s: float | None = None
+    file_mb: int | None = None
+    tail: int = TAIL
+    tools: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Equal for equal commands alone; where its tools lie is no part of it."""
+        files = {name: content_hash(data) for name, data in self.files.items()}
+        limits = [self.wall_s, self.cpu_s, self.file_mb, self.tail]
+        return content_hash([self.argv, files, content_hash(self.archive), self.folder, self.environment, limits])
+
+    @property
+    def cpu_limit(self) -> int:
+        """Whole CPU seconds, as the system takes them."""
+        return math.ceil(self.wall_s if self.cpu_s is None else self.cpu_s) + 1
+
+    def job(self) -> Job:
+        """What a worker is given."""
+        job = {
+            "argv": list(self.argv),
+            "files": dict(self.files),
+            "archive": self.archive,
+            "folder": self.folder,
+            "environment": dict(self.environment),
+            "cpu": self.cpu_limit,
+        }
+        if self.file_mb is not None:
+            job["file"] = self.file_mb << 20
+        return Job(marshal.dumps(job, 2), math.inf, math.inf, self.cpu_limit, wall_s=self.wall_s)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a program ended: its exit status, negative for the signal that killed it, and the ends of its outputs.
+
+    `why` says what it was killed for, if the sandbox did that: the time by the clock (`wall`) or of the CPU, more
+    `output` than is read, or that it took the box `down` twice. `missing`: the program cannot be run in the box, and
+    `stderr` says why.
+    """
+
+    status: int
+    stdout: str = ""
+    stderr: str = ""
+    cpu_s: float = 0.0
+    why: Why | None = None
+
+
+class Outputs:
+    """Reads a command's streams: the frame that it starts with, and the ends of its two outputs."""
+
+    def __init__(self, tail: int, room: int) -> None:
+        self._start = b""
+        self._tail, self._room = tail, room
+        self._kept = [b"", b""]
+
+    def start(self, data: bytes) -> tuple[bytes, bool]:
+        self._start += data
+        return b"", False
+
+    def stdout(self, data: bytes) -> tuple[bytes, bool]:
+        return self._keep(0, data)
+
+    def stderr(self, data: bytes) -> tuple[bytes, bool]:
+        return self._keep(1, data)
+
+    def _keep(self, which: int, data: bytes) -> tuple[bytes, bool]:
+        self._room -= len(data)
+        self._kept[which] = (self._kept[which] + data)[-self._tail :]
+        return b"", self._room < 0
+
+    def conclude(self, ended: Ended, cpu_limit: int) -> Ran:
+        """What came of the command; raises `InfrastructureError` if it could not be started."""
+        stdout, stderr = (data.decode(errors="replace") for data in self._kept)
+        if self._start[:1] != wire.STARTED:
+            raise InfrastructureError(f"the sandbox could not make a command's files ready: {stderr.strip()}")
+        status = os.waitstatus_to_exitcode(ended.status)
+        return Ran(status, stdout, stderr, round(ended.cpu_s, 4), self._why(ended, status, cpu_limit))
+
+    def _why(self, ended: Ended, status: int, cpu_limit: int) -> Why | None:
+        if self._room < 0:
+            return "output"
+        if self._start[wire.HEADER.size :][:1] == wire.MISSING:
+            return "missing"
+        if ended.why is not None:
+            return "wall" if ended.why == "wall" else "cpu"
+        killed = -status in (signal.SIGXCPU, signal.SIGKILL)
+        return "cpu" if killed and ended.cpu_s >= cpu_limit - 0.5 else None

@@ -1,0 +1,51 @@
+"""Programs of the host that a box may see: their paths, checked, and where they really lie."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from codechat.environment import cache_root
+from codechat.errors import UserError
+
+EMPTY = ("/tmp", "/var/tmp", "/dev", "/proc")  # in a box these are its own
+
+
+def existing(tools: Iterable[str]) -> tuple[str, ...]:
+    """The tools, each once and in order; raises `UserError` for one that is missing, or that a box cannot see."""
+    return tuple(dict.fromkeys(map(_checked, sorted(tools))))
+
+
+def _checked(tool: str) -> str:
+    path = Path(tool)
+    if not path.is_absolute() or not os.access(path, os.F_OK):
+        raise UserError(f"the sandbox cannot show the tool {tool}: there is none", "install it, or give its whole path")
+    real = path.resolve()
+    for folder in (path, real):
+        if any(folder.is_relative_to(empty) or Path(empty).is_relative_to(folder) for empty in EMPTY):
+            raise UserError(
+                f"the sandbox cannot show the tool {tool}: a program has {folder} for itself",
+                "install it elsewhere, such as in /usr/local or /opt",
+            )
+    for secret in (cache_root().absolute().resolve(), Path(__file__).resolve().parent.parent):
+        if secret.is_relative_to(real):
+            raise UserError(
+                f"the sandbox cannot show the tool {tool}: {secret}, which holds right answers, lies in it",
+                "name the program itself, or a folder that holds nothing else",
+            )
+    return str(path)
+
+
+def places(tools: Iterable[str], seen: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """What to show, and where: (real path, place) of every tool and of what it links to, outside the folders `seen`.
+
+    A place that is not the real path is to be a link to that: many programs look for their own files beside them.
+    """
+    shown = [Path(folder) for folder in seen]
+    pairs: list[tuple[str, str]] = []
+    for tool in tools:
+        path, real = Path(tool), Path(tool).resolve()
+        for place in dict.fromkeys((real, path)):
+            if not any(place.is_relative_to(folder) for folder in shown):
+                shown.append(place)
+                pairs.append((str(real), str(place)))
+    return tuple(pairs)

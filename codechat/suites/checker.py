@@ -1,0 +1,69 @@
+"""Checks programs by suites, each pair once."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from codechat.domain import Program, Verdict
+from codechat.files import content_hash
+from codechat.sandbox import Box, Command, Ran, Sandbox, SandboxConfig
+from codechat.suites import Suite
+
+T = TypeVar("T")
+
+REMEMBERED = 20_000  # verdicts
+
+
+class NoSandbox:
+    """Stands where a protocol uses no sandbox: suites that only read code never ask for it."""
+
+    weak = False
+    notice = None
+
+    def __init__(self, config: SandboxConfig) -> None:
+        self.config = config
+
+    async def lend(self, work: Callable[[Box], T], tools: Sequence[str] = ()) -> T:
+        """A bug of the protocol."""
+        raise ValueError("the protocol runs code, and does not name the sandbox in `uses`")
+
+    async def run(self, command: Command) -> Ran:
+        """The same."""
+        raise ValueError("the protocol runs a command, and does not name the sandbox in `uses`")
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+
+class Checker:
+    """Runs suites in one sandbox. What was, or is being, checked is not run again."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._verdicts: dict[str, Verdict] = {}
+        self._running: dict[str, asyncio.Task[Verdict]] = {}
+
+    async def check(self, program: Program, suite: Suite) -> Verdict:
+        """The suite's verdict on the program; raises as `Suite.check`."""
+        target = program.target
+        parts = [program.source, target.language, target.entry_point, target.signature, suite.kind, suite.key]
+        key = content_hash(parts)
+        if key in self._verdicts:
+            return self._verdicts[key]
+        running = self._running.get(key)
+        if running is None:
+            running = asyncio.ensure_future(suite.check(program, self._sandbox))
+            self._running[key] = running
+            running.add_done_callback(lambda done: self._keep(key, done))
+        return await asyncio.shield(running)
+
+    async def run(self, command: Command) -> Ran:
+        """What a command did in a box of the sandbox; it is run each time."""
+        return await self._sandbox.run(command)
+
+    def _keep(self, key: str, done: "asyncio.Task[Verdict]") -> None:
+        self._running.pop(key, None)
+        if not done.cancelled() and done.exception() is None:
+            self._verdicts[key] = done.result()
+            if len(self._verdicts) > REMEMBERED:
+                del self._verdicts[next(iter(self._verdicts))]

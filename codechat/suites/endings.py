@@ -1,0 +1,96 @@
+"""What the end of a run means: outcomes, reasons and exceptions, as every kind of suite words them."""
+
+import os
+import re
+import signal
+from collections.abc import Callable
+
+from codechat.domain import Failure, Outcome, Verdict
+from codechat.sandbox import Box, Command, Ended, Ran, Sandbox, TakenDown, Why
+from codechat.sandbox.decode import Undecodable, decode
+from codechat.sandbox.inside import wire
+from codechat.sandbox.stream import Malformed
+
+SHOWN = 400  # characters of a value in a failure
+ADDRESS = re.compile(r"0x[0-9a-f]{6,}")  # of objects in memory: other in every process
+SAID_LINES = 20  # of what a program printed
+TAKEN_DOWN = "the program takes the sandbox's process down"
+CPU_USED_UP = "the CPU time of the whole program is used up"
+
+
+async def judged(sandbox: Sandbox, work: Callable[[Box], Verdict]) -> Verdict:
+    """The verdict that `work` comes to in a box; a crash if the program takes the box down."""
+    try:
+        return await sandbox.lend(work)
+    except TakenDown:
+        return Verdict("crash", False, Failure(TAKEN_DOWN))
+
+
+def how_it_ended(ended: Ended, cpu_limit: int) -> tuple[Outcome, str]:
+    """What a child's end means that left the verdict open."""
+    if ended.why == "idle":
+        return "timeout", "it sleeps or waits for longer than it may"
+    if ended.why == "cpu":
+        return "timeout", CPU_USED_UP
+    if os.WIFSIGNALED(ended.status):
+        number = os.WTERMSIG(ended.status)
+        if number in (signal.SIGXCPU, signal.SIGKILL) and ended.cpu_s >= cpu_limit - 0.5:
+            return "timeout", CPU_USED_UP
+        return "crash", f"killed by {_signal(number)}"
+    code = os.WEXITSTATUS(ended.status)
+    if code == wire.TIMED_OUT:
+        return "timeout", "the CPU time of this input is used up"
+    return "crash", f"the process ended with status {code}"
+
+
+def read_exception(payload: bytes) -> tuple[Outcome, str, str]:
+    """What an exception makes of a program: the outcome, the reason, and its text. Raises `Malformed`."""
+    try:
+        name, text, lines, kind = decode(payload)
+        described = "\n".join([*(str(line)[:SHOWN] for line in lines[:12]), f"{name}: {text}"[: 2 * SHOWN]])
+        described = ADDRESS.sub("0x…", described)
+    except (Undecodable, TypeError, ValueError) as error:
+        raise Malformed("an exception that cannot be read") from error
+    if kind == "memory":
+        return "crash", "out of memory", described
+    if kind == "exit":
+        return "crash", "the program exits", described
+    return "fail", "an exception", described
+
+
+def by_status(ran: Ran, command: Command, *, expected: int = 0, token: str = "", output: bool = False) -> Verdict:
+    """The verdict by a command's exit status: passed if it is the `expected` one and the token, if any, was printed.
+
+    The failure holds the end of its standard error, and with `output` that of its standard output.
+    """
+    if ran.why is None and ran.status == expected and token in ran.stderr:
+        return Verdict("pass", True, None, ran.cpu_s)
+    outcome, reason = _missed(ran, command, expected)
+    failure = Failure(reason, exception=_end(ran.stderr), stdout=_end(ran.stdout) if output else None)
+    return Verdict(outcome, False, failure, ran.cpu_s)
+
+
+def _missed(ran: Ran, command: Command, expected: int) -> tuple[Outcome, str]:
+    if ran.why is not None:
+        reasons: dict[Why, tuple[Outcome, str]] = {
+            "wall": ("timeout", f"it runs for longer than {command.wall_s:g} s"),
+            "cpu": ("timeout", CPU_USED_UP),
+            "output": ("crash", "it prints more than is read"),
+            "down": ("crash", TAKEN_DOWN),
+            "missing": ("fail", f"there is no {command.argv[0]} to run"),
+        }
+        return reasons[ran.why]
+    if ran.status == expected:
+        return "crash", "it ends before its tests do"
+    if ran.status >= 0:
+        return "fail", f"it ends with status {ran.status}"
+    return "crash", f"killed by {_signal(-ran.status)}"
+
+
+def _signal(number: int) -> str:
+    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+
+
+def _end(text: str) -> str | None:
+    """The last lines of what was printed, or None if that is nothing."""
+    return "\n".join(ADDRESS.sub("0x…", text).strip().splitlines()[-SAID_LINES:]) or None

@@ -1,0 +1,60 @@
+"""A Python script whose exit status decides, by an interpreter of its own: nothing is guarded.
+
+The script decides its own verdict: this is for what others measured so, such as CodeIF-Bench's own harness.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from codechat.config import Config, result_option
+from codechat.domain import Program, Verdict
+from codechat.files import content_hash
+from codechat.sandbox import PYTHON, Command, Sandbox
+from codechat.suites import SUITES
+from codechat.suites.endings import by_status
+
+NAME = "script.py"
+
+
+@dataclass(frozen=True)
+class ExitStatus:
+    """Snippets that follow the program in one file; passed if that ends with status 0 within `wall_s` seconds.
+
+    The seconds are by the clock. Without snippets the program itself is the script.
+    """
+
+    snippets: tuple[str, ...] = ()
+    wall_s: float = 10.0
+    kind = "exit_status"
+    forgeable = True
+
+    @cached_property
+    def key(self) -> str:
+        """See `Suite.key`."""
+        return content_hash([self.kind, self.wall_s, *self.snippets])
+
+    @property
+    def outside(self) -> dict[str, str]:
+        """Nothing."""
+        return {}
+
+    async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
+        """See `Suite.check`."""
+        source = "\n".join([program.source, *self.snippets]).encode("utf-8", "surrogatepass")
+        command = Command(argv=(PYTHON, NAME), files={NAME: source}, wall_s=self.wall_s)
+        return by_status(await sandbox.run(command), command)
+
+
+class ExitStatusConfig(Config):
+    """Fields of `exit_status`."""
+
+    kind: Literal["exit_status"] = result_option("exit_status", "which kind of tests")
+    tests: list[str] = result_option([], "Python snippets that follow the program")
+    wall_s: float = result_option(10.0, "seconds by the clock", gt=0)
+
+
+@SUITES.register("exit_status", ExitStatusConfig)
+def exit_status(config: ExitStatusConfig) -> ExitStatus:
+    """A Python script that decides by its exit status; nothing is guarded."""
+    return ExitStatus(tuple(config.tests), config.wall_s)

@@ -1,0 +1,121 @@
+"""A tool that is run on the program: a compiler, a checker, an interpreter. Its exit status decides."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from codechat.config import Config, result_option
+from codechat.domain import Program, Verdict
+from codechat.errors import UserError
+from codechat.files import content_hash
+from codechat.sandbox import PYTHON, Command, Sandbox
+from codechat.suites import SUITES
+from codechat.suites.endings import by_status
+
+PROGRAM = "{program}"  # in an argument: the program's file
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool with its arguments; passed if it ends with the status `passes` within `wall_s` seconds by the clock.
+
+    `argv` begins with the tool: a name that is found on this machine, a path, `{python}` for the sandbox's interpreter,
+    or `./NAME` for a file in the working folder. `{program}` stands for the program's `file` there, beside which lie
+    `files`, by name. `tools` are further paths of this machine that the tool needs; the tool's own version is no part
+    of the key, as the interpreter's is none. `executes` says that the tool runs the program, which then shares the
+    tool's process and could forge its verdict.
+    """
+
+    argv: tuple[str, ...]
+    file: str = "program"
+    files: Mapping[str, str] = field(default_factory=dict)
+    tools: tuple[str, ...] = ()
+    passes: int = 0
+    wall_s: float = 10.0
+    executes: bool = False
+    kind = "tool"
+
+    @property
+    def forgeable(self) -> bool:
+        """Whether the tool runs the program."""
+        return self.executes
+
+    @cached_property
+    def key(self) -> str:
+        """See `Suite.key`."""
+        files = sorted(self.files.items())
+        return content_hash([self.kind, list(self.argv), self.file, files, self.passes, self.wall_s])
+
+    @property
+    def outside(self) -> dict[str, str]:
+        """Nothing."""
+        return {}
+
+    async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
+        """See `Suite.check`."""
+        command = self.command(program.source)
+        ran = await sandbox.run(command)
+        if ran.why == "missing" and command.tools:
+            raise UserError(f"the sandbox cannot run the tool: {ran.stderr.strip()}", "see that others may execute it")
+        return by_status(ran, command, expected=self.passes, output=True)
+
+    def command(self, source: str) -> Command:
+        """What is run; raises `UserError` if this machine has no such tool."""
+        tool, arguments = self.argv[0], [word.replace(PROGRAM, self.file) for word in self.argv[1:]]
+        tools = self.tools
+        if tool != PYTHON and not tool.startswith("./"):
+            tool = _found(tool)
+            tools = (tool, *tools)
+        texts = {**self.files, self.file: source}
+        files = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
+        return Command(argv=(tool, *arguments), files=files, wall_s=self.wall_s, tools=tools)
+
+
+def _found(tool: str) -> str:
+    path = shutil.which(tool)
+    if path is None:
+        raise UserError(f"the tool {tool} is not installed", "install it, or give its whole path")
+    return os.path.abspath(path)  # noqa: PTH100  a link stays one
+
+
+class ToolConfig(Config):
+    """Fields of `tool`."""
+
+    kind: Literal["tool"] = result_option("tool", "which kind of tests")
+    argv: list[str] = result_option(..., "the tool and its arguments; {program} is the program's file", min_length=1)
+    file: str = result_option("program", "the name of the program's file", min_length=1)
+    files: dict[str, str] = result_option({}, "further files of the working folder: name and text")
+    tools: list[str] = result_option([], "further paths of this machine that the tool needs, read-only")
+    passes: int = result_option(0, "the exit status that passes", ge=0, le=255)
+    wall_s: float = result_option(10.0, "seconds by the clock", gt=0)
+    executes: bool = result_option(False, "the tool runs the program, which could forge its verdict")
+
+    @model_validator(mode="after")
+    def _inside(self) -> Self:
+        for name in (self.file, *self.files):
+            path = PurePosixPath(name)
+            if path.is_absolute() or ".." in path.parts or not path.parts:
+                raise ValueError(f"'{name}' is no name of a file in the working folder")
+        if self.file in self.files:
+            raise ValueError(f"'{self.file}' is the program's own file")
+        return self
+
+
+@SUITES.register("tool", ToolConfig)
+def tool(config: ToolConfig) -> Tool:
+    """A tool that is run on the program's file, such as a compiler or a checker: its exit status decides."""
+    return Tool(
+        argv=tuple(config.argv),
+        file=config.file,
+        files=config.files,
+        tools=tuple(config.tools),
+        passes=config.passes,
+        wall_s=config.wall_s,
+        executes=config.executes,
+    )
