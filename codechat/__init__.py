@@ -1,9 +1,9 @@
 """codechat: does a model keep code working while a developer keeps asking for changes?
 
-    from codechat import compose, run
+from codechat import compose, run
 
-    outcome = run(compose(["model=echo", "dataset.limit=3", "tracking=none"]))
-    outcome.status, outcome.metrics["mst"], outcome.folder, list(outcome.sessions)
+outcome = run(compose(["model=echo", "dataset.limit=3", "tracking=none"]))
+outcome.status, outcome.metrics["mst"], outcome.folder, list(outcome.sessions)
 """
 
 from importlib.metadata import PackageNotFoundError, version

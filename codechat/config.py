@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError
+from pydantic.fields import FieldInfo
 
 from codechat.errors import UserError, nearest
 
@@ -105,19 +106,20 @@ def defaults_of(model: type[Config]) -> dict[str, Any]:
     """Every option with its default; a required one holds OmegaConf's mark for a missing value."""
     values: dict[str, Any] = {}
     for name, field in model.model_fields.items():
-        kind = field.annotation
         if field.is_required():
-            nested = isinstance(kind, type) and issubclass(kind, Config) and not _is_chosen(field)
-            values[name] = defaults_of(kind) if nested else "???"  # type: ignore[arg-type]
+            nested = _config_at(field)
+            values[name] = "???" if nested is None else defaults_of(nested)
         else:
             default = field.get_default(call_default_factory=True)
             values[name] = default.model_dump(mode="json") if isinstance(default, BaseModel) else default
     return values
 
 
-def _is_chosen(field: Any) -> bool:
-    """Whether any config of a family can stand at a field, so that its class says nothing of the defaults."""
-    return any(isinstance(mark, SerializeAsAny) for mark in field.metadata)
+def _config_at(field: FieldInfo) -> type[Config] | None:
+    """The config that always stands at a field; None for another type, and if any of a family can stand there."""
+    kind: object = field.annotation
+    chosen = any(isinstance(mark, SerializeAsAny) for mark in field.metadata)
+    return kind if isinstance(kind, type) and issubclass(kind, Config) and not chosen else None
 
 
 C = TypeVar("C", bound=Config)

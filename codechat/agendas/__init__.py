@@ -27,7 +27,9 @@ class AgendaConfig(Config):
     distribution: dict[str, float] | None = original_option(
         None, "D: a weight per type, normalised; null spreads evenly over all types of the axis"
     )
-    sampling: str = original_option("quota", "quota: D as exact counts (largest remainder); iid: each turn drawn from D")
+    sampling: str = original_option(
+        "quota", "quota: D as exact counts (largest remainder); iid: each turn drawn from D"
+    )
     order: Literal["shuffled", "grouped"] = original_option(
         "shuffled", "quota only: shuffled per session, or grouped by type in the order of the axis"
     )

@@ -192,7 +192,7 @@ def _text(reply: Reply) -> str:
 
 def _reply(text: str) -> Reply:
     answer, finish_reason, counted, latency_s = json.loads(text)
-    return Reply(answer, finish_reason, Usage(*counted), latency_s, cached=True)
+    return Reply(answer, finish_reason, latency_s, usage=Usage(*counted), cached=True)
 
 
 _SHELVES: dict[Path, _Shelf] = {}

@@ -77,7 +77,7 @@ class Terminal(Silent):
 
 
 def run_cell(composed: Composed, command: Sequence[str], sweep: str | None) -> Outcome:
-    """Build a cell and run it, or only estimate what it would take. `command` is what resumes it. Raises `UserError`."""
+    """Build a cell and run it, or only estimate what it would take. `command` resumes it. Raises `UserError`."""
     with termination_as_interrupt():
         outcome = run(composed, Terminal(), sweep=sweep, command=command)
     if outcome.estimate is not None:

@@ -60,7 +60,8 @@ def tariff_of(config: CellConfig) -> Tariff:
     roles = (APPLICABILITY, ADHERENCE) if "judge" in config.uses else ()
     prices: dict[str, Price | None] = {UNDER_TEST: _price(config.model)}
     for name in roles:
-        prices[name] = _only(_price(model) for place, model in judging.items() if role_of(place) in (name, *_others(place)))
+        serving = [model for place, model in judging.items() if role_of(place) == name or role_of(place) not in roles]
+        prices[name] = _only(map(_price, serving))
     prices.update({role_of(place): _price(model) for place, model in further.items()})
     free = MODELS.of(config.model).traits.baseline
     places = {"model": config.model, **judging, **further}
@@ -68,12 +69,6 @@ def tariff_of(config: CellConfig) -> Tariff:
         place for place, model in places.items() if model.prices is None and not (free and model is config.model)
     ]
     return Tariff(prices, roles, tuple(unpriced))
-
-
-def _others(place: str) -> tuple[str, ...]:
-    """The place's own name if it is of no judge's role: the model there serves both."""
-    name = role_of(place)
-    return () if name in (APPLICABILITY, ADHERENCE) else (name,)
 
 
 def _price(config: ModelConfig) -> Price | None:

@@ -113,7 +113,7 @@ class CellConfig(Config):
         return all(field is not None and is_identity(field) for field in fields)
 
     def can_change_in_rescoring(self, key: str) -> bool:
-        """Whether a key leaves recorded dialogues what they are: how they are scored, where things lie, this machine."""
+        """Whether a key leaves recorded dialogues as they are: their scoring, where things lie, this machine."""
         group, field = type(self).model_fields[key.partition(".")[0]], self.field_at(key)
         if _is_scoring(group) or part_of(group) == "run":
             return True

@@ -43,7 +43,10 @@ class Estimate:
             self.sessions + other.sessions,
             self.turns + other.turns,
             {role: self.calls.get(role, 0) + other.calls.get(role, 0) for role in self.calls | other.calls},
-            {role: self.tokens.get(role, Usage()) + other.tokens.get(role, Usage()) for role in self.tokens | other.tokens},
+            {
+                role: self.tokens.get(role, Usage()) + other.tokens.get(role, Usage())
+                for role in self.tokens | other.tokens
+            },
             {payer: _sum(self.usd.get(payer, 0.0), other.usd.get(payer, 0.0)) for payer in self.usd | other.usd},
         )
 

@@ -29,7 +29,9 @@ async def services_of(
             judge, offline = JUDGES.build(config.judge), JUDGES.of(config.judge).traits.offline
             stack.push_async_callback(judge.aclose)
             gate = CheckOnce(judge)
-        sandbox = _sandbox(cell, stack, note) if "sandbox" in config.uses else NoSandbox(config.sandbox)
+        sandbox: Sandbox = NoSandbox(config.sandbox)
+        if "sandbox" in config.uses:
+            sandbox = _sandbox(cell, stack, note)
         yield Services(players, journal, Checker(sandbox), judge, brake, offline, gate)
 
 

@@ -21,9 +21,7 @@ class Tracking:
     failure: str = ""
 
 
-def track(
-    cell: Cell, tracker: Tracker, metrics: Mapping[str, Any], sweep: str | None, command: str
-) -> Tracking:
+def track(cell: Cell, tracker: Tracker, metrics: Mapping[str, Any], sweep: str | None, command: str) -> Tracking:
     """Keep what is tracked beside the records, then send it; a store that fails never costs the cell."""
     finished = finished_cell(cell, metrics, sweep, command)
     keep(finished)

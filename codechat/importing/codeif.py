@@ -17,10 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from codechat.datasets import DATASETS
 from codechat.datasets.rows import lines_of
-from codechat.domain import Outcome, Requirement, Task
+from codechat.domain import Outcome
 from codechat.errors import UserError
 from codechat.metrics.exchange import OfficialRecord, RequirementRecord
 from codechat.records import FailureRecord, SessionRecord, TurnRecord
+from codechat.tasks import Requirement, Task
 
 BASE = "Base"
 NAME = re.compile(r"codeif_l1_(?:base|single_round|multi_round|n_round)_(?P<model>.+?)(?P<ending>\.jsonl(?:\.gz)?)")

@@ -136,9 +136,7 @@ class Journal:
             slots.leave()
         return value
 
-    def _record(
-        self, key: tuple[str, str, str], kind: Any, value: Any, payer: str | None
-    ) -> "asyncio.Future[None]":
+    def _record(self, key: tuple[str, str, str], kind: Any, value: Any, payer: str | None) -> "asyncio.Future[None]":
         """Write a step's value; the future is done when it is on disk."""
 
         def known(done: "asyncio.Future[None]") -> None:

@@ -1,7 +1,7 @@
 """Judges of instructions: does an instruction apply to this code; was it followed? One file per kind.
 
-Other questions are a protocol's own: it asks one of its roles by `Kit.decide`, which rests on `codechat.judges.deciding`
-as the judges here do.
+Other questions are a protocol's own: it asks one of its roles by `Kit.decide`, which rests on
+`codechat.judges.deciding` as the judges here do.
 """
 
 from dataclasses import dataclass

@@ -32,8 +32,8 @@ class Question:
     """What is asked, and the answers that count.
 
     `answers` has the words that count for each label, in capitals, `_` for a blank: `{"VERDICT": ("YES", "NO")}` is
-    answered by a line `VERDICT: YES`. Labels stand in any order, the last of `answers` on the last line. `reask` is said
-    after an answer that cannot be read, at most `max_reasks` times. `name` says what is asked, for recordings.
+    answered by a line `VERDICT: YES`. Labels stand in any order, the last of `answers` on the last line. `reask` is
+    said after an answer that cannot be read, at most `max_reasks` times. `name` says what is asked, for recordings.
     """
 
     name: str
@@ -121,7 +121,7 @@ def read_answer(answer: str, answers: Mapping[str, tuple[str, ...]]) -> Reading 
         if len(said) != 1:
             return None
         found[label] = said[0]
-    last = next(reversed(answers))
+    last = list(answers)[-1]
     if not lines or _word_of(last, lines[-1]) != found[last]:
         return None
     return Reading(found, _reason(lines[:-1]))

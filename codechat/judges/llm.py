@@ -47,9 +47,7 @@ class LlmJudgeConfig(JudgeConfig, Roles):
     )
     adherence: SerializeAsAny[ModelConfig] = role("gpt_oss_120b", "model that decides whether it was followed")
     prompts: JudgePrompts = original_option(..., "the prompts")
-    max_reasks: int = original_option(
-        2, "how often a verdict that cannot be read is asked for again", ge=0, le=10
-    )
+    max_reasks: int = original_option(2, "how often a verdict that cannot be read is asked for again", ge=0, le=10)
 
     def asks(self, instruction: Instruction) -> bool:
         """Always."""

@@ -16,7 +16,7 @@ from codechat.metrics.exchange import Exchange
 from codechat.metrics.measures import Breakdown, Final, Measures, Series
 from codechat.metrics.spending import Costs, Effort, Tokens, add_tokens, no_tokens, spending_of
 from codechat.metrics.statistics import Figure, Interval, TaskBootstrap
-from codechat.records import SessionRecord, TurnRecord, UsageRecord
+from codechat.records import SessionRecord, TurnRecord
 
 Part = tuple[int, int]
 
@@ -183,7 +183,7 @@ def _parts(turn: TurnRecord, exchange: Exchange, converses: bool) -> dict[str, P
     own = exchange.own
     kept = [check for check in exchange.checks if check.accumulates]
     asked = [check for check in kept if check.asked]
-    parts = {"ia": (int(own.passed), 1), "passed": (int(turn.passed), 1)}
+    parts = {"ia": (int(own.passed), 1), "passed": (int(bool(turn.passed)), int(turn.passed is not None))}
     if own.accumulates:
         parts["ca"] = _share(sum(check.passed for check in asked), len(asked))
         parts["ca_all"] = (int(all(check.passed for check in asked)), 1)

@@ -89,8 +89,8 @@ class Model(Protocol):
 class ModelTraits:
     """What is known of a kind of model before it is built.
 
-    `baseline`: it may see a task's reference (`BaselineView`), and is no evidence about any model. `offline`: it asks no
-    endpoint, as no baseline does, so that its calls cost nothing. `languages`: those it can answer in; None for all.
+    `baseline`: it may see a task's reference (`BaselineView`), and is no evidence about any model. `offline`: it asks
+    no endpoint, as no baseline does, so that its calls cost nothing. `languages`: those it can answer in; None for all.
     """
 
     baseline: bool = False

@@ -9,8 +9,8 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from codechat.calls.cache import Question, answered, is_final, settle
 from codechat.calls import Endpoint, Limits, Policy, endpoint_at, persist
+from codechat.calls.cache import Question, answered, is_final, settle
 from codechat.domain import Reply
 from codechat.errors import UserError
 from codechat.models import MODELS, Request

@@ -160,7 +160,7 @@ def _of_chat(value: dict[str, Any]) -> Reply:
     usage = value.get("usage") or {}
     cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
     counted = _usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
-    return Reply(_storable(text), choice.get("finish_reason"), counted)
+    return Reply(_storable(text), choice.get("finish_reason"), usage=counted)
 
 
 def _of_responses(value: dict[str, Any]) -> Reply:
@@ -174,7 +174,8 @@ def _of_responses(value: dict[str, Any]) -> Reply:
     finish = {None: "stop", "max_output_tokens": "length"}.get(reason, reason)
     usage = value.get("usage") or {}
     cached = (usage.get("input_tokens_details") or {}).get("cached_tokens")
-    return Reply(_storable(text), finish, _usage(usage.get("input_tokens"), usage.get("output_tokens"), cached))
+    counted = _usage(usage.get("input_tokens"), usage.get("output_tokens"), cached)
+    return Reply(_storable(text), finish, usage=counted)
 
 
 def _usage(sent: Any, received: Any, cached: Any) -> Usage:

@@ -32,7 +32,8 @@ class Roles(Config):
     @classmethod
     def _a_model(cls, value: Any, info: ValidationInfo) -> Any:
         field = cls.model_fields[info.field_name or ""]
-        if PRESET not in (field.json_schema_extra or ()):
+        extra = field.json_schema_extra
+        if not isinstance(extra, dict) or PRESET not in extra:
             return value
         place = f"{cls.place}.{info.field_name}"
         config = MODELS.validate(value, place) if isinstance(value, Mapping) else value

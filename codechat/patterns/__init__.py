@@ -7,4 +7,15 @@ from codechat.patterns.rules import Rule, adherence, applicable, rule_of
 RULES_VERSION = 2
 """Placeholder until the rules refuse what passes a value through."""
 
-__all__ = ["RULES_VERSION", "Code", "Occurrence", "Pattern", "Rule", "adherence", "applicable", "patterns", "read", "rule_of"]
+__all__ = [
+    "RULES_VERSION",
+    "Code",
+    "Occurrence",
+    "Pattern",
+    "Rule",
+    "adherence",
+    "applicable",
+    "patterns",
+    "read",
+    "rule_of",
+]

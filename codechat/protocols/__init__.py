@@ -5,7 +5,7 @@ through the `Kit`, which records it.
 """
 
 import random
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 

@@ -1,7 +1,7 @@
 """CodeIF-Bench's dynamic conversation: tests choose what is asked next and give the feedback (paper 3.1 and 4.2)."""
 
 import random
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from pydantic import field_validator

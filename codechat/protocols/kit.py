@@ -213,9 +213,7 @@ class Kit:
 
         digest = content_hash([code, instruction.id, instruction.text])
         name = f"{APPLICABILITY}/{instruction.id}"
-        return await self._step(
-            turn, name, digest, Applicability, call, payer=APPLICABILITY, free=self.judge_offline
-        )
+        return await self._step(turn, name, digest, Applicability, call, payer=APPLICABILITY, free=self.judge_offline)
 
     async def adherence(self, turn: int, before: str, after: str, instruction: Instruction) -> Adherence:
         """Whether the change does what was asked."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, Literal
 
@@ -68,7 +68,9 @@ class Refine:
         texts = [len(one.text) for one in self._instructions]
         asked = round(sum(texts) / len(texts)) if texts else 0
         code = length_of(task)
-        yield from growing_dialogue(task, self._agenda.turns, len(self._prompts.initial), len(self._prompts.followup) + asked)
+        yield from growing_dialogue(
+            task, self._agenda.turns, len(self._prompts.initial), len(self._prompts.followup) + asked
+        )
         share = sum(self._judge.asks(one) for one in self._instructions) / max(1, len(self._instructions))
         checks = -(-CHECKS // self._lookahead) * self._lookahead
         for turn in range(1, self._agenda.turns):
@@ -145,7 +147,9 @@ class Refine:
                 else:
                     extraction = extract(turn.response, task.target)
                     asked = selection if turn.instruction else None
-                    answer = Answer(turn.turn, asked, request_of(turn), reply_of(turn), extraction, code, suite_of(task))
+                    answer = Answer(
+                        turn.turn, asked, request_of(turn), reply_of(turn), extraction, code, suite_of(task)
+                    )
                     grading.start(partial(grade, kit, answer))
                     code = extraction.code or code
 

@@ -1,7 +1,7 @@
 """CodeIF-Bench's static conversation: one verifiable instruction a turn, in order, no feedback (paper 3.1)."""
 
 import random
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -183,7 +183,7 @@ class Static:
         if snippets is None:
             return None
         source = official_source(official_code(mode, reply.text), snippets)
-        return await kit.check_program(round_.turn, source, ExitStatus(WALL_S))
+        return await kit.check_program(round_.turn, source, ExitStatus(wall_s=WALL_S))
 
     def _mode(self, turn: int) -> Mode:
         if turn == 0:

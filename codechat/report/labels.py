@@ -15,7 +15,7 @@ from codechat.models import MODELS
 from codechat.registry import Registry
 from codechat.sandbox import SANDBOXES
 
-GROUPS: Mapping[str, Registry[Any]] = {
+GROUPS: Mapping[str, Registry[Any, Any]] = {
     "model": MODELS,
     "dataset": DATASETS,
     "instructions": INSTRUCTIONS,

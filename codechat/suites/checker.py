@@ -17,8 +17,8 @@ REMEMBERED = 20_000  # verdicts
 class NoSandbox:
     """Stands where a protocol uses no sandbox: suites that only read code never ask for it."""
 
-    weak = False
-    notice = None
+    weak: bool = False
+    notice: str | None = None
 
     def __init__(self, config: SandboxConfig) -> None:
         self.config = config

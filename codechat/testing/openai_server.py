@@ -10,8 +10,8 @@ import threading
 from collections.abc import Sequence
 
 from codechat.datasets import DATASETS
-from codechat.domain import Task
 from codechat.errors import UserError
+from codechat.tasks import Task
 from codechat.testing.server import OpenAIServer
 from codechat.testing.solvers import dataset_tasks, fading_solver, reference_solver
 

@@ -3,26 +3,12 @@
 import hashlib
 import re
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from codechat.datasets import DATASETS
-from codechat.domain import Task
+from codechat.tasks import Task
 from codechat.testing.behaviour import Call, Result, error
 
 Solver = Callable[[Call], Result]
-
-
-class SolvableTask(Protocol):
-    """What of a task the reference solver needs; `codechat.domain.Task` has it."""
-
-    @property
-    def prompt(self) -> str: ...
-
-    @property
-    def signature(self) -> str: ...
-
-    @property
-    def reference(self) -> str | None: ...
 
 
 def dataset_tasks(dataset: str, path: str | None = None) -> tuple[Task, ...]:
@@ -31,13 +17,15 @@ def dataset_tasks(dataset: str, path: str | None = None) -> tuple[Task, ...]:
     return DATASETS.build(config).tasks
 
 
-def reference_solver(tasks: Iterable[SolvableTask]) -> Solver:
+def reference_solver(tasks: Iterable[Task]) -> Solver:
     """Every answer is the reference solution of the task that the first user message states.
 
     Judge prompts get a well-formed verdict: all instructions apply, and none was followed, as the code never changes.
     A conversation about no known task is refused with 400. Tasks without a reference are not known.
     """
-    known = [(_squeeze(task.prompt), _squeeze(task.signature), task) for task in tasks if task.reference is not None]
+    known = [
+        (_squeeze(task.prompt), _squeeze(task.target.signature), task) for task in tasks if task.reference is not None
+    ]
     known.sort(key=lambda entry: len(entry[0]), reverse=True)
     found: dict[str, str] = {}
 
@@ -56,7 +44,7 @@ def reference_solver(tasks: Iterable[SolvableTask]) -> Solver:
     return solve
 
 
-def fading_solver(tasks: Iterable[SolvableTask]) -> Solver:
+def fading_solver(tasks: Iterable[Task]) -> Solver:
     """The reference at first; each later turn breaks it with the chance, in percent, at the end of the model's name.
 
     Broken code is mended with a quarter of that chance. Chances follow from the conversation: the same every time.
@@ -81,7 +69,7 @@ def fading_solver(tasks: Iterable[SolvableTask]) -> Solver:
     return solve
 
 
-def _task_of(message: str, known: list[tuple[str, str, SolvableTask]]) -> SolvableTask | None:
+def _task_of(message: str, known: list[tuple[str, str, Task]]) -> Task | None:
     """The task whose statement, or else whose signature, the message holds; the longest statement wins."""
     stated = [(signature, task) for prompt, signature, task in known if prompt in message]
     signed = [task for signature, task in stated if signature in message]

@@ -90,7 +90,7 @@ def _turn(turn: TurnRecord, model: str) -> Part:
     parts = []
     calls = list(turn.calls())
     for number, call in enumerate(calls, 1):
-        used = {"mlflow.chat.tokenUsage": _tokens(call.usage)}
+        used: dict[str, Any] = {"mlflow.chat.tokenUsage": _tokens(call.usage)}
         parts.append(_chat(f"{call.role} {number}", call.request, call.response, call.latency_s, used))
     if turn.response is not None and not calls:
         used = {"mlflow.chat.tokenUsage": _tokens(turn.usage), "mlflow.llm.model": model}

@@ -6,25 +6,28 @@ where that was raised since, the id is compared under version 1, and what the ba
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from codechat.testing.openai_server import Call, OpenAIServer, Result, fading_solver, overflow
-
-from codechat.datasets import DATASETS
+from codechat.engine.cell import Cell, build_cell
+from codechat.engine.compose import compose
+from codechat.engine.observer import Silent
+from codechat.engine.run import Outcome, run_built
+from codechat.testing import Call, OpenAIServer, Result, dataset_tasks, fading_solver, overflow
 
 HERE = Path(__file__).parent / "cells"
 CELLS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "cells.yaml").read_text())
+RECORDS = HERE / "records"
+IDS: dict[str, Any] = json.loads((RECORDS / "ids.json").read_text())
 REPLIES: dict[str, list[str]] = yaml.safe_load((HERE / "replies.yaml").read_text())
 
 
 def tasks() -> list[Any]:
-    starter = DATASETS.build(DATASETS.validate({"kind": "starter"}))
-    own = DATASETS.build(DATASETS.validate({"kind": "jsonl", "path": str(HERE / "tasks.jsonl")}))
-    return [*starter.tasks, *own.tasks]
+    return [*dataset_tasks("starter"), *dataset_tasks("jsonl", str(HERE / "tasks.jsonl"))]
 
 
 def behaviour() -> Any:
@@ -70,3 +73,88 @@ def without_times(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: without_times(each) for key, each in value.items() if not key.endswith("_s")}
     return [without_times(each) for each in value] if isinstance(value, list) else value
+
+
+def records(outcome: Outcome) -> list[Any]:
+    return [without_times(json.loads(line)) for line in (outcome.folder / "sessions.jsonl").read_text().splitlines()]
+
+
+def kept(name: str) -> list[Any]:
+    return [without_times(json.loads(line)) for line in (RECORDS / f"{name}.sessions.jsonl").read_text().splitlines()]
+
+
+def without_ids(sessions: list[Any]) -> list[Any]:
+    return [{key: value for key, value in each.items() if key not in ("cell_id", "session_id")} for each in sessions]
+
+
+def cell_of(name: str, url: str, runs: Path) -> Cell:
+    return build_cell(compose([*words_of(name, url), f"runs_dir={runs}"]))
+
+
+def assert_id(cell: Cell, before: str, versions: list[str]) -> None:
+    """The id of then; or, of what has a version, the id that it would have under version 1."""
+    assert (before in cell.older and before != cell.id) if versions else (before == cell.id)
+
+
+@pytest.mark.parametrize("name", [name for name in CELLS if "baseline" not in CELLS[name].get("versions", [])])
+def test_a_cell_is_what_it_was(name: str, server: OpenAIServer, tmp_path: Path) -> None:
+    cell, versions = cell_of(name, server.base_url, tmp_path), CELLS[name].get("versions", [])
+    assert_id(cell, IDS["cells"][name], versions)
+    outcome = run_built(cell, ["codechat"])
+    assert outcome.status == 0
+    assert without_ids(records(outcome)) == without_ids(kept(name))
+    assert [each["cell_id"] for each in records(outcome)] == [cell.id] * len(kept(name))
+    if not versions:
+        assert records(outcome) == kept(name)
+    metrics = json.loads((outcome.folder / "metrics.json").read_text())
+    assert without_times(metrics) == without_times(json.loads((RECORDS / f"{name}.metrics.json").read_text()))
+
+
+@pytest.mark.parametrize("name", ["drifter", "refactorer"])
+def test_a_baseline_has_another_id_and_asks_for_the_same(name: str, tmp_path: Path) -> None:
+    cell = cell_of(name, "", tmp_path)
+    assert_id(cell, IDS["cells"][name], CELLS[name]["versions"])
+    now, then = records(run_built(cell, ["codechat"])), kept(name)
+    assert [each["agenda"] for each in now] == [each["agenda"] for each in then]
+    assert [each["turns"][0]["response"] for each in now] == [each["turns"][0]["response"] for each in then]
+
+
+@pytest.mark.parametrize("preset", IDS["presets"], ids=lambda preset: " ".join(preset["set"]))
+def test_the_ids_of_presets(preset: dict[str, Any]) -> None:
+    cell = build_cell(compose(preset["set"]))
+    assert preset["id"] in (cell.id, *cell.older)
+    ruled = any(cell.config.versions() > 1 for group in [cell.config.judge.kind] if group in ("rules", "hybrid"))
+    assert (preset["id"] == cell.id) == (not ruled or cell.config.protocol.kind != "refine")  # type: ignore[attr-defined]
+    assert cell.folder_of(preset["id"]).name == preset["folder"]
+
+
+def test_a_cell_that_was_interrupted_then_goes_on_without_paying_twice(server: OpenAIServer, tmp_path: Path) -> None:
+    cell = cell_of("served_llm", server.base_url, tmp_path)
+    cell.folder.mkdir()
+    shutil.copy(RECORDS / "interrupted.journal.db", cell.folder / "journal.db")
+    before = server.answered
+    outcome = run_built(cell, ["codechat"])
+    asked = server.answered - before
+    assert outcome.status == 0
+    assert records(outcome) == kept("served_llm")
+    whole = server.answered
+    fresh = run_built(cell_of("served_llm", server.base_url, tmp_path / "fresh"), ["codechat"])
+    assert fresh.status == 0
+    assert server.answered == whole, "the response cache has them all by now"
+    assert outcome.metrics is not None
+    assert 0 < asked < 150
+
+
+def test_a_cell_of_earlier_rules_is_not_continued_and_says_so(tmp_path: Path) -> None:
+    cell = cell_of("echo", "", tmp_path)
+    begun = cell.folder_of(IDS["cells"]["echo"])
+    begun.mkdir()
+    shutil.copy(RECORDS / "interrupted.journal.db", begun / "journal.db")
+    notes: list[str] = []
+
+    class Listener(Silent):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    assert run_built(cell, ["codechat"], Listener()).status == 0
+    assert f"{begun} was begun under other rules, baselines or repositories: it is not continued" in notes

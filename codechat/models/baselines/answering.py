@@ -12,6 +12,7 @@ Raise it whenever one of them may answer a request with other code than before. 
 of such a model. Version 1: 204 transformations, many of which sent a value through a construct that does nothing.
 """
 
+
 def view_of(request: Request) -> BaselineView:
     """What only a baseline may see. A call without it is a bug of the caller."""
     if request.view is None:

@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 from codechat.config import Config, original_option
 from codechat.domain import Instruction, Reply
 from codechat.models import MODELS, BaselineView, ModelConfig, Request
-from codechat.models.baselines.answering import BASELINES_VERSION, answer, view_of, reference_of
+from codechat.models.baselines.answering import BASELINES_VERSION, answer, reference_of, view_of
 from codechat.models.baselines.refactoring import add_defect, refactor
 from codechat.seeding import generator
 

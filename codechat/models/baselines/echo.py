@@ -5,7 +5,7 @@ from typing import Literal
 from codechat.config import original_option
 from codechat.domain import Reply
 from codechat.models import MODELS, ModelConfig, Request
-from codechat.models.baselines.answering import answer, view_of, reference_of
+from codechat.models.baselines.answering import answer, reference_of, view_of
 
 
 class EchoConfig(ModelConfig):

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from codechat.config import original_option
 from codechat.domain import Reply
 from codechat.models import MODELS, ModelConfig, Request
-from codechat.models.baselines.answering import BASELINES_VERSION, answer, view_of, reference_of
+from codechat.models.baselines.answering import BASELINES_VERSION, answer, reference_of, view_of
 from codechat.models.baselines.refactoring import refactor
 
 

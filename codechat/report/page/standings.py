@@ -12,7 +12,7 @@ from codechat.report.cells import LoadedCell
 def is_baseline(cell: LoadedCell) -> bool:
     """Whether the model saw the reference solutions: a yardstick, no rival."""
     kind = (cell.config.get("model") or {}).get("kind")
-    return any(component.baseline for component in MODELS if component.name == kind)
+    return any(component.traits.baseline for component in MODELS if component.name == kind)
 
 
 def standing(measures: Measures, cells: Sequence[LoadedCell]) -> dict[str, Any]:

@@ -4,10 +4,10 @@ import ast
 import re
 from collections.abc import Callable
 
+from codechat.languages.python.syntax import parameters
 from codechat.models.baselines.refactoring.base import Refusal, Source, insert, top_line, transforms
 from codechat.models.baselines.refactoring.trees import unjoin
 from codechat.patterns.tree import Function, docstring
-from codechat.languages.python.syntax import parameters
 
 
 def _write(source: Source, write: Callable[[Function, str | None], str | None]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from codechat.languages.python.syntax import parameters
 from codechat.models.baselines.refactoring.base import Refusal, Source, define, transforms
 from codechat.models.baselines.refactoring.trees import (
     EFFECTS,
@@ -26,7 +27,6 @@ from codechat.models.baselines.refactoring.trees import (
     variables,
 )
 from codechat.patterns.tree import COMPREHENSIONS, FUNCTIONS, children
-from codechat.languages.python.syntax import parameters
 
 
 def _computed(module: cst.Module, name: str) -> Iterator[tuple[cst.SimpleStatementLine, cst.BaseExpression, str]]:
