@@ -1,5 +1,6 @@
 """The base of every component's configuration, and what of it makes a cell's identity."""
 
+import inspect
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
@@ -64,7 +65,7 @@ def result_option(default: Any, description: str, **constraints: Any) -> Any:
     """An option that can change a result: part of the cell id unless it has its default.
 
     So an option may be added to a config without changing the id of any cell that does not set it. `...` as default
-    means required.
+    means required. `constraints` are those of pydantic's `Field`; its `json_schema_extra` holds further marks.
     """
     return _option("result", default, description, constraints)
 
@@ -85,7 +86,8 @@ def place_option(default: Any, description: str, **constraints: Any) -> Any:
 
 
 def _option(part: Part, default: Any, description: str, constraints: dict[str, Any]) -> Any:
-    return Field(default, description=description, json_schema_extra={"part": part}, **constraints)
+    marks = {"part": part, **constraints.pop("json_schema_extra", {})}
+    return Field(default, description=description, json_schema_extra=marks, **constraints)
 
 
 def part_of(field: Any) -> Part:
@@ -117,9 +119,10 @@ def defaults_of(model: type[Config]) -> dict[str, Any]:
 
 def _config_at(field: FieldInfo) -> type[Config] | None:
     """The config that always stands at a field; None for another type, and if any of a family can stand there."""
-    kind: object = field.annotation
-    chosen = any(isinstance(mark, SerializeAsAny) for mark in field.metadata)
-    return kind if isinstance(kind, type) and issubclass(kind, Config) and not chosen else None
+    kind: Any = field.annotation
+    if not inspect.isclass(kind) or any(isinstance(mark, SerializeAsAny) for mark in field.metadata):
+        return None
+    return kind if issubclass(kind, Config) else None
 
 
 C = TypeVar("C", bound=Config)

@@ -40,10 +40,8 @@ NEEDED = ("model", "dataset", "protocol")
 """The groups that every protocol builds on; it names the others in `uses`."""
 
 
-def scoring(field: Any) -> Any:
-    """Marks a group that decides how replies are scored, and not which replies there are: `rescore` may change it."""
-    field.json_schema_extra = {**field.json_schema_extra, "scoring": True}
-    return field
+SCORING = {"scoring": True}
+"""Marks a group that decides how replies are scored, and not which replies there are: `rescore` may change it."""
 
 
 class CellConfig(Config):
@@ -56,9 +54,11 @@ class CellConfig(Config):
     instructions: SerializeAsAny[Config] = original_option(..., "the pool of refinement instructions")
     agenda: SerializeAsAny[AgendaConfig] = original_option(..., "how many turns, of which types")
     protocol: SerializeAsAny[Config] = original_option(..., "how a dialogue unfolds")
-    judge: SerializeAsAny[JudgeConfig] = scoring(original_option(..., "who decides applicability and adherence"))
-    sandbox: SerializeAsAny[SandboxConfig] = scoring(
-        original_option(..., "where candidate code runs, within which limits")
+    judge: SerializeAsAny[JudgeConfig] = original_option(
+        ..., "who decides applicability and adherence", json_schema_extra=SCORING
+    )
+    sandbox: SerializeAsAny[SandboxConfig] = original_option(
+        ..., "where candidate code runs, within which limits", json_schema_extra=SCORING
     )
     hardware: SerializeAsAny[HardwareConfig] = run_option(..., "what the cell may use of this machine")
     tracking: SerializeAsAny[Config] = run_option(..., "where the cell's metrics are sent")

@@ -17,9 +17,7 @@ def role(preset: str, description: str) -> Any:
 
     `preset` is the option of the group `model` that plays the role unless `model@<place>.<role>=NAME` names another.
     """
-    option = result_option(..., description)
-    option.json_schema_extra = {**option.json_schema_extra, PRESET: preset}
-    return option
+    return result_option(..., description, json_schema_extra={PRESET: preset})
 
 
 class Roles(Config):

@@ -23,6 +23,7 @@ HERE = Path(__file__).parent / "cells"
 CELLS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "cells.yaml").read_text())
 RECORDS = HERE / "records"
 IDS: dict[str, Any] = json.loads((RECORDS / "ids.json").read_text())
+ANSWERED_BEFORE_THE_INTERRUPTION = 116  # of 119: three belong to decisions that the budget cut off at their re-ask
 REPLIES: dict[str, list[str]] = yaml.safe_load((HERE / "replies.yaml").read_text())
 
 
@@ -132,17 +133,14 @@ def test_a_cell_that_was_interrupted_then_goes_on_without_paying_twice(server: O
     cell = cell_of("served_llm", server.base_url, tmp_path)
     cell.folder.mkdir()
     shutil.copy(RECORDS / "interrupted.journal.db", cell.folder / "journal.db")
-    before = server.answered
+    begun = server.answered
     outcome = run_built(cell, ["codechat"])
-    asked = server.answered - before
+    resumed = server.answered
     assert outcome.status == 0
     assert records(outcome) == kept("served_llm")
-    whole = server.answered
-    fresh = run_built(cell_of("served_llm", server.base_url, tmp_path / "fresh"), ["codechat"])
-    assert fresh.status == 0
-    assert server.answered == whole, "the response cache has them all by now"
-    assert outcome.metrics is not None
-    assert 0 < asked < 150
+    assert run_built(cell_of("served_llm", server.base_url, tmp_path / "whole"), ["codechat"]).status == 0
+    whole = server.answered - resumed
+    assert resumed - begun == whole - ANSWERED_BEFORE_THE_INTERRUPTION
 
 
 def test_a_cell_of_earlier_rules_is_not_continued_and_says_so(tmp_path: Path) -> None:
