@@ -15,9 +15,9 @@ from typing import Any
 
 from codechat.datasets import DATASETS
 from codechat.domain import Verdict
+from codechat.samples import Sample, check_samples
 from codechat.sandbox import SANDBOXES
-from codechat.sandbox.oracle import EVALPLUS_FAILS
-from codechat.verify import Sample, verify_samples
+from codechat.suites.calls.oracle import EVALPLUS_FAILS
 
 RELEASES = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
 
@@ -27,7 +27,7 @@ async def verdicts(samples: list[Sample], workers: int) -> dict[int, Verdict]:
     sandbox: Any = SANDBOXES.of(config).factory(config, workers=workers)
     found: dict[int, Verdict] = {}
     try:
-        await verify_samples(samples, sandbox, {}, found.__setitem__)
+        await check_samples(samples, sandbox, {}, found.__setitem__)
     finally:
         await sandbox.aclose()
     return found

@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 from codechat.datasets import DATASETS
+from codechat.domain import Program
 from codechat.sandbox import SANDBOXES
 
 
@@ -26,10 +27,10 @@ async def once(tasks: Any, kind: str, workers: int) -> tuple[float, float, list[
     config = SANDBOXES.validate({"kind": kind})
     sandbox: Any = SANDBOXES.of(config).factory(config, workers=workers)
     try:
-        costs = await asyncio.gather(*map(sandbox.reference_cpu_s, tasks))
+        costs = await asyncio.gather(*(task.suite.cost_s(sandbox) for task in tasks))
         order = [task for _, task in sorted(zip(costs, tasks, strict=True), key=lambda pair: -pair[0])]
         began = time.perf_counter()
-        verdicts = await asyncio.gather(*(sandbox.verify(task.reference, task) for task in order))
+        verdicts = await asyncio.gather(*(task.suite.check(Program(task.reference), sandbox) for task in order))
         wall = time.perf_counter() - began
     finally:
         await sandbox.aclose()

@@ -195,7 +195,9 @@ async def test_values_too_big_to_send_are_compared_by_digests(checker: Checker) 
     reference = "def f(n): return [[i, 'x' * 40] for i in range(n)]"
     calls = Calls("f", reference, ((20_000,),), ((200_000,),))
     assert (await checker.check(Program("# same\n" + reference), calls)).passed
-    assert (await checker.check(Program("def f(n): return [[float(i), 'x' * 40] for i in range(n)]"), calls)).passed_base
+    assert (
+        await checker.check(Program("def f(n): return [[float(i), 'x' * 40] for i in range(n)]"), calls)
+    ).passed_base
     assert not (await checker.check(Program("def f(n): return [[i, 'x' * 39] for i in range(n)]"), calls)).passed_base
     assert not (await checker.check(Program("def f(n): return [(i, 'x' * 40) for i in range(n)]"), calls)).passed_base
 
