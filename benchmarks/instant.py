@@ -5,7 +5,7 @@ from typing import Any, Literal
 from codechat.config import run_option
 from codechat.domain import Reply, Usage, Verdict
 from codechat.models import MODELS, ModelConfig, Request
-from codechat.sandbox import SANDBOXES, SandboxConfig
+from codechat.sandbox import SANDBOXES, Command, Ran, SandboxConfig
 
 
 class Instant(SandboxConfig):
@@ -15,12 +15,18 @@ class Instant(SandboxConfig):
 
 
 class InstantSandbox:
-    """Passes everything at once."""
+    """Passes everything at once, whatever a suite would do in a box."""
 
     weak, notice = False, None
 
-    async def verify(self, program: str, task: Any) -> Verdict:
+    def __init__(self, config: Instant) -> None:
+        self.config = config
+
+    async def lend(self, work: Any, tools: Any = ()) -> Any:
         return Verdict("pass", passed_base=True)
+
+    async def run(self, command: Command) -> Ran:
+        return Ran(0)
 
     async def aclose(self) -> None: ...
 
@@ -71,4 +77,4 @@ def register(programs: list[str]) -> None:
     @SANDBOXES.register("instant", Instant)
     def instant(config: Instant, workers: int) -> InstantSandbox:
         """Passes everything at once."""
-        return InstantSandbox()
+        return InstantSandbox(config)

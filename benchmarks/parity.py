@@ -13,11 +13,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from codechat.datasets import DATASETS
 from codechat.domain import Verdict
+from codechat.samples import Sample, check_samples
 from codechat.sandbox import SANDBOXES
-from codechat.sandbox.oracle import EVALPLUS_FAILS
-from codechat.testing import dataset_tasks
-from codechat.verify import Sample, verify_samples
+from codechat.suites.calls.oracle import EVALPLUS_FAILS
 
 RELEASES = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
 
@@ -27,7 +27,7 @@ async def verdicts(samples: list[Sample], workers: int) -> dict[int, Verdict]:
     sandbox: Any = SANDBOXES.of(config).factory(config, workers=workers)
     found: dict[int, Verdict] = {}
     try:
-        await verify_samples(samples, sandbox, {}, found.__setitem__)
+        await check_samples(samples, sandbox, {}, found.__setitem__)
     finally:
         await sandbox.aclose()
     return found
@@ -38,7 +38,8 @@ def main() -> int:
     workers = int(sys.argv[2]) if len(sys.argv) > 2 else len(os.sched_getaffinity(0))
     unexplained = 0
     for name, release in RELEASES.items():
-        tasks = {task.task_id: task for task in dataset_tasks(name, str(data / release))}
+        config = DATASETS.validate({"kind": name, "path": str(data / release)})
+        tasks = {task.task_id: task for task in DATASETS.of(config).factory(config).tasks}
         for path in sorted(data.glob(f"{name}_samples_*.jsonl")):
             rows = [json.loads(line) for line in path.read_text().splitlines()]
             samples = [Sample(tasks[row["task_id"]], row["solution"], row) for row in rows]

@@ -12,8 +12,9 @@ import sys
 import time
 from typing import Any
 
+from codechat.datasets import DATASETS
+from codechat.domain import Program
 from codechat.sandbox import SANDBOXES
-from codechat.testing import dataset_tasks
 
 
 def spin() -> None:
@@ -26,10 +27,10 @@ async def once(tasks: Any, kind: str, workers: int) -> tuple[float, float, list[
     config = SANDBOXES.validate({"kind": kind})
     sandbox: Any = SANDBOXES.of(config).factory(config, workers=workers)
     try:
-        costs = await asyncio.gather(*map(sandbox.reference_cpu_s, tasks))
+        costs = await asyncio.gather(*(task.suite.cost_s(sandbox) for task in tasks))
         order = [task for _, task in sorted(zip(costs, tasks, strict=True), key=lambda pair: -pair[0])]
         began = time.perf_counter()
-        verdicts = await asyncio.gather(*(sandbox.verify(task.reference, task) for task in order))
+        verdicts = await asyncio.gather(*(task.suite.check(Program(task.reference), sandbox) for task in order))
         wall = time.perf_counter() - began
     finally:
         await sandbox.aclose()
@@ -40,7 +41,8 @@ async def once(tasks: Any, kind: str, workers: int) -> tuple[float, float, list[
 def main() -> int:
     name, path = sys.argv[1:3]
     runs, busy = (int(word) for word in (sys.argv[3:] + ["5", "0"][len(sys.argv) - 3 :]))
-    tasks = dataset_tasks(name, path)
+    config = DATASETS.validate({"kind": name, "path": path})
+    tasks = DATASETS.of(config).factory(config).tasks
     workers = len(os.sched_getaffinity(0))
     load = [multiprocessing.Process(target=spin, daemon=True) for _ in range(busy)]
     for process in load:

@@ -15,19 +15,27 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from tree import Peak
 
 from codechat.datasets import DATASETS
-from codechat.domain import InputOutputTests, Task, Verdict
+from codechat.domain import Program, Verdict
+from codechat.samples import Sample, check_samples, read_samples
 from codechat.sandbox import SANDBOXES
-from codechat.verify import Sample, read_samples, verify_samples
+from codechat.suites.calls import Calls
+from codechat.suites.checker import Checker
+from codechat.tasks import Task
 
 WORKERS = len(os.sched_getaffinity(0))
 HEAVY_MEMORY = "Mbpp/255"  # its results alone take gigabytes
+
+
+def calls(task: Task) -> Calls:
+    """The calls of a task of EvalPlus."""
+    assert isinstance(task.suite, Calls)
+    return task.suite
 
 
 def children_cpu_s() -> float:
@@ -46,9 +54,9 @@ async def ours(samples: list[Sample]) -> tuple[float, float, dict[str, float]]:
     costs: dict[str, float] = {}
     try:
         for task in {sample.task.task_id: sample.task for sample in samples}.values():
-            costs[task.task_id] = await room.reference_cpu_s(task)
+            costs[task.task_id] = await calls(task).cost_s(room)
         began, used, programs = time.perf_counter(), time.process_time(), [0.0]
-        await verify_samples(samples, room, {}, lambda number, verdict: programs.append(verdict.cpu_s))
+        await check_samples(samples, room, {}, lambda number, verdict: programs.append(verdict.cpu_s))
         return time.perf_counter() - began, time.process_time() - used + sum(programs), costs
     finally:
         await room.aclose()
@@ -73,27 +81,21 @@ def theirs(name: str, path: Path, samples: list[Sample]) -> tuple[float, float]:
         return float(phase["checking_s"]), peak.mb
 
 
-def _task(name: str, reference: str, base: Iterable[int], plus: Iterable[int]) -> Task:
-    """A task that calls `f` with each value."""
-    tests = InputOutputTests(tuple((value,) for value in base), tuple((value,) for value in plus))
-    return Task(name, "", "f", "", reference, tests)
-
-
 async def small() -> dict[str, float]:
     """Median milliseconds from submission to verdict with one worker: a trivial function, and light real work."""
     room = sandbox(1)
-    trivial = _task("trivial", "def f(x):\n    return x\n", [1], [])
+    trivial = Calls("f", "def f(x):\n    return x\n", ((1,),), name="trivial")
     body = "def f(n):\n    return sorted({x * x % 97 for x in range(n)})\n"
-    light = _task("light", body, range(50), range(200, 400))
+    light = Calls("f", body, tuple((n,) for n in range(50)), tuple((n,) for n in range(200, 400)), name="light")
     figures = {}
     try:
-        for task in (trivial, light):
+        for suite in (trivial, light):
             times = []
             for number in range(200):
                 began = time.perf_counter()
-                await room.verify(f"# {number}\n{task.reference}", task)
+                await suite.check(Program(f"# {number}\n{suite.reference}"), room)
                 times.append((time.perf_counter() - began) * 1000)
-            figures[task.task_id] = statistics.median(times[5:])
+            figures[suite.name] = statistics.median(times[5:])
     finally:
         await room.aclose()
     return figures
@@ -106,11 +108,15 @@ async def sessions(samples: list[Sample]) -> tuple[float, float]:
         room = sandbox(WORKERS)
         try:
             chosen = samples[:50]
-            await asyncio.gather(*(room.reference_cpu_s(sample.task) for sample in chosen))
+            checker = Checker(room)
+            await asyncio.gather(*(calls(sample.task).cost_s(room) for sample in chosen))
             began = time.perf_counter()
             for turn in range(10):
                 number = turn // every
-                runs: list[Any] = [room.verify(f"{sample.program}\n# {number}\n", sample.task) for sample in chosen]
+                programs = [Program(f"{sample.program}\n# {number}\n", sample.task.target) for sample in chosen]
+                runs = [
+                    checker.check(program, calls(sample.task)) for program, sample in zip(programs, chosen, strict=True)
+                ]
                 verdicts: list[Verdict] = await asyncio.gather(*runs)
                 assert verdicts
             walls.append(time.perf_counter() - began)

@@ -13,12 +13,13 @@ from attack_forging import FORGING
 from attack_harming import HARMING, PORT_MARK, SECRET
 from attack_malformed import MALFORMED
 
+from codechat.domain import Program
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES
-from support.tasks import task_of
+from codechat.suites.calls import Calls
 
 REFERENCE = "import math\ndef solve(n):\n    return [math.sqrt(n), math.sqrt(n + 1), math.sqrt(n + 2)]\n"
-TASK = task_of("attack/0", "def solve(n):", REFERENCE, base=((2,), (5,)), plus=((70,), (1000,)), atol=1e-6)
+CALLS = Calls("solve", REFERENCE, base=((2,), (5,)), plus=((70,), (1000,)), atol=1e-6)
 LIMITS = {"min_cpu_s": 0.3, "load_cpu_s": 0.6, "total_cpu_s": 1.0, "idle_s": 0.7, "memory_mb": 512, "processes": 16}
 LONGEST_S = 15.0  # load + total CPU + idle + what the machine adds
 WATCHED = [Path(name) for name in ("/tmp", "/var/tmp", "/dev/shm", "/") if Path(name).is_dir()]
@@ -79,12 +80,13 @@ def names() -> set[str]:
 
 @pytest.mark.parametrize("name", CORPUS)
 async def test_an_attack_fails_and_leaves_nothing(sandbox: Any, listener: socket.socket, name: str) -> None:
-    assert (await sandbox.verify(f"# before {name}\n{REFERENCE}", TASK)).passed
+    assert (await CALLS.check(Program(f"# before {name}\n{REFERENCE}"), sandbox)).passed
     if not sandbox.contained and name.partition(": ")[2] in NEED_NAMESPACES:
         pytest.skip("the system grants no namespaces")
     processes, files = descendants(), names()
     began = time.monotonic()
-    verdict = await sandbox.verify(CORPUS[name].replace(PORT_MARK, str(listener.getsockname()[1])), TASK)
+    program = CORPUS[name].replace(PORT_MARK, str(listener.getsockname()[1]))
+    verdict = await CALLS.check(Program(program), sandbox)
     took = time.monotonic() - began
 
     assert not verdict.passed
@@ -97,7 +99,7 @@ async def test_an_attack_fails_and_leaves_nothing(sandbox: Any, listener: socket
     assert socket.gethostname() not in str(verdict)
     with pytest.raises(BlockingIOError):
         listener.accept()
-    assert (await sandbox.verify(f"# after {name}\n{REFERENCE}", TASK)).passed
+    assert (await CALLS.check(Program(f"# after {name}\n{REFERENCE}"), sandbox)).passed
 
 
 def test_the_corpus_is_large_enough() -> None:

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from attack_assertions import ASSERTION_ATTACKS, LIES, NOT_GUARDED, UGLY
 
-from codechat.domain import AssertionTests
+from codechat.domain import Program, Target, Verdict
 from codechat.errors import UserError
-from codechat.sandbox import SANDBOXES
+from codechat.sandbox import SANDBOXES, Sandbox
+from codechat.suites.assertions import Assertions
 
 IN_THE_CALL = "checkers patched in the call"  # as ugly as the others
 SLOW = ("endless", "sleeping", "memory")
@@ -80,9 +81,13 @@ def sandbox(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     monkeypatch.undo()
 
 
+async def assess(sandbox: Sandbox, source: str, snippets: tuple[str, ...]) -> Verdict:
+    return await Assertions(snippets).check(Program(source, Target(entry_point="solve")), sandbox)
+
+
 @pytest.mark.parametrize("check", CHECKS)
 async def test_what_meets_the_assertions_passes(sandbox: Any, check: str) -> None:
-    verdict = await sandbox.assess(RIGHT, AssertionTests(CHECKS[check]), "solve")
+    verdict = await assess(sandbox, RIGHT, CHECKS[check])
     assert verdict.passed, verdict.failure
 
 
@@ -92,11 +97,11 @@ async def test_an_attack_on_assertions_fails(sandbox: Any, name: str) -> None:
     # Programs that are well laid out may pass what only looks at that: their results are wrong.
     checks = ["plain"] if name in SLOW else CHECKS if UGLY in program or name == IN_THE_CALL else RESULTS
     for check in checks:
-        verdict = await sandbox.assess(program, AssertionTests(CHECKS[check]), "solve")
+        verdict = await assess(sandbox, program, CHECKS[check])
         assert not verdict.passed, check
         assert not verdict.passed_base
         assert verdict.failure is not None
-    assert (await sandbox.assess(f"# after {name}\n{RIGHT}", AssertionTests(CHECKS["standard"]), "solve")).passed
+    assert (await assess(sandbox, f"# after {name}\n{RIGHT}", CHECKS["standard"])).passed
 
 
 COMPARISONS: dict[str, tuple[str, ...]] = {
@@ -117,13 +122,13 @@ COMPARISONS: dict[str, tuple[str, ...]] = {
 @pytest.mark.parametrize("name", LIES)
 async def test_a_result_does_not_answer_for_itself(sandbox: Any, name: str) -> None:
     for how, snippets in COMPARISONS.items():
-        verdict = await sandbox.assess(LIES[name], AssertionTests(snippets), "solve")
+        verdict = await assess(sandbox, LIES[name], snippets)
         assert not verdict.passed, how
 
 
 @pytest.mark.parametrize("how", COMPARISONS)
 async def test_right_results_compare_equal(sandbox: Any, how: str) -> None:
-    assert (await sandbox.assess(RIGHT, AssertionTests(COMPARISONS[how]), "solve")).passed
+    assert (await assess(sandbox, RIGHT, COMPARISONS[how])).passed
 
 
 HONEST: dict[str, tuple[str, str]] = {
@@ -177,13 +182,13 @@ HONEST: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize("name", HONEST)
 async def test_honest_results_compare_as_ever(sandbox: Any, name: str) -> None:
     program, snippet = HONEST[name]
-    verdict = await sandbox.assess(program, AssertionTests((snippet,)), "solve")
+    verdict = await assess(sandbox, program, (snippet,))
     assert verdict.passed, verdict.failure
 
 
 @pytest.mark.parametrize("name", NOT_GUARDED)
 async def test_what_the_docs_call_not_guarded_passes(sandbox: Any, name: str) -> None:
-    assert (await sandbox.assess(NOT_GUARDED[name], AssertionTests(RESULTS["plain"]), "solve")).passed
+    assert (await assess(sandbox, NOT_GUARDED[name], RESULTS["plain"])).passed
 
 
 def test_the_corpus_is_large_enough() -> None:

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from codeif_rows import FUNCTION, write_rows
 
 from codechat.config import is_identity
 from codechat.datasets import DATASETS, DatasetConfig
-from codechat.datasets.rows import ORACLE_NAMES
-from codechat.domain import Dataset
-from codechat.languages.python.syntax import parse
-from codechat.sandbox.oracle import ORACLES
-from support.codeif_rows import FUNCTION, write_rows
+from codechat.datasets.program import parse
+from codechat.suites.assertions import Assertions
+from codechat.suites.calls import Calls
+from codechat.suites.calls.oracle import ORACLES, Comparison
+from codechat.tasks import Dataset
 
 ROW = {
     "task_id": "mine/0",
@@ -72,16 +73,21 @@ def test_ids_are_unique(dataset: Dataset, kind: str) -> None:
 
 def test_tasks_are_whole(dataset: Dataset) -> None:
     for task in dataset.tasks:
-        assert task.signature.startswith("def ") and task.entry_point in task.signature
-        assert bool(task.tests.base) != bool(task.assertions) and task.tests.oracle in ORACLES
+        assert task.target.signature.startswith("def ") and task.target.entry_point in task.target.signature
         assert len({each.id for each in task.requirements} | {"task"}) == len(task.requirements) + 1
-        assert all(isinstance(call, tuple) for call in (*task.tests.base, *task.tests.plus))
+        assert all(len(suite.key) == 64 for suite in task.suites)
+        if isinstance(task.suite, Calls):
+            assert task.suite.base and task.suite.oracle in ORACLES and task.suite.name == task.task_id
+            assert all(isinstance(call, tuple) for call in task.suite.inputs)
+            assert (task.suite.reference, task.suite.entry_point) == (task.reference, task.target.entry_point)
+        else:
+            assert isinstance(task.suite, Assertions) and task.suite.snippets
         if task.reference is None:
-            assert task.tests.expected_base is not None
+            assert isinstance(task.suite, Calls) and task.suite.expected_base is not None
             continue
         tree = parse(task.reference)
         assert tree is not None, task.task_id
-        assert task.entry_point in [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+        assert task.target.entry_point in [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
 
 
 def test_loading_again_gives_the_same(dataset: Dataset, kind: str, options: dict[str, Any]) -> None:
@@ -92,5 +98,6 @@ def test_loading_again_gives_the_same(dataset: Dataset, kind: str, options: dict
 
 
 def test_comparisons_exist() -> None:
-    """A row may name any comparison of the sandbox, and no other."""
-    assert set(ORACLE_NAMES) == set(ORACLES)
+    """Every comparison that a row may name."""
+    for oracle in ORACLES:
+        Comparison(oracle, 0.0)  # a KeyError if it has no rule

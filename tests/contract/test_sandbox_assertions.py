@@ -1,4 +1,4 @@
-"""Assertion snippets, scripts and repositories' tests, in every kind of sandbox."""
+"""Suites of assertions, exit statuses and repositories, in every kind of sandbox."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,15 +8,18 @@ from typing import Any
 
 import pytest
 
-from codechat.domain import AssertionTests, Outcome, RepositoryTests
+from codechat.domain import Outcome, Program, Target
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES
-from support.tasks import snippets, task_of
+from codechat.suites.assertions import Assertions
+from codechat.suites.calls import Calls
+from codechat.suites.checker import Checker
+from codechat.suites.exit_status import ExitStatus
+from codechat.suites.repository import Repository
 
 PROGRAM = "def total(numbers: list) -> int:\n    return sum(numbers)\n"
-SIGNATURE = "def total(numbers):"
-OWN = snippets("assert total([1, 2]) == 3", "assert total([]) == 0")
-TASK = task_of("assertions/0", SIGNATURE, assertions=OWN)
+TOTAL = Target(entry_point="total")
+ASSERTIONS = Assertions(("assert total([1, 2]) == 3", "assert total([]) == 0"))
 
 
 @pytest.fixture(scope="module", params=[component.name for component in SANDBOXES if component.name != "auto"])
@@ -28,6 +31,11 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Any]:
         pytest.skip(str(error))
     yield room
     asyncio.run(room.aclose())
+
+
+@pytest.fixture
+def checker(sandbox: Any) -> Checker:
+    return Checker(sandbox)
 
 
 FILE = """
@@ -77,24 +85,27 @@ SNIPPETS: dict[str, tuple[tuple[str, ...], Outcome]] = {
 
 
 @pytest.mark.parametrize("name", SNIPPETS)
-async def test_assertions(sandbox: Any, name: str) -> None:
+async def test_assertions(checker: Checker, name: str) -> None:
     snippets, outcome = SNIPPETS[name]
-    verdict = await sandbox.assess(PROGRAM, AssertionTests(snippets), "total")
+    verdict = await checker.check(Program(PROGRAM, TOTAL), Assertions(snippets))
     assert (verdict.outcome, verdict.passed_base) == (outcome, outcome == "pass"), verdict.failure
     assert (verdict.failure is None) == (outcome == "pass")
 
 
-async def test_a_failure_names_the_assertion_and_what_was_printed(sandbox: Any) -> None:
+async def test_a_failure_names_the_assertion_and_what_was_printed(checker: Checker) -> None:
     program = "def total(numbers):\n    print('adding')\n    return numbers[0] + 1\n"
-    tests = snippets("assert total([1]) == 2", "got = total([2])\nassert got == 2, got")
-    failure = (await sandbox.assess(program, tests)).failure
+    tests = Assertions(("assert total([1]) == 2", "got = total([2])\nassert got == 2, got"))
+    failure = (await checker.check(Program(program), tests)).failure
+    assert failure is not None
     assert (failure.reason, failure.index, failure.input) == ("an assertion does not hold", 1, tests.snippets[1])
     assert failure.exception == "assertion 2, line 2, in <module>: assert got == 2, got\nAssertionError: 3"
     assert failure.stdout == "adding\nadding\n"
 
 
-async def test_an_exception_is_told_with_the_programs_own_lines(sandbox: Any) -> None:
-    failure = (await sandbox.assess("def total(n):\n    return n[7]\n", snippets("total([])"))).failure
+async def test_an_exception_is_told_with_the_programs_own_lines(checker: Checker) -> None:
+    verdict = await checker.check(Program("def total(n):\n    return n[7]\n"), Assertions(("total([])",)))
+    failure = verdict.failure
+    assert failure is not None and failure.exception is not None
     assert failure.reason == "an exception"
     assert failure.exception.splitlines()[1:] == [
         "line 2, in total: return n[7]",
@@ -102,46 +113,41 @@ async def test_an_exception_is_told_with_the_programs_own_lines(sandbox: Any) ->
     ]
 
 
-async def test_a_file_ends_with_a_newline_and_keeps_its_own_ends_of_lines(sandbox: Any) -> None:
+async def test_a_file_ends_with_a_newline_and_keeps_its_own_ends_of_lines(checker: Checker) -> None:
     read = "import inspect\nassert inspect.getsource(total).endswith('return 1\\n')"
-    assert (await sandbox.assess("def total(n):\n    return 1", snippets(read))).passed
+    assert (await checker.check(Program("def total(n):\n    return 1"), Assertions((read,)))).passed
 
 
-async def test_a_task_with_assertions_is_verified_by_them(sandbox: Any) -> None:
-    assert (await sandbox.verify(PROGRAM, TASK)).passed
-    assert (await sandbox.verify("def total(numbers): return 3", TASK)).outcome == "fail"
-    assert (await sandbox.verify("def sum_up(numbers): return sum(numbers)", TASK)).failure.reason.endswith("total")
-    assert (await sandbox.verify("def total(numbers) return 3", TASK)).outcome == "syntax_error"
+async def test_the_entry_point_of_the_target_must_be_there(checker: Checker) -> None:
+    async def verdict(source: str) -> Any:
+        return await checker.check(Program(source, TOTAL), ASSERTIONS)
+
+    assert (await verdict(PROGRAM)).passed
+    assert (await verdict("def total(numbers): return 3")).outcome == "fail"
+    assert (await verdict("def sum_up(numbers): return sum(numbers)")).failure.reason.endswith("total")
+    assert (await verdict("def total(numbers) return 3")).outcome == "syntax_error"
 
 
-async def test_calls_and_assertions_must_both_hold(sandbox: Any) -> None:
-    both = task_of("assertions/0", SIGNATURE, PROGRAM, base=(([4],),), assertions=OWN)
-    assert (await sandbox.verify(PROGRAM, both)).passed
-    wrong = await sandbox.verify("def total(numbers): return 4 if numbers == [4] else 3", both)
-    assert (wrong.passed, wrong.passed_base) == (False, True)
-    assert (
-        await sandbox.verify("def total(numbers): return {2: 3, 0: 0}.get(len(numbers), 9)", both)
-    ).outcome == "fail"
-
-
-async def test_nothing_passes_for_want_of_tests(sandbox: Any) -> None:
+async def test_nothing_passes_for_want_of_tests(checker: Checker) -> None:
     with pytest.raises(UserError, match="has no tests"):
-        await sandbox.verify(PROGRAM, task_of("assertions/0", SIGNATURE))
+        await checker.check(Program(PROGRAM), Calls("total", PROGRAM, base=()))
     with pytest.raises(UserError, match="no assertions"):
-        await sandbox.assess(PROGRAM, AssertionTests(()))
+        await checker.check(Program(PROGRAM), Assertions(()))
 
 
-async def test_the_same_assessment_is_run_once(sandbox: Any) -> None:
-    tests = snippets("assert total([7]) == 7")
-    first, second = await asyncio.gather(sandbox.assess(PROGRAM, tests), sandbox.assess(PROGRAM, tests))
-    assert first is second is await sandbox.assess(PROGRAM, tests)
-    assert first is not await sandbox.assess(PROGRAM, snippets("assert total([7]) == 8"))
+async def test_the_same_assessment_is_run_once(checker: Checker) -> None:
+    tests, program = Assertions(("assert total([7]) == 7",)), Program(PROGRAM)
+    first, second = await asyncio.gather(checker.check(program, tests), checker.check(program, tests))
+    assert first is second is await checker.check(program, Assertions(tests.snippets))
+    assert first is not await checker.check(program, Assertions(("assert total([7]) == 8",)))
+    assert first is not await checker.check(Program(PROGRAM, TOTAL), tests)
 
 
-async def test_a_program_may_be_named_as_a_builtin(sandbox: Any) -> None:
-    program = "def sum(a, b):\n    return a + b\ndef sorted(x):\n    return 1\n"
-    assert (await sandbox.assess(program, snippets("assert sum(1, 2) == 3"), "sum")).passed
-    assert (await sandbox.assess(program, snippets("assert sorted([2, 1]) == [1, 2]"), "sum")).passed
+async def test_a_program_may_be_named_as_a_builtin(checker: Checker) -> None:
+    source = "def sum(a, b):\n    return a + b\ndef sorted(x):\n    return 1\n"
+    program = Program(source, Target(entry_point="sum"))
+    assert (await checker.check(program, Assertions(("assert sum(1, 2) == 3",)))).passed
+    assert (await checker.check(program, Assertions(("assert sorted([2, 1]) == [1, 2]",)))).passed
 
 
 SCRIPTS: dict[str, tuple[str, Outcome]] = {
@@ -161,16 +167,23 @@ SCRIPTS: dict[str, tuple[str, Outcome]] = {
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-async def test_a_script_passes_by_its_exit_status(sandbox: Any, name: str) -> None:
+async def test_a_script_passes_by_its_exit_status(checker: Checker, name: str) -> None:
     source, outcome = SCRIPTS[name]
-    verdict = await sandbox.run_script(source, 1.0 if outcome == "timeout" else 60.0)
+    verdict = await checker.check(Program(source), ExitStatus(wall_s=1.0 if outcome == "timeout" else 60.0))
     assert verdict.outcome in {outcome, "crash" if name == "killed" else outcome}, verdict.failure
 
 
-async def test_a_scripts_failure_holds_the_end_of_what_it_said(sandbox: Any) -> None:
-    failure = (await sandbox.run_script("print('out')\nraise ValueError('odd')", 60.0)).failure
+async def test_a_scripts_failure_holds_the_end_of_what_it_said(checker: Checker) -> None:
+    verdict = await checker.check(Program("print('out')\nraise ValueError('odd')"), ExitStatus(wall_s=60.0))
+    failure = verdict.failure
+    assert failure is not None and failure.exception is not None
     assert failure.reason == "it ends with status 1"
     assert failure.exception.endswith("ValueError: odd")
+
+
+async def test_a_script_is_the_program_and_what_follows_it(checker: Checker) -> None:
+    for snippet, passed in (("assert total([1]) == 1", True), ("assert total([1]) == 2", False)):
+        assert (await checker.check(Program(PROGRAM), ExitStatus((snippet,)))).passed == passed
 
 
 # A repository made up for this test: none of the published ones is at hand.
@@ -212,45 +225,47 @@ METHODS: dict[str, tuple[str, Outcome]] = {
 
 
 @pytest.fixture
-def tests_in_repository(tmp_path: Path) -> RepositoryTests:
+def tests_in_repository(tmp_path: Path) -> Repository:
     for name, text in FILES.items():
         path = tmp_path / "Text" / "words" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     nodes = ("tests/test_count.py::CountTest::test_count", "tests/test_count.py::CountTest::test_twice")
-    return RepositoryTests(str(tmp_path / "Text" / "words"), "words/count.py", (5, 6), 4, nodes)
+    return Repository("Text/words", str(tmp_path / "Text" / "words"), "words/count.py", (5, 6), 4, nodes)
 
 
 def contents(root: Path) -> dict[str, str]:
     return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*") if path.is_file()}
 
 
-async def test_a_repositorys_tests_run_in_a_copy(sandbox: Any, tests_in_repository: RepositoryTests) -> None:
-    root = Path(str(tests_in_repository.repository))
+async def test_a_repositorys_tests_run_in_a_copy(checker: Checker, tests_in_repository: Repository) -> None:
+    root = Path(str(tests_in_repository.folder))
     for name, (program, outcome) in METHODS.items():
-        verdict = await sandbox.assess(program, tests_in_repository)
+        verdict = await checker.check(Program(program), tests_in_repository)
         assert verdict.outcome == outcome, (name, verdict.failure)
     assert contents(root) == FILES
 
 
-async def test_a_task_of_a_repository_is_verified_there(sandbox: Any, tests_in_repository: RepositoryTests) -> None:
-    task = task_of("assertions/0", SIGNATURE, assertions=tests_in_repository)
-    failure = (await sandbox.verify(METHODS["wrong"][0], task)).failure
-    assert "AssertionError: 4 != 6" in failure.exception
+async def test_a_failure_in_a_repository_shows_what_pytest_said(
+    checker: Checker, tests_in_repository: Repository
+) -> None:
+    failure = (await checker.check(Program(METHODS["wrong"][0], TOTAL), tests_in_repository)).failure
+    assert failure is not None
+    assert "AssertionError: 4 != 6" in str(failure.exception)
 
 
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"repository": None}, "dataset.repos"),
-        ({"repository": "/nowhere"}, "no repository"),
+        ({"folder": None}, "dataset.repos"),
+        ({"folder": "/nowhere"}, "no repository"),
         ({"file": "words/none.py"}, "cannot read"),
         ({"lines": (5, 60)}, "no lines 5 to 60"),
         ({"nodes": ("tests/test_count.py::CountTest::test_none",)}, "has no test tests/test_count.py"),
     ],
 )
 async def test_a_repository_that_is_not_as_the_task_says_is_the_users_to_mend(
-    sandbox: Any, tests_in_repository: RepositoryTests, change: dict[str, Any], told: str
+    checker: Checker, tests_in_repository: Repository, change: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(UserError, match=told):
-        await sandbox.assess(METHODS["wrong"][0], replace(tests_in_repository, **change))
+        await checker.check(Program(METHODS["wrong"][0]), replace(tests_in_repository, **change))

@@ -4,26 +4,22 @@ import asyncio
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from codechat.domain import Outcome, Task
+from codechat.domain import Outcome, Program
 from codechat.errors import InfrastructureError, UserError
 from codechat.sandbox import SANDBOXES, SandboxConfig
-from support.tasks import snippets, task_of
+from codechat.suites.assertions import Assertions
+from codechat.suites.calls import Calls
+from codechat.suites.checker import Checker
 
 LIMITS = {"idle_s": 0.7, "min_cpu_s": 0.5, "memory_mb": 1024}
 REFERENCE = "def total(numbers):\n    return sum(numbers)\n"
-CALLS: dict[str, Any] = {"base": (([1, 2],), ([],)), "plus": (([0.5, 0.25],), ([10**30, 1],))}
-
-
-def summing(task_id: str = "contract/0", reference: str = REFERENCE, **calls: Any) -> Task:
-    return task_of(task_id, "def total(numbers):", reference, **{**CALLS, **calls})
-
-
-TASK = summing()
+CALLS = Calls("total", REFERENCE, base=(([1, 2],), ([],)), plus=(([0.5, 0.25],), ([10**30, 1],)), name="contract/0")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -51,6 +47,11 @@ def sandbox(request: pytest.FixtureRequest, own_cache: None) -> Iterator[Any]:
     room = build(request.param, workers=2)
     yield room
     asyncio.run(room.aclose())
+
+
+@pytest.fixture
+def checker(sandbox: Any) -> Checker:
+    return Checker(sandbox)
 
 
 CASES: dict[str, tuple[str, Outcome, bool]] = {
@@ -93,26 +94,26 @@ CASES: dict[str, tuple[str, Outcome, bool]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_outcomes(sandbox: Any, case: str) -> None:
+async def test_outcomes(checker: Checker, case: str) -> None:
     program, outcome, passed_base = CASES[case]
-    verdict = await sandbox.verify(program, TASK)
+    verdict = await checker.check(Program(program), CALLS)
     assert (verdict.outcome, verdict.passed_base) == (outcome, passed_base), verdict
     assert (verdict.failure is None) == (outcome == "pass")
     assert verdict.cpu_s >= 0
 
 
-async def test_a_failure_shows_the_first_failing_input_and_both_values(sandbox: Any) -> None:
+async def test_a_failure_shows_the_first_failing_input_and_both_values(checker: Checker) -> None:
     failure = (
-        await sandbox.verify("def total(numbers):\n    print('so far')\n    return int(sum(numbers))", TASK)
+        await checker.check(Program("def total(numbers):\n    print('so far')\n    return int(sum(numbers))"), CALLS)
     ).failure
     assert (failure.suite, failure.index, failure.input) == ("plus", 0, "[0.5, 0.25]")
     assert (failure.expected, failure.actual) == ("0.75", "0")
     assert failure.stdout == "so far\n" * 3
 
 
-async def test_an_exception_shows_the_programs_own_lines(sandbox: Any) -> None:
+async def test_an_exception_shows_the_programs_own_lines(checker: Checker) -> None:
     failure = (
-        await sandbox.verify("def total(n):\n    return helper(n)\ndef helper(n):\n    return n['a']", TASK)
+        await checker.check(Program("def total(n):\n    return helper(n)\ndef helper(n):\n    return n['a']"), CALLS)
     ).failure
     assert failure.exception.splitlines()[:2] == [
         "line 2, in total: return helper(n)",
@@ -121,22 +122,22 @@ async def test_an_exception_shows_the_programs_own_lines(sandbox: Any) -> None:
     assert failure.exception.splitlines()[2].startswith("TypeError: list indices")
 
 
-async def test_verdicts_are_the_same_in_every_process(sandbox: Any) -> None:
+async def test_verdicts_are_the_same_in_every_process(checker: Checker) -> None:
     program = "import random\ndef total(n): return [object(), random.random(), hash('a'), {'b', 'a', 'c'}]"
-    one = await sandbox.verify(program, TASK)
-    two = await sandbox.verify(program, summing(atol=1e-9))
+    one = await checker.check(Program(program), CALLS)
+    two = await checker.check(Program(program), replace(CALLS, atol=1e-9))
     assert one.failure == two.failure
 
 
-async def test_the_same_program_is_run_once(sandbox: Any) -> None:
+async def test_the_same_program_is_run_once(checker: Checker) -> None:
     program = "import time\ndef total(numbers):\n    time.sleep(0.1)\n    return sum(numbers)"
-    verdicts = await asyncio.gather(*(sandbox.verify(program, TASK) for _ in range(20)))
+    verdicts = await asyncio.gather(*(checker.check(Program(program), CALLS) for _ in range(20)))
     assert len({id(verdict) for verdict in verdicts}) == 1
-    assert await sandbox.verify(program, TASK) is verdicts[0]
+    assert await checker.check(Program(program), CALLS) is verdicts[0]
 
 
-async def test_the_event_loop_goes_on(sandbox: Any) -> None:
-    task = asyncio.create_task(sandbox.verify("def total(numbers):\n    while True: len(numbers)", TASK))
+async def test_the_event_loop_goes_on(checker: Checker) -> None:
+    task = asyncio.create_task(checker.check(Program("def total(numbers):\n    while True: len(numbers)"), CALLS))
     rounds = 0
     while not task.done():
         await asyncio.sleep(0.005)
@@ -145,27 +146,26 @@ async def test_the_event_loop_goes_on(sandbox: Any) -> None:
     assert task.result().outcome == "timeout"
 
 
-async def test_a_reference_that_fails_is_the_users_mistake(sandbox: Any) -> None:
+async def test_a_reference_that_fails_is_the_users_mistake(checker: Checker) -> None:
     for reference, words in (
         ("def total(numbers): return 1 / len(numbers)", "ZeroDivisionError"),
         ("def other(numbers): pass", "entry point"),
         ("def total(", "parse"),
         (None, "neither a reference"),
     ):
-        task = summing("contract/bad", reference)
+        calls = replace(CALLS, name="contract/bad", reference=reference)
         with pytest.raises(UserError, match=words):
-            await sandbox.verify(REFERENCE, task)
-    assert (await sandbox.verify("# still well\n" + REFERENCE, TASK)).passed
+            await checker.check(Program(REFERENCE), calls)
+    assert (await checker.check(Program("# still well\n" + REFERENCE), CALLS)).passed
 
 
-async def test_results_that_the_dataset_gives_count_before_the_references(sandbox: Any) -> None:
-    calls: dict[str, Any] = {"base": ((1,), (2,)), "plus": ((3,),), "expected_base": (10, 20)}
-    task = task_of("contract/g", "def f(x):", **calls, expected_plus=([30],))
-    assert (await sandbox.verify("def f(x): return [30] if x == 3 else 10 * x", task)).passed
-    assert (await sandbox.verify("def f(x): return 10 * x", task)).passed_base
-    assert not (await sandbox.verify("def f(x): return x", task)).passed_base
-    mixed = task_of("contract/g", "def f(x):", "def f(x): return -x", **calls)
-    assert (await sandbox.verify("def f(x): return -3 if x == 3 else 10 * x", mixed)).passed
+async def test_results_that_the_dataset_gives_count_before_the_references(checker: Checker) -> None:
+    calls = Calls("f", None, base=((1,), (2,)), plus=((3,),), expected_base=(10, 20), expected_plus=([30],))
+    assert (await checker.check(Program("def f(x): return [30] if x == 3 else 10 * x"), calls)).passed
+    assert (await checker.check(Program("def f(x): return 10 * x"), calls)).passed_base
+    assert not (await checker.check(Program("def f(x): return x"), calls)).passed_base
+    mixed = replace(calls, reference="def f(x): return -x", expected_plus=None)
+    assert (await checker.check(Program("def f(x): return -3 if x == 3 else 10 * x"), mixed)).passed
 
 
 @pytest.mark.parametrize(
@@ -181,38 +181,40 @@ async def test_results_that_the_dataset_gives_count_before_the_references(sandbo
         ("import time\ntime.sleep(60)", "timeout"),
     ],
 )
-async def test_a_snippet_passes_if_it_runs_to_its_end(sandbox: Any, tests: str, outcome: Outcome) -> None:
-    assert (await sandbox.assess(REFERENCE, snippets(tests))).outcome == outcome
+async def test_a_snippet_passes_if_it_runs_to_its_end(checker: Checker, tests: str, outcome: Outcome) -> None:
+    assert (await checker.check(Program(REFERENCE), Assertions((tests,)))).outcome == outcome
 
 
-async def test_float_tolerance_and_types(sandbox: Any) -> None:
-    task = task_of("contract/f", "def f(x):", "def f(x): return x * 0.1", base=((3,),), plus=((7,),))
-    assert (await sandbox.verify("def f(x): return x / 10 + 1e-9", task)).passed
-    assert not (await sandbox.verify("def f(x): return x / 10 + 1e-3", task)).passed
+async def test_float_tolerance_and_types(checker: Checker) -> None:
+    calls = Calls("f", "def f(x): return x * 0.1", ((3,),), ((7,),))
+    assert (await checker.check(Program("def f(x): return x / 10 + 1e-9"), calls)).passed
+    assert not (await checker.check(Program("def f(x): return x / 10 + 1e-3"), calls)).passed
 
 
-async def test_values_too_big_to_send_are_compared_by_digests(sandbox: Any) -> None:
+async def test_values_too_big_to_send_are_compared_by_digests(checker: Checker) -> None:
     reference = "def f(n): return [[i, 'x' * 40] for i in range(n)]"
-    task = task_of("contract/b", "def f(n):", reference, base=((20_000,),), plus=((200_000,),))
-    assert (await sandbox.verify("# same\n" + reference, task)).passed
-    assert (await sandbox.verify("def f(n): return [[float(i), 'x' * 40] for i in range(n)]", task)).passed_base
-    assert not (await sandbox.verify("def f(n): return [[i, 'x' * 39] for i in range(n)]", task)).passed_base
-    assert not (await sandbox.verify("def f(n): return [(i, 'x' * 40) for i in range(n)]", task)).passed_base
+    calls = Calls("f", reference, ((20_000,),), ((200_000,),))
+    assert (await checker.check(Program("# same\n" + reference), calls)).passed
+    assert (
+        await checker.check(Program("def f(n): return [[float(i), 'x' * 40] for i in range(n)]"), calls)
+    ).passed_base
+    assert not (await checker.check(Program("def f(n): return [[i, 'x' * 39] for i in range(n)]"), calls)).passed_base
+    assert not (await checker.check(Program("def f(n): return [(i, 'x' * 40) for i in range(n)]"), calls)).passed_base
 
 
-async def test_a_task_without_plus_inputs(sandbox: Any) -> None:
-    task = summing(base=(([1],),), plus=())
-    assert (await sandbox.verify(REFERENCE, task)).passed
+async def test_calls_without_plus_inputs(checker: Checker) -> None:
+    calls = replace(CALLS, base=(([1],),), plus=())
+    assert (await checker.check(Program(REFERENCE), calls)).passed
 
 
 @pytest.mark.parametrize("kind", ["process", "bubblewrap"])
 async def test_a_killed_worker_is_replaced(kind: str) -> None:
     room = build(kind)
     try:
-        assert (await room.verify(REFERENCE, TASK)).passed
+        assert (await CALLS.check(Program(REFERENCE), room)).passed
         for pid in below(os.getpid()):
             os.kill(pid, signal.SIGKILL)
-        assert (await room.verify("# again\n" + REFERENCE, TASK)).passed
+        assert (await CALLS.check(Program("# again\n" + REFERENCE), room)).passed
     finally:
         await room.aclose()
 
@@ -220,7 +222,7 @@ async def test_a_killed_worker_is_replaced(kind: str) -> None:
 async def test_closing_ends_what_runs_and_leaves_no_process() -> None:
     before = below(os.getpid())
     room = build("process")
-    running = asyncio.create_task(room.verify("import time\ndef total(n): time.sleep(60)", TASK))
+    running = asyncio.create_task(CALLS.check(Program("import time\ndef total(n): time.sleep(60)"), room))
     await asyncio.sleep(0.4)
     assert below(os.getpid()) > before
     await room.aclose()
@@ -234,7 +236,7 @@ async def test_a_sandbox_that_cannot_start_is_infrastructure(monkeypatch: pytest
     room = build("process")
     try:
         with pytest.raises(InfrastructureError, match="no zygote today"):
-            await room.verify("# fresh\n" + REFERENCE, summing(atol=1e-3))
+            await replace(CALLS, atol=1e-3).check(Program("# fresh\n" + REFERENCE), room)
     finally:
         await room.aclose()
 

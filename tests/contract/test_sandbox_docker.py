@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from codechat.domain import Program
 from codechat.errors import UserError
-from codechat.sandbox import SANDBOXES
-from support.tasks import task_of
+from codechat.sandbox import SANDBOXES, Command
+from codechat.suites.calls import Calls
 
 ENGINE = """#!{python}
 import os, sys
@@ -43,7 +44,7 @@ for name, value in variables.items():
     command += ["--setenv", name, value]
 os.execvp("bwrap", [*command, "--", {base!r}, *arguments])
 """
-TASK = task_of("docker/0", "def f(x):", "def f(x):\n    return x + 1\n", base=((1,),), plus=((2.5,),))
+CALLS = Calls("f", "def f(x):\n    return x + 1\n", ((1,),), ((2.5,),))
 
 
 @pytest.fixture
@@ -79,7 +80,19 @@ async def test_programs_are_tested_in_a_container(engine: Path) -> None:
             ("import os\ndef f(x): os._exit(0)", "crash"),
             ("import codechat.datasets\ndef f(x): return x + 1", "fail"),
         ):
-            assert (await room.verify(program, TASK)).outcome == outcome, program
+            assert (await CALLS.check(Program(program), room)).outcome == outcome, program
+    finally:
+        await room.aclose()
+
+
+async def test_a_tool_of_the_host_is_mounted(engine: Path) -> None:
+    perl = shutil.which("perl")
+    if perl is None:
+        pytest.skip("there is no perl")
+    room = build()
+    try:
+        ran = await room.run(Command(argv=(perl, "-e", "print 6 * 7"), tools=(perl,)))
+        assert (ran.status, ran.stdout) == (0, "42")
     finally:
         await room.aclose()
 
@@ -96,7 +109,7 @@ def test_a_missing_engine_is_the_users_mistake(monkeypatch: pytest.MonkeyPatch) 
         build(program="podman")
 
 
-def test_closing_twice_raises_nothing(engine: Path) -> None:
+def test_closing_twice_is_fine(engine: Path) -> None:
     room = build()
     asyncio.run(room.aclose())
     asyncio.run(room.aclose())

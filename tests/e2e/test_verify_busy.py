@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from codechat.domain import Program
 from codechat.sandbox import SANDBOXES
-from support.tasks import task_of
+from codechat.suites.calls import Calls
 
-TASK = task_of("busy/0", "def f(n):", "def f(n):\n    return n * 2\n", base=((1,), (2,)), plus=((3,),))
+CALLS = Calls("f", "def f(n):\n    return n * 2\n", base=((1,), (2,)), plus=((3,),))
 SPIN = "import time\ndef spin(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n"
 PROGRAMS = {
     "near its limit": (SPIN + "def f(n):\n    spin(0.35)\n    return n * 2", "pass"),
@@ -57,7 +58,7 @@ async def test_verdicts_under_heavy_load_equal_those_without(
             request.getfixturevalue(fixture)
         room: Any = SANDBOXES.of(config).factory(config, workers=2)
         try:
-            verdicts = await asyncio.gather(*(room.verify(program, TASK) for program, _ in PROGRAMS.values()))
+            verdicts = await asyncio.gather(*(CALLS.check(Program(program), room) for program, _ in PROGRAMS.values()))
         finally:
             await room.aclose()
         runs.append([verdict.outcome for verdict in verdicts])

@@ -11,9 +11,9 @@ import pytest
 
 from codechat.datasets import DATASETS
 from codechat.errors import InfrastructureError, UserError
+from codechat.samples import check_file, read_samples
 from codechat.sandbox import SANDBOXES
-from codechat.sandbox.engine import ZygoteSandbox
-from codechat.verify import read_samples, run_verify
+from codechat.suites.checker import Checker
 
 RIGHT = {"a": "def f(x):\n    return x + 1", "b": "def g(x):\n    return [x]"}
 
@@ -64,7 +64,7 @@ def run(folder: Path, samples: list[dict[str, Any]], **options: Any) -> tuple[An
     sandbox: Any = SANDBOXES.validate({"kind": "process", "allow_weak": True, **options})
     view = View()
     out = folder / "out.jsonl"
-    summary = run_verify(dataset, sandbox, write(folder / "samples.jsonl", samples), out, workers=2, view=view)
+    summary = check_file(dataset, sandbox, write(folder / "samples.jsonl", samples), out, workers=2, view=view)
     return summary, [json.loads(line) for line in out.read_text().splitlines()], view
 
 
@@ -94,17 +94,17 @@ def test_one_line_per_sample_in_their_order_with_their_own_fields(folder: Path) 
 
 def test_an_interrupted_run_goes_on_where_it_was(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     samples = [{"task_id": "a", "solution": f"# {number}\n{RIGHT['a']}"} for number in range(12)]
-    real, calls = ZygoteSandbox.verify, 0
+    real, calls = Checker.check, 0
 
-    async def verify(self: ZygoteSandbox, program: str, task: Any) -> Any:
+    async def check(self: Checker, program: Any, suite: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls == 6:
             await asyncio.sleep(0.5)  # let the others finish
             raise InfrastructureError("pulled the plug")
-        return await real(self, program, task)
+        return await real(self, program, suite)
 
-    monkeypatch.setattr(ZygoteSandbox, "verify", verify)
+    monkeypatch.setattr(Checker, "check", check)
     with pytest.raises(InfrastructureError, match="pulled the plug"):
         run(folder, samples)
     assert not (folder / "out.jsonl").exists()
@@ -117,6 +117,27 @@ def test_an_interrupted_run_goes_on_where_it_was(folder: Path, monkeypatch: pyte
     assert calls == 101
     assert view.seen[0] == (11, 12)
     assert (summary.samples, summary.pass_at_1, len(lines)) == (12, 1.0, 12)
+
+
+def test_suites_of_every_kind_are_checked(folder: Path) -> None:
+    bare = {"prompt": "", "language": "perl"}
+    perl = {"kind": "tool", "argv": ["perl", "-c", "{program}"]}
+    extra = [
+        {"task_id": "c", **bare, "suite": perl},
+        {"task_id": "d", "prompt": "", "tests": ["assert x == 1"]},
+        {"task_id": "e", "prompt": ""},
+    ]
+    write(folder / "data.jsonl", [*map(json.loads, (folder / "data.jsonl").read_text().splitlines()), *extra])
+    samples = [
+        {"task_id": "c", "solution": "print 1;"},
+        {"task_id": "d", "solution": "x = 2"},
+        {"task_id": "a", "solution": RIGHT["a"]},
+        {"task_id": "c", "solution": "print 1 +;"},
+    ]
+    _, lines, _ = run(folder, samples)
+    assert [line["outcome"] for line in lines] == ["pass", "fail", "pass", "fail"]
+    with pytest.raises(UserError, match="e has no tests"):
+        run(folder, [{"task_id": "e", "solution": "x = 1"}])
 
 
 def test_other_limits_take_no_results_of_an_interrupted_run(folder: Path) -> None:
@@ -168,7 +189,7 @@ def test_published_solutions_get_evalpluss_verdict(name: str, tmp_path: Path, mo
     dataset = DATASETS.validate({"kind": name, "path": str(data)})
     sandbox: Any = SANDBOXES.validate({"kind": "auto", "allow_weak": True})
     samples, out = write(tmp_path / "samples.jsonl", rows), tmp_path / "out.jsonl"
-    run_verify(dataset, sandbox, samples, out, workers=2, view=View())
+    check_file(dataset, sandbox, samples, out, workers=2, view=View())
     verdicts = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(verdicts) == len(rows) >= 70
     differences = [

@@ -5,12 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from codeif_rows import FUNCTION, REPOSITORY, write_rows
 
 from codechat.datasets import DATASETS
 from codechat.datasets.codeif_bench import Strategy
-from codechat.domain import AssertionTests, Dataset, RepositoryTests
 from codechat.errors import UserError
-from support.codeif_rows import FUNCTION, REPOSITORY, write_rows
+from codechat.suites import Suite
+from codechat.suites.assertions import Assertions
+from codechat.suites.repository import Repository
+from codechat.tasks import Dataset
 
 
 def load(path: Path, **options: Any) -> Dataset:
@@ -26,9 +29,9 @@ def refusal(path: Path, **options: Any) -> str:
 
 def test_a_function_by_itself(tmp_path: Path) -> None:
     (task,) = load(write_rows(tmp_path / "t.jsonl", FUNCTION)).tasks
-    assert (task.task_id, task.level, task.entry_point) == ("CodeIF/7", "L-1", "double")
-    assert task.reference == "def double(x): \n    return 2 * x\n" and task.signature == "def double(x):"
-    assert task.assertions == AssertionTests(("assert double(2) == 4", "assert double(0) == 0"))
+    assert (task.task_id, task.level, task.target.entry_point) == ("CodeIF/7", "L-1", "double")
+    assert task.reference == "def double(x): \n    return 2 * x\n" and task.target.signature == "def double(x):"
+    assert task.suite == Assertions(("assert double(2) == 4", "assert double(0) == 0"))
     order = [(each.id, each.accumulates, each.asked) for each in task.requirements]
     assert order == [
         ("Exception Handling", True, True),
@@ -36,7 +39,7 @@ def test_a_function_by_itself(tmp_path: Path) -> None:
         ("Functionality Extension", False, True),
         ("Edge Case Handling", True, False),
     ], "multi-turn first, then the extension, then what the conversation leaves out"
-    assert task.requirements[1].tests == AssertionTests(("assert True",))
+    assert task.requirements[1].suite == Assertions(("assert True",))
 
 
 def test_an_extension_in_mid_dialogue_stays_there(tmp_path: Path) -> None:
@@ -51,15 +54,31 @@ def test_a_function_of_a_repository(tmp_path: Path) -> None:
     source.write_text("class Basket: ...\n")
     path = write_rows(tmp_path / "t.jsonl", REPOSITORY)
     (task,) = load(path, repos=str(tmp_path / "repos")).tasks
-    assert (task.task_id, task.level, task.entry_point) == ("shop.basket.Basket.total", "L-2", "total")
+    assert (task.task_id, task.level, task.target.entry_point) == ("shop.basket.Basket.total", "L-2", "total")
     assert task.prompt == "Write the method 'total'.\n\nThe code around it:\n\nclass Basket: ..."
-    assert task.signature == "def total(self):"
+    assert task.target.signature == "def total(self):"
     project = str(tmp_path / "repos" / "Shopping" / "shop")
-    located = (project, "shop/basket.py", (5, 6), 4)
-    assert task.assertions == RepositoryTests(*located, ("tests/test_basket.py::test_total",))
+    located = ("Shopping/shop", project, "shop/basket.py", (5, 6), 4)
+    assert task.suite == Repository(*located, ("tests/test_basket.py::test_total",))
     (requirement,) = task.requirements
     assert requirement.strategy == Strategy.CONTEXT_CORRECT
-    assert requirement.tests == RepositoryTests(*located, ("tests/test_basket.py::test_items",))
+    assert requirement.suite == Repository(*located, ("tests/test_basket.py::test_items",))
+
+
+def test_the_content_of_a_repository_counts_not_its_place(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "t.jsonl", REPOSITORY)
+
+    def suites(name: str, text: str) -> tuple[Suite, ...]:
+        source = tmp_path / name / "Shopping" / "shop" / "shop" / "basket.py"
+        source.parent.mkdir(parents=True)
+        source.write_text(text)
+        return load(path, repos=str(tmp_path / name)).tasks[0].suites
+
+    one, same, other = suites("one", "x = 1\n"), suites("same", "x = 1\n"), suites("other", "x = 2\n")
+    assert [suite.key for suite in one] == [suite.key for suite in same]
+    assert [suite.outside for suite in one] == [suite.outside for suite in same]
+    assert set(one[0].outside) == {"Shopping/shop"}
+    assert one[0].outside != other[0].outside and one[0].key != other[0].key != other[1].key
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,10 @@ import pytest
 from codechat.datasets import DATASETS
 from codechat.datasets.humaneval import RELEASE as HUMANEVAL
 from codechat.datasets.mbpp import RELEASE as MBPP
-from codechat.domain import Dataset
+from codechat.datasets.program import parse
 from codechat.errors import UserError
-from codechat.languages.python.syntax import parse
+from codechat.suites.calls import Calls
+from codechat.tasks import Dataset, Task
 
 FILES = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
 SIZES = {"humaneval": 164, "mbpp": 378}
@@ -36,6 +37,11 @@ def load(kind: str, **options: object) -> Dataset:
     return DATASETS[kind].factory(DATASETS.validate({"kind": kind, **options}))
 
 
+def calls(task: Task) -> Calls:
+    assert isinstance(task.suite, Calls)
+    return task.suite
+
+
 @functools.cache
 def released(kind: str) -> Dataset:
     return load(kind, path=str(Path(os.environ["CODECHAT_TEST_DATA"]) / FILES[kind]))
@@ -46,12 +52,13 @@ def test_every_task_is_there_and_whole(data: Path, kind: str) -> None:
     tasks = released(kind).tasks
     assert len(tasks) == len({task.task_id for task in tasks}) == SIZES[kind]
     for task in tasks:
-        assert task.signature.split("(")[0].split() == ["def", task.entry_point] and task.signature.endswith(":")
-        assert task.reference is not None and task.signature in task.reference
+        assert task.target.signature.split("(")[0].split() == ["def", task.target.entry_point]
+        assert task.target.signature.endswith(":")
+        assert task.reference is not None and task.target.signature in task.reference
         tree = parse(task.reference)  # some references hold escapes that Python warns of
         assert tree is not None
-        assert task.entry_point in [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
-        assert task.tests.base
+        assert task.target.entry_point in [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+        assert calls(task).base
 
 
 @pytest.mark.parametrize("kind", FILES)
@@ -67,22 +74,22 @@ def test_hash_is_of_the_content_not_of_the_file(data: Path, tmp_path: Path, kind
 
 def test_humaneval_texts(data: Path) -> None:
     task = released("humaneval").tasks[32]
-    assert task.task_id == "HumanEval/32" and task.tests.oracle == "polynomial_root" and task.tests.atol == 1e-4
+    assert task.task_id == "HumanEval/32" and calls(task).oracle == "polynomial_root" and calls(task).atol == 1e-4
     assert task.reference is not None and task.reference.startswith("import math") and "def poly(" in task.reference
-    assert {t.task_id for t in released("humaneval").tasks if t.tests.oracle != "equal"} == {"HumanEval/32"}
-    assert released("humaneval").tasks[0].tests.base[0] == ([1.0, 2.0, 3.9, 4.0, 5.0, 2.2], 0.3)
+    assert {t.task_id for t in released("humaneval").tasks if calls(t).oracle != "equal"} == {"HumanEval/32"}
+    assert calls(released("humaneval").tasks[0]).base[0] == ([1.0, 2.0, 3.9, 4.0, 5.0, 2.2], 0.3)
 
 
 def test_mbpp_types_and_oracles(data: Path) -> None:
     tasks = {task.task_id: task for task in released("mbpp").tasks}
-    assert tasks["Mbpp/2"].tests.base[0] == ((3, 4, 5, 6), (5, 7, 4, 10))
-    assert isinstance(tasks["Mbpp/252"].tests.base[0][0], complex)
+    assert calls(tasks["Mbpp/2"]).base[0] == ((3, 4, 5, 6), (5, 7, 4, 10))
+    assert isinstance(calls(tasks["Mbpp/252"]).base[0][0], complex)
     assert tasks["Mbpp/11"].reference is not None and "assert" not in tasks["Mbpp/11"].reference
-    assert tasks["Mbpp/11"].signature == "def remove_Occ(s,ch):"
-    assert {t.tests.oracle for t in tasks.values()} == {
+    assert tasks["Mbpp/11"].target.signature == "def remove_Occ(s,ch):"
+    assert {calls(t).oracle for t in tasks.values()} == {
         "equal", "set_equal", "not_none", "digit_distance", "surface_area",
     }  # fmt: skip
-    by_name = {t.entry_point: t.tests.oracle for t in tasks.values() if t.tests.oracle != "equal"}
+    by_name = {t.target.entry_point: calls(t).oracle for t in tasks.values() if calls(t).oracle != "equal"}
     assert by_name == {
         **dict.fromkeys(
             ["similar_elements", "find_char_long", "common_in_nested_lists", "extract_singly", "larg_nnum"], "set_equal"
@@ -106,9 +113,9 @@ def calls(value):
 assert list(theirs) == [task.task_id for task in ours.tasks]
 for task in ours.tasks:
     row = theirs[task.task_id]
-    assert calls(row["base_input"]) == calls(task.tests.base), task.task_id
-    assert calls(row["plus_input"]) == calls(task.tests.plus), task.task_id
-    assert row["atol"] == task.tests.atol, task.task_id
+    assert calls(row["base_input"]) == calls(task.suite.base), task.task_id
+    assert calls(row["plus_input"]) == calls(task.suite.plus), task.task_id
+    assert row["atol"] == task.suite.atol, task.task_id
 from evalplus.data.utils import get_dataset_metadata
 from codechat.datasets.humaneval import RELEASE as H
 from codechat.datasets.mbpp import RELEASE as M

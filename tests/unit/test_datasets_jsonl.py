@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 
 from codechat.datasets import DATASETS, DatasetConfig, select
-from codechat.domain import AssertionTests, Dataset, Requirement
+from codechat.datasets.program import assemble, signature_of
+from codechat.domain import Target
 from codechat.errors import UserError
-from codechat.languages.python.assembly import assemble, signature_of
+from codechat.suites.assertions import Assertions
+from codechat.suites.calls import Calls
+from codechat.suites.tool import Tool
+from codechat.tasks import Dataset, Requirement, Task
 
 ROW: dict[str, Any] = {
     "task_id": "mine/0",
@@ -31,6 +35,12 @@ ASSERTED: dict[str, Any] = {
 }
 
 
+BARE = {name: ROW[name] for name in ("task_id", "prompt", "entry_point")}
+PERL_ROW = {"task_id": "perl/0", "prompt": "", "language": "perl"}
+TRUE = {"kind": "tool", "argv": ["true"]}
+GIVEN = {"kind": "calls", "entry_point": "double", "base_input": [[1]]}
+
+
 def write(path: Path, *rows: dict[str, Any] | str) -> Path:
     path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
     return path
@@ -48,14 +58,19 @@ def refusal(path: Path) -> str:
     return told.replace(str(path), "FILE")
 
 
+def calls(task: Task) -> Calls:
+    assert isinstance(task.suite, Calls)
+    return task.suite
+
+
 def test_round_trip(tmp_path: Path) -> None:
     dataset = load(write(tmp_path / "a.jsonl", ROW, "", {**ROW, "task_id": "mine/1", "oracle": "set_equal"}))
     assert [task.task_id for task in dataset.tasks] == ["mine/0", "mine/1"]
     task = dataset.tasks[0]
-    assert task.prompt == ROW["prompt"] and task.signature == "def double(x: int) -> int:"
+    assert task.prompt == ROW["prompt"] and task.target.signature == "def double(x: int) -> int:"
     assert task.reference == ROW["prompt"] + ROW["canonical_solution"]
-    assert (task.tests.base, task.tests.plus) == (((1,), (0,)), ((-4,),))
-    assert (task.tests.atol, task.tests.oracle) == (0.0, "equal") and dataset.tasks[1].tests.oracle == "set_equal"
+    assert (calls(task).base, calls(task).plus) == (((1,), (0,)), ((-4,),))
+    assert (calls(task).atol, calls(task).oracle) == (0.0, "equal") and calls(dataset.tasks[1]).oracle == "set_equal"
 
 
 def test_hash_follows_what_is_used(tmp_path: Path) -> None:
@@ -83,6 +98,21 @@ def test_line_17(tmp_path: Path) -> None:
         ({**ROW, "base_input": []}, "FILE:1: give base_input (calls to compare) or tests (assertions)"),
         ({**ROW, "tests": ["assert True"]}, "FILE:1: give base_input (calls to compare) or tests (assertions)"),
         ({**ASSERTED, "plus_input": [[1]]}, "FILE:1: plus_input goes with base_input, not with tests"),
+        ({**PERL_ROW, "base_input": [[1]]}, "FILE:1: base_input and tests are for Python: give suite for perl"),
+        ({**ROW, "suite": TRUE}, "FILE:1: give suite alone, without base_input and tests"),
+        (
+            {**BARE, "suite": {"kind": "calling"}},
+            "FILE:1: suite: Value error, no suite is called 'calling', did you mean",
+        ),
+        ({**BARE, "suite": {"kind": "tool"}}, "FILE:1: suite: Value error, suite.argv is required"),
+        ({**BARE, "suite": {**TRUE, "args": 1}}, "FILE:1: suite: Value error, suite.args is not an option"),
+        ({**BARE, "suite": {**TRUE, "file": "../x"}}, "FILE:1: suite: Value error, suite: '../x' is no name of a file"),
+        ({**BARE, "suite": "tool"}, "FILE:1: suite: Input should be"),
+        ({**BARE, "suite": GIVEN}, "FILE:1: suite: Value error, suite: give reference or base_output"),
+        (
+            {**BARE, "requirements": [{**ASKED, "suite": TRUE}]},
+            "FILE:1: requirements.0.tests: Value error, give tests or",
+        ),
         ({**ASSERTED, "requirements": [{"type": "t", "text": "x"}]}, "FILE:1: requirements.0.tests: Field required"),
         ({**ASSERTED, "requirements": [{**ASKED, "kind": 1}]}, "FILE:1: requirements.0.kind: Extra inputs are not"),
         ({**ASSERTED, "requirements": [{**ASKED, "id": "a"}] * 2}, "FILE:1: requirements: the id 'a' is taken"),
@@ -131,24 +161,85 @@ def test_task_without_reference(tmp_path: Path) -> None:
     bare = {k: v for k, v in ROW.items() if k != "canonical_solution"}
     row = {**bare, "base_output": [2, 0], "plus_output": [-8]}
     task = load(write(tmp_path / "t.jsonl", row)).tasks[0]
-    assert task.reference is None and task.signature == "def double(x: int) -> int:"
-    assert (task.tests.expected_base, task.tests.expected_plus) == ((2, 0), (-8,))
+    assert task.reference is None and task.target.signature == "def double(x: int) -> int:"
+    assert (calls(task).expected_base, calls(task).expected_plus) == ((2, 0), (-8,))
     told = refusal(write(tmp_path / "u.jsonl", {**row, "prompt": "Double a number."}))
     assert told.startswith("FILE:1: prompt: without canonical_solution it must show the line 'def double(...):'")
 
 
 def test_assertions_and_verifiable_instructions(tmp_path: Path) -> None:
     task = load(write(tmp_path / "t.jsonl", ASSERTED)).tasks[0]
-    assert task.assertions == AssertionTests(("assert double(1) == 2", "assert double(0) == 0"))
-    assert task.tests.base == ()
+    assert task.suite == Assertions(("assert double(1) == 2", "assert double(0) == 0"))
     assert task.requirements == (
-        Requirement("1", "style", "Add a docstring.", AssertionTests(("assert double.__doc__",))),
-        Requirement("extension", "style", "Add a docstring.", AssertionTests(("a = 1", "assert a")), accumulates=False),
+        Requirement("1", "style", "Add a docstring.", Assertions(("assert double.__doc__",))),
+        Requirement("extension", "style", "Add a docstring.", Assertions(("a = 1", "assert a")), accumulates=False),
     )
     with_calls = load(write(tmp_path / "u.jsonl", {**ROW, "requirements": [ASKED]})).tasks[0]
-    assert with_calls.assertions is None and len(with_calls.requirements) == 1
+    assert calls(with_calls).base and len(with_calls.requirements) == 1
     hashes = {load(write(tmp_path / "v.jsonl", row)).content_hash for row in (ROW, {**ROW, "requirements": []})}
     assert len(hashes) == 1, "an empty list changes nothing"
+
+
+HASHES = {
+    "calls": (ROW, "ac44b7d95fb1de2d5bd5ea406bd795e4edd973b22100c67f34975854e7c94bb6"),
+    "assertions": (ASSERTED, "b53145fffde80c08d535cb948cc5a1f6b9938e23e019dc0951524d857bf4efa7"),
+    "requirements": (
+        {**ROW, "requirements": [ASKED]},
+        "60aae7434f4715c8a1ef0b7db2f957d42faff28351075cbe89caddd577b7ad91",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HASHES)
+def test_fields_that_came_later_leave_the_hash_of_older_rows(tmp_path: Path, name: str) -> None:
+    row, wanted = HASHES[name]
+    assert load(write(tmp_path / "t.jsonl", row)).content_hash == wanted
+
+
+PERL: dict[str, Any] = {
+    "task_id": "perl/0",
+    "prompt": "Print six times seven.",
+    "language": "perl",
+    "canonical_solution": "print 6 * 7 . qq(\\n);",
+    "suite": {"kind": "tool", "argv": ["perl", "-c", "{program}"], "file": "answer.pl"},
+}
+
+
+def test_another_language_brings_its_own_suite_and_nothing_is_read_as_python(tmp_path: Path) -> None:
+    task = load(write(tmp_path / "t.jsonl", PERL)).tasks[0]
+    assert task.target == Target("perl") and task.reference == PERL["canonical_solution"]
+    assert task.suite == Tool(("perl", "-c", "{program}"), file="answer.pl")
+    named = load(write(tmp_path / "u.jsonl", {**PERL, "entry_point": "Main::run"})).tasks[0]
+    assert named.target == Target("perl", "Main::run")
+
+
+def test_a_suite_of_any_kind_may_stand_in_a_row_and_in_a_requirement(tmp_path: Path) -> None:
+    given = {"kind": "calls", "entry_point": "double", "base_input": [[1]], "base_output": [2]}
+    asked = {"type": "style", "text": "Add a docstring.", "suite": {"kind": "assertions", "tests": ["assert True"]}}
+    bare = {name: ROW[name] for name in ("task_id", "prompt", "entry_point")}
+    task = load(write(tmp_path / "t.jsonl", {**bare, "suite": given, "requirements": [asked]})).tasks[0]
+    assert task.suite == Calls("double", None, base=((1,),), expected_base=(2,), name="mine/0")
+    assert task.target == Target("python", "double", "def double(x: int) -> int:")
+    assert task.requirements == (Requirement("1", "style", "Add a docstring.", Assertions(("assert True",))),)
+    assert [suite.kind for suite in task.suites] == ["calls", "assertions"]
+
+
+def test_the_hash_covers_the_suite_by_what_decides(tmp_path: Path) -> None:
+    def hashed(**suite: Any) -> str:
+        row = {**PERL, "suite": {**PERL["suite"], **suite}}
+        return load(write(tmp_path / "t.jsonl", row)).content_hash
+
+    assert hashed() == hashed(wall_s=10) == hashed(passes=0)
+    assert len({hashed(), hashed(passes=1), hashed(argv=["perl", "{program}"]), hashed(executes=True)}) == 4
+    bare = {name: value for name, value in PERL.items() if name != "suite"}
+    other = load(write(tmp_path / "u.jsonl", {**bare, "language": "ruby"})).content_hash
+    assert other != load(write(tmp_path / "u.jsonl", bare)).content_hash != hashed()
+
+
+def test_a_task_needs_no_tests_no_entry_point_and_no_reference(tmp_path: Path) -> None:
+    task = load(write(tmp_path / "t.jsonl", {"task_id": "free/0", "prompt": "Write a poem."})).tasks[0]
+    assert (task.suite, task.reference, task.target, task.requirements) == (None, None, Target(), ())
+    assert task.suites == ()
 
 
 WHOLE = "def double(x):\n    return 2 * x\n"

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codechat.sandbox.decode import Iterated, Opaque
-from codechat.sandbox.oracle import ORACLES, Comparison
+from codechat.suites.calls.oracle import ORACLES, Comparison, Oracle
 
 NAN, INF = float("nan"), float("inf")
 
 
 def holds(
-    actual: Any, expected: Any, oracle: str = "equal", atol: float = 0.0, arguments: tuple[Any, ...] = ()
+    actual: Any, expected: Any, oracle: Oracle = "equal", atol: float = 0.0, arguments: tuple[Any, ...] = ()
 ) -> bool:
     return Comparison(oracle, atol).holds(actual, expected, arguments)
 

@@ -10,7 +10,8 @@ import pytest
 from codechat.datasets import DATASETS
 from codechat.datasets.starter import TOPICS
 from codechat.datasets.starter.topic import Entry
-from codechat.domain import Dataset, Task
+from codechat.suites.calls import Calls
+from codechat.tasks import Dataset, Task
 
 ENTRIES: dict[str, Entry] = {entry.function.__name__: entry for module in TOPICS for entry in module.topic.entries}
 BY_HAND: dict[str, list[tuple[tuple[Any, ...], Any]]] = {
@@ -77,7 +78,7 @@ def run_alone(task: Task) -> Any:
     space: dict[str, Any] = {}
     assert task.reference is not None
     exec(compile(task.reference, task.task_id, "exec"), space)
-    return space[task.entry_point]
+    return space[task.target.entry_point]
 
 
 def test_size_and_names(dataset: Dataset) -> None:
@@ -114,17 +115,18 @@ def test_inputs_are_enough_and_left_alone(name: str) -> None:
 
 def test_references_run_alone_and_quickly(dataset: Dataset) -> None:
     for task in dataset.tasks:
+        assert isinstance(task.suite, Calls)
         assert task.reference is not None and task.reference.startswith(task.prompt)
         assert ">>> " in task.prompt and "topic" not in task.prompt
-        alone, original = run_alone(task), ENTRIES[task.entry_point].function
+        alone, original = run_alone(task), ENTRIES[task.target.entry_point].function
         begin = time.process_time()
-        results = [alone(*call) for call in (*task.tests.base, *task.tests.plus)]
+        results = [alone(*call) for call in task.suite.inputs]
         assert time.process_time() - begin < 0.1, task.task_id
-        assert results == [original(*call) for call in (*task.tests.base, *task.tests.plus)]
+        assert results == [original(*call) for call in task.suite.inputs]
 
 
 def test_imports_come_along(dataset: Dataset) -> None:
-    prompts = {task.entry_point: task.prompt for task in dataset.tasks}
+    prompts = {task.target.entry_point: task.prompt for task in dataset.tasks}
     assert prompts["count_weekday"].startswith("from datetime import date, timedelta\n\n\ndef count_weekday(")
     assert prompts["days_apart"].startswith("from datetime import date\n\n\ndef ")
     assert prompts["look_up"].startswith("from typing import Any\n")

@@ -14,7 +14,9 @@ from itertools import islice
 
 import pytest
 
-from codechat.testing import dataset_tasks
+from codechat.datasets import DATASETS
+from codechat.suites.calls import Calls
+from codechat.tasks import Task
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -91,12 +93,12 @@ def change(node: ast.AST, variant: int) -> bool:
 @pytest.fixture(scope="module")
 def outcome() -> tuple[dict[str, int], dict[str, list[str]]]:
     """Per task: how many mutants there are, and those that no input tells from the reference."""
-    tasks = dataset_tasks("starter")
+    tasks: tuple[Task, ...] = DATASETS["starter"].factory(DATASETS.validate({"kind": "starter"})).tasks
     work = []
     for task in tasks:
-        assert task.reference is not None
-        calls = json.dumps([*task.tests.base, *task.tests.plus])
-        work.append((task.entry_point, calls, task.reference, sorted(set(mutants(task.reference)))))
+        assert task.reference is not None and isinstance(task.suite, Calls)
+        calls = json.dumps(task.suite.inputs)
+        work.append((task.target.entry_point, calls, task.reference, sorted(set(mutants(task.reference)))))
     done = subprocess.run(
         [sys.executable, "-I", "-c", RUNNER],
         input=json.dumps(work),

@@ -1,0 +1,236 @@
+"""Programs other than Python's own in a box: what they are given, what they see, and that they are bounded."""
+
+import asyncio
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codechat.errors import UserError
+from codechat.sandbox import PYTHON, SANDBOXES, Box, Command, Ran, Sandbox, TakenDown, WorkerDied
+
+LIMITS = {"memory_mb": 512, "processes": 16, "file_mb": 8, "output_mb": 4}
+PERL = shutil.which("perl")
+AWK = shutil.which("awk")
+BASH = shutil.which("bash")
+HERE = Path(__file__)
+
+pytestmark = pytest.mark.skipif(PERL is None, reason="there is no perl")
+
+
+def build(kind: str, **options: Any) -> Any:
+    config = SANDBOXES.validate({"kind": kind, **LIMITS, **options})
+    try:
+        return SANDBOXES.of(config).factory(config, workers=1)
+    except UserError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module", params=["bubblewrap", "process"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def sandbox(kind: str) -> Iterator[Any]:
+    room = build(kind)
+    yield room
+    asyncio.run(room.aclose())
+
+
+async def perl(sandbox: Sandbox, script: str, **options: Any) -> Ran:
+    assert PERL is not None
+    return await sandbox.run(Command(argv=(PERL, "-e", script), tools=(PERL,), **{"wall_s": 20.0, **options}))
+
+
+async def test_a_program_has_its_files_its_folder_and_its_environment(sandbox: Sandbox) -> None:
+    script = 'open(F, "<", "../data/in.txt"); print <F>, $ENV{GREETING}; print STDERR "odd"; exit 3'
+    files = {"data/in.txt": b"six ", "work/empty": b""}
+    ran = await perl(sandbox, script, files=files, folder="work", environment={"GREETING": "hello"})
+    assert (ran.status, ran.stdout, ran.stderr, ran.why) == (3, "six hello", "odd", None)
+    assert 0 <= ran.cpu_s < 5
+
+
+async def test_the_folder_is_empty_otherwise_and_gone_afterwards(sandbox: Sandbox) -> None:
+    list_all = 'opendir(D, "."); print join(" ", sort grep(!/^[.]/, readdir(D)))'
+    assert (await perl(sandbox, 'open(F, ">", "left"); print F "x"; exit 0')).status == 0
+    assert (await perl(sandbox, list_all, files={"a": b"", "b": b""})).stdout == "a b"
+
+
+async def test_other_interpreters(sandbox: Sandbox) -> None:
+    for tool, argv, files in (
+        (AWK, ("-f", "sum.awk"), {"sum.awk": b"BEGIN { print 6 * 7 }"}),
+        (BASH, ("sum.sh",), {"sum.sh": b"echo $((6 * 7))"}),
+        (BASH, ("-c", "./run"), {"run": f"#!{BASH}\necho 42\n".encode()}),
+    ):
+        if tool is not None:
+            ran = await sandbox.run(Command(argv=(tool, *argv), files=files, tools=(tool,)))
+            assert (ran.status, ran.stdout) == (0, "42\n"), (tool, ran)
+
+
+async def test_the_boxs_own_interpreter(sandbox: Sandbox) -> None:
+    command = Command(
+        argv=(PYTHON, "main.py"),
+        files={"main.py": b"import helper, numpy\nprint(helper.VALUE)", "lib/helper.py": b"VALUE = 42"},
+        environment={"PYTHONPATH": "lib"},
+    )
+    ran = await sandbox.run(command)
+    assert (ran.status, ran.stdout) == (0, "42\n"), ran
+
+
+async def test_only_the_ends_of_the_outputs_are_kept(sandbox: Sandbox) -> None:
+    ran = await perl(sandbox, 'print "a" x 300000, "end"; print STDERR "b" x 300000, "over"', tail=10)
+    assert (ran.stdout, ran.stderr, ran.status) == ("aaaaaaaend", "bbbbbbover", 0)
+
+
+async def test_a_program_that_is_not_there_is_told_from_one_that_fails(sandbox: Sandbox, kind: str) -> None:
+    ran = await sandbox.run(Command(argv=("no-such-program",)))
+    assert ran.why == "missing" and "no-such-program: No such file" in ran.stderr
+    assert (await perl(sandbox, "exit 127")).why is None
+    if kind == "bubblewrap":
+        assert (await sandbox.run(Command(argv=(str(PERL), "-e", "1")))).why == "missing", "it is no tool of this box"
+
+
+async def test_there_is_no_network(sandbox: Sandbox) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        port = server.getsockname()[1]
+        script = f"socket(my $s, 2, 1, 0) or exit 7; connect($s, pack('Sna4x8', 2, {port}, chr(127).chr(0).chr(0).chr(1))) or exit 8; exit 0"
+        assert (await perl(sandbox, script)).status in (7, 8)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+async def test_the_files_of_the_host_are_out_of_sight(sandbox: Any, kind: str, tmp_path: Path) -> None:
+    if not sandbox.contained:
+        pytest.skip("the system grants no namespaces")
+    (tmp_path / "secret").write_text("secret")
+    hidden = [tmp_path / "secret", *((HERE, Path("/etc/passwd"), Path.home()) if kind == "bubblewrap" else ())]
+    for path in hidden:
+        assert path.exists()
+        look = Command(argv=(str(PERL), "-e", "exit(-e shift() ? 0 : 9)", str(path)), tools=(str(PERL),))
+        assert (await sandbox.run(look)).status == 9, path
+
+
+async def test_a_tool_is_read_only_and_seen_only_where_it_was_asked_for(sandbox: Sandbox, kind: str) -> None:
+    tool = "/etc/os-release"
+    assert PERL is not None
+    if not Path(tool).exists():
+        pytest.skip(f"there is no {tool}")
+    read = Command(argv=(PERL, "-ne", "print if $. == 1", tool), tools=(PERL, tool))
+    assert (await sandbox.run(read)).stdout.strip()
+    write = Command(argv=(PERL, "-e", "open(F, '>>', shift) or exit 9", tool), tools=(PERL, tool))
+    assert (await sandbox.run(write)).status == 9
+    if kind == "bubblewrap":
+        hidden = Command(argv=(PERL, "-e", "exit(-e shift() ? 0 : 9)", tool), tools=(PERL,))
+        assert (await sandbox.run(hidden)).status == 9
+
+
+BOUNDED: dict[str, tuple[str, dict[str, Any], Callable[[Ran], bool]]] = {
+    "sleeps": ("sleep 60", {"wall_s": 0.5}, lambda ran: ran.why == "wall"),
+    "spins": ("1 while 1", {"cpu_s": 0.5}, lambda ran: ran.why == "cpu"),
+    "spins by the clock": ("1 while 1", {"wall_s": 0.5}, lambda ran: ran.why == "wall"),
+    "children spin": ("fork; fork; 1 while 1", {"cpu_s": 1.0}, lambda ran: ran.why == "cpu"),
+    "a child is left behind": ("if (!fork) { sleep 60 } exit 0", {}, lambda ran: ran.status == 0),
+    "eats memory": ('my $x = "a" x (2 ** 30); exit 0', {}, lambda ran: ran.status != 0 and ran.why is None),
+    "forks": ("1 while defined fork; sleep 60", {"wall_s": 1.0}, lambda ran: ran.why in ("wall", "cpu")),
+    "prints for ever": ('print "a" x 65536 while 1', {}, lambda ran: ran.why == "output"),
+    "complains for ever": ('print STDERR "a" x 65536 while 1', {}, lambda ran: ran.why == "output"),
+    "fills the disk": (
+        'open(F, ">", "big"); for (1..64) { print F "a" x 1048576 or exit 9 } close(F) or exit 9; exit 0',
+        {},
+        lambda ran: ran.status != 0 and ran.why is None,
+    ),
+    "kills everything": ("kill 9, -1; kill 9, getppid; sleep 60", {"wall_s": 0.5}, lambda ran: ran.why is not None),
+    "ignores signals": ("$SIG{$_} = 'IGNORE' for keys %SIG; sleep 60", {"wall_s": 0.5}, lambda ran: ran.why == "wall"),
+    "closes its outputs": ("close STDOUT; close STDERR; sleep 1; exit 4", {}, lambda ran: ran.status == 4),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+async def test_a_program_is_bounded_and_leaves_nothing(sandbox: Sandbox, name: str) -> None:
+    script, options, expected = BOUNDED[name]
+    assert (await perl(sandbox, "exit 0")).status == 0
+    before, began = below(os.getpid()), time.monotonic()
+    ran = await perl(sandbox, script, **options)
+    assert expected(ran), ran
+    assert time.monotonic() - began < 10
+    assert below(os.getpid()) == before, "a process was left, or the sandbox's own died"
+    assert (await perl(sandbox, "print 42")).stdout == "42"
+
+
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [
+        ("/usr/bin/no-such-tool", "there is none"),
+        ("perl", "there is none"),
+        ("/", "has / for itself|lies in it"),
+        ("/tmp", "has /tmp for itself"),
+        (str(HERE.parent.parent.parent), "right answers"),
+    ],
+)
+async def test_a_tool_that_cannot_be_shown_is_the_users_to_mend(sandbox: Sandbox, tool: str, words: str) -> None:
+    with pytest.raises(UserError, match=words) as caught:
+        await sandbox.run(Command(argv=("x",), tools=(tool,)))
+    assert caught.value.remedy
+
+
+async def test_the_folder_with_expected_values_is_no_tool(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODECHAT_CACHE_DIR", "/usr/share/perl/cache")
+    with pytest.raises(UserError, match="right answers"):
+        await sandbox.run(Command(argv=("x",), tools=("/usr/share",)))
+
+
+async def test_boxes_of_many_sets_of_tools_are_not_kept_for_ever(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codechat.sandbox.engine.SPARE", 1)
+    room = build(kind)
+    tools = [str(path) for path in sorted(Path("/usr/bin").iterdir()) if path.is_file() and not path.is_symlink()][:6]
+    try:
+        counts = []
+        for tool in tools:
+            assert (await room.run(Command(argv=(PYTHON, "-c", "pass"), tools=(tool,)))).status == 0
+            counts.append(len(below(os.getpid())))
+        assert max(counts[2:]) <= counts[1], counts
+    finally:
+        await room.aclose()
+
+
+async def test_lending_tries_twice_and_then_says_who_is_at_fault(sandbox: Sandbox) -> None:
+    calls: list[Box] = []
+
+    def dies(times: int) -> Callable[[Box], str]:
+        calls.clear()
+
+        def work(box: Box) -> str:
+            calls.append(box)
+            if len(calls) <= times:
+                raise WorkerDied("gone")
+            return box.run(Command(argv=(PYTHON, "-c", "print(42)"))).stdout
+
+        return work
+
+    assert (await sandbox.lend(dies(1)), len(calls)) == ("42\n", 2)
+    with pytest.raises(TakenDown):
+        await sandbox.lend(dies(2))
+    assert len(calls) == 2
+    with pytest.raises(ZeroDivisionError):
+        await sandbox.lend(lambda box: 1 // 0)
+    with pytest.raises(ValueError, match="lent without the tools"):
+        await sandbox.lend(lambda box: box.run(Command(argv=("x",), tools=("/usr/bin/env",))))
+
+
+def below(root: int) -> set[int]:
+    """The processes that `root` started, at any depth."""
+    found: set[int] = set()
+    waiting = [root]
+    while waiting:
+        for task in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
+            new = {int(word) for word in task.read_text().split()} - found
+            found |= new
+            waiting += new
+    return found

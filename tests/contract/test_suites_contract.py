@@ -1,0 +1,281 @@
+"""What every kind of suite owes its users. A new kind adds its example."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codechat.config import is_identity
+from codechat.domain import OUTCOMES, Program, Target, Verdict
+from codechat.errors import InfrastructureError, UserError
+from codechat.sandbox import SANDBOXES
+from codechat.suites import SUITES, Costed, Suite
+from codechat.suites.checker import Checker
+
+TARGET = Target(entry_point="double")
+RIGHT = "def double(x):\n    return 2 * x\n"
+HANGS = "import time\ntime.sleep(60)\n"
+SPINS = "while True: pass\n"
+REPOSITORY = {
+    "shop/twice.py": "def double(x):\n    return x + x\n",
+    "tests/test_twice.py": "from shop.twice import double\n\ndef test_double():\n    assert double(4) == 8\n",
+}
+LIMITS = {"idle_s": 0.5, "load_cpu_s": 0.5, "min_cpu_s": 0.3, "total_cpu_s": 0.6, "memory_mb": 512, "processes": 16}
+
+
+@dataclass(frozen=True)
+class Example:
+    """A row of a kind, programs that pass, fail and are hostile, and changes of the row that each change the tests."""
+
+    row: dict[str, Any]
+    changes: dict[str, Any]
+    right: str = RIGHT
+    wrong: str = "def double(x):\n    return x\n"
+    hostile: tuple[str, ...] = (HANGS, SPINS, "import os\nos._exit(0)\n", "x = [0] * 10**10\n", "(", "")
+    outside: frozenset[str] = field(default_factory=frozenset)
+
+
+EXAMPLES: dict[str, Example] = {
+    "calls": Example(
+        {"entry_point": "double", "reference": RIGHT, "base_input": [[1], [2]], "plus_input": [[0.5]]},
+        {
+            "entry_point": "twice",
+            "reference": "def double(x):\n    return x + x\n",
+            "base_input": [[1], [3]],
+            "plus_input": [[1.5]],
+            "atol": 0.5,
+            "oracle": "set_equal",
+            "base_output": [2, 4],
+            "plus_output": [1.0],
+        },
+    ),
+    "assertions": Example(
+        {"tests": ["assert double(2) == 4"]}, {"tests": ["assert double(2) == 4", "assert double(1) == 2"]}
+    ),
+    "repository": Example(
+        {
+            "project": "own/shop",
+            "file": "shop/twice.py",
+            "lines": [1, 2],
+            "nodes": ["tests/test_twice.py::test_double"],
+        },
+        {
+            "project": "own/mart",
+            "file": "shop/thrice.py",
+            "lines": [1, 1],
+            "indent": 4,
+            "nodes": ["tests/test_twice.py"],
+        },
+        hostile=("import os\nos._exit(0)\n", "(", ""),
+        outside=frozenset({"own/shop"}),
+    ),
+    "exit_status": Example(
+        {"tests": ["assert double(2) == 4"], "wall_s": 2.0},
+        {"tests": ["assert double(2) == 5"], "wall_s": 3.0},
+        hostile=(HANGS, SPINS, "x = [0] * 10**10\n", "("),
+    ),
+    "tool": Example(
+        {"argv": ["perl", "-c", "{program}"], "file": "a.pl", "wall_s": 2.0},
+        {
+            "argv": ["perl", "-wc", "{program}"],
+            "file": "b.pl",
+            "files": {"notes": "x"},
+            "passes": 255,
+            "wall_s": 3.0,
+        },
+        right="print 6 * 7;\n",
+        wrong="print 6 * ;\n",
+        hostile=("BEGIN { sleep 60 }", "BEGIN { 1 while 1 }", "BEGIN { print 'a' while 1 }", "BEGIN { kill 9, $$ } ("),
+    ),
+}
+
+
+@pytest.fixture(params=[component.name for component in SUITES])
+def kind(request: pytest.FixtureRequest) -> str:
+    assert request.param in EXAMPLES, "give the new kind an example above"
+    return str(request.param)
+
+
+@pytest.fixture
+def example(kind: str) -> Example:
+    return EXAMPLES[kind]
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Any]:
+    config = SANDBOXES.validate({"kind": "auto", **LIMITS})
+    room = SANDBOXES.of(config).factory(config, workers=1)
+    yield room
+    asyncio.run(room.aclose())
+
+
+@pytest.fixture
+def make(kind: str, tmp_path: Path) -> Any:
+    """Makes a suite of the kind from its example's row with changes."""
+
+    def made(folder: str = "own", /, **changes: Any) -> Suite:
+        row = {"kind": kind, **EXAMPLES[kind].row, **changes}
+        if kind == "repository":
+            row["folder"] = str(repository(tmp_path / folder, REPOSITORY))
+        config = SUITES.validate(row)
+        return SUITES.of(config).factory(config)
+
+    return made
+
+
+def repository(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def test_a_kind_describes_itself(kind: str) -> None:
+    component = SUITES[kind]
+    assert component.summary
+    for name, option in component.config.model_fields.items():
+        assert option.description, name
+        is_identity(option)
+
+
+def test_a_suite_has_the_members_of_one(kind: str, make: Any, example: Example) -> None:
+    suite = make()
+    assert suite.kind == kind and isinstance(suite.forgeable, bool)
+    assert set(suite.outside) == example.outside and all(len(digest) == 64 for digest in suite.outside.values())
+    hash(suite.key)
+
+
+def test_the_key_is_equal_for_equal_tests_and_for_no_others(make: Any, example: Example) -> None:
+    keys = [make().key, *(make(**{name: value}).key for name, value in example.changes.items())]
+    assert len(set(keys)) == len(keys), "a change that decides verdicts leaves the key"
+    assert make().key == make("elsewhere").key == keys[0]
+
+
+def test_every_option_that_decides_is_in_the_key(kind: str, example: Example) -> None:
+    """`executes` says only how far a verdict can be trusted, `tools` what is visible beside: they decide nothing."""
+    options = {name for name, option in SUITES[kind].config.model_fields.items() if is_identity(option)}
+    assert options - {"kind", "executes", "tools"} == set(example.changes) - {"kind"}
+
+
+async def test_a_right_program_passes_and_a_wrong_one_fails(make: Any, sandbox: Any, example: Example) -> None:
+    suite = make()
+    right = await suite.check(Program(example.right, TARGET), sandbox)
+    assert (right.outcome, right.passed_base, right.failure) == ("pass", True, None)
+    wrong = await suite.check(Program(example.wrong, TARGET), sandbox)
+    assert (wrong.outcome, wrong.passed) == ("fail", False)
+    assert wrong.failure is not None and wrong.failure.reason
+    assert wrong.cpu_s >= 0 and right.cpu_s >= 0
+
+
+async def test_a_hostile_program_is_bounded_and_raises_nothing(make: Any, sandbox: Any, example: Example) -> None:
+    suite = make()
+    for source in example.hostile:
+        verdict = await asyncio.wait_for(suite.check(Program(source, TARGET), sandbox), 15)
+        assert not verdict.passed, source
+        assert verdict.failure is not None and verdict.failure.reason
+    assert (await suite.check(Program(example.right, TARGET), sandbox)).passed
+
+
+async def test_lone_surrogates_and_other_odd_text_raise_nothing(make: Any, sandbox: Any) -> None:
+    for source in ("\ud800", "\0", "x = '\udfff'\n", "\ufeff", "é" * 10_000):
+        assert (await make().check(Program(source, TARGET), sandbox)).outcome in OUTCOMES
+
+
+async def test_a_checker_runs_each_pair_once(make: Any, sandbox: Any, example: Example) -> None:
+    checker, program = Checker(sandbox), Program(example.right, TARGET)
+    first, second = await asyncio.gather(checker.check(program, make()), checker.check(program, make()))
+    assert first is second is await checker.check(program, make())
+    assert await checker.check(Program(example.wrong, TARGET), make()) is not first
+
+
+async def test_what_it_costs_is_in_seconds(make: Any, sandbox: Any) -> None:
+    suite = make()
+    if isinstance(suite, Costed):
+        assert 0 <= await suite.cost_s(sandbox) < 10
+
+
+async def test_a_repositorys_key_follows_its_content(tmp_path: Path) -> None:
+    def suite(folder: str, text: str) -> Suite:
+        root = repository(tmp_path / folder, {**REPOSITORY, "notes.txt": text})
+        config = SUITES.validate({"kind": "repository", "folder": str(root), **EXAMPLES["repository"].row})
+        return SUITES.of(config).factory(config)
+
+    one, same, other = suite("one", "a"), suite("same", "a"), suite("other", "b")
+    assert (one.key, one.outside) == (same.key, same.outside)
+    assert one.key != other.key and one.outside != other.outside
+
+
+async def test_a_tool_that_is_not_installed_is_the_users_to_mend(sandbox: Any) -> None:
+    config = SUITES.validate({"kind": "tool", "argv": ["no-such-tool-at-all"]})
+    with pytest.raises(UserError, match="not installed"):
+        await SUITES.of(config).factory(config).check(Program("x"), sandbox)
+
+
+async def test_a_tool_that_runs_programs_can_be_fooled_and_says_so(sandbox: Any) -> None:
+    def suite(**options: Any) -> Suite:
+        config = SUITES.validate({"kind": "tool", "argv": ["perl", "{program}"], **options})
+        return SUITES.of(config).factory(config)
+
+    assert not suite().forgeable and suite(executes=True).forgeable
+    failed = await suite(executes=True).check(Program("print qq(6 * 7\\n); warn 'odd'; exit 3"), sandbox)
+    assert failed.failure is not None
+    assert (failed.failure.reason, failed.failure.stdout) == ("it ends with status 3", "6 * 7")
+    assert "odd" in str(failed.failure.exception)
+    assert (await suite(passes=3).check(Program("exit 3"), sandbox)).passed
+
+
+async def test_the_program_may_be_given_to_a_tool_that_lies_beside_it(sandbox: Any) -> None:
+    script = "#!/usr/bin/perl\nopen(F, '<', shift); exit(<F> =~ /^ok/ ? 0 : 1)\n"
+    row = {"kind": "tool", "argv": ["./check", "{program}"], "files": {"check": script}, "tools": ["/usr/bin/perl"]}
+    config = SUITES.validate(row)
+    suite = SUITES.of(config).factory(config)
+    assert (await suite.check(Program("ok"), sandbox)).passed
+    assert (await suite.check(Program("no"), sandbox)).outcome == "fail"
+
+
+async def test_a_suite_may_need_no_sandbox() -> None:
+    @dataclass(frozen=True)
+    class Short:
+        kind = "short"
+        forgeable = False
+        key = "short"
+        outside: Any = field(default_factory=dict)
+
+        async def check(self, program: Program, sandbox: Any) -> Any:
+            return Verdict("pass" if len(program.source) < 5 else "fail", True)
+
+    nothing: Any = None
+    assert (await Checker(nothing).check(Program("x"), Short())).passed
+
+
+class Stumbling:
+    """Fails as infrastructure does, once."""
+
+    kind, forgeable, key = "stumbling", False, "stumbling"
+
+    def __init__(self) -> None:
+        self.outside: dict[str, str] = {}
+        self.checks = 0
+
+    async def check(self, program: Program, sandbox: Any) -> Any:
+        self.checks += 1
+        await asyncio.sleep(0.01)
+        if self.checks == 1:
+            raise InfrastructureError("no box to be had")
+        return Verdict("pass", True)
+
+
+async def test_a_checker_remembers_no_failure_of_the_infrastructure() -> None:
+    nothing: Any = None
+    checker, suite = Checker(nothing), Stumbling()
+    results = await asyncio.gather(*(checker.check(Program("x"), suite) for _ in range(3)), return_exceptions=True)
+    assert all("no box" in str(result) for result in results) and suite.checks == 1
+    assert (await checker.check(Program("x"), suite)).passed
+    cancelled = asyncio.create_task(checker.check(Program("y"), suite))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    assert (await checker.check(Program("y"), suite)).passed and suite.checks == 3
