@@ -25,7 +25,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         _serve(_tasks_of(chosen.dataset, chosen.path), chosen)
     except UserError as mistake:
-        print(mistake, file=sys.stderr)
+        print(f"error: {mistake}", file=sys.stderr)
         return 2
     return 0
 
@@ -42,17 +42,13 @@ def _tasks_of(dataset: str, path: str | None) -> tuple[Task, ...]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m codechat.testing.openai_server",
-        description=main.__doc__,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    parser.add_argument("--dataset", default="starter", help="a dataset's name, as in dataset=NAME")
+    parser = argparse.ArgumentParser(prog="python -m codechat.testing.openai_server", description=main.__doc__)
+    parser.add_argument("--dataset", default="starter", help="a dataset's name, as in dataset=NAME; default: starter")
     parser.add_argument("--path", help="its file, as in dataset.path=FILE")
-    parser.add_argument("--port", type=_port, default=8000, help="0 takes a free one")
+    parser.add_argument("--port", type=_port, default=8000, help="default: 8000; 0 takes a free one")
     parser.add_argument(
         "--behaviour", choices=sorted(BEHAVIOURS), default="reference",
-        help="reference: every answer is the reference; fading: model.name=fading-20 breaks the code at 20 %% of turns",
+        help="default: reference; with fading, model.name=fading-20 breaks the code at 20 %% of turns",
     )  # fmt: skip
     return parser
 
