@@ -50,6 +50,7 @@ class _Reader:
     def __init__(self, code: Code) -> None:
         self.code = code
         self.known: dict[Scoped, ast.expr | None] = {}
+        self.given: dict[ast.expr, Given] = {}
 
     @cached_property
     def bound(self) -> dict[Scoped, ast.expr | None]:
@@ -211,6 +212,11 @@ class _Reader:
 
     def gives(self, node: ast.expr) -> Given:
         """The values that come out of the expression as they went in."""
+        if node not in self.given:
+            self.given[node] = self._read(node)
+        return self.given[node]
+
+    def _read(self, node: ast.expr) -> Given:
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and not isinstance(node.slice, ast.Slice):
             return (node.slice,) if self._is_identity_table(node.value) else self.holds(node.value)
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
