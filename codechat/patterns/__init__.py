@@ -5,7 +5,10 @@ from codechat.patterns.code import Code, read
 from codechat.patterns.rules import Rule, adherence, applicable, rule_of
 
 RULES_VERSION = 2
-"""Placeholder until the rules refuse what passes a value through."""
+"""The version of what the rules decide. It becomes part of the id of every cell that uses the rules.
+
+Raise it whenever a decision of a rule changes. Version 1: before what only passes a value through was refused.
+"""
 
 __all__ = [
     "RULES_VERSION",

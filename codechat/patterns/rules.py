@@ -8,7 +8,8 @@ A rule is data. `pattern` says what the instruction is about and `quantifier` ho
 - *modify* applies where the pattern is present; adhered to when none is left (`all`) or fewer are (`fewer`), and where
   the rule has `into`, when there is more of that than before.
 
-What is added or takes a place has to be used, comments and layout aside: see `codechat.patterns.idle`.
+What is added or takes a place has to be used, comments and layout aside (see `codechat.patterns.idle`), and has to do
+more than to hand a value through (see `codechat.patterns.carrying`).
 """
 
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ from codechat.domain import Adherence, Applicability, Change, Instruction, Scope
 from codechat.errors import UserError, nearest
 from codechat.languages.python.syntax import parameters
 from codechat.patterns.base import Occurrence, Pattern, patterns
+from codechat.patterns.carrying import carriers
 from codechat.patterns.code import Code, read
 from codechat.patterns.idle import idle
 from codechat.patterns.tree import FUNCTIONS, Function
@@ -52,6 +54,12 @@ class Clause:
         found = self.present(code)
         unused = idle(code, earlier) if any(one.node is not None for one in found) else frozenset()
         return tuple(one for one in found if one.node not in unused)
+
+    def working(self, code: Code, earlier: Code | None = None) -> tuple[Occurrence, ...]:
+        """Its occurrences that are used and do more than to carry a value."""
+        found = self.used(code, earlier)
+        carrying = carriers(code) if any(one.node is not None for one in found) else frozenset()
+        return tuple(one for one in found if one.node not in carrying)
 
     def count(self, number: int) -> str:
         """`1 comment`, `2 comments`, `no comment`."""
@@ -94,9 +102,13 @@ class Rule:
         """Why the rule cannot be decided on this code, or nothing."""
         return code.tokens_problem if self.on_tokens else code.problem
 
+    def there(self, code: Code) -> tuple[Occurrence, ...]:
+        """What is there already of what would be added: what is used, even if it only carries a value."""
+        return self.subject.present(code) if self.counts_idle else self.subject.used(code)
+
     def made(self, clause: Clause, code: Code, earlier: Code | None = None) -> tuple[Occurrence, ...]:
         """What counts as added, or as having taken a place."""
-        return clause.present(code) if self.counts_idle else clause.used(code, earlier)
+        return clause.present(code) if self.counts_idle else clause.working(code, earlier)
 
 
 @lru_cache(maxsize=1024)
@@ -166,7 +178,7 @@ def _applies(code: Code, rule: Rule) -> tuple[bool, str]:
         found = rule.subject.present(code)
         enough = len(found) >= rule.at_least
         return enough, f"{rule.subject.count(len(found))}" + (f": {rule.subject.list(found)}" if found else "")
-    found = rule.made(rule.subject, code) if rule.quantifier == "some" else ()
+    found = rule.there(code) if rule.quantifier == "some" else ()
     if found:
         return False, f"already there: {rule.subject.list(found)}"
     assert rule.where is not None
@@ -239,9 +251,11 @@ def _not_more(rule: Rule, clause: Clause, old: Code, new: Code, fault: str) -> s
     was, now = len(rule.made(clause, old)), rule.made(clause, new, old)
     if len(now) > was:
         return ""
-    unused = [one for one in clause.present(new) if one not in now]
+    unused = tuple(one for one in clause.present(new) if one not in now)
     if len(now) + len(unused) > was:
-        return f"nothing uses what was added: {clause.count(len(unused))}: {clause.list(tuple(unused))}"
+        carried = all(one.node in carriers(new) for one in unused)
+        why = "what was added only passes a value on" if carried else "nothing uses what was added"
+        return f"{why}: {clause.count(len(unused))}: {clause.list(unused)}"
     return f"{fault}: {clause.count(was)} before, {len(now) or 'none'} after"
 
 

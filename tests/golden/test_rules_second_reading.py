@@ -20,6 +20,7 @@ SECOND, FRESH = RULES / "second_reading.csv", RULES / "second_reading_fresh.csv"
 POOL = {instruction.id: instruction for instruction in read_pool(EMBEDDED, {}).instructions}
 TRIPLES = {digest(one): one for one in read_triples(RULES, POOL)}
 ROWS, FRESH_ROWS = (list(csv.DictReader(path.read_text(encoding="utf-8").splitlines())) for path in (SECOND, FRESH))
+LATER = "since version 2 of the rules"
 WORDS = {True: "yes", False: "no"}
 
 
@@ -50,16 +51,26 @@ def test_the_mended_rules_agree_with_a_fresh_reading() -> None:
 def test_every_difference_has_a_reason_and_nothing_else_was_settled_anew() -> None:
     for row in ROWS + FRESH_ROWS:
         pairs = [(f"first_{name}", name, f"settled_{name}") for name in ("applicable", "adherence")]
-        assert bool(row["reason"]) == any(row[first] != row[second] for first, second, _ in pairs), row
+        differs = any(row[first] != row[second] for first, second, _ in pairs)
+        assert bool(row["reason"]) == (differs or LATER in row["reason"]), row
         for first, second, settled in pairs:
-            assert row[settled] in (row[first], row[second])
+            assert row[settled] in (row[first], row[second]) or (LATER in row["reason"] and row[settled] == "violated")
+
+
+def test_what_was_settled_later_is_what_only_passes_a_value_through() -> None:
+    """Both readers took six such changes for adherence; version 2 of the rules refuses them, and the labels follow."""
+    later = [row for row in ROWS + FRESH_ROWS if LATER in row["reason"]]
+    assert len(later) == 6
+    assert {(row["first_adherence"], row["adherence"], row["settled_adherence"]) for row in later} == {
+        ("adhered", "adhered", "violated")
+    }
 
 
 @pytest.mark.parametrize(
     ("path", "least", "kappas"),
     [
-        (SECOND, {"applicability": 598, "adherence": 449}, 0.98),
-        (FRESH, {"applicability": 266, "adherence": 267}, 0.65),
+        (SECOND, {"applicability": 598, "adherence": 447}, 0.98),
+        (FRESH, {"applicability": 266, "adherence": 263}, 0.65),
     ],
 )
 def test_the_rules_agree_with_the_second_reader_no_less_than_was_found(

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
@@ -20,13 +21,37 @@ def instructions() -> dict[str, Instruction]:
 POOL = instructions()
 
 
-def test_at_least_sixty_instructions_of_the_pool_have_a_transformation() -> None:
+# How many instructions of each cell have a transformation, and how many of the pairs of a fifth of the starter's
+# references with an applicable instruction of the cell are handled (all of the starter's: see the benchmark
+# `refactorer_check.py`).
+COUNTS = {
+    "cosmetic/add": 18,
+    "cosmetic/modify": 10,
+    "cosmetic/remove": 12,
+    "semantic/add": 14,
+    "semantic/modify": 3,
+    "semantic/remove": 2,
+    "structural/add": 10,
+    "structural/modify": 6,
+    "structural/remove": 4,
+}
+HANDLED = {
+    "cosmetic/add": (144, 334),
+    "cosmetic/modify": (57, 89),
+    "cosmetic/remove": (44, 59),
+    "semantic/add": (80, 333),
+    "semantic/modify": (5, 32),
+    "semantic/remove": (0, 24),
+    "structural/add": (58, 303),
+    "structural/modify": (11, 34),
+    "structural/remove": (5, 39),
+}
+
+
+def test_each_cell_has_as_many_transformations_as_are_said() -> None:
     assert transformable() <= POOL.keys()
-    assert len(transformable()) >= 60
-
-
-def test_every_scope_and_change_has_one() -> None:
-    assert {POOL[name].cell for name in transformable()} == {one.cell for one in POOL.values()}
+    assert Counter(POOL[name].cell for name in transformable()) == COUNTS
+    assert COUNTS.keys() == {one.cell for one in POOL.values()}
 
 
 def test_libcst_is_imported_at_the_first_use_and_not_before() -> None:
@@ -36,18 +61,20 @@ def test_libcst_is_imported_at_the_first_use_and_not_before() -> None:
 
 def test_a_change_meets_its_rule_and_a_refusal_changes_nothing() -> None:
     config = DATASETS.validate({"kind": "starter"})
-    changed = 0
+    handled: Counter[str] = Counter()
+    applies: Counter[str] = Counter()
     for task in DATASETS.of(config).factory(config).tasks[::5]:
         assert task.reference is not None
         for one in (one for one in POOL.values() if applicable(task.reference, one).applicable):
             revision = refactor(task.reference, one, task.entry_point)
+            applies[one.cell] += 1
             if not revision.changed:
                 assert revision.code == task.reference
                 assert revision.reason
                 continue
-            changed += 1
+            handled[one.cell] += 1
             assert adherence(task.reference, revision.code, one).verdict == "adhered"
-    assert changed > 300
+    assert {cell: (handled[cell], applies[cell]) for cell in applies} == HANDLED
 
 
 def test_code_that_does_not_parse_is_left_alone() -> None:
@@ -78,13 +105,6 @@ def test_renaming_goes_by_scope(code: str, arguments: tuple[object, ...]) -> Non
     assert call(made, arguments) == call(code, arguments)
 
 
-def test_a_generator_keeps_its_brackets_beside_a_keyword() -> None:
-    code = "def f(values):\n    return max((one) * 2 for one in values)\n"
-    revision = refactor(code, POOL["structural-use-keyword-arguments"], "f")
-    assert "max(((one) * 2 for one in values), key=None)" in revision.code
-    assert call(revision.code, ([1, 3],)) == 6
-
-
 def test_a_condition_in_brackets_that_touch_the_keyword_is_named() -> None:
     code = "def f(n):\n    while(n > 3):\n        n -= 2\n    if(n == 3):\n        n = 0\n    return n\n"
     revision = refactor(code, POOL["structural-introduce-named-conditions"], "f")
@@ -99,30 +119,60 @@ def call(code: str, arguments: tuple[object, ...]) -> object:
     return space["f"](*arguments)  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("name", ["structural-use-zip", "structural-replace-index-loops"])
-def test_a_comprehension_that_empties_what_it_counts_is_left_alone(name: str) -> None:
-    code = (
-        "import heapq\n\n\ndef heap_sort(items):\n    heapq.heapify(items)\n"
-        "    return [heapq.heappop(items) for _ in range(len(items))]\n"
-    )
-    assert not refactor(code, POOL[name], "heap_sort").changed
-
-
 DEAR = [
-    "structural-define-enum", "structural-use-closure", "structural-define-named-tuple", "structural-use-partial",
-    "structural-use-with", "semantic-use-cached-property", "semantic-use-counter", "semantic-log-progress",
-    "semantic-use-lock", "semantic-use-dispatch-table",
+    "semantic-add-try", "semantic-apply-cache", "semantic-include-finally", "semantic-include-timing",
+    "semantic-log-progress", "semantic-use-lock", "structural-implement-decorator", "structural-use-closure",
 ]  # fmt: skip
-LUCAS = "def f(n):\n    if n < 2:\n        return 2 - n\n    return f(n - 1) + f(n - 2)\n"
-NESTED = "def f(n):\n    if not isinstance(n, list):\n        return 1\n    return sum(f(one) for one in n)\n"
-FACTORIAL = "def f(n):\n    if n < 2:\n        return 1\n    return max(n, 1) * f(n - 1)\n"
+LUCAS = "def f(n: int) -> int:\n    if n < 2:\n        return 2 - n\n    return f(n - 1) + f(n - 2)\n"
+SQUARE = "def f(n: int) -> int:\n    return n * n\n"
 
 
 @pytest.mark.parametrize("name", DEAR)
-def test_what_is_dear_is_not_paid_at_every_call_of_a_branching_recursion(name: str) -> None:
-    """The time of the tests is limited to a few times the reference's: on Lucas numbers an enumeration took eleven."""
-    for code in (LUCAS, NESTED):
-        revision = refactor(code, POOL[name], "f")
-        assert not revision.changed
-        assert revision.reason == "f calls itself again and again"
-    assert refactor(FACTORIAL, POOL[name], "f").changed
+def test_what_is_dear_is_not_paid_at_every_call_of_a_recursion(name: str) -> None:
+    """The time of the tests is limited to a few times the reference's."""
+    revision = refactor(LUCAS, POOL[name], "f")
+    assert not revision.changed
+    assert revision.reason.startswith("the function calls itself")
+    assert refactor(SQUARE, POOL[name], "f").changed
+
+
+@pytest.mark.parametrize(
+    ("head", "cached"),
+    [
+        ("def f(n: int, s: str) -> bool:", True),
+        ("def f(n: int, s) -> bool:", False),  # may be a list
+        ("def f(n: int, s: str) -> list[int]:", False),  # a caller may change it
+        ("def f(n: int, s: str):", False),
+    ],
+)
+def test_only_what_surely_cannot_change_is_cached(head: str, cached: bool) -> None:
+    code = f"{head}\n    return len(s) > n\n"
+    revision = refactor(code, POOL["semantic-apply-cache"], "f")
+    assert revision.changed is cached
+    assert call(revision.code, (1, "ab")) is True
+
+
+HELPER = POOL["structural-create-helper"]
+
+
+def test_a_helper_is_given_what_it_reads() -> None:
+    code = "# keep\ndef f(values, k):\n    top = max(values)\n    return [v * k for v in values if v < top]\n"
+    made = refactor(code, HELPER, "f").code
+    assert "def compute_f(k, values, top):\n    return [v * k for v in values if v < top]\n" in made
+    assert "# keep\ndef f(values, k):" in made
+    assert call(made, ([1, 3, 2], 2)) == [2, 4]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(n):\n    made = [lambda: n + i for i in range(n)]\n    return made\n",  # a function keeps the variable
+        "def f(n):\n    if n:\n        k = 1\n    return n > 3 and k + 1\n",  # k may have no value
+        "def f(x):\n    return [x for x in range(x)]\n",
+        "def f(n):\n    return locals()\n",
+        "def f(n):\n    return 1 if n < 2 else n * f(n - 1)\n",  # twice as deep
+        "def f(n):\n    return 5\n",
+    ],
+)
+def test_no_helper_is_made_if_that_is_not_surely_safe(code: str) -> None:
+    assert not refactor(code, HELPER, "f").changed

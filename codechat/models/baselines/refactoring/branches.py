@@ -101,30 +101,6 @@ def _spread(line: cst.SimpleStatementLine) -> cst.SimpleStatementLine | cst.If:
     return made.with_changes(body=body, orelse=orelse, leading_lines=line.leading_lines)
 
 
-@transforms("structural-merge-nested-ifs")
-def merge_ifs(source: Source) -> str:
-    """`if a and b` for an `if` that holds nothing but another."""
-
-    def change(original: cst.CSTNode, node: cst.CSTNode) -> Made:
-        if not isinstance(node, cst.If) or node.orelse is not None:
-            return node
-        body = body_of(node)
-        inner = body[0]
-        if len(body) != 1 or not isinstance(inner, cst.If) or inner.orelse is not None:
-            return node
-        test = expression(f"{inside(node.test)} and {inside(inner.test)}")
-        return node.with_changes(test=test, body=inner.body, whitespace_before_test=_SPACE)
-
-    return rewrite(unjoin(source.module), change).code
-
-
-@transforms("structural-reduce-ifs")
-def reduce_ifs(source: Source) -> str:
-    """Fewer `if` statements: as a conditional expression, or merged with another."""
-    made = to_ternary(source)
-    return made if made != unjoin(source.module).code else merge_ifs(source)
-
-
 @transforms("structural-introduce-named-conditions")
 def named_conditions(source: Source) -> str:
     """Every comparison that an `if` or `while` tests under a name; a `while` asks again at its end."""

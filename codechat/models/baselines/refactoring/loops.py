@@ -1,6 +1,4 @@
-"""Loops in other forms: `for` and `while`, loops and comprehensions."""
-
-from typing import Any
+"""Loops in other forms: `for` loops over an explicit iterator, comprehensions as loops."""
 
 import libcst as cst
 
@@ -8,10 +6,8 @@ from codechat.models.baselines.refactoring.base import Namer, Refusal, Source, t
 from codechat.models.baselines.refactoring.trees import (
     EFFECTS,
     Made,
-    assigned,
     block,
     body_of,
-    expression,
     has,
     inside,
     nodes,
@@ -54,64 +50,6 @@ def for_to_while(source: Source, only_first: bool = False) -> str:
         return several([*before, made], node.leading_lines)
 
     return rewrite(module, change).code
-
-
-@transforms("structural-turn-collecting-loops-into-comprehensions")
-@transforms("structural-use-list-comprehension")
-@transforms("semantic-reduce-loops")
-@transforms("semantic-avoid-loops")
-def collect(source: Source) -> str:
-    """`name = [value for … if …]` for an empty list that only the loop right below it fills."""
-    module = unjoin(source.module)
-
-    def change(original: cst.CSTNode, node: cst.CSTNode) -> Made:
-        if not isinstance(node, cst.IndentedBlock):
-            return node
-        body: list[Any] = []
-        for one in node.body:
-            made = _collected(body[-1], one, module) if body else None
-            body = [*body[:-1], made] if made is not None else [*body, one]
-        return node.with_changes(body=body)
-
-    return rewrite(module, change).code
-
-
-def _collected(first: Any, loop: cst.CSTNode, module: cst.Module) -> Any:
-    found = assigned(first)
-    if found is None or text_of(found[1]) != "[]" or not isinstance(loop, cst.For):
-        return None
-    conditions, value = _only_appends(loop, found[0])
-    if value is None or loop.orelse is not None or loop.asynchronous is not None:
-        return None
-    parts = [loop.iter, value, *conditions]
-    targets = reads(loop.target)
-    outside = sum(isinstance(one, cst.Name) and one.value in targets for one in nodes(module))
-    within = sum(isinstance(one, cst.Name) and one.value in targets for one in nodes(loop))
-    if outside > within or any(has(part, *EFFECTS, cst.Lambda) or found[0] in reads(part) for part in parts):
-        return None
-    tests = "".join(f" if {inside(test)}" for test in conditions)
-    values = inside(loop.iter) if isinstance(loop.iter, cst.Tuple | cst.IfExp) else text_of(loop.iter)
-    made = expression(f"[{inside(value)} for {text_of(loop.target)} in {values}{tests}]")
-    return first.with_changes(body=[first.body[0].with_changes(value=made)])
-
-
-def _only_appends(loop: cst.For, name: str) -> tuple[list[cst.BaseExpression], cst.BaseExpression | None]:
-    """The conditions and the value, if a loop does nothing but append."""
-    conditions: list[cst.BaseExpression] = []
-    node: Any = loop
-    while True:
-        body = body_of(node)
-        if len(body) != 1:
-            return [], None
-        node = body[0]
-        if not isinstance(node, cst.If) or node.orelse is not None:
-            break
-        conditions.append(node.test)
-    found = small(node)
-    call = found.value if isinstance(found, cst.Expr) else None
-    if not isinstance(call, cst.Call) or text_of(call.func) != f"{name}.append" or len(call.args) != 1:
-        return [], None
-    return conditions, None if call.args[0].star or call.args[0].keyword else call.args[0].value
 
 
 @transforms("structural-replace-list-comprehensions-by-loops")

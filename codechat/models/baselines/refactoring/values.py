@@ -29,12 +29,12 @@ from codechat.models.baselines.refactoring.trees import (
 from codechat.patterns.tree import COMPREHENSIONS, FUNCTIONS, children
 
 
-def _computed(module: cst.Module, name: str) -> Iterator[tuple[cst.SimpleStatementLine, cst.BaseExpression, str]]:
-    """The lines of a function, outside its loops, that return or assign what they compute: line, value, variable.
+def _computed(tree: cst.CSTNode) -> Iterator[tuple[cst.SimpleStatementLine, cst.BaseExpression, str]]:
+    """The lines in a statement or block, outside loops, that return or assign what they compute.
 
-    The variable is empty for a return.
+    Gives line, value and variable, which is empty for a return.
     """
-    stack: list[cst.CSTNode] = [entry(module, name).body]
+    stack = [tree]
     while stack:
         node = stack.pop()
         if isinstance(node, cst.SimpleStatementLine):
@@ -82,17 +82,21 @@ def _follow(source: Source, kinds: set[str] | None, template: str) -> str:
     """A statement below the first value of these types; a value that is returned gets a name first."""
     source.without(*LOOKERS)
     module = unjoin(source.module)
-    for line, value, target in _computed(module, source.entry_point):
+    for line, value, target in _computed(entry(module, source.entry_point).body):
         if kinds is not None and _kind(value) not in kinds:
             continue
         name = target or source.namer()("result", "outcome", "returned")
         added = statements(template.format(name=name, kind=_kind(value)))
         if target:
             return replace(module, {line: several([line, *added], line.leading_lines)}).code
-        text = text_of(value) if value.lpar else f"({text_of(value)})"
-        made = [*statements(f"{name} = {text}"), *added, *statements(f"return {name}")]
+        made = [*statements(f"{name} = {_whole(value)}"), *added, *statements(f"return {name}")]
         return replace(module, {line: several(made, line.leading_lines)}).code
     raise Refusal("no value to work with")
+
+
+def _whole(value: cst.BaseExpression) -> str:
+    """An expression's text that can stand alone on a line."""
+    return text_of(value) if value.lpar or "\n" not in text_of(value) else f"({text_of(value)})"
 
 
 @transforms("structural-use-named-results")
@@ -105,8 +109,7 @@ def named_results(source: Source) -> str:
         if not isinstance(found, cst.Return) or found.value is None or isinstance(found.value, cst.Name):
             return node
         assert isinstance(node, cst.SimpleStatementLine)
-        value = text_of(found.value) if found.value.lpar else f"({text_of(found.value)})"
-        first, last = statements(f"{name} = {value}\nreturn {name}")
+        first, last = statements(f"{name} = {_whole(found.value)}\nreturn {name}")
         return several([first, last.with_changes(trailing_whitespace=node.trailing_whitespace)], node.leading_lines)
 
     return rewrite(unjoin(source.module), change).code
@@ -130,21 +133,22 @@ def extract_helper(source: Source, nested: bool) -> str:
     function = entry(module, source.entry_point)
     known, local = _locals(source.with_text(module.code))
     found = []
-    for line, value, target in _computed(module, source.entry_point):
-        bound = {one for node in nodes(value) if isinstance(node, cst.CompFor) for one in reads(node.target)}
-        read = list(dict.fromkeys(one.value for one in variables(value) if one.value in local))
-        lazy = has(value, cst.BooleanOperation, cst.IfExp, cst.ListComp, cst.SetComp, cst.DictComp)
-        keeps = has(value, cst.Lambda, cst.GeneratorExp) or (bound & local) or source.entry_point in reads(value)
-        if has(value, *_WORK) and not keeps and read and (not lazy or known >= set(read)):
-            found.append((len(list(nodes(value))), line, value, target, read))
+    for top in function.body.body:
+        for line, value, target in _computed(top):
+            bound = {one for node in nodes(value) if isinstance(node, cst.CompFor) for one in reads(node.target)}
+            read = list(dict.fromkeys(one.value for one in variables(value) if one.value in local))
+            lazy = has(value, cst.BooleanOperation, cst.IfExp, cst.ListComp, cst.SetComp, cst.DictComp)
+            keeps = has(value, cst.Lambda, cst.GeneratorExp) or (bound & local) or source.entry_point in reads(value)
+            if has(value, *_WORK) and not keeps and read and (not lazy or known >= set(read)):
+                found.append((len(list(nodes(value))), line, value, target, read))
+        known |= {pair[0] for pair in [assigned(top)] if pair}
     if not found:
         raise Refusal("no computation that can be moved")
     _, line, value, target, read = max(found, key=lambda one: one[0])
     name = source.namer()(f"compute_{target}" if target else f"compute_{source.entry_point.strip('_')}", "compute")
     given = ", ".join(read)
-    text = text_of(value) if value.lpar else f"({text_of(value)})"
     call = expression(f"{name}({given})")
-    helper = statements(f"def {name}({given}):\n    return {text}")[0]
+    helper = statements(f"def {name}({given}):\n    return {_whole(value)}")[0]
     first = small(line)
     assert isinstance(first, cst.Return | cst.Assign)
     space = {"whitespace_after_return": cst.SimpleWhitespace(" ")} if isinstance(first, cst.Return) else {}
@@ -158,10 +162,7 @@ def extract_helper(source: Source, nested: bool) -> str:
 
 
 def _locals(source: Source) -> tuple[set[str], set[str]]:
-    """The entry point's names that surely have a value from its first statements on, and all its names.
-
-    What comprehensions bind is their own.
-    """
+    """The entry point's parameters, and all its names; what comprehensions bind is their own."""
     tops = [node for node in source.tree.body if isinstance(node, FUNCTIONS) and node.name == source.entry_point]
     given = {one.arg for one in parameters(tops[-1])}
     local = set(given)
