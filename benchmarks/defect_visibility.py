@@ -13,17 +13,17 @@ import time
 from collections import Counter
 from typing import Any
 
-from codechat.domain import Task
 from codechat.languages import extract
 from codechat.models.baselines.refactoring import add_defect
 from codechat.sandbox import SANDBOXES
+from codechat.tasks import Task
 from codechat.testing import dataset_tasks
 
 
 async def main(kind: str, path: str | None, defects: int) -> None:
     tasks = dataset_tasks(kind, path)
     settings = SANDBOXES.validate({"kind": "bubblewrap"})
-    sandbox: Any = SANDBOXES.of(settings).factory(settings, workers=2)
+    sandbox: Any = SANDBOXES.build(settings, workers=2)
     outcomes, unseen, began = Counter[str](), list[str](), time.perf_counter()
     gate = asyncio.Semaphore(8)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from codechat.datasets import DATASETS
 from codechat.domain import Verdict
-from codechat.samples import Sample, check_samples
+from codechat.engine.samples import Sample, check_samples
 from codechat.sandbox import SANDBOXES
 from codechat.suites.calls.oracle import EVALPLUS_FAILS
 
@@ -24,7 +24,7 @@ RELEASES = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
 
 async def verdicts(samples: list[Sample], workers: int) -> dict[int, Verdict]:
     config = SANDBOXES.validate({"kind": os.environ.get("SANDBOX", "auto")})
-    sandbox: Any = SANDBOXES.of(config).factory(config, workers=workers)
+    sandbox: Any = SANDBOXES.build(config, workers=workers)
     found: dict[int, Verdict] = {}
     try:
         await check_samples(samples, sandbox, {}, found.__setitem__)
@@ -39,7 +39,7 @@ def main() -> int:
     unexplained = 0
     for name, release in RELEASES.items():
         config = DATASETS.validate({"kind": name, "path": str(data / release)})
-        tasks = {task.task_id: task for task in DATASETS.of(config).factory(config).tasks}
+        tasks = {task.task_id: task for task in DATASETS.build(config).tasks}
         for path in sorted(data.glob(f"{name}_samples_*.jsonl")):
             rows = [json.loads(line) for line in path.read_text().splitlines()]
             samples = [Sample(tasks[row["task_id"]], row["solution"], row) for row in rows]

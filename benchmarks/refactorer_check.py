@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from codechat.domain import Instruction, Task
+from codechat.domain import Instruction
 from codechat.hardware import HARDWARE
 from codechat.instructions import INSTRUCTIONS
 from codechat.languages import extract
@@ -25,6 +25,7 @@ from codechat.models.baselines.refactoring import refactor, transformable
 from codechat.patterns import applicable
 from codechat.patterns.tree import docstring
 from codechat.sandbox import SANDBOXES
+from codechat.tasks import Task
 from codechat.testing import dataset_tasks
 
 
@@ -80,7 +81,7 @@ class Tally:
 async def check(tasks: Sequence[Task], pool: Sequence[Instruction]) -> Tally:
     settings = SANDBOXES.validate({"kind": "bubblewrap"})
     workers = HARDWARE.of(HARDWARE.validate({"kind": "local"})).factory(HARDWARE.validate({"kind": "local"})).workers
-    sandbox: Any = SANDBOXES.of(settings).factory(settings, workers=workers)
+    sandbox: Any = SANDBOXES.build(settings, workers=workers)
     tally, gate = Tally(), asyncio.Semaphore(workers)
 
     async def one(task: Task, place: str) -> None:
@@ -101,7 +102,7 @@ async def check(tasks: Sequence[Task], pool: Sequence[Instruction]) -> Tally:
 def main(kind: str, path: str | None, every: int, only: set[str]) -> int:
     tasks = [task for task in dataset_tasks(kind, path)[::every] if task.reference]
     options = INSTRUCTIONS.validate({"kind": "default"})
-    pool = INSTRUCTIONS.of(options).factory(options).instructions
+    pool = INSTRUCTIONS.build(options).instructions
     began = time.perf_counter()
     tally = asyncio.run(check(tasks, [one for one in pool if not only or one.id in only]))
     for name in sorted(transformable()):

@@ -25,7 +25,7 @@ def spin() -> None:
 async def once(tasks: Any, kind: str, workers: int) -> tuple[float, float, list[str]]:
     """Wall seconds, the programs' CPU seconds, and the tasks whose reference fails, with why."""
     config = SANDBOXES.validate({"kind": kind})
-    sandbox: Any = SANDBOXES.of(config).factory(config, workers=workers)
+    sandbox: Any = SANDBOXES.build(config, workers=workers)
     try:
         costs = await asyncio.gather(*(task.suite.cost_s(sandbox) for task in tasks))
         order = [task for _, task in sorted(zip(costs, tasks, strict=True), key=lambda pair: -pair[0])]
@@ -42,7 +42,7 @@ def main() -> int:
     name, path = sys.argv[1:3]
     runs, busy = (int(word) for word in (sys.argv[3:] + ["5", "0"][len(sys.argv) - 3 :]))
     config = DATASETS.validate({"kind": name, "path": path})
-    tasks = DATASETS.of(config).factory(config).tasks
+    tasks = DATASETS.build(config).tasks
     workers = len(os.sched_getaffinity(0))
     load = [multiprocessing.Process(target=spin, daemon=True) for _ in range(busy)]
     for process in load:

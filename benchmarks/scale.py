@@ -54,8 +54,8 @@ def cell_of(sessions: int, folder: str) -> Any:
     """A cell over the starter tasks, repeated under other names."""
     from instant import register
 
-    from codechat.cell import build_cell
-    from codechat.cli.compose import compose
+    from codechat.engine.cell import build_cell
+    from codechat.engine.compose import compose
     from codechat.testing import dataset_tasks
 
     tasks = dataset_tasks("starter")
@@ -69,13 +69,13 @@ def measure(sessions: int, place: str | None) -> dict[str, float]:
     """One size, in this process."""
     from instant import Silent
 
-    from codechat.budget import Budget
     from codechat.calls import Brake
-    from codechat.cli.run import hold_sessions, write_sessions
+    from codechat.engine.budget import Budget
+    from codechat.engine.run import hold_sessions, write_sessions
+    from codechat.engine.sessions import Recorded
     from codechat.journal import Journal
     from codechat.metrics import Effort
     from codechat.metrics.spending import Tariff
-    from codechat.runner import Recorded
 
     with tempfile.TemporaryDirectory(dir=place) as folder:
         base = resident_mb()

@@ -69,11 +69,11 @@ def engine(url: str, sessions: int, concurrency: int) -> dict[str, float]:
     """A cell of the same size; its sandbox passes everything at once."""
     from instant import Silent, register
 
-    from codechat.budget import Budget
     from codechat.calls import Brake
-    from codechat.cell import build_cell
-    from codechat.cli.compose import compose
-    from codechat.cli.run import hold_sessions
+    from codechat.engine.budget import Budget
+    from codechat.engine.cell import build_cell
+    from codechat.engine.compose import compose
+    from codechat.engine.run import hold_sessions
     from codechat.journal import Journal
     from codechat.metrics.spending import Tariff
 

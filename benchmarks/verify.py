@@ -22,7 +22,7 @@ from tree import Peak
 
 from codechat.datasets import DATASETS
 from codechat.domain import Program, Verdict
-from codechat.samples import Sample, check_samples, read_samples
+from codechat.engine.samples import Sample, check_samples, read_samples
 from codechat.sandbox import SANDBOXES
 from codechat.suites.calls import Calls
 from codechat.suites.checker import Checker
@@ -45,7 +45,7 @@ def children_cpu_s() -> float:
 
 def sandbox(workers: int) -> Any:
     config = SANDBOXES.validate({"kind": os.environ.get("SANDBOX", "auto")})
-    return SANDBOXES.of(config).factory(config, workers=workers)
+    return SANDBOXES.build(config, workers=workers)
 
 
 async def ours(samples: list[Sample]) -> tuple[float, float, dict[str, float]]:
@@ -128,7 +128,7 @@ async def sessions(samples: list[Sample]) -> tuple[float, float]:
 def main() -> None:
     name, path = sys.argv[1], Path(sys.argv[2])
     config = DATASETS.validate({"kind": name, "path": str(path)})
-    dataset = DATASETS.of(config).factory(config)
+    dataset = DATASETS.build(config)
     if len(sys.argv) > 3:
         samples = read_samples(Path(sys.argv[3]), dataset)
     else:

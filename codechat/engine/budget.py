@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from codechat.config import Config
 from codechat.engine.config import CellConfig
 from codechat.errors import UserError
 from codechat.journal import Ledger
@@ -33,7 +34,8 @@ class Budget:
     @classmethod
     def of(cls, config: CellConfig) -> "Budget":
         """The budget of a cell. Raises `UserError` for dollars without prices."""
-        return cls(config.budget_usd, config.budget_tokens, tariff_of(config))
+        judge = config.judge if "judge" in config.uses else None
+        return cls(config.budget_usd, config.budget_tokens, tariff_of(config.model, judge, config.protocol))
 
     def spent_usd(self, ledger: Ledger) -> float | None:
         """What was paid so far, as far as prices are known; None if none is."""
@@ -49,25 +51,23 @@ class Budget:
         return ""
 
 
-def tariff_of(config: CellConfig) -> Tariff:
-    """The prices of the models that a cell asks, by role.
+def tariff_of(model: ModelConfig, judge: Config | None = None, protocol: Config | None = None) -> Tariff:
+    """The prices of the models that a cell asks, by role; no `judge` if the protocol uses none.
 
     A judge's model serves the role that its option is named for, and both roles if it is named otherwise. A baseline
     asks nobody, so that it needs no price.
     """
-    judging = dict(models_in(config.judge, "judge")) if "judge" in config.uses else {}
-    further = dict(models_in(config.protocol, "protocol"))
-    roles = (APPLICABILITY, ADHERENCE) if "judge" in config.uses else ()
-    prices: dict[str, Price | None] = {UNDER_TEST: _price(config.model)}
+    judging = dict(models_in(judge, "judge")) if judge else {}
+    further = dict(models_in(protocol, "protocol")) if protocol else {}
+    roles = (APPLICABILITY, ADHERENCE) if judge else ()
+    prices: dict[str, Price | None] = {UNDER_TEST: _price(model)}
     for name in roles:
-        serving = [model for place, model in judging.items() if role_of(place) == name or role_of(place) not in roles]
+        serving = [each for place, each in judging.items() if role_of(place) == name or role_of(place) not in roles]
         prices[name] = _only(map(_price, serving))
-    prices.update({role_of(place): _price(model) for place, model in further.items()})
-    free = MODELS.of(config.model).traits.baseline
-    places = {"model": config.model, **judging, **further}
-    unpriced = [
-        place for place, model in places.items() if model.prices is None and not (free and model is config.model)
-    ]
+    prices.update({role_of(place): _price(each) for place, each in further.items()})
+    free = MODELS.of(model).traits.baseline
+    places = {"model": model, **judging, **further}
+    unpriced = [place for place, each in places.items() if each.prices is None and not (free and each is model)]
     return Tariff(prices, roles, tuple(unpriced))
 
 

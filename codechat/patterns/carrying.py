@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TypeAlias
 
+from codechat.languages.python.syntax import parameters
 from codechat.patterns.code import Code
 from codechat.patterns.keeping import computes_nothing, is_identity, keeps_only
 from codechat.patterns.tree import COMPREHENSIONS, FUNCTIONS, LOOPS, Function, walk
-from codechat.syntax import parameters
 
 Given: TypeAlias = tuple[ast.expr, ...] | None
 """The values that an expression gives back unchanged; None if it does something."""

@@ -3,9 +3,9 @@
 import ast
 from collections.abc import Iterable, Iterator
 
+from codechat.languages.python.syntax import parameters
 from codechat.patterns.code import Code
 from codechat.patterns.tree import FUNCTIONS, Function, body_without_docstring
-from codechat.syntax import parameters
 
 _PLAIN_BASES = {"object", "typing.NamedTuple", "typing.Generic"}
 _FIELDS = {"dataclasses.dataclass", "attr.s", "attrs.define"}

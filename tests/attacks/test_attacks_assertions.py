@@ -73,7 +73,7 @@ def sandbox(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     monkeypatch.setenv("CODECHAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
     config = SANDBOXES.validate({"kind": request.param, **LIMITS})
     try:
-        room: Any = SANDBOXES.of(config).factory(config, workers=1)
+        room: Any = SANDBOXES.build(config, workers=1)
     except UserError as error:
         pytest.skip(str(error))
     yield room

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from codeif_rows import FUNCTION, write_rows
 
 from codechat.config import is_identity
 from codechat.datasets import DATASETS, DatasetConfig
-from codechat.datasets.program import parse
+from codechat.languages.python.assembly import parse
 from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls
 from codechat.suites.calls.oracle import ORACLES, Comparison
 from codechat.tasks import Dataset
+from support.codeif_rows import FUNCTION, write_rows
 
 ROW = {
     "task_id": "mine/0",
@@ -55,7 +55,7 @@ def dataset(kind: str, options: dict[str, Any]) -> Dataset:
 
 
 def build(kind: str, options: dict[str, Any]) -> Dataset:
-    return DATASETS[kind].factory(DATASETS.validate(options))
+    return DATASETS.build(DATASETS.validate(options))
 
 
 def test_options(kind: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from codechat.config import is_identity
 from codechat.domain import Message, Reply
-from codechat.models import MODELS, Crib, Model, ModelConfig, Request
+from codechat.models import MODELS, BaselineView, Model, ModelConfig, Request
 from codechat.testing import OpenAIServer
 from support.tasks import task_of
 
@@ -62,11 +62,11 @@ def config_of(kind: str, minimal: dict[str, dict[str, Any]]) -> ModelConfig:
 
 def build(kind: str, minimal: dict[str, dict[str, Any]]) -> Model:
     config = config_of(kind, minimal)
-    return MODELS.of(config).factory(config)
+    return MODELS.build(config)
 
 
 def request(kind: str) -> Request:
-    crib = Crib(TASK, None, None, 0) if MODELS[kind].baseline else None
+    crib = BaselineView(TASK, None, None, 0) if MODELS[kind].baseline else None
     return Request((Message("user", "Write add."),), "T/0", 0, crib)
 
 

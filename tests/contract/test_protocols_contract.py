@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from codechat.cell import Cell, build_cell
-from codechat.cli.compose import compose
-from codechat.cli.run import run_built
+from codechat.engine.cell import Cell, build_cell
+from codechat.engine.compose import compose
+from codechat.engine.run import run_built
 from codechat.metrics import Effort, points_of
 from codechat.metrics.measures import COMMON, Breakdown, Series, interval_of, value_of
 from codechat.protocols import PROTOCOLS
@@ -35,7 +35,7 @@ def cell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     path.write_text(json.dumps(ROW) + "\n")
     words = [f"protocol={request.param}", "model=echo", "dataset=jsonl", f"dataset.path={path}", "tracking=none"]
     cell = build_cell(compose([*words, "agenda.turns=3", f"runs_dir={folder / 'runs'}", "hardware.workers=1"]))
-    assert run_built(cell, ["codechat"], sweep=None).status == 0
+    assert run_built(cell, ["codechat"]).status == 0
     return cell
 
 
@@ -52,7 +52,7 @@ def metrics_of(cell: Cell) -> dict[str, Any]:
 def test_the_record(cell: Cell, sessions: list[SessionRecord]) -> None:
     (session,) = sessions
     protocol = cell.protocol()
-    assert session.protocol == cell.experiment.protocol.kind  # type: ignore[attr-defined]
+    assert session.protocol == cell.config.protocol.kind  # type: ignore[attr-defined]
     assert session.status == "completed"
     assert 1 <= len(session.turns) <= protocol.turns(cell.tasks[0])
     assert [turn.turn for turn in session.turns] == list(range(len(session.turns)))
@@ -62,7 +62,7 @@ def test_the_record(cell: Cell, sessions: list[SessionRecord]) -> None:
 
 def test_the_metrics_are_what_the_protocol_says(cell: Cell) -> None:
     metrics, measures = metrics_of(cell), cell.protocol().measures
-    assert measures.protocol == cell.experiment.protocol.kind  # type: ignore[attr-defined]
+    assert measures.protocol == cell.config.protocol.kind  # type: ignore[attr-defined]
     assert set(COMMON) <= set(metrics)
     for measure in (*measures.series, *measures.finals, *measures.breakdowns, *measures.counts):
         value = value_of(metrics, measure)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from codechat.cli.compose import compose
 from codechat.cli.summary import summary
+from codechat.engine.compose import compose
 from codechat.instructions import INSTRUCTIONS
 from codechat.metrics import Effort, headline_of, points_of
 from codechat.metrics.measures import FIELD, measures_in
@@ -21,8 +21,8 @@ NAMES = [component.name for component in PROTOCOLS]
 
 def protocol(name: str) -> DialogueProtocol:
     experiment = compose([f"protocol={name}"]).experiment
-    pool = INSTRUCTIONS.of(experiment.instructions).factory(experiment.instructions)
-    return PROTOCOLS.of(experiment.protocol).factory(experiment.protocol, Parts(experiment.agenda, pool, 1))
+    pool = INSTRUCTIONS.build(experiment.instructions)
+    return PROTOCOLS.build(experiment.protocol, Parts(experiment.agenda, pool, 1))
 
 
 def metrics_of(found: DialogueProtocol) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 
 from codechat.domain import Instruction, Message
 from codechat.languages import extract
-from codechat.models import MODELS, Crib, Model, Request
+from codechat.models import MODELS, BaselineView, Model, Request
 from codechat.models.baselines.refactoring import refactor
 from support.tasks import task_of
 
@@ -22,11 +22,11 @@ def instruction(scope: Any, change: Any = "add") -> Instruction:
 
 def model(kind: str, **options: Any) -> Model:
     config = MODELS.validate({"kind": kind, **options})
-    return MODELS.of(config).factory(config)
+    return MODELS.build(config)
 
 
 def request(seed: int, asked: Instruction | None, code: str | None, turn: int = 1) -> Request:
-    return Request((Message("user", "…"),), "T/1", turn, Crib(TASK, asked, code, seed))
+    return Request((Message("user", "…"),), "T/1", turn, BaselineView(TASK, asked, code, seed))
 
 
 async def reply(

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from codechat.domain import Instruction, Task
+from codechat.domain import Instruction
 from codechat.instructions import INSTRUCTIONS
 from codechat.languages import extract
 from codechat.models.baselines.refactoring import refactor, transformable
 from codechat.patterns import applicable
 from codechat.patterns.tree import docstring
 from codechat.sandbox import SANDBOXES
+from codechat.tasks import Task
 from codechat.testing import dataset_tasks
 
 DATA = os.environ.get("CODECHAT_TEST_DATA")
@@ -27,7 +28,7 @@ PER_INSTRUCTION = {"starter": 2, "humaneval": 1, "mbpp": 1}
 
 def pool() -> tuple[Instruction, ...]:
     config = INSTRUCTIONS.validate({"kind": "default"})
-    return INSTRUCTIONS.of(config).factory(config).instructions
+    return INSTRUCTIONS.build(config).instructions
 
 
 def tasks_of(kind: str) -> tuple[Task, ...]:
@@ -68,7 +69,7 @@ def skeleton(text: str) -> str:
 @pytest_asyncio.fixture
 async def sandbox() -> AsyncIterator[Any]:
     config = SANDBOXES.validate({"kind": "auto"})
-    made = SANDBOXES.of(config).factory(config, workers=2)
+    made = SANDBOXES.build(config, workers=2)
     yield made
     await made.aclose()
 

@@ -26,7 +26,7 @@ ASSERTIONS = Assertions(("assert total([1, 2]) == 3", "assert total([]) == 0"))
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Any]:
     config = SANDBOXES.validate({"kind": request.param, "idle_s": 0.7, "load_cpu_s": 2.0})
     try:
-        room: Any = SANDBOXES.of(config).factory(config, workers=1)
+        room: Any = SANDBOXES.build(config, workers=1)
     except UserError as error:
         pytest.skip(str(error))
     yield room

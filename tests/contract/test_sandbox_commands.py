@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(PERL is None, reason="there is no perl")
 def build(kind: str, **options: Any) -> Any:
     config = SANDBOXES.validate({"kind": kind, **LIMITS, **options})
     try:
-        return SANDBOXES.of(config).factory(config, workers=1)
+        return SANDBOXES.build(config, workers=1)
     except UserError as error:
         pytest.skip(str(error))
 

@@ -37,7 +37,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def build(kind: str, workers: int = 1, **options: Any) -> Any:
     config = SANDBOXES.validate({"kind": kind, **LIMITS, **options})
     try:
-        return SANDBOXES.of(config).factory(config, workers=workers)
+        return SANDBOXES.build(config, workers=workers)
     except UserError as error:
         pytest.skip(str(error))
 
@@ -245,9 +245,9 @@ def test_a_missing_program_is_told_with_the_package_and_auto_falls_back(monkeypa
     monkeypatch.setattr("shutil.which", lambda name: None)
     config = SANDBOXES.validate({"kind": "bubblewrap"})
     with pytest.raises(UserError, match="install the package 'bubblewrap'"):
-        SANDBOXES.of(config).factory(config, workers=1)
+        SANDBOXES.build(config, workers=1)
     config = SANDBOXES.validate({"kind": "auto", "idle_s": 3})
-    room: Any = SANDBOXES.of(config).factory(config, workers=1)
+    room: Any = SANDBOXES.build(config, workers=1)
     assert room.weak
     assert "bwrap" in room.notice
     assert "sandbox=process" in room.notice

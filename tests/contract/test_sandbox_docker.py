@@ -64,7 +64,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def build(**options: Any) -> Any:
     config = SANDBOXES.validate({"kind": "docker", "idle_s": 1.0, "min_cpu_s": 0.5, **options})
-    return SANDBOXES.of(config).factory(config, workers=1)
+    return SANDBOXES.build(config, workers=1)
 
 
 async def test_programs_are_tested_in_a_container(engine: Path) -> None:

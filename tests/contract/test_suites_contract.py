@@ -107,7 +107,7 @@ def example(kind: str) -> Example:
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Any]:
     config = SANDBOXES.validate({"kind": "auto", **LIMITS})
-    room = SANDBOXES.of(config).factory(config, workers=1)
+    room = SANDBOXES.build(config, workers=1)
     yield room
     asyncio.run(room.aclose())
 
@@ -121,7 +121,7 @@ def make(kind: str, tmp_path: Path) -> Any:
         if kind == "repository":
             row["folder"] = str(repository(tmp_path / folder, REPOSITORY))
         config = SUITES.validate(row)
-        return SUITES.of(config).factory(config)
+        return SUITES.build(config)
 
     return made
 
@@ -202,7 +202,7 @@ async def test_a_repositorys_key_follows_its_content(tmp_path: Path) -> None:
     def suite(folder: str, text: str) -> Suite:
         root = repository(tmp_path / folder, {**REPOSITORY, "notes.txt": text})
         config = SUITES.validate({"kind": "repository", "folder": str(root), **EXAMPLES["repository"].row})
-        return SUITES.of(config).factory(config)
+        return SUITES.build(config)
 
     one, same, other = suite("one", "a"), suite("same", "a"), suite("other", "b")
     assert (one.key, one.outside) == (same.key, same.outside)
@@ -212,13 +212,13 @@ async def test_a_repositorys_key_follows_its_content(tmp_path: Path) -> None:
 async def test_a_tool_that_is_not_installed_is_the_users_to_mend(sandbox: Any) -> None:
     config = SUITES.validate({"kind": "tool", "argv": ["no-such-tool-at-all"]})
     with pytest.raises(UserError, match="not installed"):
-        await SUITES.of(config).factory(config).check(Program("x"), sandbox)
+        await SUITES.build(config).check(Program("x"), sandbox)
 
 
 async def test_a_tool_that_runs_programs_can_be_fooled_and_says_so(sandbox: Any) -> None:
     def suite(**options: Any) -> Suite:
         config = SUITES.validate({"kind": "tool", "argv": ["perl", "{program}"], **options})
-        return SUITES.of(config).factory(config)
+        return SUITES.build(config)
 
     assert not suite().forgeable and suite(executes=True).forgeable
     failed = await suite(executes=True).check(Program("print qq(6 * 7\\n); warn 'odd'; exit 3"), sandbox)
@@ -232,7 +232,7 @@ async def test_the_program_may_be_given_to_a_tool_that_lies_beside_it(sandbox: A
     script = "#!/usr/bin/perl\nopen(F, '<', shift); exit(<F> =~ /^ok/ ? 0 : 1)\n"
     row = {"kind": "tool", "argv": ["./check", "{program}"], "files": {"check": script}, "tools": ["/usr/bin/perl"]}
     config = SUITES.validate(row)
-    suite = SUITES.of(config).factory(config)
+    suite = SUITES.build(config)
     assert (await suite.check(Program("ok"), sandbox)).passed
     assert (await suite.check(Program("no"), sandbox)).outcome == "fail"
 

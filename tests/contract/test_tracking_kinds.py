@@ -27,7 +27,7 @@ def test_logging_twice_is_logging_once(kind: str, tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     config = TRACKING.validate({"kind": kind})
     cell = finished_cell(tmp_path)
-    runs = [TRACKING.of(config).factory(config).log(cell) for _ in range(2)]
+    runs = [TRACKING.build(config).log(cell) for _ in range(2)]
     assert runs[0] == runs[1]
     assert runs[0] is None or isinstance(runs[0], TrackedRun)
     assert [path.name for path in cell.folder.iterdir()] == ["config.yaml"]

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from codechat.cli.compose import compose
 from codechat.cli.rescore import run_rescore
-from codechat.cli.run import CellOutcome, run_cell
 from codechat.cli.sweep import run_sweep
+from codechat.engine.compose import compose
+from codechat.engine.run import Outcome
+from codechat.engine.run import run as run_composed
 from codechat.errors import UserError
 from codechat.testing import Call, Fault, OpenAIServer, error
 
@@ -73,7 +74,7 @@ def scripted(call: Call) -> str | Fault:
 def without_figures() -> Iterator[None]:
     """Drawing them costs more than all the rest, and is tested elsewhere."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("codechat.cli.run.write_figures", lambda *_, **__: [])
+        patch.setattr("codechat.engine.run.write_figures", lambda *_, **__: [])
         yield
 
 
@@ -99,12 +100,12 @@ def words_of(server: OpenAIServer, tasks: Path, runs: Path, *more: str) -> list[
     ]
 
 
-def run(server: OpenAIServer, tasks: Path, runs: Path, *more: str) -> CellOutcome:
-    return run_cell(compose(words_of(server, tasks, runs, *more)), ["codechat"], sweep=None)
+def run(server: OpenAIServer, tasks: Path, runs: Path, *more: str) -> Outcome:
+    return run_composed(compose(words_of(server, tasks, runs, *more)))
 
 
-def sessions_of(outcome: CellOutcome) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (outcome.cell.folder / "sessions.jsonl").read_text().splitlines()]
+def sessions_of(outcome: Outcome) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (outcome.folder / "sessions.jsonl").read_text().splitlines()]
 
 
 def timeless(value: Any) -> Any:
@@ -114,7 +115,7 @@ def timeless(value: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def dynamic(tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CellOutcome]:
+def dynamic(tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
     with OpenAIServer(scripted) as server:
         yield run(server, tasks, tmp_path_factory.mktemp("runs"), "protocol=dynamic")
 
@@ -129,7 +130,7 @@ def path_of(session: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("name", sorted(SITUATIONS))
-def test_the_rounds_of_a_dynamic_conversation(dynamic: CellOutcome, name: str) -> None:
+def test_the_rounds_of_a_dynamic_conversation(dynamic: Outcome, name: str) -> None:
     assert dynamic.status == 0
     (session,) = [each for each in sessions_of(dynamic) if each["task_id"] == name]
     assert path_of(session) == SITUATIONS[name][2]
@@ -141,7 +142,7 @@ def test_the_rounds_of_a_dynamic_conversation(dynamic: CellOutcome, name: str) -
         }
 
 
-def test_feedback_carries_what_the_tests_report(dynamic: CellOutcome) -> None:
+def test_feedback_carries_what_the_tests_report(dynamic: Outcome) -> None:
     (session,) = [each for each in sessions_of(dynamic) if each["task_id"] == "repaired"]
     feedback = session["turns"][2]["request"][-1]["content"]
     assert "List A, too." in feedback
@@ -149,7 +150,7 @@ def test_feedback_carries_what_the_tests_report(dynamic: CellOutcome) -> None:
     assert [message["role"] for message in session["turns"][2]["request"]] == ["user", "assistant"] * 2 + ["user"]
 
 
-def test_the_metrics_of_the_dynamic_cell(dynamic: CellOutcome) -> None:
+def test_the_metrics_of_the_dynamic_cell(dynamic: Outcome) -> None:
     metrics = dynamic.metrics
     assert metrics is not None
     rounds = [turn for session in sessions_of(dynamic) for turn in session["turns"]]
@@ -162,7 +163,7 @@ def test_the_metrics_of_the_dynamic_cell(dynamic: CellOutcome) -> None:
     assert metrics["measures"]["protocol"] == "dynamic"
 
 
-def test_concurrency_and_cached_replies_change_nothing(dynamic: CellOutcome, tasks: Path, tmp_path: Path) -> None:
+def test_concurrency_and_cached_replies_change_nothing(dynamic: Outcome, tasks: Path, tmp_path: Path) -> None:
     with OpenAIServer(scripted) as server:
         again = run(server, tasks, tmp_path, "protocol=dynamic", "model.max_concurrency=1", "hardware.workers=1")
     assert timeless(sessions_of(again)) == timeless(sessions_of(dynamic))
@@ -176,7 +177,7 @@ def test_a_static_cell_is_scored_again(tasks: Path, tmp_path: Path, harness: str
     assert_scored_again(outcome, tmp_path / "again")
 
 
-def test_a_dynamic_cell_is_scored_again(dynamic: CellOutcome, tmp_path: Path) -> None:
+def test_a_dynamic_cell_is_scored_again(dynamic: Outcome, tmp_path: Path) -> None:
     assert_scored_again(dynamic, tmp_path / "again")
     assert dynamic.metrics is not None
     again = json.loads((tmp_path / "again" / "metrics.json").read_text())
@@ -185,35 +186,31 @@ def test_a_dynamic_cell_is_scored_again(dynamic: CellOutcome, tmp_path: Path) ->
     }
 
 
-def test_a_dialogue_over_other_instructions_is_not_scored_again(
-    dynamic: CellOutcome, tasks: Path, tmp_path: Path
-) -> None:
+def test_a_dialogue_over_other_instructions_is_not_scored_again(dynamic: Outcome, tasks: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.jsonl"
     other.write_text(tasks.read_text().replace("List A, too.", "List A as well."))
     with pytest.raises(UserError, match="asks for 'A', which the task has no more: List A, too"):
-        run_rescore([f"run={dynamic.cell.folder}", f"dataset.path={other}", f"out={tmp_path / 'again'}"])
+        run_rescore([f"run={dynamic.folder}", f"dataset.path={other}", f"out={tmp_path / 'again'}"])
 
 
-def assert_scored_again(outcome: CellOutcome, out: Path) -> None:
+def assert_scored_again(outcome: Outcome, out: Path) -> None:
     assert outcome.status == 0
-    assert run_rescore([f"run={outcome.cell.folder}", f"out={out}"]) == 0
+    assert run_rescore([f"run={outcome.folder}", f"out={out}"]) == 0
     again = [json.loads(line) for line in (out / "sessions.jsonl").read_text().splitlines()]
     for recorded, scored in zip(sessions_of(outcome), again, strict=True):
         assert timeless(scored["turns"]) == timeless(recorded["turns"])
 
 
-def test_a_replay_takes_the_recorded_path_and_refuses_another(
-    dynamic: CellOutcome, tasks: Path, tmp_path: Path
-) -> None:
-    recording = dynamic.cell.folder / "sessions.jsonl"
+def test_a_replay_takes_the_recorded_path_and_refuses_another(dynamic: Outcome, tasks: Path, tmp_path: Path) -> None:
+    recording = dynamic.folder / "sessions.jsonl"
     words = ["tracking=none", "dataset=jsonl", "protocol=dynamic", "model=replay", f"model.path={recording}"]
-    again = run_cell(compose([*words, f"dataset.path={tasks}", f"runs_dir={tmp_path}"]), ["codechat"], sweep=None)
+    again = run(compose([*words, f"dataset.path={tasks}", f"runs_dir={tmp_path}"]))
     for recorded, replayed in zip(sessions_of(dynamic), sessions_of(again), strict=True):
         assert timeless(recorded["turns"]) == timeless(replayed["turns"])
     other = tmp_path / "other.jsonl"
     other.write_text(tasks.read_text().replace("List A, too.", "List A as well."))
     with pytest.raises(UserError, match="it answers another instruction there: List A, too"):
-        run_cell(compose([*words, f"dataset.path={other}", f"runs_dir={tmp_path}"]), ["codechat"], sweep=None)
+        run(compose([*words, f"dataset.path={other}", f"runs_dir={tmp_path}"]))
 
 
 @pytest.mark.parametrize("protocol", ["static", "dynamic"])

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from codechat.cli.compose import compose
-from codechat.cli.run import run_cell
+from codechat.engine.compose import compose
 
 RATES = {"cosmetic": 0.1, "structural": 0.25, "semantic": 0.5}
 SELF_CORRECTION = 0.2
@@ -21,10 +20,10 @@ def cell(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], list
     folder = tmp_path_factory.mktemp("drifter")
     rates = [f"model.regression.{scope}={rate}" for scope, rate in RATES.items()]
     overrides = ["model=drifter", "judge=rules", "tracking=none", "seed=3", f"runs_dir={folder}", *rates]
-    outcome = run_cell(compose([*overrides, f"model.self_correction={SELF_CORRECTION}"]), ["codechat"], sweep=None)
+    outcome = run(compose([*overrides, f"model.self_correction={SELF_CORRECTION}"]))
     assert outcome.status == 0
     assert outcome.metrics is not None
-    return outcome.metrics, sessions(outcome.cell.folder)
+    return outcome.metrics, sessions(outcome.folder)
 
 
 def sessions(folder: Path) -> list[dict[str, Any]]:

@@ -10,10 +10,11 @@ import pytest
 import yaml
 
 from codechat.cli.app import main
-from codechat.cli.compose import compose, data_folder
 from codechat.cli.listing import options_of
-from codechat.cli.run import CellOutcome, run_cell
 from codechat.cli.sweep import expand, read_recipe, run_sweep
+from codechat.engine.compose import compose, data_folder
+from codechat.engine.run import Outcome
+from codechat.engine.run import run as run_composed
 from codechat.errors import UserError
 from codechat.testing import OpenAIServer, dataset_tasks, reference_solver
 
@@ -33,8 +34,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*overrides: str) -> CellOutcome:
-    return run_cell(compose([*SMALL, *overrides]), ["codechat"], sweep=None)
+def run(*overrides: str) -> Outcome:
+    return run_composed(compose([*SMALL, *overrides]))
 
 
 def served(*nodes: str, url: str) -> list[str]:
@@ -47,7 +48,7 @@ def test_model_presets(here: Path, server: OpenAIServer, preset: str) -> None:
     assert outcome.status == 0
     assert outcome.metrics is not None
     assert outcome.metrics["pass_at_1"] == [1.0] * 3
-    session = json.loads((outcome.cell.folder / "sessions.jsonl").read_text())
+    session = json.loads((outcome.folder / "sessions.jsonl").read_text())
     assert session["model"] == preset
 
 
@@ -74,7 +75,7 @@ def test_long_sessions_are_served(here: Path, turns: int) -> None:
     outcome = run(f"agenda.turns={turns}")
     assert outcome.metrics is not None
     assert len(outcome.metrics["pass_at_1"]) == turns
-    (session,) = [json.loads(line) for line in (outcome.cell.folder / "sessions.jsonl").read_text().splitlines()]
+    (session,) = [json.loads(line) for line in (outcome.folder / "sessions.jsonl").read_text().splitlines()]
     ids = [turn["instruction"]["id"] for turn in session["turns"] if turn["instruction"]]
     assert len(ids) == len(set(ids)), "an instruction is asked for once"
 

@@ -24,7 +24,7 @@ FILES = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
 
 def tasks_of(kind: str, **options: Any) -> tuple[Any, ...]:
     config = DATASETS.validate({"kind": kind, **options})
-    return DATASETS[kind].factory(config).tasks
+    return DATASETS.build(config).tasks
 
 
 def command(server: OpenAIServer | str, *arguments: str) -> list[str]:

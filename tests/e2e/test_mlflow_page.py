@@ -43,7 +43,7 @@ def cell_in(folder: Path, **changes: Any) -> FinishedCell:
 
 def track(cell: FinishedCell) -> TrackedRun:
     config = TRACKING.validate({"kind": "mlflow"})
-    run = TRACKING.of(config).factory(config).log(cell)
+    run = TRACKING.build(config).log(cell)
     assert run is not None
     return run
 

@@ -67,7 +67,7 @@ def cell_in(folder: Path, cell_id: str = "c0ffee", **changes: Any) -> FinishedCe
 
 def track(options: dict[str, Any], cell: FinishedCell) -> TrackedRun:
     config = TRACKING.validate({"kind": "mlflow", **options})
-    run = TRACKING.of(config).factory(config).log(cell)
+    run = TRACKING.build(config).log(cell)
     assert run is not None
     return run
 
@@ -315,5 +315,5 @@ def test_no_tracking_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     cell = cell_in(tmp_path)
     config = TRACKING.validate({"kind": "none"})
-    assert TRACKING.of(config).factory(config).log(cell) is None
+    assert TRACKING.build(config).log(cell) is None
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]

@@ -47,7 +47,7 @@ def track(folder: Path, sessions: list[SessionRecord], *points: Point, **options
     (folder / "run").mkdir(exist_ok=True)
     write_sessions(folder / "run" / "sessions.jsonl", sessions)
     config = TRACKING.validate({"kind": "mlflow", **options})
-    run = TRACKING.of(config).factory(config).log(FinishedCell("c0ffee", "echo", {}, points, folder / "run"))
+    run = TRACKING.build(config).log(FinishedCell("c0ffee", "echo", {}, points, folder / "run"))
     assert run is not None
     return run
 

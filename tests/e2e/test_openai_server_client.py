@@ -53,7 +53,7 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 async def model_at(base_url: str, **options: Any) -> AsyncIterator[Model]:
     fixed = {"kind": "openai", "name": "test-model", "base_url": base_url, "max_retries": 2, "cache": False}
     config = MODELS.validate(fixed | options)
-    model = MODELS.of(config).factory(config)
+    model = MODELS.build(config)
     try:
         yield model
     finally:
@@ -293,7 +293,7 @@ async def test_no_answer_in_time(serve: Serve) -> None:
 
 async def test_an_endpoint_that_went_away_is_down() -> None:
     with OpenAIServer(script("x")) as server:
-        model = MODELS["openai"].factory(
+        model = MODELS.build(
             MODELS.validate({"kind": "openai", "name": "m", "base_url": server.base_url, "max_retries": 2})
         )
         await model.complete(QUESTION)
@@ -631,7 +631,7 @@ async def test_a_server_that_asks_for_a_key(serve: Serve) -> None:
 def test_a_model_serves_one_event_loop_after_another() -> None:
     config = {"kind": "openai", "name": "test-model", "max_concurrency": 1, "cache": False}
     with OpenAIServer(script("x")) as server:
-        model = MODELS["openai"].factory(MODELS.validate(config | {"base_url": server.base_url}))
+        model = MODELS.build(MODELS.validate(config | {"base_url": server.base_url}))
 
         async def use() -> None:
             await asyncio.gather(*(model.complete(QUESTION) for _ in range(3)))

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from codechat.domain import Message, Task
+from codechat.domain import Message
 from codechat.models import MODELS, Request
+from codechat.tasks import Task
 from codechat.template import fill
 from codechat.testing import Call, Fault, OpenAIServer, dataset_tasks, fading_solver, reference_solver
 
@@ -87,7 +88,7 @@ def command() -> Iterator[str]:
 
 async def test_the_command_serves_references(command: str) -> None:
     config = MODELS.validate({"kind": "openai", "name": "reference", "base_url": command})
-    model = MODELS.of(config).factory(config)
+    model = MODELS.build(config)
     task = tasks_of("starter")[0]
     text = fill(INITIAL, prompt=task.prompt, signature=task.signature)
     try:

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from codechat.cli.compose import compose
 from codechat.cli.report import run_report
-from codechat.cli.run import run_cell
 from codechat.cli.upload import upload
+from codechat.engine.compose import compose
 
 TASKS = [
     {
@@ -36,7 +35,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         Path("tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in TASKS))
         for protocol in ("static", "dynamic"):
             words = [f"protocol={protocol}", "model=echo", "dataset=jsonl", "dataset.path=tasks.jsonl"]
-            assert run_cell(compose([*words, "hardware.workers=1"]), ["codechat", *words], sweep=None).status == 0
+            assert run(compose([*words, "hardware.workers=1"])).status == 0
         yield folder
     finally:
         os.chdir(before)

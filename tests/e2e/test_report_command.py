@@ -10,10 +10,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from codechat.cli.compose import compose
 from codechat.cli.export import COLUMNS, run_export
 from codechat.cli.report import run_report
-from codechat.cli.run import run_cell
+from codechat.engine.compose import compose
+from codechat.engine.run import run_cell
 from codechat.errors import UserError
 from codechat.report.cells import load_cells
 from codechat.testing import OpenAIServer, dataset_tasks, fading_solver

@@ -56,7 +56,7 @@ async def test_verdicts_under_heavy_load_equal_those_without(
     for fixture in (None, "busy_cores"):
         if fixture:
             request.getfixturevalue(fixture)
-        room: Any = SANDBOXES.of(config).factory(config, workers=2)
+        room: Any = SANDBOXES.build(config, workers=2)
         try:
             verdicts = await asyncio.gather(*(CALLS.check(Program(program), room) for program, _ in PROGRAMS.values()))
         finally:

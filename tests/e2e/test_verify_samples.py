@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from codechat.datasets import DATASETS
+from codechat.engine.samples import check_file, read_samples
 from codechat.errors import InfrastructureError, UserError
-from codechat.samples import check_file, read_samples
 from codechat.sandbox import SANDBOXES
 from codechat.suites.checker import Checker
 
@@ -161,7 +161,7 @@ def test_a_malformed_line_is_named(folder: Path, line: str, words: str) -> None:
     path.write_text(json.dumps({"task_id": "a", "solution": "x"}) + "\n" + line + "\n")
     config = DATASETS.validate({"kind": "jsonl", "path": str(folder / "data.jsonl")})
     with pytest.raises(UserError, match="sample") as caught:
-        read_samples(path, DATASETS.of(config).factory(config))
+        read_samples(path, DATASETS.build(config))
     assert words in str(caught.value)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+
 from codechat.engine.cell import Cell, build_cell
 from codechat.engine.compose import compose
 from codechat.engine.observer import Silent
@@ -64,9 +65,10 @@ def words_of(name: str, url: str) -> list[str]:
     replies = {f"${{{key}}}": json.dumps(value).replace("\\n", "\n") for key, value in REPLIES.items()}
     found = []
     for word in CELLS[name]["set"]:
+        said = str(word)
         for place, text in {**replies, "SERVER": url, "HERE": str(HERE)}.items():
-            word = word.replace(place, text)
-        found.append(word)
+            said = said.replace(place, text)
+        found.append(said)
     return [*found, "tracking=none", "hardware.workers=1"]
 
 

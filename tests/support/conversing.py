@@ -4,25 +4,18 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from codechat.domain import (
-    Adherence,
-    Applicability,
-    AssertionTests,
-    Failure,
-    Instruction,
-    ProgramTests,
-    Reply,
-    Requirement,
-    Task,
-    Usage,
-    Verdict,
-)
+from codechat.domain import Adherence, Applicability, Failure, Instruction, Program, Reply, Usage, Verdict
 from codechat.errors import InfrastructureError
 from codechat.journal import Journal
 from codechat.models import Request
 from codechat.protocols import DialogueProtocol, Kit
-from codechat.protocols.kit import Gate, Services
+from codechat.protocols.kit import CheckOnce, Player, Services
 from codechat.records import TurnRecord
+from codechat.sandbox import Command, Ran
+from codechat.suites import Suite
+from codechat.suites.assertions import Assertions
+from codechat.suites.exit_status import ExitStatus
+from codechat.tasks import Requirement, Task
 from support.tasks import snippets, task_of
 
 Answer = Callable[[Request], str | Exception]
@@ -71,30 +64,35 @@ class Script:
 
 
 class Words:
-    """Tests that look for a word; those of a task with calls to compare hold unless the program says `broken`.
+    """Checks that look for a word; those of a task with calls to compare hold unless the program says `broken`.
 
     A program that says `unlucky` breaks the sandbox, and one that says `slow` takes its time.
     """
-
-    weak = False
-    notice = None
 
     def __init__(self) -> None:
         self.assessed: list[tuple[str, ...]] = []
         self.scripts: list[tuple[str, float]] = []
 
-    async def verify(self, program: str, task: Task) -> Verdict:
-        if task.assertions is not None:
-            return await self.assess(program, task.assertions)
-        await self._run(program)
-        return Verdict("fail" if "broken" in program else "pass", "broken" not in program)
+    async def check(self, program: Program, suite: Suite) -> Verdict:
+        match suite:
+            case Assertions():
+                return await self._assess(program.source, suite)
+            case ExitStatus():
+                self.scripts.append((program.source, suite.wall_s))
+                return Verdict("pass", True)
+            case _:
+                await self._run(program.source)
+                broken = "broken" in program.source
+                return Verdict("fail" if broken else "pass", not broken)
 
-    async def assess(self, program: str, tests: ProgramTests, entry_point: str = "") -> Verdict:
-        assert isinstance(tests, AssertionTests)
-        self.assessed.append(tests.snippets)
+    async def run(self, command: Command) -> Ran:
+        raise AssertionError("no protocol here runs a command")
+
+    async def _assess(self, program: str, suite: Assertions) -> Verdict:
+        self.assessed.append(suite.snippets)
         await self._run(program)
         held = "".join(program.split("'")[1:2]).split()
-        missing = [word for word in tests.snippets if word not in held]
+        missing = [word for word in suite.snippets if word not in held]
         if missing:
             return Verdict("fail", False, Failure("an assertion does not hold", exception=f"no {missing[0]}"), 0.25)
         return Verdict("pass", True, cpu_s=0.25)
@@ -103,15 +101,6 @@ class Words:
         await asyncio.sleep(0.05 if "slow" in program else 0.001)
         if "unlucky" in program:
             raise InfrastructureError("the sandbox is gone")
-
-    async def run_script(self, source: str, wall_s: float) -> Verdict:
-        self.scripts.append((source, wall_s))
-        return Verdict("pass", True)
-
-    async def reference_cpu_s(self, task: Task) -> float:
-        return 0.0
-
-    async def aclose(self) -> None: ...
 
 
 class Judging:
@@ -130,10 +119,10 @@ class Judging:
         decision = self.applies(instruction)
         if isinstance(decision, Exception):
             raise decision
-        return Applicability(decision, "test", "because", Usage(3, 2))
+        return Applicability(decision, "test", "because", usage=Usage(3, 2))
 
     async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
-        return Adherence("adhered" if before != after else "violated", "test", "seen", Usage(7, 1))
+        return Adherence("adhered" if before != after else "violated", "test", "seen", usage=Usage(7, 1))
 
 
 class NoJudge(Judging):
@@ -160,7 +149,8 @@ async def converse(
     """One session over the journal in a folder; `seen` gets every finished turn, even if the session fails."""
     model = Script(answer if callable(answer) else lambda request: answer[request.turn])
     judge, words, journal = judge or NoJudge(), Words(), Journal(folder / journal_name)
-    services = Services(model, baseline, judge, words, journal, Gate(model), Gate(judge))
+    players = {"model": Player.of(model, baseline=baseline)}
+    services = Services(players, journal, words, judge, judge_gate=CheckOnce(judge))
     kit = Kit(task, "session", 0, services, lambda turn, _: None if seen is None else seen.append(turn))
     kit.log.agenda = protocol.agenda(kit.generator("agenda"))
     try:

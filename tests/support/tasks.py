@@ -2,9 +2,13 @@
 
 from typing import Any
 
-from codechat.domain import AssertionTests, InputOutputTests, ProgramTests, Requirement, Task
+from codechat.domain import Target
+from codechat.suites import Suite
+from codechat.suites.assertions import Assertions
+from codechat.suites.calls import Calls
+from codechat.tasks import Requirement, Task
 
-Calls = tuple[tuple[Any, ...], ...]
+Inputs = tuple[tuple[Any, ...], ...]
 
 
 def task_of(
@@ -13,27 +17,27 @@ def task_of(
     reference: str | None = None,
     *,
     prompt: str = "",
-    base: Calls = (),
-    plus: Calls = (),
-    assertions: ProgramTests | None = None,
+    base: Inputs = (),
+    plus: Inputs = (),
+    assertions: Suite | None = None,
     requirements: tuple[Requirement, ...] = (),
     level: str | None = None,
     **comparison: Any,
 ) -> Task:
     """A task for the function that `signature` defines; `comparison` holds further options of the calls' comparison."""
+    name = signature.removeprefix("def ").partition("(")[0]
+    calls = Calls(name, reference, base, plus, name=task_id, **comparison) if base or plus else None
     return Task(
         task_id=task_id,
         prompt=prompt,
-        entry_point=signature.removeprefix("def ").partition("(")[0],
-        signature=signature,
+        target=Target("python", name, signature),
+        suite=calls or assertions,
         reference=reference,
-        tests=InputOutputTests(base, plus, **comparison),
-        assertions=assertions,
         requirements=requirements,
         level=level,
     )
 
 
-def snippets(*texts: str) -> AssertionTests:
+def snippets(*texts: str) -> Assertions:
     """Tests by Python snippets that follow a program."""
-    return AssertionTests(texts)
+    return Assertions(texts)

@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from codechat.cache import Question, answered, clear, contents, location, settle
 from codechat.calls import traffic
+from codechat.calls.cache import Question, answered, clear, contents, location, settle
 from codechat.domain import Reply, Usage
 from codechat.errors import InfrastructureError, UserError
 
 ROOT = Path(__file__).parents[2]
 QUESTION = Question("http://here/v1/chat", "m", {"messages": [{"role": "user", "content": "a\ud800"}]}, None)
-REPLY = Reply("x\ud800\u00e9", "length", Usage(1, 2, 1), 0.125, retries=3, rate_limited=2)
+REPLY = Reply("x\ud800\u00e9", "length", 0.125, usage=Usage(1, 2, 1), retries=3, rate_limited=2)
 
 
 class Endpoint:
@@ -104,7 +104,7 @@ async def test_errors_and_filtered_replies_are_not_kept() -> None:
 
 
 async def test_replies_are_written_behind_without_being_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codechat.cache.GROUPING_S", 0.001)
+    monkeypatch.setattr("codechat.calls.cache.GROUPING_S", 0.001)
     for sample in range(5):
         await answered(replace(QUESTION, sample=sample), Endpoint().ask)
     for _ in range(2000):
@@ -225,7 +225,7 @@ async def test_a_file_that_others_hold_has_no_answer_now_and_is_not_given_up(cap
 
 WRITER = """
 import asyncio, sys
-from codechat.cache import Question, answered, settle
+from codechat.calls.cache import Question, answered, settle
 from codechat.domain import Reply
 
 async def main(name):
@@ -254,7 +254,7 @@ def test_processes_share_it_from_the_first_moment() -> None:
 
 def cleared_by_another_process() -> tuple[int, int]:
     """How many entries and bytes it gave back."""
-    script = "from codechat.cache import clear; gone = clear(); print(gone.entries, gone.size)"
+    script = "from codechat.calls.cache import clear; gone = clear(); print(gone.entries, gone.size)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
     entries, freed = map(int, done.stdout.split())
     return entries, freed

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from codechat.cell import Cell, build_cell
-from codechat.cli.compose import compose
+from codechat.engine.cell import Cell, build_cell
+from codechat.engine.compose import compose
 from codechat.errors import UserError
 from support.codeif_rows import FUNCTION, REPOSITORY, write_rows
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from codeif_rows import FUNCTION, REPOSITORY, write_rows
 
 from codechat.datasets import DATASETS
 from codechat.datasets.codeif_bench import Strategy
@@ -14,10 +13,11 @@ from codechat.suites import Suite
 from codechat.suites.assertions import Assertions
 from codechat.suites.repository import Repository
 from codechat.tasks import Dataset
+from support.codeif_rows import FUNCTION, REPOSITORY, write_rows
 
 
 def load(path: Path, **options: Any) -> Dataset:
-    return DATASETS["codeif_bench"].factory(DATASETS.validate({"kind": "codeif_bench", "path": str(path), **options}))
+    return DATASETS.build(DATASETS.validate({"kind": "codeif_bench", "path": str(path), **options}))
 
 
 def refusal(path: Path, **options: Any) -> str:

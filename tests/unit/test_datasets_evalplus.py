@@ -16,8 +16,8 @@ import pytest
 from codechat.datasets import DATASETS
 from codechat.datasets.humaneval import RELEASE as HUMANEVAL
 from codechat.datasets.mbpp import RELEASE as MBPP
-from codechat.datasets.program import parse
 from codechat.errors import UserError
+from codechat.languages.python.assembly import parse
 from codechat.suites.calls import Calls
 from codechat.tasks import Dataset, Task
 
@@ -34,7 +34,7 @@ def data() -> Path:
 
 
 def load(kind: str, **options: object) -> Dataset:
-    return DATASETS[kind].factory(DATASETS.validate({"kind": kind, **options}))
+    return DATASETS.build(DATASETS.validate({"kind": kind, **options}))
 
 
 def calls(task: Task) -> Calls:
@@ -107,7 +107,7 @@ from evalplus.data import get_human_eval_plus, get_mbpp_plus
 from codechat.datasets import DATASETS
 kind = sys.argv[1]
 theirs = {"humaneval": get_human_eval_plus, "mbpp": get_mbpp_plus}[kind]()
-ours = DATASETS[kind].factory(DATASETS.validate({"kind": kind}))  # the override variable is set for both
+ours = DATASETS.build(DATASETS.validate({"kind": kind}))  # the override variable is set for both
 def calls(value):
     return repr([tuple(call) for call in value])
 assert list(theirs) == [task.task_id for task in ours.tasks]
@@ -141,7 +141,7 @@ from codechat.datasets import DATASETS
 from codechat.errors import UserError
 for url in sys.argv[1:]:
     try:
-        dataset = DATASETS["humaneval"].factory(DATASETS.validate({"kind": "humaneval", "url": url}))
+        dataset = DATASETS.build(DATASETS.validate({"kind": "humaneval", "url": url}))
         print(len(dataset.tasks), "datasets" in sys.modules)
     except UserError as error:
         print(error)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from codechat.datasets import DATASETS, DatasetConfig, select
-from codechat.datasets.program import assemble, signature_of
 from codechat.domain import Target
 from codechat.errors import UserError
+from codechat.languages.python.assembly import assemble, signature_of
 from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls
 from codechat.suites.tool import Tool
@@ -47,7 +47,7 @@ def write(path: Path, *rows: dict[str, Any] | str) -> Path:
 
 
 def load(path: Path) -> Dataset:
-    return DATASETS["jsonl"].factory(DATASETS.validate({"kind": "jsonl", "path": str(path)}))
+    return DATASETS.build(DATASETS.validate({"kind": "jsonl", "path": str(path)}))
 
 
 def refusal(path: Path) -> str:

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from codechat.agendas import AgendaConfig
-from codechat.domain import Requirement
 from codechat.errors import ContextOverflow, InfrastructureError, UserError
-from codechat.instructions import Pool
+from codechat.judges import JudgeConfig
 from codechat.metrics.exchange import Exchange
 from codechat.models import Request
 from codechat.protocols import Parts
 from codechat.protocols.dynamic import Dynamic, DynamicConfig, DynamicPrompts, dynamic
 from codechat.records import TurnRecord
+from codechat.tasks import Requirement
 from support.conversing import asking, code, conversation_task, converse, shape
 
 PROMPTS = DynamicPrompts(
@@ -23,7 +23,7 @@ FEEDBACK = "Not yet: Have {0}. // an assertion does not hold\nexception: no {0}"
 
 
 def protocol() -> Dynamic:
-    return dynamic(DynamicConfig(prompts=PROMPTS), Parts(AgendaConfig(), Pool((), ""), 1))
+    return dynamic(DynamicConfig(prompts=PROMPTS), Parts(AgendaConfig(), None, JudgeConfig(kind="none")))
 
 
 def path(turns: list[TurnRecord]) -> list[str]:

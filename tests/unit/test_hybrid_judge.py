@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from codechat.cli.compose import compose, compose_values
-from codechat.cli.run import run_cell
 from codechat.domain import Adherence, Applicability, Instruction, Usage
+from codechat.engine.compose import compose, compose_values
 from codechat.errors import UserError
 from codechat.judges import JUDGES, Judge
 from codechat.judges.hybrid import DISAGREES, HybridConfig
@@ -28,7 +27,7 @@ def judge(*overrides: str, url: str = CLOSED) -> Judge:
         for word in (f"base_url={url}", "max_retries=0")
     ]
     config = JUDGES.validate(compose_values(["judge=hybrid", *at, *overrides])[0]["judge"])
-    found: Judge = JUDGES.of(config).factory(config)
+    found: Judge = JUDGES.build(config)
     return found
 
 
@@ -131,7 +130,7 @@ def test_a_cell_that_rules_decide_runs_without_an_endpoint(tmp_path: Path, monke
     )
     small = ("dataset.limit=1", "agenda.turns=3", "tracking=none", "hardware.workers=1", "instructions.path=pool.csv")
     dead = [f"judge.llm.{role}.base_url={CLOSED}" for role in ("applicability", "adherence")]
-    outcome = run_cell(compose([*small, "judge=hybrid", *dead]), ["codechat"], sweep=None)
+    outcome = run(compose([*small, "judge=hybrid", *dead]))
     assert outcome.status == 0
     assert outcome.metrics is not None
     assert outcome.metrics["errored"] == 0

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from codechat.cell import Cell, build_cell
-from codechat.cli.compose import compose
 from codechat.config import Config, is_identity
-from codechat.experiment import GROUPS, Experiment
+from codechat.engine.cell import Cell, build_cell
+from codechat.engine.compose import compose
+from codechat.engine.config import GROUPS, CellConfig
 
 TASK = {
     "task_id": "mine/1",
@@ -98,7 +98,7 @@ def test_every_option_of_every_component_is_classified() -> None:
             if isinstance(field.annotation, type) and issubclass(field.annotation, Config):
                 walk(field.annotation)
 
-    walk(Experiment)
+    walk(CellConfig)
     for registry in GROUPS.values():
         for component in registry:
             walk(component.config)

@@ -58,7 +58,7 @@ def _load(tmp_path: Path, text: str, name: str = "pool.jsonl", **options: Any) -
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     config = INSTRUCTIONS.validate({"kind": "default", "path": str(path), **options})
-    return INSTRUCTIONS.of(config).factory(config)
+    return INSTRUCTIONS.build(config)
 
 
 def test_id_is_made_from_scope_and_text(tmp_path: Path) -> None:

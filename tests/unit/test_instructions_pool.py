@@ -108,7 +108,7 @@ def test_rejected_ones_name_a_reason(pool: Pool) -> None:
 
 def test_default_component_is_the_embedded_pool(pool: Pool) -> None:
     config = INSTRUCTIONS.validate({"kind": "default"})
-    assert INSTRUCTIONS.of(config).factory(config) == pool
+    assert INSTRUCTIONS.build(config) == pool
     assert pool.content_hash == read_pool(EMBEDDED, {}).content_hash
 
 

@@ -26,9 +26,9 @@ class Counting:
 
 
 VALUES = [
-    Reply("text \x00 \u2028 ü", "length", Usage(1, 2, 3), 0.5, 2),
+    Reply("text \x00 \u2028 ü", "length", 0.5, usage=Usage(1, 2, 3), retries=2),
     Verdict("fail", True, Failure("wrong", "plus", 3, "f(1)", "2", "3"), 0.25),
-    Adherence("undecided", "llm", "unreadable", Usage(5, 6)),
+    Adherence("undecided", "llm", "unreadable", usage=Usage(5, 6)),
 ]
 
 
@@ -70,7 +70,7 @@ async def test_wall_time_adds_up_and_finished_sessions_come_back(tmp_path: Path)
     assert journal.add_wall(2.0) == 3.5
     await journal.finish("s", "{whole}", "{slim}", completed=True)
     await journal.finish("broken", "{whole}", "{slim}", completed=False)
-    assert (journal.recorded("s"), journal.recorded("broken"), journal.recorded("other")) == ("{whole}",) * 2 + (None,)
+    assert (journal.record("s"), journal.record("broken"), journal.record("other")) == ("{whole}",) * 2 + (None,)
     assert journal.outline("s", completed=True) == journal.outline("broken") == "{slim}"
     assert journal.outline("broken", completed=True) is None, "what errored is run again"
     journal.close()
@@ -78,6 +78,7 @@ async def test_wall_time_adds_up_and_finished_sessions_come_back(tmp_path: Path)
 
 async def test_what_calls_used_is_summed_over_processes_and_cache_hits_are_free(tmp_path: Path) -> None:
     seen: list[int] = []
+    payers = ["model", "model", "applicability", "adherence", None]
     values = [
         Reply("a", usage=Usage(100, 10, 40), retries=2, rate_limited=1),
         Reply("b", usage=Usage(100, 10, 40), cached=True),
@@ -88,12 +89,12 @@ async def test_what_calls_used_is_summed_over_processes_and_cache_hits_are_free(
     for _ in range(2):
         journal = Journal(tmp_path / "journal.db")
         journal.watch = lambda ledger: seen.append(ledger.tokens)
-        for number, value in enumerate(values):
-            await journal.step("s", f"{number}/x", "d", type(value), Counting(value))
+        for number, (payer, value) in enumerate(zip(payers, values, strict=True)):
+            await journal.step("s", f"{number}/x", "d", type(value), Counting(value), payer=payer)
         journal.close()
     ledger = journal.ledger
-    assert ledger.spent == {"model": Usage(100, 10, 40), "applicability": Usage(7, 3), "adherence": Usage()}
-    assert (ledger.of["model"].calls, ledger.of["applicability"].calls, ledger.of["adherence"].calls) == (2, 1, 0)
+    assert ledger.spent == {"model": Usage(100, 10, 40), "applicability": Usage(7, 3)}
+    assert (ledger.of["model"].calls, ledger.of["applicability"].calls, "adherence" in ledger.of) == (2, 1, False)
     counts = [ledger.total(name) for name in ("retries", "rate_limited", "cached_replies")]
     assert counts == [2, 1, 1]
     assert seen == [110, 110, 120], "told after every call, not of a decision for which none was made, nor of a replay"
@@ -107,11 +108,11 @@ async def test_the_attempts_of_a_call_that_failed_are_counted(tmp_path: Path) ->
 
     journal = Journal(tmp_path / "journal.db")
     with pytest.raises(InfrastructureError):
-        await journal.step("s", "0/reply", "d", Reply, fails)
+        await journal.step("s", "0/model", "d", Reply, fails, payer="model")
     journal.close()
     again = Journal(tmp_path / "journal.db")
     assert (again.ledger.total("retries"), again.ledger.total("rate_limited")) == (6, 4)
-    assert await again.step("s", "0/reply", "d", Reply, Counting(Reply("x"))) == Reply("x"), "and it is asked again"
+    assert await again.step("s", "0/model", "d", Reply, Counting(Reply("x"))) == Reply("x"), "and it is asked again"
     again.close()
 
 
@@ -184,7 +185,7 @@ def test_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> None:
     database.close()
     for _ in range(2):
         journal = Journal(tmp_path / "journal.db")
-        assert journal.recorded("done") == journal.outline("done", completed=True) == '{"task_id": "t"}'
+        assert journal.record("done") == journal.outline("done", completed=True) == '{"task_id": "t"}'
         assert journal.ledger.spent["model"] == Usage(12, 5, 2)
         assert journal.ledger.spent["adherence"] == Usage(3, 4)
         assert (journal.ledger.total("retries"), journal.ledger.of["model"].calls) == (2, 2)

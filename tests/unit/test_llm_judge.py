@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from codechat.domain import Adherence, Applicability, Instruction, Usage
 from codechat.errors import InfrastructureError, UserError
 from codechat.judges import JUDGES, Judge
-from codechat.judges.llm import MAX_REASON, quoted, read_verdict
+from codechat.judges.deciding import MAX_REASON, VERDICT, quoted, read_answer
 from codechat.testing import Answer, Behaviour, OpenAIServer, Result, error, overflow, rate_limited
 
 PROMPTS = Path(__file__).parents[2] / "conf" / "prompts"
@@ -30,6 +30,12 @@ Serve = Callable[[Behaviour], OpenAIServer]
 def serve() -> Iterator[Serve]:
     with ExitStack() as stack:
         yield lambda behaviour: stack.enter_context(OpenAIServer(behaviour))
+
+
+def verdict_in(answer: str, words: tuple[str, ...]) -> tuple[str, str] | None:
+    """The verdict and the reason that are read from an answer."""
+    found = read_answer(answer, {VERDICT: words})
+    return found and (found.answers[VERDICT], found.reason)
 
 
 def script(*results: Result) -> Behaviour:
@@ -48,7 +54,7 @@ def at(server: OpenAIServer, name: str = "judge") -> dict[str, Any]:
 
 def build(**values: Any) -> Judge:
     validated = JUDGES.validate(config(**values))
-    return JUDGES.of(validated).factory(validated)
+    return JUDGES.build(validated)
 
 
 async def decide(judge: Judge, question: Callable[[Judge], Awaitable[Any]]) -> Any:
@@ -74,13 +80,13 @@ async def adherence(server: OpenAIServer, before: str = "x = 1  # one", after: s
 async def test_applicability_is_decided(serve: Serve, word: str, decided: bool) -> None:
     usage = {"prompt_tokens": 90, "completion_tokens": 9}
     server = serve(script(Answer(f"Step 1.\nREASON: because.\nVERDICT: {word}", usage=usage)))
-    assert await applicability(server) == Applicability(decided, "llm", "because.", Usage(90, 9))
+    assert await applicability(server) == Applicability(decided, "llm", "because.", usage=Usage(90, 9))
 
 
 @pytest.mark.parametrize("word", ["adhered", "violated"])
 async def test_adherence_is_decided(serve: Serve, word: str) -> None:
     server = serve(script(Answer(f"Gone.\nVERDICT: {word.upper()}", usage={"prompt_tokens": 5})))
-    assert await adherence(server) == Adherence(word, "llm", "Gone.", Usage(5, 0))  # type: ignore[arg-type]
+    assert await adherence(server) == Adherence(word, "llm", "Gone.", usage=Usage(5, 0))  # type: ignore[arg-type]
 
 
 async def test_the_prompts_hold_the_material(serve: Serve) -> None:
@@ -105,7 +111,9 @@ async def test_an_unreadable_reply_is_asked_for_again(serve: Serve) -> None:
 
 async def test_what_stays_unreadable_is_undecided(serve: Serve) -> None:
     server = serve(script(Answer("Perhaps.", usage={"completion_tokens": 1})))
-    assert await adherence(server) == Adherence("undecided", "llm", "no readable verdict in 3 replies", Usage(0, 3))
+    assert await adherence(server) == Adherence(
+        "undecided", "llm", "no readable verdict in 3 replies", usage=Usage(0, 3)
+    )
     assert (await applicability(server, max_reasks=0)).applicable is None
     assert len(server.calls) == 3 + 1
 
@@ -203,15 +211,15 @@ WORDS = ("ADHERED", "VIOLATED")
     ],
 )
 def test_only_one_clear_verdict_at_the_end_counts(answer: str, found: tuple[str, str] | None) -> None:
-    assert read_verdict(answer, WORDS) == found
+    assert verdict_in(answer, WORDS) == found
 
 
 def test_not_applicable_may_be_two_words() -> None:
-    assert read_verdict("VERDICT: NOT APPLICABLE", ("APPLICABLE", "NOT_APPLICABLE")) == ("NOT_APPLICABLE", "")
+    assert verdict_in("VERDICT: NOT APPLICABLE", ("APPLICABLE", "NOT_APPLICABLE")) == ("NOT_APPLICABLE", "")
 
 
 def test_the_reason_is_bounded() -> None:
-    found = read_verdict("REASON: " + "x" * 1000 + "\nVERDICT: ADHERED", WORDS)
+    found = verdict_in("REASON: " + "x" * 1000 + "\nVERDICT: ADHERED", WORDS)
     assert found is not None
     assert found[1] == "x" * (MAX_REASON - 1) + "…"
 
@@ -219,14 +227,14 @@ def test_the_reason_is_bounded() -> None:
 @pytest.mark.parametrize("filler", ["_", "* ", "VERDICT: _", "a\n", "REASON: "])
 def test_a_huge_answer_is_read_in_no_time(filler: str) -> None:
     started = time.perf_counter()
-    assert read_verdict(filler * (1_000_000 // len(filler)) + "!", WORDS) is None
+    assert verdict_in(filler * (1_000_000 // len(filler)) + "!", WORDS) is None
     assert time.perf_counter() - started < 3
 
 
 @given(st.text())
 def test_reading_never_raises_and_finds_only_what_was_offered(answer: str) -> None:
-    assert read_verdict(answer, WORDS) is None
-    found = read_verdict(answer + "\nVERDICT: ADHERED", WORDS)
+    assert verdict_in(answer, WORDS) is None
+    found = verdict_in(answer + "\nVERDICT: ADHERED", WORDS)
     assert found is not None
     assert found[0] == "ADHERED"
 

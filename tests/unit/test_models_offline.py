@@ -7,7 +7,7 @@ import pytest
 
 from codechat.domain import Instruction, Message, Reply, Usage
 from codechat.errors import ContextOverflow, InfrastructureError, UserError
-from codechat.models import MODELS, Crib, Request
+from codechat.models import MODELS, BaselineView, Request
 from codechat.models.scripted import Scripted
 from support.tasks import task_of
 
@@ -15,33 +15,33 @@ TASK = task_of("T/0", "def add(a, b):", "def add(a, b):\n    return a + b\n", pr
 BARE = task_of("T/1", "def add(a, b):", prompt="Add.")
 
 
-def ask(turn: int = 0, text: str = "please", crib: Crib | None = None, task_id: str = "T/0") -> Request:
+def ask(turn: int = 0, text: str = "please", crib: BaselineView | None = None, task_id: str = "T/0") -> Request:
     return Request((Message("user", text),), task_id, turn, crib)
 
 
 def build(**values: object):
     config = MODELS.validate(values)
-    return MODELS.of(config).factory(config)
+    return MODELS.build(config)
 
 
 async def test_echo_answers_the_reference_then_the_current_code() -> None:
     echo = build(kind="echo")
-    first = await echo.complete(ask(crib=Crib(TASK, None, None, 0)))
+    first = await echo.complete(ask(crib=BaselineView(TASK, None, None, 0)))
     assert first.text == "```python\ndef add(a, b):\n    return a + b\n```\n"
     instruction = Instruction("i", "Add a comment.", "cosmetic", "add")
-    later = await echo.complete(ask(1, crib=Crib(TASK, instruction, "x = 1\n", 0)))
+    later = await echo.complete(ask(1, crib=BaselineView(TASK, instruction, "x = 1\n", 0)))
     assert later.text == "```python\nx = 1\n```\n"
 
 
 async def test_echo_fences_code_that_holds_a_fence() -> None:
     code = 'TEXT = """\n```\n"""'
-    reply = await build(kind="echo").complete(ask(1, crib=Crib(TASK, None, code, 0)))
+    reply = await build(kind="echo").complete(ask(1, crib=BaselineView(TASK, None, code, 0)))
     assert reply.text == f"````python\n{code}\n````\n"
 
 
 async def test_echo_needs_a_reference() -> None:
     with pytest.raises(UserError, match="T/1 has no reference"):
-        await build(kind="echo").complete(ask(crib=Crib(BARE, None, None, 0)))
+        await build(kind="echo").complete(ask(crib=BaselineView(BARE, None, None, 0)))
 
 
 def test_only_echo_is_a_baseline_here() -> None:
@@ -91,7 +91,7 @@ async def test_replay_returns_what_was_recorded(tmp_path: Path) -> None:
     turns = [turn(0, "zero", usage=usage, latency_s=1.5), turn(1, "one", instruction=INSTRUCTION)]
     model = build(kind="replay", path=str(recording(tmp_path / "s.jsonl", turns)))
     await model.check()
-    assert await model.complete(ask(0)) == Reply("zero", "stop", Usage(5, 7, 2), 1.5)
+    assert await model.complete(ask(0)) == Reply("zero", "stop", 1.5, usage=Usage(5, 7, 2))
     assert (await model.complete(ask(1, "Now: Rename x to y. Thanks."))).text == "one"
 
 

@@ -2,14 +2,15 @@
 
 import pytest
 
-from codechat.domain import AssertionTests, Requirement
 from codechat.protocols.official import Mode, official_code, official_source, official_tests
+from codechat.suites.assertions import Assertions
+from codechat.tasks import Requirement
 
-TASK = AssertionTests(("assert f(1) == 1", "assert f(2) == 2"))
-EDGE = Requirement("Edge Case Handling", "Edge Case Handling", "", AssertionTests(("edge",)))
-STANDARD = Requirement("Code Standard", "Code Standard", "", AssertionTests(("style one", "style two")))
+TASK = Assertions(("assert f(1) == 1", "assert f(2) == 2"))
+EDGE = Requirement("Edge Case Handling", "Edge Case Handling", "", Assertions(("edge",)))
+STANDARD = Requirement("Code Standard", "Code Standard", "", Assertions(("style one", "style two")))
 EXTENSION = Requirement(
-    "Functionality Extension", "Functionality Extension", "", AssertionTests(("more",)), accumulates=False
+    "Functionality Extension", "Functionality Extension", "", Assertions(("more",)), accumulates=False
 )
 
 REPLIES = {

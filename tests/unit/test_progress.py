@@ -6,15 +6,15 @@ import time
 import pytest
 from rich.console import Console
 
-from codechat.budget import Budget
 from codechat.calls import COUNTERS
 from codechat.cli import progress
 from codechat.cli.progress import MARGIN, ProgressBar
+from codechat.engine.budget import Budget
 from codechat.journal import Charge, Ledger
 from codechat.metrics.spending import Price, Tariff
 from codechat.records import SessionRecord, TurnRecord
 
-PRICED = Budget(5.0, None, Tariff(model=Price(1.0, 10.0, 0.1)))
+PRICED = Budget(5.0, None, Tariff({"model": Price(1.0, 10.0, 0.1)}))
 
 
 def turn(number: int, *, passed: bool = True) -> TurnRecord:
@@ -37,10 +37,10 @@ def bar(sessions: int, turns: int, ledger: Ledger | None = None, budget: Budget 
 def test_a_session_that_ends_early_does_not_leave_the_bar_short() -> None:
     shown = bar(3, 30)
     for number in range(10):
-        shown.turn(turn(number, passed=number < 5), anew=True)
+        shown.turn(turn(number, passed=number < 5), new=True)
     shown.session(session(10), 10)
     for number in range(4):
-        shown.turn(turn(number), anew=True)
+        shown.turn(turn(number), new=True)
     shown.session(session(4), 10)
     shown.session(session(0, "errored"), 10)
     assert shown.headline()[:4] == ["14/14 turns", "3/3 sessions", "64 % pass", "1 errored"]
@@ -54,9 +54,9 @@ def test_time_left_counts_only_what_this_process_asked_for(monkeypatch: pytest.M
     for _ in range(90):
         shown.recalled(session(10), 10)
     assert "left" not in " ".join(shown.headline()), "nothing is known of the speed yet"
-    shown.turn(turn(0), anew=False)
+    shown.turn(turn(0), new=False)
     now[0] += 10
-    shown.turn(turn(1), anew=True)
+    shown.turn(turn(1), new=True)
     assert "16:20 left" in shown.headline(), "98 turns at ten seconds each"
 
 
@@ -83,7 +83,7 @@ def test_both_lines_fit_a_hundred_columns(monkeypatch: pytest.MonkeyPatch) -> No
         for name in ("in_flight", "retries", "rate_limited", "cache_hits"):
             monkeypatch.setattr(COUNTERS, name, 55_555)
         for number in range(2_000):
-            shown.turn(turn(number % 10, passed=number % 3 == 0), anew=True)
+            shown.turn(turn(number % 10, passed=number % 3 == 0), new=True)
         shown.session(session(3, "errored"), 10)
         lines = screen.render_lines(shown.renderable(), screen.options, pad=False)
         texts = ["".join(segment.text for segment in line).rstrip() for line in lines]

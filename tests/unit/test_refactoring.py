@@ -15,7 +15,7 @@ from codechat.patterns import adherence, applicable
 
 def instructions() -> dict[str, Instruction]:
     config = INSTRUCTIONS.validate({"kind": "default"})
-    return {one.id: one for one in INSTRUCTIONS.of(config).factory(config).instructions}
+    return {one.id: one for one in INSTRUCTIONS.build(config).instructions}
 
 
 POOL = instructions()
@@ -63,7 +63,7 @@ def test_a_change_meets_its_rule_and_a_refusal_changes_nothing() -> None:
     config = DATASETS.validate({"kind": "starter"})
     handled: Counter[str] = Counter()
     applies: Counter[str] = Counter()
-    for task in DATASETS.of(config).factory(config).tasks[::5]:
+    for task in DATASETS.build(config).tasks[::5]:
         assert task.reference is not None
         for one in (one for one in POOL.values() if applicable(task.reference, one).applicable):
             revision = refactor(task.reference, one, task.entry_point)

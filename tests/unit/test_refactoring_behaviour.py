@@ -128,7 +128,7 @@ PROGRAMS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     ),
 }
 CONFIG = INSTRUCTIONS.validate({"kind": "default"})
-CHOSEN = [one for one in INSTRUCTIONS.of(CONFIG).factory(CONFIG).instructions if one.id in transformable()]
+CHOSEN = [one for one in INSTRUCTIONS.build(CONFIG).instructions if one.id in transformable()]
 
 
 def outcomes(code: str, calls: list[tuple[Any, ...]]) -> list[str]:

@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 
 from codechat.agendas import AgendaConfig
-from codechat.domain import Instruction, Message, Task
+from codechat.domain import Instruction, Message
 from codechat.errors import ContextOverflow, InfrastructureError, UserError
 from codechat.instructions import Pool
 from codechat.models import Request
 from codechat.protocols import Kit, Parts
 from codechat.protocols.refine import RefineConfig, RefinePrompts, refine
 from codechat.records import TurnRecord
+from codechat.tasks import Task
 from support import conversing
 from support.conversing import Answer, Judging, Script, fenced, shape
 from support.tasks import task_of

@@ -27,7 +27,7 @@ def instruction(change: Change, **rule: object) -> Instruction:
 
 async def test_judge_is_registered_and_decides_by_rules() -> None:
     config = JUDGES.validate({"kind": "rules"})
-    judge = JUDGES.of(config).factory(config)
+    judge = JUDGES.build(config)
     await judge.check()
     fits = await judge.applicable(CODE, POOL["cosmetic-remove-comments"])
     done = await judge.adherence(CODE, CODE.replace("    # all\n", ""), POOL["cosmetic-remove-comments"])
@@ -38,7 +38,7 @@ async def test_judge_is_registered_and_decides_by_rules() -> None:
 
 async def test_without_a_rule_nothing_is_decided() -> None:
     config = JUDGES.validate({"kind": "rules"})
-    judge = JUDGES.of(config).factory(config)
+    judge = JUDGES.build(config)
     fits = await judge.applicable(CODE, instruction("add"))
     done = await judge.adherence(CODE, "", instruction("add"))
     assert (fits.applicable, fits.by) == (None, "rules")

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from codechat.budget import Budget
 from codechat.calls import Brake
 from codechat.domain import Usage
+from codechat.engine.budget import Budget, tariff_of
 from codechat.errors import Stopped, UserError
 from codechat.journal import Charge, Ledger
 from codechat.judges import JUDGES
-from codechat.metrics.spending import Effort, Price, Tariff, Tokens, spending_of, tariff_of
+from codechat.metrics.spending import Effort, Price, Tariff, spending_of
 from codechat.models import MODELS
 from codechat.records import UsageRecord
 
@@ -37,16 +37,21 @@ def test_prices_are_found_wherever_a_judge_keeps_its_models() -> None:
     llm = judge(CHEAP, DEAR)
     hybrid = JUDGES.validate({"kind": "hybrid", "llm": llm.model_dump()})
     for each in (llm, hybrid):
-        tariff = tariff_of(model(DEAR), each, baseline=False)
-        assert tariff == Tariff(Price(10, 20, 1), Price(1, 2, 1), Price(10, 20, 1))
-    assert tariff_of(model(), hybrid, baseline=False).unpriced == ("model",)
-    assert tariff_of(model(), judge(CHEAP, None), baseline=False).unpriced == ("model", "judge.adherence")
+        tariff = tariff_of(model(DEAR), each)
+        assert tariff.prices == {
+            "model": Price(10, 20, 1),
+            "applicability": Price(1, 2, 1),
+            "adherence": Price(10, 20, 1),
+        }
+    assert tariff_of(model(), hybrid).unpriced == ("model",)
+    assert tariff_of(model(), judge(CHEAP, None)).unpriced == ("model", "judge.adherence")
     rules = JUDGES.validate({"kind": "rules"})
-    assert tariff_of(MODELS.validate({"kind": "echo"}), rules, baseline=True) == Tariff()
+    tariff = tariff_of(MODELS.validate({"kind": "echo"}), rules)
+    assert (set(tariff.prices.values()), tariff.unpriced) == ({None}, ())
 
 
 def test_a_budget_counts_all_payers_and_needs_their_prices() -> None:
-    tariff = tariff_of(model(CHEAP), judge(DEAR, DEAR), baseline=False)
+    tariff = tariff_of(model(CHEAP), judge(DEAR, DEAR))
     ledger = Ledger()
     budget = Budget(1.0, 1_000_000, tariff)
     ledger.add(Charge("model", input_tokens=500_000))
@@ -56,7 +61,7 @@ def test_a_budget_counts_all_payers_and_needs_their_prices() -> None:
     assert "$1.00 (budget_usd)" in budget.reached(ledger)
     assert "564,000 tokens (budget_tokens)" in Budget(None, 564_000, tariff).reached(ledger)
     with pytest.raises(UserError, match=r"prices of model, judge\.applicability"):
-        Budget(1.0, None, tariff_of(model(), judge(None, DEAR), baseline=False))
+        Budget(1.0, None, tariff_of(model(), judge(None, DEAR)))
 
 
 @pytest.mark.parametrize(
@@ -69,11 +74,13 @@ def test_a_budget_counts_all_payers_and_needs_their_prices() -> None:
     ],
 )
 def test_the_judges_cost_is_exact_or_null(applicability: Any, adherence: Any, cost: float | None) -> None:
-    tokens = Tokens(model=UsageRecord(), judge=UsageRecord(input_tokens=1_000, output_tokens=100))
-    tariff = tariff_of(model(), judge(applicability, adherence), baseline=False)
-    found = spending_of(tokens, Effort(tariff=tariff, adherence=Usage(400, 40)))
-    assert found["cost_usd"].model is None
-    assert found["cost_usd"].judge == (None if cost is None else pytest.approx(cost / 1e6))
+    tokens = {"model": UsageRecord(), "judge": UsageRecord(input_tokens=1_000, output_tokens=100)}
+    tariff = tariff_of(model(), judge(applicability, adherence))
+    found = spending_of(
+        tokens, Effort(tariff=tariff, judged={"applicability": Usage(900, 80), "adherence": Usage(400, 40)})
+    )
+    assert found["cost_usd"]["model"] is None
+    assert found["cost_usd"]["judge"] == (None if cost is None else pytest.approx(cost / 1e6))
 
 
 async def test_a_pulled_brake_wakes_who_waits_to_try_again() -> None:
@@ -90,3 +97,12 @@ async def test_a_pulled_brake_wakes_who_waits_to_try_again() -> None:
     assert (brake.reason, brake.interrupted) == ("the budget is reached", False)
     brake.pull("interrupted", interrupted=True)
     assert (brake.reason, brake.interrupted, brake.refused) == ("interrupted", True, True)
+
+
+def test_further_roles_have_prices_and_costs_of_their_own() -> None:
+    price = Price(1, 2, 1)
+    tariff = Tariff({"model": price, "user": price, "reviewer": None})
+    tokens = {"model": UsageRecord(input_tokens=10), "judge": UsageRecord(), "user": UsageRecord(output_tokens=3)}
+    found = spending_of(tokens, Effort(tariff=tariff, spent={"model": Usage(20), "user": Usage(0, 5)}))
+    assert found["cost_usd"] == {"model": 10 / 1e6, "judge": None, "user": 6 / 1e6}
+    assert found["spent_usd"] == {"model": 20 / 1e6, "judge": None, "user": 10 / 1e6, "reviewer": None}

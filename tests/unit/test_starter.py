@@ -70,7 +70,7 @@ BY_HAND: dict[str, list[tuple[tuple[Any, ...], Any]]] = {
 
 @pytest.fixture(scope="module")
 def dataset() -> Dataset:
-    return DATASETS["starter"].factory(DATASETS.validate({"kind": "starter"}))
+    return DATASETS.build(DATASETS.validate({"kind": "starter"}))
 
 
 def run_alone(task: Task) -> Any:

@@ -93,7 +93,7 @@ def change(node: ast.AST, variant: int) -> bool:
 @pytest.fixture(scope="module")
 def outcome() -> tuple[dict[str, int], dict[str, list[str]]]:
     """Per task: how many mutants there are, and those that no input tells from the reference."""
-    tasks: tuple[Task, ...] = DATASETS["starter"].factory(DATASETS.validate({"kind": "starter"})).tasks
+    tasks: tuple[Task, ...] = DATASETS.build(DATASETS.validate({"kind": "starter"})).tasks
     work = []
     for task in tasks:
         assert task.reference is not None and isinstance(task.suite, Calls)

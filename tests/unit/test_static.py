@@ -8,7 +8,7 @@ import pytest
 from codechat.agendas import AgendaConfig
 from codechat.domain import Message
 from codechat.errors import ContextOverflow, InfrastructureError, UserError
-from codechat.instructions import Pool
+from codechat.judges import JudgeConfig
 from codechat.metrics.exchange import Exchange
 from codechat.models import Request
 from codechat.protocols import PROTOCOLS, Parts
@@ -25,7 +25,7 @@ REPLIES = [code("base"), code("base", "A"), code("base", "F"), code("base", "A",
 
 
 def protocol(**options: Any) -> Static:
-    return static(StaticConfig(prompts=PROMPTS, **options), Parts(AgendaConfig(), Pool((), ""), 1))
+    return static(StaticConfig(prompts=PROMPTS, **options), Parts(AgendaConfig(), None, JudgeConfig(kind="none")))
 
 
 def said(request: Request) -> list[tuple[str, str]]:
