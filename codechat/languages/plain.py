@@ -12,7 +12,7 @@ MAX_REASON = 300
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A language of which only the names are known.
+    """A language of which only the names are known: what its code defines cannot be said.
 
     The code of a reply, without its `<think>` parts, is the content of the first closed fence tagged with one of the
     names; if there is none, of the first unclosed one; if there is none, of the first fence of any tag. If an entry
@@ -56,8 +56,4 @@ def _without_indent(block: Block) -> str:
 
 
 def _no_code(reason: str) -> Extraction:
-    return Extraction(None, None, "no_code", _shortened(reason))
-
-
-def _shortened(reason: str) -> str:
-    return " ".join(reason.split())[:MAX_REASON]
+    return Extraction(None, None, "no_code", " ".join(reason.split())[:MAX_REASON])
