@@ -34,7 +34,7 @@ async def main(kind: str, path: str | None, defects: int) -> None:
             outcomes["no place for a defect"] += 1
             return
         async with gate:
-            program = extract(broken, task.entry_point).program
+            program = extract(broken, task.target).program
             verdict = await sandbox.verify(program, task) if program else None
         outcome = verdict.outcome if verdict else "no_code"
         outcomes[outcome] += 1

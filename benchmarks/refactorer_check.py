@@ -55,7 +55,7 @@ class Tally:
                 continue
             self.applies[one.id] += 1
             start = time.perf_counter()
-            revision = refactor(task.reference, one, task.entry_point)
+            revision = refactor(task.reference, one, task.target.entry_point)
             self.spent += time.perf_counter() - start
             if revision.changed:
                 self.handled[one.id] += 1
@@ -70,7 +70,7 @@ class Tally:
         """Test each program once."""
         for makers in made.values():
             self.distinct += 1
-            found = extract(makers[0][1], task.entry_point)
+            found = extract(makers[0][1], task.target)
             verdict = await sandbox.verify(found.program, task) if found.program else None
             if verdict is None or not verdict.passed:
                 outcome = f"{verdict.outcome} {verdict.failure}" if verdict else found.reason

@@ -41,13 +41,16 @@ UNDER_TEST = "model"
 
 @dataclass(frozen=True, slots=True)
 class BaselineView:
-    """What only a baseline may see: the task, the right answer to this request, and where the session stands."""
+    """What only a baseline may see: the task, and where the session stands.
+
+    `reference` is the right answer to this request if it is another than the task's.
+    """
 
     task: Task
-    reference: str | None
     instruction: Instruction | None
     code: str | None
     seed: int
+    reference: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class Roles(Config):
         config = MODELS.validate(value, place) if isinstance(value, Mapping) else value
         if isinstance(config, ModelConfig) and MODELS.of(config).traits.baseline:
             raise UserError(
-                f"{place}: '{config.kind}' is a baseline, which does not read what it is asked",
+                f"{place}: '{config.kind}' is a baseline and cannot judge or speak for anybody",
                 f"choose model@{place}=NAME",
             )
         return config

@@ -158,13 +158,13 @@ class Kit:
     ) -> Reply:
         """The reply of the model that plays a role (`UNDER_TEST`, or one that the protocol declares).
 
-        `instruction`, the current `code` and the `reference` (the task's unless given) reach baselines only. Raises
+        `instruction`, the current `code` and the `reference` of this turn, if it is not the task's, reach baselines only. Raises
         `ContextOverflow`.
         """
         player = self._player(role)
         view = None
         if player.baseline:
-            view = BaselineView(self._task, reference or self._task.reference, instruction, code, self._seed)
+            view = BaselineView(self._task, instruction, code, self._seed, reference)
         number = self._numbers[turn, role]
         self._numbers[turn, role] += 1
         request = Request(messages, self._task.task_id, turn, view, self._seed, role, number)

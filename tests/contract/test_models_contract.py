@@ -66,8 +66,8 @@ def build(kind: str, minimal: dict[str, dict[str, Any]]) -> Model:
 
 
 def request(kind: str) -> Request:
-    crib = BaselineView(TASK, None, None, 0) if MODELS[kind].baseline else None
-    return Request((Message("user", "Write add."),), "T/0", 0, crib)
+    view = BaselineView(TASK, None, None, 0) if MODELS[kind].traits.baseline else None
+    return Request((Message("user", "Write add."),), "T/0", 0, view)
 
 
 @pytest.mark.parametrize("kind", KINDS)

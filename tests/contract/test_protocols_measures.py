@@ -20,9 +20,9 @@ NAMES = [component.name for component in PROTOCOLS]
 
 
 def protocol(name: str) -> DialogueProtocol:
-    experiment = compose([f"protocol={name}"]).experiment
+    experiment = compose([f"protocol={name}"]).config
     pool = INSTRUCTIONS.build(experiment.instructions)
-    return PROTOCOLS.build(experiment.protocol, Parts(experiment.agenda, pool, 1))
+    return PROTOCOLS.build(experiment.protocol, Parts(experiment.agenda, pool, experiment.judge))
 
 
 def metrics_of(found: DialogueProtocol) -> dict[str, Any]:

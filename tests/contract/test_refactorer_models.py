@@ -32,7 +32,7 @@ def request(seed: int, asked: Instruction | None, code: str | None, turn: int = 
 async def reply(
     made: Model, asked: Instruction | None, code: str | None = REFERENCE, seed: int = 0, turn: int = 1
 ) -> str:
-    found = extract((await made.complete(request(seed, asked, code, turn))).text, "total")
+    found = extract((await made.complete(request(seed, asked, code, turn))).text, TASK.target)
     assert found.code is not None
     return found.code.strip()
 
@@ -50,8 +50,8 @@ async def test_the_refactorer_does_what_it_is_asked_or_nothing() -> None:
     assert await reply(model("refactorer"), unknown) == REFERENCE.strip()
 
 
-async def test_a_baseline_without_its_crib_is_a_bug() -> None:
-    with pytest.raises(RuntimeError, match="crib"):
+async def test_a_baseline_without_its_view_is_a_bug() -> None:
+    with pytest.raises(RuntimeError, match="view"):
         await model("drifter").complete(Request((), "T/1", 0, None))
 
 

@@ -49,7 +49,7 @@ def sample(kind: str) -> Iterator[tuple[Task, Instruction, str]]:
                 break
             if task.reference is None or not applicable(task.reference, one).applicable:
                 continue
-            revision = refactor(task.reference, one, task.entry_point)
+            revision = refactor(task.reference, one, task.target.entry_point)
             left -= revision.changed
             if revision.changed and skeleton(revision.code) != skeleton(task.reference):
                 yield task, one, revision.code
@@ -80,7 +80,7 @@ async def test_what_a_transformation_makes_passes_the_tests(kind: str, sandbox: 
 
     async def fault(task: Task, one: Instruction, code: str) -> str | None:
         async with gate:
-            program = extract(code, task.entry_point).program
+            program = extract(code, task.target).program
             verdict = await sandbox.verify(program, task) if program else None
         return None if verdict and verdict.passed else f"{task.task_id} {one.id}: {verdict}\n{code}"
 

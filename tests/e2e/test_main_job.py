@@ -83,7 +83,7 @@ def breaking(call: Call) -> str:
     task = next(task for task in STARTER if task.prompt.strip() in user[0]["content"])
     if len(user) <= 3:
         return f"Sure.\n```python\n{task.reference}\n```"
-    return f"```python\n{task.signature}\n    return 'nonsense'\n```"
+    return f"```python\n{task.target.signature}\n    return 'nonsense'\n```"
 
 
 STARTER = tasks_of("starter")
@@ -155,7 +155,11 @@ def test_a_context_overflow_completes_the_session(tmp_path: Path) -> None:
 
 def test_a_failing_endpoint_errs_sessions_and_the_next_run_mends_them(tmp_path: Path) -> None:
     def moody(call: Call) -> Any:
-        return error(500, "out of order") if STARTER[1].entry_point in call.messages[0]["content"] else breaking(call)
+        return (
+            error(500, "out of order")
+            if STARTER[1].target.entry_point in call.messages[0]["content"]
+            else breaking(call)
+        )
 
     with OpenAIServer(moody) as server:
         done = run(tmp_path, server, "dataset.limit=3", "model.max_retries=0")
@@ -178,7 +182,9 @@ def test_a_failing_endpoint_errs_sessions_and_the_next_run_mends_them(tmp_path: 
 
 def test_errors_within_max_errors_are_tolerated(tmp_path: Path) -> None:
     with OpenAIServer(
-        lambda call: error(500, "no") if STARTER[0].entry_point in call.messages[0]["content"] else breaking(call)
+        lambda call: (
+            error(500, "no") if STARTER[0].target.entry_point in call.messages[0]["content"] else breaking(call)
+        )
     ) as server:
         assert run(tmp_path, server, "dataset.limit=2", "model.max_retries=0", "max_errors=1").returncode == 0
 

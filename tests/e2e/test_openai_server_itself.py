@@ -40,7 +40,7 @@ def data() -> Path:
 def everyone_gets_their_reference(tasks: tuple[Task, ...]) -> None:
     solve = reference_solver(tasks)
     for task in tasks:
-        answer = solve(asked(fill(INITIAL, prompt=task.prompt, signature=task.signature)))
+        answer = solve(asked(fill(INITIAL, prompt=task.prompt, signature=task.target.signature)))
         assert isinstance(answer, str), task.task_id
         assert task.reference is not None
         assert f"```python\n{task.reference}\n```" in answer, task.task_id
@@ -90,7 +90,7 @@ async def test_the_command_serves_references(command: str) -> None:
     config = MODELS.validate({"kind": "openai", "name": "reference", "base_url": command})
     model = MODELS.build(config)
     task = tasks_of("starter")[0]
-    text = fill(INITIAL, prompt=task.prompt, signature=task.signature)
+    text = fill(INITIAL, prompt=task.prompt, signature=task.target.signature)
     try:
         await model.check()
         reply = await model.complete(Request((Message("user", text),), task.task_id, 0))
@@ -165,7 +165,7 @@ def test_the_fading_model_breaks_more_with_every_turn_and_the_same_each_time() -
     def broken_after(turns: int) -> int:
         count = 0
         for task in tasks:
-            history = [{"role": "user", "content": fill(INITIAL, prompt=task.prompt, signature=task.signature)}]
+            history = [{"role": "user", "content": fill(INITIAL, prompt=task.prompt, signature=task.target.signature)}]
             history += [{"role": "user", "content": f"Change {turn}."} for turn in range(turns)]
             call = Call(0, "/v1/chat/completions", {}, {"model": "fading-20", "messages": history})
             answer = solve(call)

@@ -11,6 +11,7 @@ import pytest
 from codechat.cli.report import run_report
 from codechat.cli.upload import upload
 from codechat.engine.compose import compose
+from codechat.engine.run import run
 
 TASKS = [
     {

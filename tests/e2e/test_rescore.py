@@ -36,7 +36,7 @@ def answers(call: Call) -> Any:
     if number == 2 and turn >= 2:
         return overflow()
     if number == 3 and turn >= 2:
-        return f"```python\n{task.signature}\n    return None\n```"
+        return f"```python\n{task.target.signature}\n    return None\n```"
     comment = f"# {turn}" if turn else ""
     return f"Sure.\n```python\n{task.reference}\n{comment}\n```"
 
@@ -153,7 +153,7 @@ def test_a_judge_that_fails_leaves_what_the_same_command_finishes(source: Path, 
     failing = True
 
     def moody(call: Call) -> Any:
-        broken = failing and TASKS[0].entry_point in call.messages[0]["content"]
+        broken = failing and TASKS[0].target.entry_point in call.messages[0]["content"]
         return error(500, "out of order") if broken else "Yes.\nVERDICT: ADHERED"
 
     with OpenAIServer(moody) as server:

@@ -55,12 +55,14 @@ async def test_another_digest_or_session_is_another_step(tmp_path: Path) -> None
 async def test_many_steps_at_once(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.db")
     replies = [Counting(Reply(str(number), retries=1)) for number in range(200)]
-    got = await asyncio.gather(*(journal.step("s", f"{n}/reply", "d", Reply, each) for n, each in enumerate(replies)))
+    got = await asyncio.gather(
+        *(journal.step("s", f"{n}/model", "d", Reply, each, payer="model") for n, each in enumerate(replies))
+    )
     assert [reply.text for reply in got] == [str(number) for number in range(200)]
     assert journal.ledger.total("retries") == 200
     journal.close()
     again = Journal(tmp_path / "journal.db")
-    assert (await again.step("s", "7/reply", "d", Reply, Counting(None))).text == "7"
+    assert (await again.step("s", "7/model", "d", Reply, Counting(None))).text == "7"
     again.close()
 
 

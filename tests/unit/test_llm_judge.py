@@ -127,7 +127,7 @@ async def test_silence_is_unreadable(serve: Serve) -> None:
 async def test_a_judge_whose_context_is_too_small_is_undecided(serve: Serve) -> None:
     server = serve(script(Answer("Perhaps.", usage={"completion_tokens": 4}), overflow()))
     decided = await adherence(server)
-    assert decided == Adherence("undecided", "llm", "the question does not fit the judge's context", Usage(0, 4))
+    assert decided == Adherence("undecided", "llm", "the question does not fit the judge's context", usage=Usage(0, 4))
 
 
 async def test_a_judge_that_fails_is_infrastructure(serve: Serve) -> None:

@@ -228,7 +228,7 @@ def test_tokens_are_summed_apart_and_cost_null_without_a_price() -> None:
     spent.turns[0].usage = UsageRecord(input_tokens=1000, output_tokens=100, cached_input_tokens=400)
     spent.turns[1].usage = UsageRecord(input_tokens=500, output_tokens=50)
     spent.turns[1].judge_usage = UsageRecord(input_tokens=7, output_tokens=3)
-    tariff = Tariff(model=Price(input=2.0, output=8.0, cached_input=0.5))
+    tariff = Tariff({"model": Price(input=2.0, output=8.0, cached_input=0.5)}, ("applicability", "adherence"))
     found = metrics(spent, effort=Effort(retries=4, wall_s=12.5, tariff=tariff))
     assert found["tokens"] == {
         "model": {"input_tokens": 1500, "output_tokens": 150, "cached_input_tokens": 400},

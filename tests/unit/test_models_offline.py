@@ -15,8 +15,8 @@ TASK = task_of("T/0", "def add(a, b):", "def add(a, b):\n    return a + b\n", pr
 BARE = task_of("T/1", "def add(a, b):", prompt="Add.")
 
 
-def ask(turn: int = 0, text: str = "please", crib: BaselineView | None = None, task_id: str = "T/0") -> Request:
-    return Request((Message("user", text),), task_id, turn, crib)
+def ask(turn: int = 0, text: str = "please", view: BaselineView | None = None, task_id: str = "T/0") -> Request:
+    return Request((Message("user", text),), task_id, turn, view)
 
 
 def build(**values: object):
@@ -26,26 +26,26 @@ def build(**values: object):
 
 async def test_echo_answers_the_reference_then_the_current_code() -> None:
     echo = build(kind="echo")
-    first = await echo.complete(ask(crib=BaselineView(TASK, None, None, 0)))
+    first = await echo.complete(ask(view=BaselineView(TASK, None, None, 0)))
     assert first.text == "```python\ndef add(a, b):\n    return a + b\n```\n"
     instruction = Instruction("i", "Add a comment.", "cosmetic", "add")
-    later = await echo.complete(ask(1, crib=BaselineView(TASK, instruction, "x = 1\n", 0)))
+    later = await echo.complete(ask(1, view=BaselineView(TASK, instruction, "x = 1\n", 0)))
     assert later.text == "```python\nx = 1\n```\n"
 
 
 async def test_echo_fences_code_that_holds_a_fence() -> None:
     code = 'TEXT = """\n```\n"""'
-    reply = await build(kind="echo").complete(ask(1, crib=BaselineView(TASK, None, code, 0)))
+    reply = await build(kind="echo").complete(ask(1, view=BaselineView(TASK, None, code, 0)))
     assert reply.text == f"````python\n{code}\n````\n"
 
 
 async def test_echo_needs_a_reference() -> None:
     with pytest.raises(UserError, match="T/1 has no reference"):
-        await build(kind="echo").complete(ask(crib=BaselineView(BARE, None, None, 0)))
+        await build(kind="echo").complete(ask(view=BaselineView(BARE, None, None, 0)))
 
 
 def test_only_echo_is_a_baseline_here() -> None:
-    assert {name for name in ("echo", "scripted", "replay") if MODELS[name].baseline} == {"echo"}
+    assert {name for name in ("echo", "scripted", "replay") if MODELS[name].traits.baseline} == {"echo"}
 
 
 async def test_a_list_script_answers_by_turn_and_raises_at_its_end() -> None:

@@ -66,7 +66,7 @@ def test_a_change_meets_its_rule_and_a_refusal_changes_nothing() -> None:
     for task in DATASETS.build(config).tasks[::5]:
         assert task.reference is not None
         for one in (one for one in POOL.values() if applicable(task.reference, one).applicable):
-            revision = refactor(task.reference, one, task.entry_point)
+            revision = refactor(task.reference, one, task.target.entry_point)
             applies[one.cell] += 1
             if not revision.changed:
                 assert revision.code == task.reference

@@ -8,6 +8,7 @@ from codechat.agendas import AgendaConfig
 from codechat.domain import Instruction, Message
 from codechat.errors import ContextOverflow, InfrastructureError, UserError
 from codechat.instructions import Pool
+from codechat.judges import JudgeConfig
 from codechat.models import Request
 from codechat.protocols import Kit, Parts
 from codechat.protocols.refine import RefineConfig, RefinePrompts, refine
@@ -46,7 +47,10 @@ async def converse(
 ) -> tuple[Kit, Script, Judging]:
     """One session of refine over `POOL`."""
     judging = judge or Judging()
-    protocol = refine(RefineConfig(prompts=PROMPTS), Parts(AgendaConfig(turns=turns), Pool(POOL, "hash"), lookahead))
+    protocol = refine(
+        RefineConfig(prompts=PROMPTS),
+        Parts(AgendaConfig(turns=turns), Pool(POOL, "hash"), JudgeConfig(kind="test", lookahead=lookahead)),
+    )
     kit, model, _ = await conversing.converse(
         protocol, task, tmp_path, answer, judge=judging, baseline=baseline, journal_name=journal_name, seen=seen
     )

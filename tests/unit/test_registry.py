@@ -8,7 +8,7 @@ import pytest
 
 from codechat.config import Config, defaults_of, result_option, run_option, validate
 from codechat.errors import UserError, nearest
-from codechat.registry import Registry
+from codechat.registry import NoTraits, Registry
 
 
 class KnobConfig(Config):
@@ -36,14 +36,14 @@ def test_validation_names_key_problem_and_remedy() -> None:
 
 
 def test_identity_holds_what_can_change_a_result_and_nothing_else() -> None:
-    assert KnobConfig(where="there").identity() == {"kind": "knob", "size": 3}
+    assert KnobConfig(where="there", size=4).identity() == {"kind": "knob", "size": 4}
 
 
 def test_an_unclassified_field_is_a_bug() -> None:
     class Loose(Config):
         field: int = 3
 
-    with pytest.raises(TypeError, match="result_option or run_option"):
+    with pytest.raises(TypeError, match="result_option, run_option or place_option"):
         Loose().identity()
 
 
@@ -53,7 +53,7 @@ def test_defaults_mark_what_is_required() -> None:
 
 
 def test_a_name_is_taken_once_and_needs_a_description() -> None:
-    registry: Registry[object] = Registry("knob", "codechat.hardware")  # type: ignore[type-var]
+    registry = Registry[None, NoTraits]("knob", "codechat.hardware", NoTraits)
 
     def factory(config: KnobConfig) -> None:
         """Turn it."""

@@ -211,7 +211,7 @@ async def test_the_official_harness_takes_the_first_fence_and_else_the_whole_rep
 def test_a_task_without_what_the_protocol_needs_is_told_at_the_start() -> None:
     with pytest.raises(UserError, match="has no verifiable instructions"):
         protocol().turns(conversation_task())
-    calls = task_of("t", "def f(x):", requirements=(asking("A"),))
+    calls = task_of("t", "def f(x):", "def f(x): ...", base=((1,),), requirements=(asking("A"),))
     assert protocol().turns(calls) == 2
     with pytest.raises(UserError, match="no assertion tests of its own"):
         protocol(harness="official").turns(calls)
@@ -232,7 +232,7 @@ def test_prompts_without_their_fields_are_refused(prompts: dict[str, str], messa
 
 def test_neither_agenda_nor_pool_nor_judge_is_part_of_its_identity() -> None:
     for name in ("static", "dynamic"):
-        assert PROTOCOLS[name].uses == frozenset()
+        assert PROTOCOLS[name].traits.uses == {"sandbox"}
 
 
 def test_messages_carry_what_looks_like_a_template_as_it_is() -> None:

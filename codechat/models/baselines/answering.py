@@ -22,12 +22,13 @@ def view_of(request: Request) -> BaselineView:
 
 def reference_of(view: BaselineView) -> str:
     """The right answer to the request. Raises `UserError` if the task has none."""
-    if view.reference is None:
+    reference = view.reference if view.reference is not None else view.task.reference
+    if reference is None:
         raise UserError(
             f"{view.task.task_id} has no reference solution, which a baseline model answers with",
             "add canonical_solution to the task, or choose a model that is not a baseline",
         )
-    return view.reference
+    return reference
 
 
 def answer(code: str, view: BaselineView) -> Reply:
