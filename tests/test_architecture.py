@@ -32,8 +32,8 @@ LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 
 # The rooms that know a library; no other room imports it.
 KEEPERS = {
-    "hydra": {"cli"},
-    "omegaconf": {"cli"},
+    "hydra": {"cli", "engine"},
+    "omegaconf": {"engine"},
     "rich": {"cli"},
     "pyarrow": {"cli"},
     "pandas": {"cli", "report"},
@@ -45,7 +45,7 @@ KEEPERS = {
     "httpx2": {"calls", "models"},
     "aiohttp": {"calls"},
     "evalplus": {"datasets"},
-    "libcst": {"refactoring"},
+    "libcst": {"models"},
     "pymannkendall": {"metrics"},
     "numpy": {"metrics", "audit"},
     "scipy": {"report"},

@@ -20,7 +20,6 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from codechat.config import Config
 from codechat.domain import Target
@@ -101,7 +100,7 @@ class RequirementRow(BaseModel):
         if tests and info.data.get("suite") is not None:
             raise ValueError("give tests or suite, not both")
         if not tests and info.data.get("suite") is None:
-            raise PydanticCustomError("missing", "Field required")
+            raise ValueError("Field required")
         return tests
 
 
@@ -289,7 +288,7 @@ def problem_of(error: Exception) -> str:
         case ValidationError():
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"])
-            return f"{field}: {first['msg']}" if field else first["msg"].removeprefix("Value error, ")
+            return f"{field}: {first['msg'].removeprefix('Value error, ')}" if field else first["msg"].removeprefix("Value error, ")
         case json.JSONDecodeError():
             return f"not JSON: {error.msg} (column {error.colno})"
         case UnicodeDecodeError():

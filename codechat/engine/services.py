@@ -10,7 +10,7 @@ from codechat.journal import Journal
 from codechat.judges import JUDGES
 from codechat.models import MODELS, UNDER_TEST
 from codechat.models.roles import models_in, role_of
-from codechat.protocols.kit import CheckOnce, Player, Services
+from codechat.protocols.services import CheckOnce, Player, Services
 from codechat.sandbox import SANDBOXES, Sandbox, admit
 from codechat.suites.checker import Checker, NoSandbox
 

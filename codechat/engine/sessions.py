@@ -13,7 +13,8 @@ from codechat.engine.services import services_of
 from codechat.errors import InfrastructureError, Stopped, UserError
 from codechat.journal import Journal
 from codechat.protocols import DialogueProtocol, Kit
-from codechat.protocols.kit import Services, SessionLog
+from codechat.protocols.kit import SessionLog
+from codechat.protocols.services import Services
 from codechat.records import SessionRecord
 from codechat.tasks import Task
 

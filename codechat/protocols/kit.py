@@ -19,6 +19,7 @@ from codechat.journal import Journal
 from codechat.judges import ADHERENCE, APPLICABILITY, Judge
 from codechat.judges.deciding import Decision, Question, decide
 from codechat.models import UNDER_TEST, BaselineView, Model, Request
+from codechat.protocols.services import CheckOnce, Player, Services
 from codechat.records import CallRecord, TurnRecord, UsageRecord, message_record
 from codechat.sandbox import Command, Ran
 from codechat.seeding import generator
@@ -39,74 +40,6 @@ class SessionLog:
     turns: list[TurnRecord] = field(default_factory=list)
     ended: Literal["context_overflow"] | None = None
     judgement: Any = None
-
-
-class _Checked(Protocol):
-    async def check(self) -> None: ...
-
-
-class CheckOnce:
-    """Checks a component before its first use: a cell that needs no call contacts nothing."""
-
-    def __init__(self, component: _Checked) -> None:
-        self._component = component
-        self._lock = asyncio.Lock()
-        self._open = False
-
-    async def check(self) -> None:
-        """Raises what the component's `check` raises, for everybody until it succeeds."""
-        if self._open:
-            return
-        async with self._lock:
-            if not self._open:
-                await self._component.check()
-                self._open = True
-
-
-class Tests(Protocol):
-    """Checks programs and runs commands in the sandbox; `codechat.suites.checker.Checker` does."""
-
-    async def check(self, program: Program, suite: Suite) -> Verdict:
-        """What the suite says of the program."""
-
-    async def run(self, command: Command) -> Ran:
-        """What a command did in a box."""
-
-
-@dataclass(frozen=True)
-class Player:
-    """Who plays a role. `baseline`: it may see what only a baseline may."""
-
-    model: Model
-    gate: CheckOnce
-    baseline: bool = False
-
-    @classmethod
-    def of(cls, model: Model, *, baseline: bool = False) -> "Player":
-        """A model that is checked before its first call."""
-        return cls(model, CheckOnce(model), baseline)
-
-
-@dataclass(frozen=True)
-class Services:
-    """The cell's components, shared by its sessions; no judge if the protocol uses none.
-
-    `players` has the model under test as `model`, and the protocol's further roles by their names. `judge_offline`: the
-    judge's decisions cost nothing.
-    """
-
-    players: Mapping[str, Player]
-    journal: Journal
-    tests: Tests
-    judge: Judge | None = None
-    brake: Brake = field(default_factory=Brake)
-    judge_offline: bool = False
-    judge_gate: CheckOnce | None = None
-
-    @property
-    def has_roles(self) -> bool:
-        """Whether somebody is asked beside the model under test."""
-        return len(self.players) > 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from codechat.errors import InfrastructureError
 from codechat.journal import Journal
 from codechat.models import Request
 from codechat.protocols import DialogueProtocol, Kit
-from codechat.protocols.kit import CheckOnce, Player, Services
+from codechat.protocols.services import CheckOnce, Player, Services
 from codechat.records import TurnRecord
 from codechat.sandbox import Command, Ran
 from codechat.suites import Suite

@@ -1,0 +1,82 @@
+"""What a session is given: who plays which role, who judges, where programs are checked, and the journal."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from codechat.calls import Brake
+from codechat.domain import Program, Verdict
+from codechat.journal import Journal
+from codechat.judges import Judge
+from codechat.models import Model
+from codechat.sandbox import Command, Ran
+from codechat.suites import Suite
+
+
+class _Checked(Protocol):
+    async def check(self) -> None: ...
+
+
+class CheckOnce:
+    """Checks a component before its first use: a cell that needs no call contacts nothing."""
+
+    def __init__(self, component: _Checked) -> None:
+        self._component = component
+        self._lock = asyncio.Lock()
+        self._open = False
+
+    async def check(self) -> None:
+        """Raises what the component's `check` raises, for everybody until it succeeds."""
+        if self._open:
+            return
+        async with self._lock:
+            if not self._open:
+                await self._component.check()
+                self._open = True
+
+
+class Tests(Protocol):
+    """Checks programs and runs commands in the sandbox; `codechat.suites.checker.Checker` does."""
+
+    async def check(self, program: Program, suite: Suite) -> Verdict:
+        """What the suite says of the program."""
+
+    async def run(self, command: Command) -> Ran:
+        """What a command did in a box."""
+
+
+@dataclass(frozen=True)
+class Player:
+    """Who plays a role. `baseline`: it may see what only a baseline may."""
+
+    model: Model
+    gate: CheckOnce
+    baseline: bool = False
+
+    @classmethod
+    def of(cls, model: Model, *, baseline: bool = False) -> "Player":
+        """A model that is checked before its first call."""
+        return cls(model, CheckOnce(model), baseline)
+
+
+@dataclass(frozen=True)
+class Services:
+    """The cell's components, shared by its sessions; no judge if the protocol uses none.
+
+    `players` has the model under test as `model`, and the protocol's further roles by their names. `judge_offline`: the
+    judge's decisions cost nothing.
+    """
+
+    players: Mapping[str, Player]
+    journal: Journal
+    tests: Tests
+    judge: Judge | None = None
+    brake: Brake = field(default_factory=Brake)
+    judge_offline: bool = False
+    judge_gate: CheckOnce | None = None
+
+    @property
+    def has_roles(self) -> bool:
+        """Whether somebody is asked beside the model under test."""
+        return len(self.players) > 1
