@@ -102,7 +102,7 @@ class Rule:
         """Why the rule cannot be decided on this code, or nothing."""
         return code.tokens_problem if self.on_tokens else code.problem
 
-    def there(self, code: Code) -> tuple[Occurrence, ...]:
+    def already(self, code: Code) -> tuple[Occurrence, ...]:
         """What is there already of what would be added: what is used, even if it only carries a value."""
         return self.subject.present(code) if self.counts_idle else self.subject.used(code)
 
@@ -178,7 +178,7 @@ def _applies(code: Code, rule: Rule) -> tuple[bool, str]:
         found = rule.subject.present(code)
         enough = len(found) >= rule.at_least
         return enough, f"{rule.subject.count(len(found))}" + (f": {rule.subject.list(found)}" if found else "")
-    found = rule.there(code) if rule.quantifier == "some" else ()
+    found = rule.already(code) if rule.quantifier == "some" else ()
     if found:
         return False, f"already there: {rule.subject.list(found)}"
     assert rule.where is not None

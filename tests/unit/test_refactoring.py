@@ -156,7 +156,7 @@ HELPER = POOL["structural-create-helper"]
 
 
 def test_a_helper_is_given_what_it_reads() -> None:
-    code = "# keep\ndef f(values, k):\n    top = max(values)\n    return [v * k for v in values if v < top]\n"
+    code = "import math\n\n\n# keep\ndef f(values, k):\n    top = max(values)\n    return [v * k for v in values if v < top]\n"
     made = refactor(code, HELPER, "f").code
     assert "def compute_f(k, values, top):\n    return [v * k for v in values if v < top]\n" in made
     assert "# keep\ndef f(values, k):" in made

@@ -107,7 +107,9 @@ def test_what_was_never_there_cannot_be_removed() -> None:
 
 def test_before_that_does_not_parse_counts_as_having_nothing() -> None:
     assert (
-        adherence("def f(:\n", "def f():\n    g = lambda: 1\n    return g()\n", POOL["structural-use-lambda"]).verdict
+        adherence(
+            "def f(:\n", "def f(a):\n    g = lambda: a + 1\n    return g()\n", POOL["structural-use-lambda"]
+        ).verdict
         == "adhered"
     )
 

@@ -77,7 +77,7 @@ def _rename(
     for function, name in sorted(chosen, key=lambda one: order.index(one[0])):
         body = functions[order.index(function)].body
         found = [one for one in variables(body) if one.value == name]
-        if found[0] in swaps:
+        if not found or found[0] in swaps:
             continue
         others = [
             one for one in nodes(body) if isinstance(one, cst.Param | cst.FunctionDef | cst.ClassDef | cst.NameItem)
