@@ -96,7 +96,7 @@ def imports(tree: ast.AST) -> Iterator[tuple[str, bool]]:
 def test_a_room_imports_only_rooms_below_it(path: Path) -> None:
     room = room_of(path)
     if room == "__init__":
-        assert not [name for name, _ in imports(ast.parse(path.read_text())) if name.startswith("codechat")]
+        assert not [name for name, at_top in imports(ast.parse(path.read_text())) if at_top and "codechat" in name]
         return
     assert room in LEVEL, f"{room} has no place in LAYERS: decide where it belongs"
     for name, _ in imports(ast.parse(path.read_text())):
@@ -130,7 +130,7 @@ def test_rooms_stay_small(path: Path) -> None:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
             lines = node.end_lineno - node.lineno + 1
-            assert lines <= LONGEST_FUNCTION or node.name == "turn_record", f"{node.name} has {lines} lines"
+            assert lines <= LONGEST_FUNCTION, f"{node.name} has {lines} lines"
 
 
 def test_no_room_is_named_for_odds_and_ends() -> None:

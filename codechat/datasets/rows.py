@@ -288,7 +288,8 @@ def problem_of(error: Exception) -> str:
         case ValidationError():
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"])
-            return f"{field}: {first['msg'].removeprefix('Value error, ')}" if field else first["msg"].removeprefix("Value error, ")
+            problem = first["msg"].removeprefix("Value error, ")
+            return f"{field}: {problem}" if field else problem
         case json.JSONDecodeError():
             return f"not JSON: {error.msg} (column {error.colno})"
         case UnicodeDecodeError():

@@ -4,7 +4,9 @@ A step's name is `<turn>/<role or kind of step>`, then what tells steps of that 
 role that paid for it; null for a step that asks no model.
 """
 
+import contextlib
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 from codechat.errors import UserError
@@ -67,3 +69,17 @@ def prepare(db: sqlite3.Connection, path: Path) -> None:
         )
     migration = MIGRATIONS.get(found, "")
     db.executescript(f"BEGIN; {_TABLES} {migration} PRAGMA user_version={SCHEMA}; COMMIT;")
+
+
+@contextlib.contextmanager
+def guard(db: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """Report a failed write (full disk, read-only folder) as a `UserError`, with what was committed kept."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise UserError(
+            f"cannot write the journal {path}: {error}",
+            "free some space or choose another runs_dir, then run the same command again: it resumes",
+        ) from error

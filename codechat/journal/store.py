@@ -20,7 +20,7 @@ from codechat.calls import SLOTS, Slots
 from codechat.domain import Usage
 from codechat.errors import InfrastructureError, UserError
 from codechat.journal.ledger import COUNTS, Charge, Ledger, charge_of, failure_charge
-from codechat.journal.schema import CHARGE, prepare
+from codechat.journal.schema import CHARGE, guard, prepare
 
 ROWS_AT_ONCE = (64, 8, 1)
 """Rows of one statement: few sizes, since every one is a statement that SQLite has to prepare and keep."""
@@ -211,7 +211,7 @@ class Journal:
 
     def add_wall(self, seconds: float) -> float:
         """Add this process's time to the cell's; returns the sum over all processes, in seconds."""
-        with self._guard():
+        with guard(self._db, self._path):
             self._db.execute("INSERT INTO runs (wall_s) VALUES (?)", (seconds,))
         return float(self._db.execute("SELECT total(wall_s) FROM runs").fetchone()[0])
 
@@ -250,7 +250,7 @@ class Journal:
                 rows.setdefault(put.into, []).append(put.row)
             if put.charge is not None:
                 charges.add(put.charge)
-        with self._guard():
+        with guard(self._db, self._path):
             self._db.execute("BEGIN")
             for into, values in rows.items():
                 self._insert(into, values)
@@ -267,9 +267,6 @@ class Journal:
                 self._db.execute(statement, tuple(itertools.chain.from_iterable(rows[start : start + size])))
                 start += size
 
-    def _guard(self) -> "_DiskGuard":
-        return _DiskGuard(self._path, self._db)
-
     async def settle(self) -> None:
         """Wait until everything pending is on disk."""
         if self._flusher is not None:
@@ -281,22 +278,3 @@ class Journal:
             step.cancel()
         self._thread.shutdown()
         self._files.close()
-
-
-class _DiskGuard:
-    """Turns a failed write (full disk, read-only folder) into words, with what was committed kept."""
-
-    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
-        self._path, self._db = path, db
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, sqlite3.Error):
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise UserError(
-                f"cannot write the journal {self._path}: {error}",
-                "free some space or choose another runs_dir, then run the same command again: it resumes",
-            ) from error

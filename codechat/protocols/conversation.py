@@ -128,10 +128,7 @@ def turn_record(
     instruction does not last, that one alone.
     """
     own = round_.instruction
-    holding = [check for check in checks if check.asked and check.instruction.accumulates]
-    if not own.accumulates:
-        holding = [check for check in checks if check.instruction.id == own.id]
-    broken = next((check for check in holding if not check.verdict.passed), None)
+    broken = _broken(own, checks)
     exchange = Exchange(
         round=round_.kind,
         requirement=None if own.id == TASK else RequirementRecord(id=own.id, strategy=own.strategy, text=own.text),
@@ -156,6 +153,14 @@ def turn_record(
         latency_s=reply.latency_s if reply else 0.0,
         **exchange.model_dump(),
     )
+
+
+def _broken(own: Requirement, checks: Sequence[Check]) -> Check | None:
+    """The first check that must hold at a turn and does not."""
+    holding = [check for check in checks if check.asked and check.instruction.accumulates]
+    if not own.accumulates:
+        holding = [check for check in checks if check.instruction.id == own.id]
+    return next((check for check in holding if not check.verdict.passed), None)
 
 
 def failure_text(failure: Failure | None) -> str:

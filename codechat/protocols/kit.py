@@ -4,21 +4,18 @@ Every verb is a journal step: its result is on disk before the protocol sees it,
 the recorded one back. So a protocol must be deterministic given its verbs' results.
 """
 
-import asyncio
 import random
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
-from codechat.calls import Brake
 from codechat.domain import Adherence, Applicability, Extraction, Instruction, Message, Program, Reply, Usage, Verdict
 from codechat.errors import ContextOverflow
 from codechat.files import GrowingHash, content_hash
-from codechat.journal import Journal
 from codechat.judges import ADHERENCE, APPLICABILITY, Judge
 from codechat.judges.deciding import Decision, Question, decide
-from codechat.models import UNDER_TEST, BaselineView, Model, Request
+from codechat.models import UNDER_TEST, BaselineView, Request
 from codechat.protocols.services import CheckOnce, Player, Services
 from codechat.records import CallRecord, TurnRecord, UsageRecord, message_record
 from codechat.sandbox import Command, Ran
@@ -91,7 +88,8 @@ class Kit:
     ) -> Reply:
         """The reply of the model that plays a role (`UNDER_TEST`, or one that the protocol declares).
 
-        `instruction`, the current `code` and the `reference` of this turn, if it is not the task's, reach baselines only. Raises
+        `instruction`, the current `code` and the `reference` of this turn, if it is not the task's, reach baselines
+        only. Raises
         `ContextOverflow`.
         """
         player = self._player(role)
