@@ -120,9 +120,8 @@ def defaults_of(model: type[Config]) -> dict[str, Any]:
 def _config_at(field: FieldInfo) -> type[Config] | None:
     """The config that always stands at a field; None for another type, and if any of a family can stand there."""
     kind: Any = field.annotation
-    if not inspect.isclass(kind) or any(isinstance(mark, SerializeAsAny) for mark in field.metadata):
-        return None
-    return kind if issubclass(kind, Config) else None
+    chosen = any(getattr(mark, "__class__", None) is SerializeAsAny for mark in field.metadata)
+    return kind if inspect.isclass(kind) and issubclass(kind, Config) and not chosen else None
 
 
 C = TypeVar("C", bound=Config)

@@ -33,7 +33,8 @@ class Question:
 
     `answers` has the words that count for each label, in capitals, `_` for a blank: `{"VERDICT": ("YES", "NO")}` is
     answered by a line `VERDICT: YES`. Labels stand in any order, the last of `answers` on the last line. `reask` is
-    said after an answer that cannot be read, at most `max_reasks` times. `name` says what is asked, for recordings.
+    said after an answer that cannot be read, at most `max_reasks` times. `name` says what is asked: it tells the
+    questions of one role at one turn apart.
     """
 
     name: str
@@ -41,7 +42,6 @@ class Question:
     answers: Mapping[str, tuple[str, ...]]
     reask: str
     max_reasks: int = 2
-    role: str = "judge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +64,15 @@ class Reading(NamedTuple):
     reason: str
 
 
-async def decide(model: Model, question: Question) -> Decision:
-    """Ask until an answer can be read, or give up. Raises `InfrastructureError` if the model cannot be asked."""
+async def decide(model: Model, question: Question, place: Request) -> Decision:
+    """Ask until an answer can be read, or give up. Raises `InfrastructureError` if the model cannot be asked.
+
+    `place` says for which task, turn and role it is asked; its messages are those of the question.
+    """
     messages, spent = [Message("user", question.prompt)], Spent(cached=True)
-    for attempt in range(question.max_reasks + 1):
+    for _ in range(question.max_reasks + 1):
         try:
-            request = Request(tuple(messages), question.name, attempt, role=question.role)
-            reply = await model.complete(request)
+            reply = await model.complete(replace(place, messages=tuple(messages)))
         except ContextOverflow:
             spent = replace(spent, cached=False)
             return Decision(None, "the question does not fit the judge's context", **spent.fields())

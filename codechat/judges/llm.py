@@ -11,7 +11,7 @@ from codechat.config import Config, original_option
 from codechat.domain import Adherence, AdherenceVerdict, Applicability, Instruction
 from codechat.judges import ADHERENCE, APPLICABILITY, JUDGES, JudgeConfig
 from codechat.judges.deciding import VERDICT, Decision, Question, decide, quoted, reask
-from codechat.models import MODELS, Model, ModelConfig
+from codechat.models import MODELS, Model, ModelConfig, Request
 from codechat.models.roles import Roles, role
 from codechat.template import require
 
@@ -100,5 +100,5 @@ class LlmJudge:
     async def _decide(self, model: Model, role: str, prompt: str) -> Decision:
         answers = {VERDICT: WORDS[role]}
         again = reask(self.config.prompts.reask, answers)
-        name = f"judge:{WORDS[role][0].lower()}"
-        return await decide(model, Question(name, prompt, answers, again, self.config.max_reasks, role))
+        question = Question(role, prompt, answers, again, self.config.max_reasks)
+        return await decide(model, question, Request((), f"judge:{WORDS[role][0].lower()}", 0, role=role))

@@ -92,13 +92,9 @@ class Kit:
         only. Raises
         `ContextOverflow`.
         """
-        player = self._player(role)
-        view = None
+        player, request = self._player(role), self._request(role, turn, messages)
         if player.baseline:
-            view = BaselineView(self._task, instruction, code, self._seed, reference)
-        number = self._numbers[turn, role]
-        self._numbers[turn, role] += 1
-        request = Request(messages, self._task.task_id, turn, view, self._seed, role, number)
+            request = replace(request, view=BaselineView(self._task, instruction, code, self._seed, reference))
 
         async def call() -> Reply | _Overflowed:
             self._services.brake.check()
@@ -109,7 +105,7 @@ class Kit:
                 return _Overflowed(str(overflow))
 
         digest = self._conversation(role).of(messages)
-        name = f"{role}/{number}" if number else role
+        name = f"{role}/{request.number}" if request.number else role
         answer: Reply | _Overflowed = await self._step(turn, name, digest, Reply | _Overflowed, call, payer=role)
         if self._services.has_roles:
             self._calls[turn].append(_call_record(role, messages, answer))
@@ -119,12 +115,12 @@ class Kit:
 
     async def decide(self, role: str, turn: int, question: Question) -> Decision:
         """What a role decides: one of the question's answers, or undecided. See `codechat.judges.deciding`."""
-        player = self._player(role)
+        player, place = self._player(role), self._request(role, turn, ())
 
         async def call() -> Decision:
             self._services.brake.check()
             await player.gate.check()
-            return await decide(player.model, replace(question, role=role))
+            return await decide(player.model, question, place)
 
         digest = content_hash([question.prompt, {label: list(words) for label, words in question.answers.items()}])
         decision = await self._step(turn, f"{role}/{question.name}", digest, Decision, call, payer=role)
@@ -172,6 +168,12 @@ class Kit:
     async def run(self, turn: int, command: Command) -> Ran:
         """What a command did in a box of the sandbox."""
         return await self._step(turn, "run", command.key, Ran, lambda: self._services.tests.run(command))
+
+    def _request(self, role: str, turn: int, messages: tuple[Message, ...]) -> Request:
+        """A call of a role, told apart from its other calls at this turn by its number."""
+        number = self._numbers[turn, role]
+        self._numbers[turn, role] += 1
+        return Request(messages, self._task.task_id, turn, sample=self._seed, role=role, number=number)
 
     def _player(self, role: str) -> Player:
         player = self._services.players.get(role)

@@ -238,7 +238,7 @@ async def test_a_resumed_session_asks_only_what_is_missing(tmp_path: Path) -> No
 
 async def test_only_a_baseline_sees_the_reference(tmp_path: Path) -> None:
     _, model, _ = await converse(tmp_path, turns=2)
-    assert all(request.crib is None for request in model.requests)
+    assert all(request.view is None for request in model.requests)
     _, baseline, _ = await converse(tmp_path, turns=2, baseline=True, journal_name="b.db")
     crib = baseline.requests[1].crib
     assert crib is not None
