@@ -14,7 +14,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainSerializer,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -22,12 +21,12 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from codechat.config import Config
+from codechat.datasets.given import GivenSuite, given_suite
 from codechat.datasets.program import assemble, signature_of
 from codechat.domain import Target
 from codechat.errors import UserError
 from codechat.files import content_hash
-from codechat.suites import SUITES, Suite
+from codechat.suites import Suite
 from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls, owe_no_result
 from codechat.suites.calls.oracle import Oracle
@@ -55,28 +54,6 @@ def several(value: Any) -> Any:
 
 
 Snippets = Annotated[list[str], BeforeValidator(several)]
-
-
-def _suite_config(value: Any) -> Any:
-    """The validated fields of a suite, by its kind."""
-    if not isinstance(value, dict):
-        return value
-    try:
-        return SUITES.validate(value, "suite")
-    except UserError as error:
-        raise ValueError(", ".join(str(error).splitlines())) from error
-
-
-GivenSuite = Annotated[
-    Config | None, BeforeValidator(_suite_config), PlainSerializer(lambda suite: suite and suite.identity())
-]
-
-
-def _made(config: Config, name: str) -> Suite:
-    """The suite that a row gives; `name` is what its messages call the task."""
-    if "name" in type(config).model_fields and "name" not in config.model_fields_set:
-        config = config.model_copy(update={"name": name})
-    return SUITES.of(config).factory(config)
 
 
 class RequirementRow(BaseModel):
@@ -171,7 +148,7 @@ class TaskRow(BaseModel):
                 each.id or str(number),
                 each.type,
                 each.text,
-                Assertions(tuple(each.tests)) if each.suite is None else _made(each.suite, self.task_id),
+                Assertions(tuple(each.tests)) if each.suite is None else given_suite(each.suite, self.task_id),
                 each.accumulates,
             )
             for number, each in enumerate(self.requirements, 1)
@@ -225,7 +202,7 @@ def task_from(row: TaskRow, adapt: Adapt = lambda calls: calls) -> Task:
 def _suite(row: TaskRow, reference: str | None, adapt: Adapt) -> Suite | None:
     """The task's own tests; None if it has none."""
     if row.suite is not None:
-        return _made(row.suite, row.task_id)
+        return given_suite(row.suite, row.task_id)
     if row.tests:
         return Assertions(tuple(row.tests))
     if not row.base_input:
