@@ -24,7 +24,7 @@ GivenSuite = Annotated[
 ]
 
 
-def given_suite(config: Config, name: str) -> Suite:
+def make_suite(config: Config, name: str) -> Suite:
     """The suite that a row gives; `name` is what its messages call the task."""
     if "name" in type(config).model_fields and "name" not in config.model_fields_set:
         config = config.model_copy(update={"name": name})

@@ -21,14 +21,14 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from codechat.datasets.given import GivenSuite, given_suite
+from codechat.datasets.given import GivenSuite, make_suite
 from codechat.datasets.program import assemble, signature_of
 from codechat.domain import Target
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.suites import Suite
 from codechat.suites.assertions import Assertions
-from codechat.suites.calls import Calls, owe_no_result
+from codechat.suites.calls import Calls, require_results
 from codechat.suites.calls.oracle import Oracle
 from codechat.tasks import Dataset, Requirement, Task
 
@@ -123,8 +123,8 @@ class TaskRow(BaseModel):
             if name == RESERVED or ids.count(name) > 1:
                 raise ValueError(f"requirements: the id '{name}' is taken; give each an id of its own")
         reference = self.canonical_solution
-        owe_no_result("base_output", self.base_input, self.base_output, "canonical_solution", reference)
-        owe_no_result("plus_output", self.plus_input, self.plus_output, "canonical_solution", reference)
+        require_results("base_output", self.base_input, self.base_output, "canonical_solution", reference)
+        require_results("plus_output", self.plus_input, self.plus_output, "canonical_solution", reference)
         return self
 
     def _one_suite(self) -> None:
@@ -148,7 +148,7 @@ class TaskRow(BaseModel):
                 each.id or str(number),
                 each.type,
                 each.text,
-                Assertions(tuple(each.tests)) if each.suite is None else given_suite(each.suite, self.task_id),
+                Assertions(tuple(each.tests)) if each.suite is None else make_suite(each.suite, self.task_id),
                 each.accumulates,
             )
             for number, each in enumerate(self.requirements, 1)
@@ -202,7 +202,7 @@ def task_from(row: TaskRow, adapt: Adapt = lambda calls: calls) -> Task:
 def _suite(row: TaskRow, reference: str | None, adapt: Adapt) -> Suite | None:
     """The task's own tests; None if it has none."""
     if row.suite is not None:
-        return given_suite(row.suite, row.task_id)
+        return make_suite(row.suite, row.task_id)
     if row.tests:
         return Assertions(tuple(row.tests))
     if not row.base_input:

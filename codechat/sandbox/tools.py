@@ -10,7 +10,7 @@ from codechat.errors import UserError
 EMPTY = ("/tmp", "/var/tmp", "/dev", "/proc")  # in a box these are its own
 
 
-def existing(tools: Iterable[str]) -> tuple[str, ...]:
+def check_tools(tools: Iterable[str]) -> tuple[str, ...]:
     """The tools, each once and in order; raises `UserError` for one that is missing, or that a box cannot see."""
     return tuple(dict.fromkeys(map(_checked, sorted(tools))))
 
