@@ -82,9 +82,9 @@ class TurnRecord(BaseModel):
     response: str | None = None
     finish_reason: str | None = None
     code: str | None = None
-    outcome: Outcome
-    passed: bool
-    passed_base: bool
+    outcome: Outcome | None = None
+    passed: bool | None = None
+    passed_base: bool | None = None
     failure: FailureRecord | None = None
     cpu_s: float = 0.0
     adherence: AdherenceRecord | None = None

@@ -50,7 +50,7 @@ class ProgressBar:
     def turn(self, turn: TurnRecord, *, anew: bool) -> None:
         """Count a finished turn."""
         self._turns += 1
-        self._passed += turn.passed
+        self._passed += bool(turn.passed)
         self._anew += anew
 
     def session(self, session: SessionRecord, planned: int) -> None:
@@ -62,7 +62,7 @@ class ProgressBar:
     def recalled(self, session: SessionRecord, planned: int) -> None:
         """Count a session of the journal with its turns."""
         self._turns += len(session.turns)
-        self._passed += sum(turn.passed for turn in session.turns)
+        self._passed += sum(bool(turn.passed) for turn in session.turns)
         self.session(session, planned)
 
     def update(self) -> None:

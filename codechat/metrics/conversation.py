@@ -137,7 +137,8 @@ class _Seen:
         met: set[str] = set()
         for turn in session.turns:
             exchange = Exchange.of(turn)
-            self.outcomes[turn.outcome] += 1
+            if turn.outcome is not None:
+                self.outcomes[turn.outcome] += 1
             self._count_round(exchange)
             self._count(session, turn, exchange, met)
             met |= {check.id for check in exchange.checks if check.accumulates and check.passed}
@@ -182,7 +183,9 @@ def _parts(turn: TurnRecord, exchange: Exchange, converses: bool) -> dict[str, P
     own = exchange.own
     kept = [check for check in exchange.checks if check.accumulates]
     asked = [check for check in kept if check.asked]
-    parts = {"ia": (int(own.passed), 1), "passed": (int(turn.passed), 1)}
+    parts = {"ia": (int(own.passed), 1)}
+    if turn.passed is not None:
+        parts["passed"] = (int(turn.passed), 1)
     if own.accumulates:
         parts["ca"] = _share(sum(check.passed for check in asked), len(asked))
         parts["ca_all"] = (int(all(check.passed for check in asked)), 1)

@@ -11,10 +11,13 @@ from codechat.records import SessionRecord, TurnRecord, UsageRecord
 
 
 class TurnOutline(NamedTuple):
-    """What counts of a turn. `cell` is its instruction's `scope/change`; `answered` as the record says it."""
+    """What counts of a turn. `outcome` and `passed` are None if it is not scored.
 
-    outcome: Outcome
-    passed: bool
+    `cell` is its instruction's `scope/change`; `answered` is as the record says.
+    """
+
+    outcome: Outcome | None
+    passed: bool | None
     skipped: bool
     answered: bool
     verdict: AdherenceVerdict | None
@@ -59,7 +62,7 @@ class Outlines:
         """Answers of which nobody could say whether they followed the instruction."""
         return sum(turn.verdict == "undecided" for each in self.completed for turn in each.turns if not turn.skipped)
 
-    _outcomes: Counter[tuple[Outcome, bool]] = field(default_factory=Counter)
+    _outcomes: Counter[tuple[Outcome | None, bool]] = field(default_factory=Counter)
 
     def add(self, session: SessionRecord) -> None:
         """Look at a session. Candidates of skipped turns count: an undecided one can be why a turn was skipped."""

@@ -161,8 +161,8 @@ def _passes(sessions: Sequence[SessionOutline], turn: int) -> Figure:
     """Sessions whose code passes at a turn, of those that have the turn."""
     figure = Figure()
     for session in sessions:
-        if turn < len(session.turns):
-            figure.count(session.task_id, session.turns[turn].passed)
+        if turn < len(session.turns) and (passed := session.turns[turn].passed) is not None:
+            figure.count(session.task_id, passed)
     return figure
 
 
@@ -170,7 +170,7 @@ def _sustained(sessions: Sequence[SessionOutline], cap: int) -> Figure:
     """The passing turns from turn 0 on, `cap` at most, per session (paper III-F3)."""
     figure = Figure()
     for session in sessions:
-        prefix = takewhile(lambda turn: turn.passed, session.turns[:cap])
+        prefix = takewhile(bool, (turn.passed for turn in session.turns[:cap] if turn.passed is not None))
         figure.count(session.task_id, sum(1 for _ in prefix))
     return figure
 
@@ -193,7 +193,7 @@ def _transitions(sessions: Sequence[SessionOutline], *, from_passed: bool) -> By
     figures = ByType.filled(Figure)
     for session in sessions:
         for before, turn in pairwise(session.turns):
-            if before.passed is from_passed and turn.answered:
+            if before.passed is from_passed and turn.answered and turn.passed is not None:
                 for figure in figures.of(turn.cell):
                     figure.count(session.task_id, turn.passed is not from_passed)
     return figures

@@ -69,7 +69,7 @@ def _trace(session: SessionRecord, experiment_id: str, run_id: str) -> tuple[Any
         request_time=start_ns // 1_000_000,
         state=TraceState.ERROR if dialogue.failed else TraceState.OK,
         request_preview=session.task_id,
-        response_preview=" ".join(turn.outcome for turn in session.turns),
+        response_preview=" ".join(turn.outcome or "not_scored" for turn in session.turns),
         execution_duration=dialogue.duration_ns // 1_000_000,
         trace_metadata={"mlflow.sourceRun": run_id, "mlflow.trace.tokenUsage": json.dumps(_tokens_of(session.turns))},
         tags={"mlflow.traceName": session.task_id, "codechat.session_id": session.session_id},

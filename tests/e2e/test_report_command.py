@@ -19,7 +19,7 @@ from codechat.cli.report import run_report
 from codechat.cli.run import run_cell
 from codechat.datasets import DATASETS
 from codechat.errors import UserError
-from codechat.report.cells import load_cells
+from codechat.report.loading import load_cells
 from codechat.tracking.find import find_cells
 
 STARTER = DATASETS["starter"].factory(DATASETS.validate({"kind": "starter"})).tasks
