@@ -9,7 +9,7 @@ import pytest
 
 from codechat.cli.audit import run_audit
 from codechat.engine.compose import compose
-from codechat.engine.run import run_cell
+from codechat.engine.run import run
 from codechat.errors import UserError
 from codechat.testing import Call, OpenAIServer
 from support.audit_cells import of, session, turn, write_cell

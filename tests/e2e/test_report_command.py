@@ -9,19 +9,20 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from codechat.testing import OpenAIServer, fading_solver
+from support.recount import near, recount
+from codechat.testing.refine_cells import Made, write_cell
 
+from codechat.engine.compose import compose
 from codechat.cli.export import COLUMNS, run_export
 from codechat.cli.report import run_report
-from codechat.engine.compose import compose
-from codechat.engine.run import run_cell
+from codechat.engine.run import run
+from codechat.datasets import DATASETS
 from codechat.errors import UserError
-from codechat.report.cells import load_cells
-from codechat.testing import OpenAIServer, dataset_tasks, fading_solver
-from codechat.testing.refine_cells import Made, write_cell
+from codechat.report.loading import load_cells
 from codechat.tracking.find import find_cells
-from support.recount import near, recount
 
-STARTER = dataset_tasks("starter")
+STARTER = DATASETS.build(DATASETS.validate({"kind": "starter"})).tasks
 MODELS = ("fading-5", "fading-30")
 
 

@@ -11,7 +11,7 @@ import yaml
 
 from codechat.cli.rescore import run_rescore
 from codechat.engine.compose import compose
-from codechat.engine.run import run_cell
+from codechat.engine.run import run
 from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.testing import Call, OpenAIServer, dataset_tasks, error, overflow
