@@ -11,8 +11,8 @@ from rich.table import Table as TerminalTable
 from codechat.cli.terminal import err, out
 from codechat.cli.words import parse_words
 from codechat.config import Config
+from codechat.engine.config import GROUPS, CellConfig
 from codechat.errors import UserError
-from codechat.experiment import GROUPS, Experiment
 from codechat.report.build import build_report
 from codechat.report.data import Table
 from codechat.report.loading import cell_folders, load_cells
@@ -57,7 +57,7 @@ def run_report(words: list[str]) -> int:
 def options_of(place: str, values: Mapping[str, Any]) -> type[Config] | None:
     """The option model of a config.yaml, or of one of its groups; None if no installed component has such options."""
     if not place:
-        return Experiment
+        return CellConfig
     try:
         return GROUPS[place][str(values.get(GROUPS[place].key))].config if place in GROUPS else None
     except UserError:

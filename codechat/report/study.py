@@ -53,7 +53,7 @@ class LoadedCell:
     def is_baseline(self) -> bool:
         """Whether the model saw the reference solutions: a yardstick, no rival."""
         kind = (self.config.get("model") or {}).get("kind")
-        return any(component.baseline for component in MODELS if component.name == kind)
+        return any(component.traits.baseline for component in MODELS if component.name == kind)
 
     def sessions(self) -> Iterator[SessionRecord]:
         """The sessions in dataset order, read one at a time."""

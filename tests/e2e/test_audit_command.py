@@ -35,7 +35,7 @@ def runs(tmp_path: Path) -> Path:
                 f"runs_dir={tmp_path / 'runs'}", *at,
             ]
         )  # fmt: skip
-        assert run_cell(composed, ["codechat"], sweep=None).status == 0
+        assert run(composed).status == 0
     return tmp_path / "runs"
 
 

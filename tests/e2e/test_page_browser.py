@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.browser import chromium, requested, until
-from support.page_input import cell_of, made_cell, made_report, made_session
 
 from codechat.records import SessionRecord
 from codechat.report.page import write_page
+from support.browser import chromium, requested, until
+from support.page_input import cell_of, made_cell, made_report, made_session
 
 HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=alert(1)> &lt;i&gt; \\ud800"
 

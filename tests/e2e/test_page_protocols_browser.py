@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.browser import chromium, requested, until
-from support.page_input import made_report
-from support.conversation_cells import Talk, write_talk
-from codechat.testing.refine_cells import Made, write_cell
 
 from codechat.report.loading import load_cells
 from codechat.report.page import write_page
+from codechat.testing.refine_cells import Made, write_cell
+from support.browser import chromium, requested, until
+from support.conversation_cells import Talk, write_talk
+from support.page_input import made_report
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from codechat.calls.cache import Question, answered, clear, contents, location, open_file, settle
 from codechat.calls import traffic
+from codechat.calls.cache import Question, answered, clear, contents, location, open_file, settle
 from codechat.domain import Reply, Usage
 from codechat.errors import InfrastructureError, UserError
 from support.descriptors import open_files

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.page_input import cell_of, made_cell, made_report, made_session
 
 from codechat.records import MessageRecord, SessionRecord, TurnRecord
 from codechat.report import page
@@ -24,6 +23,7 @@ from codechat.report.page.archive import Index, archive, as_json, packed
 from codechat.report.page.bodies import body_of, shortened
 from codechat.report.page.document import SCRIPTS, STYLES
 from codechat.report.study import LoadedCell
+from support.page_input import cell_of, made_cell, made_report, made_session
 
 HOSTILE = "</script><script>alert(1)</script><!--<script> &lt;b&gt; &#60;i> \u2028\\ud800 {{style}} 𝒳 ]]> \x00"
 

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from support.page_input import MadeCell, made_cell
-
 from codechat.report.build import headline_of, studies_of
 from codechat.report.chapters.refine.differences import differences
 from codechat.report.data import Table
 from codechat.report.generic.comparisons import pairs
 from codechat.report.sections import Headline
+from support.page_input import MadeCell, made_cell
 
 
 def rival(model: str, mst: float, **labels: Any) -> MadeCell:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.conversation_cells import MEASURES, Talk, talks_of, write_talk
 
 from codechat.metrics import Measures
 from codechat.report.build import headline_of, sections_of, studies_of
@@ -19,6 +18,7 @@ from codechat.report.page.bodies import body_of
 from codechat.report.page.overview import overview
 from codechat.report.sections import Board, Chart, Headline, Section
 from codechat.report.study import LoadedCell, Study
+from support.conversation_cells import MEASURES, Talk, talks_of, write_talk
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from codechat.testing.refine_cells import Made, write_cell
 
 from codechat.cli.report import options_of
 from codechat.errors import UserError
 from codechat.report.build import build_report
 from codechat.report.loading import cell_folders, load_cells
+from codechat.testing.refine_cells import Made, write_cell
 
 
 def small(model: str = "m", **options: object) -> Made:

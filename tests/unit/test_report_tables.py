@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.recount import near, recount
-from codechat.testing.refine_cells import Made, paper, write_cell
 
 from codechat.report.build import build_report, studies_of
 from codechat.report.chapters import chapter_of
@@ -18,6 +16,8 @@ from codechat.report.chapters.refine.drawings import DRAWINGS
 from codechat.report.data import Column, Interval, ReportData, Value
 from codechat.report.drawing.style import Look, share_range
 from codechat.report.loading import load_cells
+from codechat.testing.refine_cells import Made, paper, write_cell
+from support.recount import near, recount
 
 MADE = [
     made

@@ -95,6 +95,7 @@ def styled() -> Iterator[None]:
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(dict(SETTINGS))
+        mpl.rcParams["text.parse_math"] = False  # a `$` in a name of a cell is a dollar
         yield
 
 
