@@ -15,7 +15,6 @@ from codechat.languages.plain import Plain
 from codechat.languages.thinking import without_thinking
 from codechat.plugins import import_all
 
-GROUP = "codechat.language"
 _BACKTICKS = re.compile("`+")
 
 
@@ -76,7 +75,6 @@ def fenced(code: str, language: str) -> str:
 
 
 __all__ = [
-    "GROUP",
     "Language",
     "Plain",
     "extract",

@@ -216,8 +216,7 @@ async def test_a_killed_worker_is_replaced(kind: str) -> None:
         for pid in below(os.getpid()):
             with contextlib.suppress(ProcessLookupError):  # it went with the namespace of one killed before it
                 os.kill(pid, signal.SIGKILL)
-        assert (await CALLS.check(Program("# again
-" + REFERENCE), room)).passed
+        assert (await CALLS.check(Program("# again\n" + REFERENCE), room)).passed
     finally:
         await room.aclose()
 
