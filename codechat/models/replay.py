@@ -14,7 +14,7 @@ from codechat.config import original_option, place_option
 from codechat.domain import Reply, Usage
 from codechat.errors import ContextOverflow, UserError
 from codechat.models import MODELS, UNDER_TEST, ModelConfig, Request
-from codechat.records import CallRecord, SessionRecord, TurnRecord, UsageRecord, read_sessions
+from codechat.records import CallRecord, SessionRecord, TurnRecord, read_sessions
 
 
 class ReplayConfig(ModelConfig):
@@ -127,9 +127,8 @@ def _turn(turn: TurnRecord) -> _Recorded:
     return _Recorded(reply, _asked_for(turn), turn.skipped, tuple(turn.calls()))
 
 
-def _reply(text: str, finish_reason: str | None, used: UsageRecord, latency_s: float) -> Reply:
-    usage = Usage(used.input_tokens, used.output_tokens, used.cached_input_tokens)
-    return Reply(text, finish_reason, latency_s, usage=usage)
+def _reply(text: str, finish_reason: str | None, used: Usage, latency_s: float) -> Reply:
+    return Reply(text, finish_reason, latency_s, usage=used)
 
 
 def _asked_for(turn: TurnRecord) -> str | None:

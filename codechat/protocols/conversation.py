@@ -17,7 +17,7 @@ from codechat.metrics.exchange import BASE, TASK, CheckRecord, Exchange, Officia
 from codechat.protocols import Ask, Kit
 from codechat.protocols.expecting import growing_dialogue
 from codechat.protocols.opening import OpeningPrompt
-from codechat.records import FailureRecord, TurnRecord, UsageRecord, message_record
+from codechat.records import TurnRecord
 from codechat.tasks import Requirement, Task
 from codechat.template import require
 
@@ -137,20 +137,15 @@ def turn_record(
         discarded=discarded,
         official=_official_record(official),
     )
-    reply, extraction = answer or (None, None)
-    return TurnRecord(
-        turn=round_.turn,
-        request=[message_record(message) for message in round_.request],
-        response=reply.text if reply else None,
-        finish_reason=reply.finish_reason if reply else None,
-        code=extraction.code if extraction else None,
+    return TurnRecord.of(
+        round_.turn,
+        round_.request,
+        answer,
         outcome=broken.verdict.outcome if broken else "pass",
         passed=broken is None,
         passed_base=checks[0].verdict.passed,
-        failure=_failure_record(broken),
+        failure=_failure(broken),
         cpu_s=sum(check.verdict.cpu_s for check in checks),
-        usage=UsageRecord.model_validate(asdict(reply.usage)) if reply else UsageRecord(),
-        latency_s=reply.latency_s if reply else 0.0,
         **exchange.model_dump(),
     )
 
@@ -206,11 +201,11 @@ def _reason(verdict: Verdict) -> str | None:
     return text if len(text) <= REASON_LENGTH else text[: REASON_LENGTH - 1] + "…"
 
 
-def _failure_record(broken: Check | None) -> FailureRecord | None:
+def _failure(broken: Check | None) -> Failure | None:
     """The failure of the first instruction that is not met, which it names."""
     if broken is None or broken.verdict.failure is None:
         return None
     values = asdict(broken.verdict.failure)
     if broken.instruction.id != TASK:
         values["reason"] = f"{broken.instruction.id}: {values['reason']}"
-    return FailureRecord.model_validate(values)
+    return Failure(**values)

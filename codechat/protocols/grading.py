@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
-from codechat.domain import Message, Reply, Usage
+from codechat.domain import Message, Reply
 from codechat.errors import InfrastructureError
 from codechat.records import TurnRecord
 
@@ -47,11 +47,9 @@ async def in_order() -> AsyncIterator[Grading]:
 
 def request_of(turn: TurnRecord) -> tuple[Message, ...]:
     """What a recorded turn asked."""
-    return tuple(Message(message.role, message.content) for message in turn.request)
+    return tuple(turn.request)
 
 
 def reply_of(turn: TurnRecord) -> Reply:
     """What a recorded turn was answered."""
-    used = turn.usage
-    usage = Usage(used.input_tokens, used.output_tokens, used.cached_input_tokens)
-    return Reply(turn.response or "", turn.finish_reason, turn.latency_s, usage=usage)
+    return Reply(turn.response or "", turn.finish_reason, turn.latency_s, usage=turn.usage)

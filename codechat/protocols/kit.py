@@ -17,7 +17,7 @@ from codechat.judges import ADHERENCE, APPLICABILITY, Judge
 from codechat.judges.deciding import Decision, Question, decide
 from codechat.models import UNDER_TEST, BaselineView, Request
 from codechat.protocols.services import CheckOnce, Player, Services
-from codechat.records import CallRecord, TurnRecord, UsageRecord, message_record
+from codechat.records import CallRecord, TurnRecord
 from codechat.sandbox import Command, Ran
 from codechat.seeding import generator
 from codechat.suites import Suite
@@ -195,9 +195,7 @@ class Kit:
         used: dict[str, Usage] = {}
         for call in self._calls[turn]:
             if call.role != UNDER_TEST:
-                usage = call.usage
-                spent = Usage(usage.input_tokens, usage.output_tokens, usage.cached_input_tokens)
-                used[call.role] = used.get(call.role, Usage()) + spent
+                used[call.role] = used.get(call.role, Usage()) + call.usage
         return {
             "usage_by_role": {role: asdict(usage) for role, usage in used.items()},
             "calls": [call.model_dump() for call in self._calls[turn]],
@@ -228,16 +226,15 @@ class Kit:
 
 
 def _call_record(role: str, messages: tuple[Message, ...], answer: Reply | _Overflowed) -> CallRecord:
-    request = [message_record(message) for message in messages]
+    request = list(messages)
     if isinstance(answer, _Overflowed):
         return CallRecord(role=role, request=request, response=None)
-    usage = UsageRecord.model_validate(asdict(answer.usage))
     return CallRecord(
         role=role,
         request=request,
         response=answer.text,
         finish_reason=answer.finish_reason,
-        usage=usage,
+        usage=answer.usage,
         latency_s=answer.latency_s,
     )
 
