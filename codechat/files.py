@@ -13,7 +13,7 @@ from codechat.errors import UserError
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def write_atomically(path: Path, data: str | bytes | Iterable[str]) -> None:
+def write_atomically(path: Path, data: str | bytes | Iterable[str] | Iterable[bytes]) -> None:
     """Replace `path` by `data` so that a reader, or a power cut, sees the old file or the new one.
 
     An iterable is written piece by piece, so that the whole need not fit into memory. Raises `UserError` where the

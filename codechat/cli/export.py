@@ -1,10 +1,10 @@
 """`codechat export`: the turns of cells as one flat table, for pandas and R."""
 
-import csv
-import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codechat.cli.export_columns import ExportColumn, Kind, own_columns
 from codechat.cli.terminal import out
@@ -13,6 +13,10 @@ from codechat.errors import UserError, nearest
 from codechat.files import write_atomically
 from codechat.records import SessionRecord, TurnRecord, read_sessions
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+CHUNK = 5_000  # turns that are in memory at once
 KEYS = {
     "run": "the cell's folder",
     "out": "the file to write: .parquet or .csv",
@@ -24,7 +28,7 @@ def _session(name: str) -> Callable[[SessionRecord, TurnRecord], Any]:
 
 
 def _turn(place: str) -> Callable[[SessionRecord, TurnRecord], Any]:
-    """What lies at a place of the turn, such as `failure.reason`; missing where a part of the way is."""
+    """What lies at a place of the turn, such as `failure.reason`; missing if a part of the way is."""
 
     def value(_: SessionRecord, turn: TurnRecord) -> Any:
         found: Any = turn
@@ -90,35 +94,48 @@ COLUMNS = (
 def run_export(words: list[str]) -> int:
     """Write the turns of a cell as one table; returns the exit status. Raises `UserError`."""
     values = parse_words(words, KEYS, required=("run", "out"))
-    source, target = Path(values["run"]), Path(values["out"])
+    source, target = Path(values["run"]) / "sessions.jsonl", Path(values["out"])
     if target.suffix not in WRITERS:
         raise UserError(f"cannot write '{target.suffix}' files", nearest(target.suffix, WRITERS))
-    if not (source / "sessions.jsonl").is_file():
-        raise UserError(f"{source} is no cell's folder", "it has no sessions.jsonl; a run prints its folder at the end")
-    columns = (*COLUMNS, *own_columns(read_sessions(source / "sessions.jsonl"), {column.name for column in COLUMNS}))
-    rows = list(_rows(source / "sessions.jsonl", columns))
-    write_atomically(target, WRITERS[target.suffix](columns, rows))
-    out.print(f"{len(rows)} turns, {len(columns)} columns: {target}", markup=False)
+    if not source.is_file():
+        raise UserError(
+            f"{source.parent} is no cell's folder", "it has no sessions.jsonl; a run prints its folder at the end"
+        )
+    columns = (*COLUMNS, *own_columns(read_sessions(source), {column.name for column in COLUMNS}))
+    turns = 0
+
+    def frames() -> Iterator["pd.DataFrame"]:
+        nonlocal turns
+        for frame in _frames(source, columns):
+            turns += len(frame)
+            yield frame
+
+    write_atomically(target, WRITERS[target.suffix](columns, frames()))
+    out.print(f"{turns} turns, {len(columns)} columns: {target}", markup=False)
     return 0
 
 
-def _rows(path: Path, columns: Sequence[ExportColumn]) -> Iterator[list[Any]]:
-    for session in read_sessions(path):
-        for turn in session.turns:
-            yield [column.value(session, turn) for column in columns]
+def _frames(path: Path, columns: Sequence[ExportColumn]) -> Iterator["pd.DataFrame"]:
+    """The turns, at most `CHUNK` at once; none but an empty frame without a turn. What is missing is None."""
+    import pandas as pd
+
+    names = [column.name for column in columns]
+    turns = ((session, turn) for session in read_sessions(path) for turn in session.turns)
+    rows = ([column.value(*each) for column in columns] for each in turns)
+    yield pd.DataFrame(islice(rows, CHUNK), columns=names, dtype=object)
+    while chunk := list(islice(rows, CHUNK)):
+        yield pd.DataFrame(chunk, columns=names, dtype=object)
 
 
-def _csv(columns: Sequence[ExportColumn], rows: list[list[Any]]) -> bytes:
+def _csv(columns: Sequence[ExportColumn], frames: Iterable["pd.DataFrame"]) -> Iterator[bytes]:
     """UTF-8 with a header; what is missing is empty, and true and false are written as R and pandas read them."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([column.name for column in columns])
-    names = {True: "TRUE", False: "FALSE"}
-    writer.writerows([names[value] if isinstance(value, bool) else value for value in row] for row in rows)
-    return text.getvalue().encode()
+    flags = [column.name for column in columns if column.kind == "bool"]
+    for number, frame in enumerate(frames):
+        frame[flags] = frame[flags].map({True: "TRUE", False: "FALSE"}.get)
+        yield frame.to_csv(index=False, header=number == 0, lineterminator="\n").encode()
 
 
-def _parquet(columns: Sequence[ExportColumn], rows: list[list[Any]]) -> bytes:
+def _parquet(columns: Sequence[ExportColumn], frames: Iterable["pd.DataFrame"]) -> Iterator[bytes]:
     """Parquet with the columns' types, their meaning as the fields' metadata."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -126,12 +143,17 @@ def _parquet(columns: Sequence[ExportColumn], rows: list[list[Any]]) -> bytes:
     types: Mapping[Kind, Any] = {
         "string": pa.string(), "int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_(),
     }  # fmt: skip
-    fields = [pa.field(c.name, types[c.kind], metadata={"description": c.meaning}) for c in columns]
-    values = zip(*rows, strict=True) if rows else ([] for _ in columns)
-    arrays = [pa.array(column, field.type) for column, field in zip(values, fields, strict=True)]
-    blob = io.BytesIO()
-    parquet.write_table(pa.table(arrays, schema=pa.schema(fields)), blob)
-    return blob.getvalue()
+    schema = pa.schema([pa.field(c.name, types[c.kind], metadata={"description": c.meaning}) for c in columns])
+    with tempfile.TemporaryFile() as stream:
+        with parquet.ParquetWriter(stream, schema) as writer:
+            for frame in frames:
+                table = pa.Table.from_pandas(frame, schema, preserve_index=False)
+                writer.write_table(table.replace_schema_metadata())  # without pandas' own notes on its types
+        stream.seek(0)
+        yield from iter(lambda: stream.read(1 << 20), b"")
 
 
-WRITERS: Mapping[str, Callable[[Sequence[ExportColumn], list[list[Any]]], bytes]] = {".csv": _csv, ".parquet": _parquet}
+WRITERS: Mapping[str, Callable[[Sequence[ExportColumn], Iterable["pd.DataFrame"]], Iterator[bytes]]] = {
+    ".csv": _csv,
+    ".parquet": _parquet,
+}

@@ -1,20 +1,23 @@
 """`codechat report`: tables, figures and one page that compare finished cells."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table as TerminalTable
 
 from codechat.cli.terminal import err, out
 from codechat.cli.words import parse_words
+from codechat.config import Config
+from codechat.engine.config import GROUPS, CellConfig
 from codechat.errors import UserError
-from codechat.metrics import REFINE
 from codechat.report.build import build_report
-from codechat.report.cells import LoadedCell, cell_folders, load_cells
 from codechat.report.data import Table
+from codechat.report.loading import cell_folders, load_cells
 from codechat.report.page import write_page
+from codechat.report.study import LoadedCell
 from codechat.tracking import TrackingError
 
 MOST_COLUMNS = 14  # of a table in a terminal, beyond which intervals are left to the files
@@ -34,21 +37,31 @@ def run_report(words: list[str]) -> int:
     folder = Path(values["out"])
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is no folder", "out names the folder that the report is written to")
-    loaded = load_cells(_folders(values, folder))
+    loaded = load_cells(_folders(values, folder), options_of)
     cells = [cell for cell in loaded if cell.measures is not None]
     notes = _notes(values, loaded)
     if not cells:
         raise UserError("none of these cells says what it measures", notes[-1])
     data = build_report(cells, folder, notes)
-    page = write_page(cells, data, folder)
+    page = write_page(data, folder)
     for note in data.notes:
         err.print(f"note: {note}", markup=False)
-    for table in _first_tables(data.tables, cells):
+    for table in data.opening:
         out.print(_shown(table))
     out.print(f"\n{len(cells)} cells, {len(data.tables)} tables, {len(data.figures)} figures", markup=False, end="")
     out.print(f" ({time.monotonic() - started:.1f} s)", markup=False)
     out.print(f"tables   {folder / 'tables'}\nfigures  {folder / 'figures'}\npage     {page}", markup=False)
     return 0
+
+
+def options_of(place: str, values: Mapping[str, Any]) -> type[Config] | None:
+    """The option model of a config.yaml, or of one of its groups; None if no installed component has such options."""
+    if not place:
+        return CellConfig
+    try:
+        return GROUPS[place][str(values.get(GROUPS[place].key))].config if place in GROUPS else None
+    except UserError:
+        return None
 
 
 def _folders(values: Mapping[str, str], out: Path) -> list[Path]:
@@ -81,12 +94,6 @@ def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[st
         told = "run them again: no model is called, and metrics.json is written anew"
         notes.append(f"Left out, as their metrics.json does not say what they measure ({told}): {', '.join(silent)}.")
     return notes
-
-
-def _first_tables(tables: Sequence[Table], cells: Sequence[LoadedCell]) -> list[Table]:
-    """The table that opens each protocol's part of the report."""
-    names = dict.fromkeys("leaderboard" if c.protocol == REFINE.protocol else f"{c.protocol}_finals" for c in cells)
-    return [table for table in tables if table.name in names]
 
 
 def _shown(table: Table) -> TerminalTable:

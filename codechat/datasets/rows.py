@@ -14,21 +14,20 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainSerializer,
     ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
-from codechat.config import Config
+from codechat.datasets.given import GivenSuite, make_suite
 from codechat.domain import Target
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.languages.python.assembly import assemble, signature_of
-from codechat.suites import SUITES, Suite
+from codechat.suites import Suite
 from codechat.suites.assertions import Assertions
-from codechat.suites.calls import Calls, owe_no_result
+from codechat.suites.calls import Calls, require_results
 from codechat.suites.calls.oracle import Oracle
 from codechat.tasks import Dataset, Requirement, Task
 
@@ -54,28 +53,6 @@ def several(value: Any) -> Any:
 
 
 Snippets = Annotated[list[str], BeforeValidator(several)]
-
-
-def _suite_config(value: Any) -> Any:
-    """The validated fields of a suite, by its kind."""
-    if not isinstance(value, dict):
-        return value
-    try:
-        return SUITES.validate(value, "suite")
-    except UserError as error:
-        raise ValueError(", ".join(str(error).splitlines())) from error
-
-
-GivenSuite = Annotated[
-    Config | None, BeforeValidator(_suite_config), PlainSerializer(lambda suite: suite and suite.identity())
-]
-
-
-def _made(config: Config, name: str) -> Suite:
-    """The suite that a row gives; `name` is what its messages call the task."""
-    if "name" in type(config).model_fields and "name" not in config.model_fields_set:
-        config = config.model_copy(update={"name": name})
-    return SUITES.build(config)
 
 
 class RequirementRow(BaseModel):
@@ -145,8 +122,8 @@ class TaskRow(BaseModel):
             if name == RESERVED or ids.count(name) > 1:
                 raise ValueError(f"requirements: the id '{name}' is taken; give each an id of its own")
         reference = self.canonical_solution
-        owe_no_result("base_output", self.base_input, self.base_output, "canonical_solution", reference)
-        owe_no_result("plus_output", self.plus_input, self.plus_output, "canonical_solution", reference)
+        require_results("base_output", self.base_input, self.base_output, "canonical_solution", reference)
+        require_results("plus_output", self.plus_input, self.plus_output, "canonical_solution", reference)
         return self
 
     def _one_suite(self) -> None:
@@ -170,7 +147,7 @@ class TaskRow(BaseModel):
                 each.id or str(number),
                 each.type,
                 each.text,
-                Assertions(tuple(each.tests)) if each.suite is None else _made(each.suite, self.task_id),
+                Assertions(tuple(each.tests)) if each.suite is None else make_suite(each.suite, self.task_id),
                 each.accumulates,
             )
             for number, each in enumerate(self.requirements, 1)
@@ -224,7 +201,7 @@ def task_from(row: TaskRow, adapt: Adapt = lambda calls: calls) -> Task:
 def _suite(row: TaskRow, reference: str | None, adapt: Adapt) -> Suite | None:
     """The task's own tests; None if it has none."""
     if row.suite is not None:
-        return _made(row.suite, row.task_id)
+        return make_suite(row.suite, row.task_id)
     if row.tests:
         return Assertions(tuple(row.tests))
     if not row.base_input:

@@ -1,9 +1,12 @@
-"""What a report holds before it is drawn: tables of raw values, and the figures that were written."""
+"""What a report holds before it is drawn: tables of raw values, figures, and the sections of its page."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from codechat.report.sections import Headline, Section
+from codechat.report.study import LoadedCell
 
 
 class Interval(NamedTuple):
@@ -11,6 +14,11 @@ class Interval(NamedTuple):
 
     low: float
     high: float
+
+    @classmethod
+    def of(cls, ends: Sequence[float] | None) -> "Interval | None":
+        """An interval as metrics.json holds it, or None."""
+        return None if ends is None else cls(*ends)
 
 
 Value = str | int | float | Interval | None
@@ -43,6 +51,11 @@ class Column:
         return f"{value:{self.spec}}".replace("-", "−")
 
 
+def with_interval(key: str, title: str, spec: str) -> tuple[Column, Column]:
+    """The column of a figure and that of its interval."""
+    return Column(key, title, spec), Column(f"{key}_ci", "95 % interval", spec)
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """One table. `name` is its file's stem, `group` its chapter in the report, `note` what one must know to read it.
@@ -60,10 +73,25 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawing:
+    """A figure to be drawn: `draw` takes the study and its `Look`, and returns None if there is nothing to draw.
+
+    `name`, `caption`, `group` and `on_page` are those of the `FigureFile` that it becomes.
+    """
+
+    name: str
+    title: str
+    caption: str
+    group: str
+    draw: Callable[[Any, Any], Any]
+    on_page: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class FigureFile:
     """One figure, as it lies on disk twice. `caption` tells what is drawn.
 
-    `on_page` is False where the report's page draws the same by itself.
+    `on_page` is False if the report's page draws the same by itself.
     """
 
     name: str
@@ -77,13 +105,17 @@ class FigureFile:
 
 @dataclass(frozen=True, slots=True)
 class ReportData:
-    """All of a report but the page: tables and figures in reading order, and what the reader must be told.
+    """All of a report: its cells, tables and figures in reading order, the page's sections, and what to note.
 
-    `groups` maps a chapter's key to its title, in reading order; `notes` are short sentences, such as of cells that
-    were left out.
+    `groups` maps a group of tables and figures to its title, in reading order; `opening` holds the first table of each
+    protocol; `notes` are short sentences, such as of cells that were left out.
     """
 
+    cells: Sequence[LoadedCell]
     tables: tuple[Table, ...]
     figures: tuple[FigureFile, ...]
     groups: dict[str, str]
+    headline: Headline
+    sections: tuple[Section, ...] = ()
+    opening: tuple[Table, ...] = ()
     notes: Sequence[str] = ()

@@ -21,7 +21,7 @@ def as_csv(table: Table) -> str:
     """Raw values under the columns' keys. An interval has two columns; what is missing is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    intervals = [any(isinstance(row[place], Interval) for row in table.rows) or column.key.endswith("_ci")
+    intervals = [any(isinstance(row[place], Interval) for row in table.rows) or column.key.rpartition("_")[2] == "ci"
                  for place, column in enumerate(table.columns)]  # fmt: skip
     header: list[str] = []
     for column, interval in zip(table.columns, intervals, strict=True):

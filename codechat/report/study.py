@@ -1,41 +1,149 @@
-"""The cells of a report that are compared with one another: those of one protocol."""
+"""The cells that a report compares with one another: those of one protocol, their sessions reduced to verdicts."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Generic, Self, TypeVar
 
-from codechat.report.cells import LoadedCell
+from codechat.errors import UserError
+from codechat.files import content_hash
+from codechat.metrics import Measures
+from codechat.metrics.statistics import TaskBootstrap
+from codechat.models import MODELS
+from codechat.records import SessionRecord, read_sessions
 
 
-class Found(Protocol):
-    """What was read of one cell: `tasks` and `passed` hold a session each, `passed` with one verdict a turn."""
+@dataclass(frozen=True)
+class LoadedCell:
+    """One finished cell.
+
+    `config` is the content of config.yaml, `choices` (the option of every group) included; `metrics` is that of
+    metrics.json, checked by the protocol's chapter. `measures` says how to read it; None if nothing says so. `model`
+    and `dataset` are as the records name them; `agenda` and `judge` are the chosen options, `agenda` empty if the
+    sessions have none. `turns` is the most that a session can have. `variant` says what else sets the cell apart from
+    the others of a report and protocol, such as `escalating, seed 1`; it is empty if nothing does.
+    """
+
+    folder: Path
+    cell_id: str
+    config: Mapping[str, Any]
+    metrics: Mapping[str, Any]
+    model: str
+    dataset: str
+    protocol: str
+    agenda: str
+    turns: int
+    seed: int
+    judge: str
+    variant: str = ""
+    measures: Measures | None = None
 
     @property
-    def cell(self) -> LoadedCell: ...
+    def label(self) -> str:
+        """The model, with the variant if there are several."""
+        return f"{self.model} ({self.variant})" if self.variant else self.model
 
     @property
-    def tasks(self) -> list[str]: ...
+    def settings(self) -> tuple[object, ...]:
+        """All but model and dataset. The turns are a setting if an agenda fixes them; else they just come about."""
+        return (self.agenda, self.turns if self.agenda else None, self.seed, self.judge, self.variant)
 
     @property
-    def passed(self) -> list[tuple[bool, ...]]: ...
+    def is_baseline(self) -> bool:
+        """Whether the model saw the reference solutions: a yardstick, no rival."""
+        kind = (self.config.get("model") or {}).get("kind")
+        return any(component.traits.baseline for component in MODELS if component.name == kind)
 
-    @property
-    def overflowed(self) -> int:
-        """Sessions that outgrew the model's context."""
+    def sessions(self) -> Iterator[SessionRecord]:
+        """The sessions in dataset order, read one at a time."""
+        return read_sessions(self.folder / "sessions.jsonl")
+
+
+@dataclass
+class Verdicts:
+    """One cell's completed sessions, reduced to verdicts.
+
+    `tasks` and `passed` hold a session each, `passed` with one verdict a turn, None for a turn that is not scored;
+    `overflowed` counts sessions that outgrew the model's context.
+    """
+
+    cell: LoadedCell
+    tasks: list[str] = field(default_factory=list)
+    passed: list[tuple[bool | None, ...]] = field(default_factory=list)
+    overflowed: int = 0
+
+    @classmethod
+    def of(cls, cell: LoadedCell) -> Self:
+        """Read a cell once, so that no dialogue stays in memory.
+
+        Raises `UserError` if metrics.json counts other numbers of sessions than the records hold.
+        """
+        found, sessions = cls(cell), 0
+        for sessions, session in enumerate(cell.sessions(), 1):  # noqa: B007  how many there are
+            if session.status == "completed":
+                found.add(session)
+        if (sessions, len(found.tasks)) != (cell.metrics["sessions"], cell.metrics["completed"]):
+            raise UserError(
+                f"{cell.folder}: metrics.json counts {cell.metrics['sessions']} sessions, "
+                f"sessions.jsonl holds {sessions}",
+                "run the cell again: it calls no model for what is there, and writes both anew",
+            )
+        return found
+
+    def add(self, session: SessionRecord) -> None:
+        """Count a completed session."""
+        self.tasks.append(session.task_id)
+        self.passed.append(tuple(turn.passed for turn in session.turns))
+        self.overflowed += session.ended == "context_overflow"
 
     @property
     def length(self) -> int:
         """N: the most turns of a session, turn 0 included."""
+        return self.cell.turns
+
+    @property
+    def unscored(self) -> int:
+        """How many turns are not scored."""
+        return sum(verdicts.count(None) for verdicts in self.passed)
+
+    @property
+    def resamples(self) -> TaskBootstrap:
+        """The cell's resamples: cells over the same tasks share theirs, two datasets never do."""
+        return resamples_of(tuple(sorted(set(self.tasks))), self.cell.dataset)
 
 
-F = TypeVar("F", bound=Found)
+@lru_cache(maxsize=8)
+def resamples_of(tasks: tuple[str, ...], dataset: str) -> TaskBootstrap:
+    """Resamples of these tasks. Figures of two cells taken from the same resamples are paired by task."""
+    return TaskBootstrap(tasks, int(content_hash(dataset)[:12], 16))
+
+
+def sustained(verdicts: Sequence[bool | None]) -> int:
+    """The passing turns from turn 0 on; a turn that is not scored counts neither for nor against."""
+    scored = [verdict for verdict in verdicts if verdict is not None]
+    return [*scored, False].index(False)
+
+
+V = TypeVar("V", bound=Verdicts)
 
 
 @dataclass(frozen=True)
-class Cells(Generic[F]):
-    """All cells of one protocol. An entrant is a model with its variant: it has one cell per dataset at most."""
+class Study(Generic[V]):
+    """All cells of one protocol, and what they measure.
 
-    cells: tuple[F, ...]
+    `cells` are those with a completed session, which tables and figures compare; `loaded` are all. An entrant is a
+    model with its variant: it has one cell per dataset at most.
+    """
+
+    measures: Measures
+    cells: tuple[V, ...]
+    loaded: tuple[LoadedCell, ...] = ()
+
+    @property
+    def protocol(self) -> str:
+        """The protocol's name."""
+        return self.measures.protocol
 
     @property
     def datasets(self) -> list[str]:
@@ -54,23 +162,28 @@ class Cells(Generic[F]):
 
     @property
     def length(self) -> int | None:
-        """N, where all cells have the same."""
+        """N if all cells have the same, else None."""
         lengths = {found.length for found in self.cells}
         return lengths.pop() if len(lengths) == 1 else None
 
-    def entrant(self, label: str) -> Mapping[str, F]:
+    @property
+    def last_turn(self) -> str:
+        """The last turn as titles name it: `9`, or `N−1` if cells differ in length."""
+        return "N−1" if self.length is None else str(self.length - 1)
+
+    def entrant(self, label: str) -> Mapping[str, V]:
         """An entrant's cells by dataset."""
         return {found.cell.dataset: found for found in self.cells if found.cell.label == label}
 
-    def on(self, dataset: str) -> Iterator[F]:
+    def on(self, dataset: str) -> Iterator[V]:
         """The cells of a dataset, in the order of `labels`."""
         return iter(sorted((found for found in self.cells if found.cell.dataset == dataset), key=_by_model))
 
-    def in_order(self) -> Iterator[F]:
+    def in_order(self) -> Iterator[V]:
         """All cells, dataset by dataset."""
         return (found for dataset in self.datasets for found in self.on(dataset))
 
 
-def _by_model(found: Found) -> tuple[str, str, int, str]:
+def _by_model(found: Verdicts) -> tuple[str, str, int, str]:
     cell = found.cell
     return (cell.model, cell.agenda, cell.turns, cell.variant)

@@ -13,7 +13,7 @@ from codechat.sandbox.command import Command, Outputs, Ran
 from codechat.sandbox.follow import Ended, Job, Reader, WorkerDied
 from codechat.sandbox.inside import wire
 from codechat.sandbox.stream import Frames
-from codechat.sandbox.tools import existing
+from codechat.sandbox.tools import check_tools
 from codechat.sandbox.worker import Launch, Worker
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ class ZygoteSandbox:
         with self._lock:
             launch = self._launches.get(tools)
             if launch is None:
-                launch = self._launches[tools] = self._launch(existing(tools))
+                launch = self._launches[tools] = self._launch(check_tools(tools))
             for place in reversed(range(len(self._idle))):
                 if self._idle[place].launch is launch:
                     return self._idle.pop(place)

@@ -4,13 +4,13 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from codechat.environment import cache_root
+from codechat.environment import cache_root, home
 from codechat.errors import UserError
 
 EMPTY = ("/tmp", "/var/tmp", "/dev", "/proc")  # in a box these are its own
 
 
-def existing(tools: Iterable[str]) -> tuple[str, ...]:
+def check_tools(tools: Iterable[str]) -> tuple[str, ...]:
     """The tools, each once and in order; raises `UserError` for one that is missing, or that a box cannot see."""
     return tuple(dict.fromkeys(map(_checked, sorted(tools))))
 
@@ -26,10 +26,10 @@ def _checked(tool: str) -> str:
                 f"the sandbox cannot show the tool {tool}: a program has {folder} for itself",
                 "install it elsewhere, such as in /usr/local or /opt",
             )
-    for secret in (cache_root().absolute().resolve(), Path(__file__).resolve().parent.parent):
+    for secret in (cache_root().absolute().resolve(), Path(__file__).resolve().parent.parent, home().resolve()):
         if secret.is_relative_to(real):
             raise UserError(
-                f"the sandbox cannot show the tool {tool}: {secret}, which holds right answers, lies in it",
+                f"the sandbox cannot show the tool {tool}: {secret} lies in it, which programs must not see",
                 "name the program itself, or a folder that holds nothing else",
             )
     return str(path)

@@ -15,7 +15,7 @@ from codechat.sandbox import Box, Ended, Job, Sandbox, SandboxConfig, WorkerDied
 from codechat.sandbox.inside import wire
 from codechat.sandbox.stream import Frames, Malformed
 from codechat.suites import SUITES
-from codechat.suites.endings import ADDRESS, SHOWN, how_it_ended, judged, read_exception
+from codechat.suites.endings import ADDRESS, SHOWN, how_it_ended, read_exception, run_in_box
 
 TOKEN_BYTES = 16
 
@@ -47,7 +47,7 @@ class Assertions:
         """See `Suite.check`."""
         if not self.snippets:
             raise UserError("there are no assertions to run: every program would pass", "add tests to the requirement")
-        return await judged(sandbox, lambda box: self._run(box, program, sandbox.config))
+        return await run_in_box(sandbox, lambda box: self._run(box, program, sandbox.config))
 
     def _run(self, box: Box, program: Program, config: SandboxConfig) -> Verdict:
         source, entry_point = program.source, program.target.entry_point

@@ -18,7 +18,7 @@ TAKEN_DOWN = "the program takes the sandbox's process down"
 CPU_USED_UP = "the CPU time of the whole program is used up"
 
 
-async def judged(sandbox: Sandbox, work: Callable[[Box], Verdict]) -> Verdict:
+async def run_in_box(sandbox: Sandbox, work: Callable[[Box], Verdict]) -> Verdict:
     """The verdict that `work` comes to in a box; a crash if the program takes the box down."""
     try:
         return await sandbox.lend(work)
@@ -58,7 +58,7 @@ def read_exception(payload: bytes) -> tuple[Outcome, str, str]:
     return "fail", "an exception", described
 
 
-def by_status(ran: Ran, command: Command, *, expected: int = 0, token: str = "", output: bool = False) -> Verdict:
+def judge_status(ran: Ran, command: Command, *, expected: int = 0, token: str = "", output: bool = False) -> Verdict:
     """The verdict by a command's exit status: passed if it is the `expected` one and the token, if any, was printed.
 
     The failure holds the end of its standard error, and with `output` that of its standard output.

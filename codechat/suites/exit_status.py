@@ -12,7 +12,7 @@ from codechat.domain import Program, Verdict
 from codechat.files import content_hash
 from codechat.sandbox import PYTHON, Command, Sandbox
 from codechat.suites import SUITES
-from codechat.suites.endings import by_status
+from codechat.suites.endings import judge_status
 
 NAME = "script.py"
 
@@ -43,7 +43,7 @@ class ExitStatus:
         """See `Suite.check`."""
         source = "\n".join([program.source, *self.snippets]).encode("utf-8", "surrogatepass")
         command = Command(argv=(PYTHON, NAME), files={NAME: source}, wall_s=self.wall_s)
-        return by_status(await sandbox.run(command), command)
+        return judge_status(await sandbox.run(command), command)
 
 
 class ExitStatusConfig(Config):

@@ -20,7 +20,7 @@ from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.sandbox import PYTHON, Box, Command, Sandbox
 from codechat.suites import SUITES
-from codechat.suites.endings import by_status, judged
+from codechat.suites.endings import judge_status, run_in_box
 
 SCRIPT = "script.py"
 WALL_S = 60.0  # what the benchmark's own harness grants a group of tests
@@ -74,15 +74,15 @@ class Repository:
     @property
     def outside(self) -> dict[str, str]:
         """The content of the repository. Raises `UserError` if it is not there."""
-        return {} if self.folder is None else {self.project: contents(Path(self.folder)).digest}
+        return {} if self.folder is None else {self.project: read_contents(Path(self.folder)).digest}
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
         """See `Suite.check`."""
-        return await judged(sandbox, lambda box: self._run(box, program))
+        return await run_in_box(sandbox, lambda box: self._run(box, program))
 
     def _run(self, box: Box, program: Program) -> Verdict:
         command = self.command(program.source)
-        return by_status(box.run(command), command, token=command.environment["CODECHAT_TOKEN"])
+        return judge_status(box.run(command), command, token=command.environment["CODECHAT_TOKEN"])
 
     def command(self, source: str) -> Command:
         """What runs the tests in a copy of the repository, the program's code in the function's place.
@@ -94,7 +94,7 @@ class Repository:
         if self.folder is None:
             raise UserError("the tests need their repository", "give the folder of the repositories: dataset.repos=DIR")
         root = Path(self.folder)
-        names = contents(root).names
+        names = read_contents(root).names
         for node in self.nodes:
             if "::" in node and _test_name(node) not in names:
                 raise UserError(
@@ -158,7 +158,7 @@ class Contents:
 
 
 @functools.cache
-def contents(root: Path) -> Contents:
+def read_contents(root: Path) -> Contents:
     """A repository's content, read once a process. Raises `UserError`."""
     digest, names = hashlib.sha256(), set[str]()
     for inside, data in _files(root):

@@ -16,7 +16,7 @@ from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.sandbox import PYTHON, Command, Sandbox
 from codechat.suites import SUITES
-from codechat.suites.endings import by_status
+from codechat.suites.endings import judge_status
 
 PROGRAM = "{program}"  # in an argument: the program's file
 
@@ -63,7 +63,7 @@ class Tool:
         ran = await sandbox.run(command)
         if ran.why == "missing" and command.tools:
             raise UserError(f"the sandbox cannot run the tool: {ran.stderr.strip()}", "see that others may execute it")
-        return by_status(ran, command, expected=self.passes, output=True)
+        return judge_status(ran, command, expected=self.passes, output=True)
 
     def command(self, source: str) -> Command:
         """What is run; raises `UserError` if this machine has no such tool."""

@@ -9,7 +9,7 @@ import pytest
 
 from codechat.cli.audit import run_audit
 from codechat.engine.compose import compose
-from codechat.engine.run import run_cell
+from codechat.engine.run import run
 from codechat.errors import UserError
 from codechat.testing import Call, OpenAIServer
 from support.audit_cells import of, session, turn, write_cell
@@ -35,7 +35,7 @@ def runs(tmp_path: Path) -> Path:
                 f"runs_dir={tmp_path / 'runs'}", *at,
             ]
         )  # fmt: skip
-        assert run_cell(composed, ["codechat"], sweep=None).status == 0
+        assert run(composed).status == 0
     return tmp_path / "runs"
 
 

@@ -13,7 +13,7 @@ import pytest
 from codechat.records import SessionRecord
 from codechat.report.page import write_page
 from support.browser import chromium, requested, until
-from support.page_input import cell_of, made_cell, made_session, made_summary
+from support.page_input import cell_of, made_cell, made_report, made_session
 
 HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=alert(1)> &lt;i&gt; \\ud800"
 
@@ -33,7 +33,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
         made_cell("weak", tasks=30, breaks=0.3),
         cell_of((hostile(),), 4),
     ]
-    return write_page(cells, made_summary(folder / "figures"), folder).as_uri()
+    return write_page(made_report(cells, folder / "figures"), folder).as_uri()
 
 
 def hostile() -> SessionRecord:
@@ -110,21 +110,21 @@ def wide(driver: Any) -> int:
 
 def test_the_story_from_the_top(page: Any) -> None:
     assert texts(page, "h1")[0].startswith("strong keeps code alive longest")
-    assert len(texts(page, "#board tbody tr")) == 3
-    assert len(texts(page, "#charts svg")) == 3
-    assert len(texts(page, "#survival-charts .series")) == 3
-    until(lambda: texts(page, "#summary h3") == ["Results"], "the chapters")
+    assert len(texts(page, "#leaderboard tbody tr")) == 3
+    assert len(texts(page, "#curves svg")) == 3
+    assert len(texts(page, "#survival .series")) == 3
+    until(lambda: texts(page, "#results h3") == ["Results"], "the chapters")
     assert texts(page, "#notes li") == ["A note on the report."]
     until(lambda: script(page, "return document.querySelector('.paper img').naturalWidth") == 320, "the figure")
 
 
 def test_the_leaderboard_sorts(page: Any) -> None:
     def models() -> list[str]:
-        return [text for text in texts(page, "#board tbody th a") if text in ("strong", "weak")]
+        return [text for text in texts(page, "#leaderboard tbody th a") if text in ("strong", "weak")]
 
     assert models() == ["strong", "weak"]
     head = next(
-        each for each in page.find_elements("css selector", "#board thead button") if each.text.startswith("MST")
+        each for each in page.find_elements("css selector", "#leaderboard thead button") if each.text.startswith("MST")
     )
     head.click()
     assert models() == ["weak", "strong"]
@@ -322,7 +322,9 @@ def test_five_thousand_sessions(driver: Any, tmp_path: Path) -> None:
         few.records[number % 100].model_copy(update={"session_id": f"s{number}", "task_id": f"t/{number}"})
         for number in range(5000)
     )
-    address = write_page([replace(few, records=many)], made_summary(tmp_path / "figures"), tmp_path).as_uri()
+    counts = {"sessions": len(many), "completed": len(many)}
+    cell = replace(few, records=many, metrics={**few.metrics, **counts})
+    address = write_page(made_report([cell], tmp_path / "figures"), tmp_path).as_uri()
     started = time.monotonic()
     show(driver, address)
     ready = time.monotonic() - started

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from codechat.report.cells import load_cells
+from codechat.report.loading import load_cells
 from codechat.report.page import write_page
 from codechat.testing.refine_cells import Made, write_cell
 from support.browser import chromium, requested, until
 from support.conversation_cells import Talk, write_talk
-from support.page_input import made_summary
+from support.page_input import made_report
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
@@ -35,12 +35,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def show(driver: Any, folder: Path, protocols: set[str]) -> None:
     """The page of the cells of some protocols, freshly loaded."""
     cells = [cell for cell in load_cells([folder / "runs"]) if cell.protocol in protocols]
-    summary = made_summary(folder / "figures")
-    tables = (*summary.tables, *(replace(table, name="own", group="static") for table in summary.tables))
-    summary = replace(summary, tables=tables, groups={**summary.groups, "static": "Static"})
+    report = made_report(cells, folder / "figures")
+    tables = (*report.tables, *(replace(table, name="own", group="static") for table in report.tables))
+    report = replace(report, tables=tables, groups={**report.groups, "static": "Static"})
     requested(driver)
     driver.get("about:blank")
-    driver.get(write_page(cells, summary, folder / "-".join(sorted(protocols))).as_uri())
+    driver.get(write_page(report, folder / "-".join(sorted(protocols))).as_uri())
     until(lambda: script(driver, "return document.documentElement.dataset.ready"), "the sessions can be searched")
     until(lambda: script(driver, "return document.querySelectorAll('details').length"), "the tables are there")
 
@@ -64,7 +64,7 @@ def texts(driver: Any, selector: str) -> list[str]:
 def test_every_protocol_has_a_section(driver: Any, folder: Path) -> None:
     show(driver, folder, {"refine", "static", "dynamic"})
     assert texts(driver, ".bar nav a") == ["Leaderboard", "Curves", "Tables", "Static", "Dynamic", "Sessions"]
-    assert len(texts(driver, "#board tbody tr")) == 1, "the leaderboard is of refinement cells"
+    assert len(texts(driver, "#leaderboard tbody tr")) == 1, "the leaderboard is of refinement cells"
     rows = texts(driver, "#protocol-static tbody th")
     assert rows[0].startswith("strong"), "the best comes first"
     assert HOSTILE.replace("/", "∕") in rows[1]
@@ -75,7 +75,7 @@ def test_every_protocol_has_a_section(driver: Any, folder: Path) -> None:
     assert drawn > 100
     ticks = [texts(driver, f"#protocol-static figure:nth-child({place}) .tick")[:3] for place in (1, 5)]
     assert ticks == [["0", "25", "50"], ["0.00", "0.25", "0.50"]], "shares in per cent, efficiency as it is"
-    assert len(texts(driver, "#parts-static details")) == 1, "its tables are in its own section"
+    assert len(texts(driver, "#protocol-static .parts details")) == 1, "its tables are in its own section"
     quiet(driver)
 
 
@@ -103,8 +103,9 @@ def test_a_page_without_refinements_has_nothing_of_them(driver: Any, folder: Pat
     show(driver, folder, {"static"})
     assert texts(driver, "h1")[0].startswith("strong leads: Instruction Accuracy")
     assert texts(driver, "#kicker") == ["CodeIF-Bench, static conversation"]
-    for part in ("leaderboard", "survival", "curves"):
-        assert script(driver, "return document.getElementById(arguments[0]).hidden", part)
+    assert texts(driver, ".bar nav a") == ["Static", "Sessions"]
+    for part in ("leaderboard", "survival", "curves", "results"):
+        assert script(driver, "return document.getElementById(arguments[0]) === null", part)
     labels = texts(driver, "#filters label span")
     assert "Strategy" in labels
     assert not {"Protocol", "Change", "Scope"} & set(labels)

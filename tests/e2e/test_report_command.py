@@ -12,16 +12,17 @@ import pytest
 
 from codechat.cli.export import COLUMNS, run_export
 from codechat.cli.report import run_report
+from codechat.datasets import DATASETS
 from codechat.engine.compose import compose
-from codechat.engine.run import run_cell
+from codechat.engine.run import run
 from codechat.errors import UserError
-from codechat.report.cells import load_cells
-from codechat.testing import OpenAIServer, dataset_tasks, fading_solver
+from codechat.report.loading import load_cells
+from codechat.testing import OpenAIServer, fading_solver
 from codechat.testing.refine_cells import Made, write_cell
 from codechat.tracking.find import find_cells
 from support.recount import near, recount
 
-STARTER = dataset_tasks("starter")
+STARTER = DATASETS.build(DATASETS.validate({"kind": "starter"})).tasks
 MODELS = ("fading-5", "fading-30")
 
 
@@ -42,7 +43,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def cell(*overrides: str) -> None:
-    outcome = run_cell(compose(["dataset.limit=8", "agenda.turns=5", *overrides]), ["codechat"], sweep="fade")
+    outcome = run(compose(["dataset.limit=8", "agenda.turns=5", *overrides]), sweep="fade")
     assert outcome.status == 0
 
 

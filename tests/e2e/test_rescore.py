@@ -11,7 +11,7 @@ import yaml
 
 from codechat.cli.rescore import run_rescore
 from codechat.engine.compose import compose
-from codechat.engine.run import run_cell
+from codechat.engine.run import run
 from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.testing import Call, OpenAIServer, dataset_tasks, error, overflow
@@ -54,7 +54,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 f"instructions.path={folder / 'pool.csv'}", f"runs_dir={folder / 'runs'}",
             ]
         )  # fmt: skip
-        outcome = run_cell(composed, ["codechat"], sweep=None)
+        outcome = run(composed)
     assert outcome.status == 0
     return outcome.folder
 
@@ -224,6 +224,6 @@ def test_it_is_tracked_as_a_cell_of_its_own(source: Path, here: Path) -> None:
     assert run_rescore([f"run={source}", "out=again", "tracking=mlflow"]) == 0
     client = MlflowClient("sqlite:///mlflow/store.db")
     [run] = client.search_runs([client.get_experiment_by_name("codechat").experiment_id])
-    assert run.data.tags["codechat.engine.rescored_from"] == sessions(source)[0]["cell_id"]
+    assert run.data.tags["codechat.rescored_from"] == sessions(source)[0]["cell_id"]
     assert run.data.tags["codechat.cell_id"] == sessions(here / "again")[0]["cell_id"]
     assert "rescored" in run.info.run_name

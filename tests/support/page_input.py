@@ -4,16 +4,17 @@ Codes grow and change as in a real dialogue, so that sizes and differences mean 
 """
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from codechat.domain import CHANGES, SCOPES
-from codechat.metrics import refine_metrics
+from codechat.metrics import REFINE, refine_metrics
 from codechat.records import SessionRecord
-from codechat.report.cells import LoadedCell
+from codechat.report.build import headline_of, sections_of, studies_of
 from codechat.report.data import Column, FigureFile, Interval, ReportData, Table
+from codechat.report.study import LoadedCell
 
 WORDS = [
     "value",
@@ -74,6 +75,7 @@ def cell_of(records: tuple[SessionRecord, ...], turns: int = 10, **labels: Any) 
         turns=turns,
         seed=0,
         judge="hybrid",
+        measures=REFINE,
         records=records,
         **labels,
     )
@@ -170,8 +172,8 @@ def _adherence(luck: random.Random) -> Mapping[str, str]:
     return {"verdict": verdict, "by": "llm", "reason": "The revision was compared with what was asked."}
 
 
-def made_summary(folder: Path) -> ReportData:
-    """A table and a figure."""
+def made_report(cells: Sequence[LoadedCell], folder: Path) -> ReportData:
+    """The cells' headline and sections, with one table and one figure in place of the real ones."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "alive.svg").write_text(PICTURE)
     table = Table(
@@ -181,6 +183,13 @@ def made_summary(folder: Path) -> ReportData:
         rows=(("gpt5", 8.2, Interval(7.9, 8.5)), ("llama", 4.0, Interval(3.5, 4.5)), ("none", None, None)),
         note="Bold is the best.",
         strong=frozenset({(0, 1)}),
+        group="data",
     )
-    figure = FigureFile("alive", "Survival", "Share of sessions alive.", folder / "alive.png", folder / "alive.svg")
-    return ReportData((table,), (figure,), {"results": "Results"}, ("A note on the report.",))
+    figure = FigureFile(
+        "alive", "Survival", "Share of sessions alive.", folder / "alive.png", folder / "alive.svg", "data"
+    )
+    studies = studies_of(cells)
+    return ReportData(
+        cells, (table,), (figure,), {"data": "Results"}, headline_of(studies, ()), sections_of(studies),
+        notes=("A note on the report.",),
+    )  # fmt: skip

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from codechat.calls import traffic
-from codechat.calls.cache import Question, answered, clear, contents, location, settle
+from codechat.calls.cache import Question, answered, clear, contents, location, open_file, settle
 from codechat.domain import Reply, Usage
 from codechat.errors import InfrastructureError, UserError
+from support.descriptors import open_files
 
 ROOT = Path(__file__).parents[2]
 QUESTION = Question("http://here/v1/chat", "m", {"messages": [{"role": "user", "content": "a\ud800"}]}, None)
@@ -184,6 +185,20 @@ async def test_a_folder_that_cannot_be_written_costs_one_warning(caplog: pytest.
     location().parent.mkdir(mode=0o500)
     assert (await answered(QUESTION, Endpoint().ask)).text == REPLY.text
     assert len(caplog.records) == 1
+
+
+async def test_a_file_that_is_opened_for_writing_alone_is_closed_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def once(path: Path, wait_s: float = 10.0) -> sqlite3.Connection:
+        if wait_s < 1:
+            raise sqlite3.OperationalError("no more files")
+        return open_file(path, wait_s)
+
+    monkeypatch.setattr("codechat.calls.cache.open_file", once)
+    assert (await answered(QUESTION, Endpoint().ask)).text == REPLY.text
+    assert len(caplog.records) == 1
+    assert not open_files(location().parent)
 
 
 async def test_a_damaged_reply_costs_one_warning(caplog: pytest.LogCaptureFixture) -> None:

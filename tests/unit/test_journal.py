@@ -13,6 +13,7 @@ import pytest
 from codechat.domain import Adherence, Applicability, Failure, Reply, Usage, Verdict
 from codechat.errors import InfrastructureError, UserError
 from codechat.journal import Journal
+from support.descriptors import open_files
 
 
 class Counting:
@@ -177,8 +178,9 @@ def test_another_schema_is_refused_in_words(tmp_path: Path) -> None:
     database = sqlite3.connect(tmp_path / "journal.db")
     database.execute("PRAGMA user_version=99")
     database.close()
-    with pytest.raises(UserError, match="schema 99"):
+    with pytest.raises(UserError, match="schema 99") as refusal:
         Journal(tmp_path / "journal.db")
+    assert refusal.traceback and not open_files(tmp_path), "closed, although the traceback keeps the journal alive"
 
 
 def test_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> None:
@@ -213,8 +215,9 @@ PRAGMA user_version=1;
 
 def test_a_file_that_is_no_database_is_refused_in_words(tmp_path: Path) -> None:
     (tmp_path / "journal.db").write_text("not a database " * 100)
-    with pytest.raises(UserError, match="cannot open the journal"):
+    with pytest.raises(UserError, match="cannot open the journal") as refusal:
         Journal(tmp_path / "journal.db")
+    assert refusal.traceback and not open_files(tmp_path)
 
 
 async def test_a_full_disk_is_told_and_what_was_written_stays(tmp_path: Path) -> None:

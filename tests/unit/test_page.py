@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 
 from codechat.records import MessageRecord, SessionRecord, TurnRecord
 from codechat.report import page
+from codechat.report.build import sections_of, studies_of
 from codechat.report.page.archive import Index, archive, as_json, packed
 from codechat.report.page.bodies import body_of, shortened
 from codechat.report.page.document import SCRIPTS, STYLES
-from codechat.report.page.overview import cell_values
-from support.page_input import cell_of, made_cell, made_session, made_summary
+from codechat.report.study import LoadedCell
+from support.page_input import cell_of, made_cell, made_report, made_session
 
 HOSTILE = "</script><script>alert(1)</script><!--<script> &lt;b&gt; &#60;i> \u2028\\ud800 {{style}} 𝒳 ]]> \x00"
 
@@ -69,7 +70,7 @@ class Parts(HTMLParser):
 
 
 def written(cells: list[Any], folder: Path) -> Parts:
-    return Parts(page.write_page(cells, made_summary(folder / "figures"), folder).read_text(encoding="utf-8"))
+    return Parts(page.write_page(made_report(cells, folder / "figures"), folder).read_text(encoding="utf-8"))
 
 
 def hostile_session() -> SessionRecord:
@@ -178,10 +179,10 @@ def test_paper_scale_fits() -> None:
 
 def test_no_text_becomes_markup(tmp_path: Path) -> None:
     cell = cell_of((hostile_session(),), 3, variant=HOSTILE)
-    summary = made_summary(tmp_path / "figures")
-    table = replace(summary.tables[0], title=HOSTILE, note=HOSTILE, rows=((HOSTILE, 1.0, None),))
-    summary = replace(summary, tables=(table,), notes=(HOSTILE,), groups={"results": HOSTILE})
-    text = page.write_page([cell], summary, tmp_path).read_text(encoding="utf-8")
+    report = made_report([cell], tmp_path / "figures")
+    table = replace(report.tables[0], title=HOSTILE, note=HOSTILE, rows=((HOSTILE, 1.0, None),))
+    report = replace(report, tables=(table,), notes=(HOSTILE,), groups={"data": HOSTILE})
+    text = page.write_page(report, tmp_path).read_text(encoding="utf-8")
     plain = written([made_cell("m", tasks=1, turns=3)], tmp_path / "plain")
     parts = Parts(text)
     assert parts.tags == plain.tags, "the same elements as a page of harmless texts"
@@ -244,8 +245,9 @@ def test_the_template_stands_alone(name: str) -> None:
 
 def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
     cells = [made_cell("a", tasks=6), made_cell("b", tasks=6)]
-    first = page.write_page(cells, made_summary(tmp_path / "figures"), tmp_path / "one").read_bytes()
-    assert page.write_page(cells, made_summary(tmp_path / "figures"), tmp_path / "two").read_bytes() == first
+    report = made_report(cells, tmp_path / "figures")
+    first = page.write_page(report, tmp_path / "one").read_bytes()
+    assert page.write_page(report, tmp_path / "two").read_bytes() == first
 
 
 def test_too_much_text_is_shortened_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,15 +304,18 @@ def test_the_index_tells_outcomes_judgements_and_states() -> None:
 
 def test_survival_counts_unbroken_prefixes_of_completed_sessions() -> None:
     cell = made_cell("m", tasks=30, breaks=0.2)
-    index = Index()
-    for session in cell.records:
-        index.add(0, session)
-    (values,) = cell_values([cell], index)
+    (chart,) = survival_charts(cell)
     expected = [sum(all(t.passed for t in s.turns[: n + 1]) for s in cell.records) / 30 for n in range(10)]
-    assert values["survival"] == expected
-    assert sum(values["survival"]) == pytest.approx(cell.metrics["mst"])
-    index.state[:] = [1] * 30
-    assert cell_values([cell], index)[0]["survival"] == []
+    assert chart.lines[0].values == expected
+    assert sum(expected) == pytest.approx(cell.metrics["mst"])
+    errored = tuple(session.model_copy(update={"status": "errored"}) for session in cell.records)
+    metrics = {**cell.metrics, "completed": 0}
+    assert survival_charts(replace(cell, records=errored, metrics=metrics)) == []
+
+
+def survival_charts(cell: LoadedCell) -> Any:
+    (section,) = [each for each in sections_of(studies_of([cell])) if each.key == "survival"]
+    return section.parts[1]
 
 
 def test_packing_is_plain_zlib_in_base_64() -> None:

@@ -1,6 +1,7 @@
 """What the page is given of protocols other than the refinement: standings, figures, and turns with their checks."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,15 @@ from typing import Any
 import pytest
 
 from codechat.metrics import Measures
-from codechat.report.cells import LoadedCell, load_cells
+from codechat.report.build import headline_of, sections_of, studies_of
+from codechat.report.data import ReportData
+from codechat.report.generic import standings
+from codechat.report.loading import load_cells
 from codechat.report.page.archive import Index
 from codechat.report.page.bodies import body_of
-from codechat.report.page.findings import findings
-from codechat.report.page.overview import cell_values, protocol_values
-from codechat.report.page.standings import standing
+from codechat.report.page.overview import overview
+from codechat.report.sections import Board, Chart, Headline, Section
+from codechat.report.study import LoadedCell, Study
 from support.conversation_cells import MEASURES, Talk, talks_of, write_talk
 
 
@@ -33,41 +37,74 @@ def baseline(cell: LoadedCell) -> LoadedCell:
     return replace(cell, config={"model": {"kind": "echo"}})
 
 
-def test_a_protocols_cells_bring_its_figures_under_their_keys(cells: tuple[LoadedCell, ...]) -> None:
-    static, dynamic = protocol_values(cells)
-    assert (static["key"], dynamic["key"]) == ("static", "dynamic")
-    assert static["name"] == "CodeIF-Bench, static conversation"
-    assert [series["key"] for series in static["series"]] == [series.key for series in MEASURES["static"].series]
-    values = cell_values(cells, Index())
-    json.dumps(values)
-    for cell, shown in zip(cells, values, strict=True):
-        assert shown["protocol"] == cell.protocol
-        assert shown["agenda"] == "", "an agenda that the protocol does not use is no setting"
-        assert shown["series"]["ia"] == [cell.metrics["ia"], cell.metrics["ci"]["ia"]]
-        assert shown["finals"]["ca"] == [cell.metrics["overall"]["ca"], cell.metrics["ci"]["overall"]["ca"]]
-        assert "mst" not in shown
+def sections(cells: Sequence[LoadedCell]) -> list[Section]:
+    return list(sections_of(studies_of(cells)))
+
+
+def standing(measures: Measures, cells: list[LoadedCell]) -> Headline:
+    return standings.standing(Study(measures, (), tuple(cells)))
+
+
+def test_a_protocols_cells_bring_its_figures(cells: tuple[LoadedCell, ...]) -> None:
+    static, dynamic = sections(cells)
+    assert [(each.key, each.link) for each in (static, dynamic)] == [
+        ("protocol-static", "Static"),
+        ("protocol-dynamic", "Dynamic"),
+    ]
+    claim, board, passing, charts = static.parts
+    assert isinstance(claim, str)
+    assert claim.startswith("strong leads")
+    assert isinstance(passing, str)
+    assert MEASURES["static"].passed in passing
+    own = [cell for cell in cells if cell.protocol == "static"]
+    assert isinstance(board, Board)
+    columns = {column.title: column for column in board.columns}
+    final = MEASURES["static"].finals[0]
+    assert board.sort == final.label
+    assert columns["Model"].values == tuple(own)
+    assert columns[final.label].values == [
+        (cell.metrics["overall"]["ia"], cell.metrics["ci"]["overall"]["ia"]) for cell in own
+    ]
+    assert "Agenda" not in columns, "an agenda that the protocol does not use is no setting"
+    chart = charts[0]
+    assert isinstance(chart, Chart)
+    assert [chart.title for chart in charts] == [series.label for series in MEASURES["static"].series]
+    assert [(line.values, line.ci) for line in chart.lines] == [
+        (cell.metrics["ia"], cell.metrics["ci"]["ia"]) for cell in own
+    ]
+
+
+def test_the_page_gets_it_as_json(cells: tuple[LoadedCell, ...]) -> None:
+    studies = studies_of(cells)
+    data = ReportData(cells, (), (), {}, headline_of(studies, ()), sections_of(studies))
+    shown = json.loads(json.dumps(overview(data, None)))
+    assert shown["findings"]["kicker"] == "CodeIF-Bench, static conversation · CodeIF-Bench, dynamic conversation"
+    assert [cell["setting"] for cell in shown["cells"]] == [""] * 3
+    (board,) = [part for part in shown["sections"][1]["parts"] if isinstance(part, dict)]
+    assert board["is"] == "Board"
+    assert board["columns"][0]["values"] == [place for place, cell in enumerate(cells) if cell.protocol == "dynamic"]
 
 
 def test_the_standing_names_the_best_by_the_first_figure(cells: tuple[LoadedCell, ...]) -> None:
     measures = MEASURES["static"]
     strong, weak = (cell for cell in cells if cell.protocol == "static")
     told = standing(measures, [weak, strong])
-    assert told["title"] == f"strong leads: Instruction Accuracy {100 * strong.metrics['overall']['ia']:.1f} %"
-    assert told["text"].startswith("Tasks whose code meets the turn's own instruction, on codeif_bench.")
-    assert told["text"].endswith("Their intervals are apart.")
-    assert told["facts"] == [("2", "cells"), ("16", "sessions; 0 errored")]
-    assert standing(measures, [weak, baseline(strong)])["title"].startswith("Instruction Accuracy"), "no rival is left"
-    assert " and " in standing(measures, [weak, replace(weak, model="twin")])["title"], "nobody leads"
+    assert told.title == f"strong leads: Instruction Accuracy {100 * strong.metrics['overall']['ia']:.1f} %"
+    assert told.text.startswith("Tasks whose code meets the turn's own instruction, on codeif_bench.")
+    assert told.text.endswith("Their intervals are apart.")
+    assert told.facts == [("2", "cells"), ("16", "sessions; 0 errored")]
+    assert standing(measures, [weak, baseline(strong)]).title.startswith("Instruction Accuracy"), "no rival is left"
+    assert " and " in standing(measures, [weak, replace(weak, model="twin")]).title, "nobody leads"
     falling = replace(measures, finals=(replace(measures.finals[0], higher_is_better=False),))
-    assert standing(falling, [weak, strong])["title"].startswith("weak leads")
-    assert standing(Measures("own", "Own: words"), [weak])["title"] == "Own"
+    assert standing(falling, [weak, strong]).title.startswith("weak leads")
+    assert standing(Measures("own", "Own: words"), [weak]).title == "Own"
 
 
 def test_the_headline_without_refinements_is_of_most_rivals(cells: tuple[LoadedCell, ...]) -> None:
-    assert findings(cells, ())["title"].startswith("strong leads")
+    assert headline_of(studies_of(cells), ()).title.startswith("strong leads")
     others = [baseline(cell) if cell.protocol == "static" else cell for cell in cells]
-    told = findings(others, ())
-    assert told["facts"][0] == ("1", "cell"), "baselines are no rivals"
+    told = headline_of(studies_of(others), ())
+    assert told.facts[0] == ("1", "cell"), "baselines are no rivals"
 
 
 def test_a_verifiable_instruction_is_searched_and_filtered_like_any(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from codechat.cli.report import options_of
 from codechat.errors import UserError
 from codechat.report.build import build_report
-from codechat.report.cells import cell_folders, load_cells
+from codechat.report.loading import cell_folders, load_cells
 from codechat.testing.refine_cells import Made, write_cell
 
 
@@ -62,9 +63,9 @@ def test_options_of_one_choice_are_told_and_those_of_where_it_ran_are_not(tmp_pa
     sessions = (other / "sessions.jsonl").read_text().replace("a/humaneval/balanced", "a2/humaneval/balanced")
     (other / "sessions.jsonl").write_text(sessions)
     edited(other, model__temperature=0.7, model__base_url="http://127.0.0.1:2/v1")
-    assert [cell.label for cell in load_cells([tmp_path])] == ["a", "a (model.temperature=0.7)"]
+    assert [cell.label for cell in load_cells([tmp_path], options_of)] == ["a", "a (model.temperature=0.7)"]
     edited(other, model__temperature=None)
-    labels = [cell.label for cell in load_cells([tmp_path])]
+    labels = [cell.label for cell in load_cells([tmp_path], options_of)]
     assert len(set(labels)) == 2, "cells that nothing tells apart are numbered"
 
 

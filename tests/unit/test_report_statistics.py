@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from codechat.metrics.statistics import Figure, TaskBootstrap
+from codechat.report.chapters.refine.shares import wilson
+from codechat.report.chapters.refine.survival import Survival, log_rank
 from codechat.report.data import Interval
-from codechat.report.statistics.paired import Agreement, SignedRanks, changes, difference, holm, signed_ranks
-from codechat.report.statistics.shares import wilson
-from codechat.report.statistics.survival import Survival, log_rank
+from codechat.report.generic.paired import Agreement, SignedRanks, changes, difference, holm, signed_ranks
 
 
 def test_mcnemar_on_a_table_worked_out_by_hand() -> None:

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from codechat.report.build import DRAWINGS, build_report, tables_of
-from codechat.report.cells import load_cells
+from codechat.report.build import build_report, studies_of
+from codechat.report.chapters import chapter_of
+from codechat.report.chapters.refine.ablations import ablation_figure
+from codechat.report.chapters.refine.drawings import DRAWINGS
 from codechat.report.data import Column, Interval, ReportData, Value
-from codechat.report.figures.ablations import ablation
-from codechat.report.figures.style import Look, share_range
-from codechat.report.outcomes import Study, gather
+from codechat.report.drawing.style import Look, share_range
+from codechat.report.loading import load_cells
 from codechat.testing.refine_cells import Made, paper, write_cell
 from support.recount import near, recount
 
@@ -271,11 +272,11 @@ def test_ablations_put_single_choices_side_by_side(tmp_path: Path) -> None:
         for turns in (4, 6):
             for model, breaks in (("a", 0.05), ("b", 0.2)):
                 write_cell(Made(model, tasks=8, turns=turns, agenda=agenda, breaks=breaks), tmp_path / "runs")
-    study = Study(tuple(gather(cell) for cell in load_cells([tmp_path / "runs"])))
-    tables = {table.name: table for table in tables_of(study)}
+    (study,) = studies_of(load_cells([tmp_path / "runs"]))
+    tables = {table.name: table for table in chapter_of("refine").tables(study)}
     assert "ablation_judge" not in tables
     look = Look(study)
-    assert [ablation(study, look, axis) is None for axis in ("agenda", "turns", "judge")] == [False, False, True]
+    assert [ablation_figure(study, look, axis) is None for axis in ("agenda", "turns", "judge")] == [False, False, True]
     agenda = tables["ablation_agenda"]
     assert [row[:4] for row in agenda.rows[:3]] == [
         ("humaneval", "a", "turns 4", "balanced"),
@@ -294,7 +295,8 @@ def test_ablations_put_single_choices_side_by_side(tmp_path: Path) -> None:
 def test_an_entrant_without_one_of_the_datasets_has_no_mean_and_no_rank(tmp_path: Path) -> None:
     for made in (Made("a", "humaneval", 6, 3), Made("a", "mbpp", 6, 3), Made("b", "mbpp", 6, 3, first=1.0, breaks=0.0)):
         write_cell(made, tmp_path / "runs")
-    board, mst, *_ = tables_of(Study(tuple(gather(cell) for cell in load_cells([tmp_path / "runs"]))))
+    (study,) = studies_of(load_cells([tmp_path / "runs"]))
+    board, mst, *_ = chapter_of("refine").tables(study)
     assert [row[:2] for row in board.rows] == [(1, "a"), (None, "b")]
     assert mst.rows[1][-2:] == (None, None)
     assert mst.rows[1][[column.key for column in mst.columns].index("mst_mbpp")] is not None

@@ -1,15 +1,14 @@
-"""The report as one HTML file that needs no network: findings, leaderboard, curves, and every dialogue to read."""
+"""The report as one HTML file that needs no network: its sections, and every dialogue to read."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from codechat.files import write_atomically
-from codechat.report.cells import LoadedCell
 from codechat.report.data import ReportData
 from codechat.report.page.archive import Archive, archive
 from codechat.report.page.document import document
-from codechat.report.page.findings import findings
-from codechat.report.page.overview import cell_values, protocol_values
+from codechat.report.page.overview import overview
+from codechat.report.study import LoadedCell
 
 __all__ = ["write_page"]
 
@@ -17,22 +16,15 @@ MOST_BYTES = 52_000_000  # of packed sessions; the page as a whole stays below 6
 LIMITS = (None, 16_000, 6_000, 2_000)  # characters of a text that are kept, tried until the page is small enough
 
 
-def write_page(cells: Sequence[LoadedCell], summary: ReportData, out: Path) -> Path:
+def write_page(report: ReportData, out: Path) -> Path:
     """Write `index.html` into the folder `out`, and give its path.
 
-    The same cells and summary give the same bytes. Where all dialogues together are too much for a browser, long
-    texts keep their two ends, and the page says so. Raises `UserError` where a cell cannot be read or the page not
-    be written.
+    The same report gives the same bytes. If all dialogues together are too much for a browser, long texts keep their
+    two ends, and the page says so. Raises `UserError` if a cell cannot be read or the page not be written.
     """
-    packed = _packed(cells)
-    overview = {
-        "findings": findings(cells, summary.tables),
-        "cells": cell_values(cells, packed.index),
-        "protocols": protocol_values(cells),
-        "limit": packed.limit,
-    }
+    packed = _packed(report.cells)
     path = out / "index.html"
-    write_atomically(path, document(overview, packed, summary))
+    write_atomically(path, document(overview(report, packed.limit), packed, report))
     return path
 
 

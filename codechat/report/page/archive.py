@@ -12,8 +12,8 @@ from codechat.records import SessionRecord, TurnRecord
 from codechat.report.page.bodies import body_of, instruction_key
 
 CHUNK_CHARACTERS = 400_000  # of JSON: decoded in a few milliseconds, and long enough to compress well
-LETTERS: dict[Outcome, str] = {
-    "pass": "p", "fail": "f", "timeout": "t", "no_code": "n", "syntax_error": "s", "crash": "c",
+LETTERS: dict[Outcome | None, str] = {
+    "pass": "p", "fail": "f", "timeout": "t", "no_code": "n", "syntax_error": "s", "crash": "c", None: "-",
 }  # fmt: skip
 
 
@@ -65,7 +65,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Archive:
-    """The packed sessions of a page. `limit` is the most characters kept of a text, None where all are."""
+    """The packed sessions of a page. `limit` is the most characters kept of a text, None if all are."""
 
     index: Index
     chunks: tuple[str, ...]

@@ -23,12 +23,14 @@ def body_of(session: SessionRecord, instructions: Mapping[tuple[str, ...], int],
         request: list[tuple[str, str]] = [(message.role, message.content) for message in turn.request]
         turns.append(_turn(turn, instructions, replies, limit) | _request(before, request, replies, limit))
         before = request or before
+    language = getattr(session, "language", None) or "python"  # records that do not name it are of Python
     return {
         "session": session.session_id,
         "seed": session.seed,
         "protocol": session.protocol,
         "agenda": session.agenda,
         "error": session.error,
+        **({} if language == "python" else {"language": language}),
         "turns": turns,
     }
 

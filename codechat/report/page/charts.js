@@ -43,21 +43,20 @@ function band(intervals, scale, first = 0) {
   return svg("path", { class: "band", d: `M${top.join("L")}L${low.reverse().join("L")}Z` });
 }
 
-// One cell's curves, before the survival of the others in its panel.
-function cellChart(cell, others) {
+// One cell's lines, each drawn by its style; the last is marked at every turn, with what the named ones are there.
+function cardChart(lines, name) {
   const [width, height] = [330, 200];
-  const scale = scales(cell.turns, width, height);
-  const passes = cell.pass_at_1 || [];
-  const described = `${cell.label} on ${cell.dataset}: Pass@1 ${passes.map((rate) => percent(rate, 0)).join(", ")}`;
+  const turns = Math.max(1, ...lines.map(({ values, first }) => values.length + first));
+  const scale = scales(turns, width, height);
+  const main = lines.at(-1);
+  const drawn = (which) => lines.filter(which).map(({ values, style, first }) => line(values, scale, { class: style }, first));
+  const told = (turn) => lines.filter((one) => one.name).reverse().map((one) => `${one.name} ${percent(one.values[turn - one.first])}`);
+  const described = `${name}: ${main.name} ${main.values.map((share) => percent(share, 0)).join(", ")}`;
   return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": described },
-    axes(cell.turns, width, height, scale),
-    others.map((other) => line(other.survival, scale, { class: "context" })),
-    band(cell.pass_ci || [], scale),
-    line(cell.iar || [], scale, { class: "adherence" }, 1),
-    line(cell.survival, scale, { class: "alive" }),
-    line(passes, scale, { class: "passes" }),
-    passes.map((rate, turn) => known(rate) && svg("circle", { class: "point", cx: scale.x(turn), cy: scale.y(rate), r: 2.6 },
-      svg("title", {}, `turn ${turn}: Pass@1 ${percent(rate)}, alive ${percent(cell.survival[turn])}`))));
+    axes(turns, width, height, scale), drawn((one) => one.style === "context"), main.ci && band(main.ci, scale, main.first),
+    drawn((one) => one.style !== "context"),
+    main.values.map((share, turn) => known(share) && svg("circle", { class: "point", cx: scale.x(turn), cy: scale.y(share), r: 2.6 },
+      svg("title", {}, `turn ${turn}: ${told(turn).join(", ")}`))));
 }
 
 const HUES = [...new Set(CELLS.map((cell) => cell.model))]; // a model's colour is the same in every chart
@@ -66,7 +65,7 @@ const LONGEST = 26; // letters of a name beside its line
 const MOST_BANDS = 4; // lines whose intervals are drawn: more would hide each other
 
 // Lines of one dataset, each named at its end: {cell, name, values}, from turn `first` on, with `ci` where known.
-// The axis goes up to `top`; shares are told in per cent.
+// The axis goes up to `top`; shares are written in per cent.
 function linesChart(lines, what, { first = 0, top = 1, share = true } = {}) {
   const [width, height] = matchMedia("(max-width: 720px)").matches ? [360, 260] : [560, 300];
   const right = 12 + 6.6 * Math.min(LONGEST, Math.max(...lines.map(({ name }) => name.length)));
@@ -96,9 +95,6 @@ function linesChart(lines, what, { first = 0, top = 1, share = true } = {}) {
       svg("text", { x: width - right + 7, y: one.y + 3.5 }, one.name.length > LONGEST ? `${one.name.slice(0, LONGEST - 1)}…` : one.name),
       svg("title", {}, `${one.cell.label}: ${one.values.map(shown).join(", ")}`))));
 }
-
-// All models of one dataset and setting.
-const survivalChart = (cells) => linesChart(cells.map((cell) => ({ cell, name: cell.model, values: cell.survival })), "Alive");
 
 // An interval with its mean, on the scale from 0 to `most`.
 function whisker(low, value, high, most) {

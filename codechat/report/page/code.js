@@ -1,4 +1,4 @@
-// Python code as lines of coloured pieces, and the difference of two codes line by line.
+// Code as lines of pieces, coloured if it is Python, and the difference of two codes line by line.
 
 const WORDS = "False None True and as assert async await break case class continue def del elif else except finally for " +
   "from global if import in is lambda match nonlocal not or pass raise return try while with yield";
@@ -13,14 +13,14 @@ const PLAIN_FROM = 200000; // characters: longer code is shown as it is
 const MOST_PAIRS = 4e6; // lines times lines that are compared
 
 // Lines, each a list of [class or "", text].
-function coloured(code) {
+function coloured(code, language) {
   const lines = [[]];
   const push = (kind, text) => text.split("\n").forEach((part, number) => {
     if (number) lines.push([]);
     if (part) lines.at(-1).push([kind, part]);
   });
   let at = 0;
-  for (const found of code.length < PLAIN_FROM ? code.matchAll(PIECES) : []) {
+  for (const found of language === "python" && code.length < PLAIN_FROM ? code.matchAll(PIECES) : []) {
     push("", code.slice(at, found.index));
     push(Object.entries(found.groups).find(([, text]) => text !== undefined)[0], found[0]);
     at = found.index + found[0].length;
@@ -117,14 +117,14 @@ function codeRow(number, sign, line, mark) {
 const frame = (label, ...rows) =>
   el("div", { class: "code", tabindex: 0, role: "region", "aria-label": label }, el("div", { class: "sheet" }, ...rows));
 
-const codeView = (code, label) => frame(label, coloured(code).map((line, number) => codeRow(number, " ", line)));
+const codeView = (code, label, language) => frame(label, coloured(code, language).map((line, number) => codeRow(number, " ", line)));
 
 // Changes with three lines around them; longer stretches without a change are folded.
-function diffView(before, code, label) {
+function diffView(before, code, label, language) {
   const [old, now] = [before.split("\n"), code.split("\n")];
   const steps = difference(old, now);
   if (steps.every((step) => step.sign === " ")) return el("p", { class: "quiet" }, "The code is the same as before.");
-  const [oldLines, nowLines] = [coloured(before), coloured(code)];
+  const [oldLines, nowLines] = [coloured(before, language), coloured(code, language)];
   const marks = stretches(steps, old, now);
   const row = (step) => step.sign === "-" ? codeRow(step.old, "-", oldLines[step.old], marks.get(step))
     : codeRow(step.now, step.sign, nowLines[step.now], marks.get(step));

@@ -32,7 +32,7 @@ async function drawDialogue(number) {
   const codes = body.turns.map((turn) => textOf(turn.code, body.turns));
   const cards = body.turns.map((turn, at) => {
     const before = codes.slice(0, at).findLast(known) ?? null;
-    return turnCard({ number, turn, at, before, code: codes[at], request: requests[at], key: INDEX.key[number] });
+    return turnCard({ number, turn, at, before, language: body.language ?? "python", code: codes[at], request: requests[at], key: INDEX.key[number] });
   });
   place.replaceChildren(dialogueHead(number, body), turnRail(number), ...cards,
     known(body.error) ? el("div", { class: "turn errored" }, el("h2", {}, "The session ended in an error"), el("pre", { class: "value" }, body.error)) : "");
@@ -50,12 +50,12 @@ function tellTurn(entries) {
 }
 
 function dialogueHead(number, body) {
-  const { label, dataset } = cellOf(number);
+  const { label, dataset, setting } = cellOf(number);
   const sibling = (step, text) => el("button", { type: "button", disabled: !(selected + step in shown), on: { click: () => siblingSession(step) } }, text);
   return el("header", { class: "dialogue-head" },
     el("p", { class: "controls" }, el("a", { class: "button", href: address({ list: "" }) }, "‹ All sessions"), el("span", {}, sibling(-1, "← Previous"), sibling(1, "Next →"))),
     el("h1", { id: "dialogue-title" }, taskOf(number)),
-    el("p", {}, el("strong", {}, label), ` on ${[dataset, settingOf(cellOf(number))].filter(Boolean).join(", ")}: ${fate(number)}${INDEX.state[number] === 2 ? "; the conversation outgrew the model" : ""}. `,
+    el("p", {}, el("strong", {}, label), ` on ${[dataset, setting].filter(Boolean).join(", ")}: ${fate(number)}${INDEX.state[number] === 2 ? "; the conversation outgrew the model" : ""}. `,
       el("a", { href: `#${new URLSearchParams({ task: taskOf(number) })}&list` }, "This task in every run")),
     el("p", { class: "quiet" }, `session ${body.session} · seed ${body.seed} · ${body.protocol}`));
 }
@@ -85,7 +85,7 @@ function turnCard(part) {
     instruction && el("span", { class: "chip" }, instruction.slice(2).filter(Boolean).join(" / ")),
     typeof turn.more?.round === "string" && el("span", { class: "chip" }, turn.more.round),
     Object.keys(turn.more ?? {}).filter((name) => turn.more[name] === true).map((name) => el("span", { class: "chip" }, name)),
-    el("span", { class: `chip outcome-${outcome === "p" ? "pass" : "fail"}` }, OUTCOMES[outcome]),
+    el("span", { class: `chip outcome-${passes(outcome) ? "pass" : fails(outcome) ? "fail" : "none"}` }, OUTCOMES[outcome]),
     events.includes("broke") && el("span", { class: "chip broke" }, "broke here"),
     events.includes("mended") && el("span", { class: "chip mended" }, "mended here"),
     judged === "s" && el("span", { class: "chip" }, "skipped"), judged === "o" && el("span", { class: "chip" }, "not asked"),
@@ -128,11 +128,11 @@ function failureView(failure, open) {
 }
 
 // Changes, code, reply and request: one at a time, drawn when it is chosen.
-function views({ turn, at, before, code, request }, compared) {
+function views({ turn, at, before, code, request, language }, compared) {
   const panel = el("div", { class: "panel" });
   const draw = {
-    Changes: compared && (() => diffView(before, code, `Changes of turn ${at}`)),
-    Code: known(code) && (() => codeView(code, `Code of turn ${at}`)),
+    Changes: compared && (() => diffView(before, code, `Changes of turn ${at}`, language)),
+    Code: known(code) && (() => codeView(code, `Code of turn ${at}`, language)),
     Reply: known(turn.reply) && (() => el("pre", { class: "prose reply", tabindex: 0 }, turn.reply)),
     Request: request && (() => el("div", {}, request.map(([role, content]) => el("div", { class: `message ${role}` }, el("h3", {}, role), el("pre", { class: "prose" }, content))))),
   };

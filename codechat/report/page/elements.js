@@ -3,7 +3,6 @@
 const byId = (id) => document.getElementById(id);
 const REPORT = JSON.parse(byId("overview").textContent);
 const CELLS = REPORT.cells;
-const REFINED = CELLS.filter((cell) => cell.protocol === "refine");
 
 function fitted(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {

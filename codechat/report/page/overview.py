@@ -1,115 +1,43 @@
-"""What the page shows before a session is opened: a value per cell."""
+"""What the page shows before a session is opened, as one JSON value."""
 
-from collections.abc import Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
-from codechat.metrics import REFINE
-from codechat.metrics.measures import Measure, interval_of, value_of
-from codechat.report.cells import LoadedCell, measures_of
-from codechat.report.page.archive import Index
-from codechat.report.page.standings import is_baseline, standing
-
-# What the page shows of refinement cells.
-SHOWN = (
-    "skipped_turns", "undecided", "pass_at_1", "iar", "mst", "delta_pct", "regression", "self_correction",
-)  # fmt: skip
+from codechat.report.chapters import chapter_of
+from codechat.report.data import ReportData
+from codechat.report.study import LoadedCell
 
 
-def cell_values(cells: Sequence[LoadedCell], index: Index) -> list[dict[str, Any]]:
-    """One JSON value per cell: its names, what the leaderboard tells of it, and its curves."""
-    return [
-        {
-            "label": cell.label,
-            "model": cell.model,
-            "dataset": cell.dataset,
-            "protocol": cell.protocol,
-            "agenda": cell.agenda,
-            "variant": cell.variant,
-            "turns": cell.turns,
-            "folder": cell.folder.name,
-            "baseline": is_baseline(cell),
-            **_common(cell.metrics),
-            **(_refined(cell, number, index) if cell.protocol == REFINE.protocol else _measured(cell)),
-        }
-        for number, cell in enumerate(cells)
-    ]
-
-
-def protocol_values(cells: Sequence[LoadedCell]) -> list[dict[str, Any]]:
-    """One JSON value per protocol other than the refinement: its names, what it measures, and who leads."""
-    found: dict[str, list[LoadedCell]] = {}
-    for cell in cells:
-        if cell.protocol != REFINE.protocol:
-            found.setdefault(cell.protocol, []).append(cell)
-    return [
-        {
-            "key": protocol,
-            "title": measures.title,
-            "name": measures.name,
-            "passed": measures.passed,
-            "standing": standing(measures, members),
-            "finals": [_named(final) for final in measures.finals],
-            "series": [{**_named(series), "first": series.first_turn} for series in measures.series],
-        }
-        for protocol, members in found.items()
-        for measures in [measures_of(members)]
-    ]
-
-
-def _named(measure: Measure) -> dict[str, Any]:
-    return {"key": measure.key, "label": measure.label, "unit": measure.unit, "help": measure.help}
-
-
-def _measured(cell: LoadedCell) -> dict[str, Any]:
-    """Values and intervals of what the cell's protocol measures, by key."""
-    measures, metrics = cell.measures, cell.metrics
-    return (
-        {
-            kind: {each.key: [value_of(metrics, each), interval_of(metrics, each)] for each in found}
-            for kind, found in (("finals", measures.finals), ("series", measures.series))
-        }
-        if measures is not None
-        else {}
-    )
-
-
-def _common(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """What every protocol's metrics have."""
+def overview(report: ReportData, limit: int | None) -> dict[str, Any]:
+    """The headline, the cells, the sections; `limit` is the most characters kept of a text, None if all are."""
+    places = {cell.folder: place for place, cell in enumerate(report.cells)}
     return {
-        **{name: metrics[name] for name in ("sessions", "completed", "errored", "outcomes")},
-        "cost": {payer: metrics["cost_usd"].get(payer) for payer in ("model", "judge")},
-        "tokens": {payer: metrics["tokens"].get(payer) for payer in ("model", "judge")},
+        "findings": _plain(report.headline, places),
+        "cells": [_cell(cell) for cell in report.cells],
+        "sections": _plain(report.sections, places),
+        "limit": limit,
     }
 
 
-def _refined(cell: LoadedCell, number: int, index: Index) -> dict[str, Any]:
-    metrics = cell.metrics
-    intervals, trend = metrics["ci"], metrics["mann_kendall"]["pass_at_1"] or {}
+def _cell(cell: LoadedCell) -> dict[str, Any]:
     return {
-        **{name: metrics[name] for name in SHOWN},
-        "mst_ci": intervals["mst"],
-        "delta_ci": intervals["delta_pct"],
-        "pass_ci": intervals["pass_at_1"],
-        "trend": trend.get("trend"),
-        "trend_p": trend.get("p"),
-        "adherence": _adherence(metrics["phi"]),
-        "survival": _survival(number, cell.turns, index),
+        "label": cell.label,
+        "model": cell.model,
+        "dataset": cell.dataset,
+        "protocol": cell.protocol,
+        "setting": cell.variant or cell.agenda,
+        "baseline": cell.is_baseline,
+        "fates": chapter_of(cell.protocol).fates,
     }
 
 
-def _adherence(phi: Mapping[str, int]) -> float | None:
-    """Adhered turns of all judged ones."""
-    adhered = phi["pass_adhered"] + phi["fail_adhered"]
-    judged = adhered + phi["pass_violated"] + phi["fail_violated"]
-    return adhered / judged if judged else None
-
-
-def _survival(number: int, turns: int, index: Index) -> list[float]:
-    """Share of a cell's completed sessions that have passed at every turn up to each turn."""
-    lengths = [
-        sum(1 for _ in takewhile(lambda letter: letter == "p", outcomes))
-        for cell, outcomes, state in zip(index.cell, index.outcomes, index.state, strict=True)
-        if cell == number and state != 1
-    ]
-    return [sum(length > turn for length in lengths) / len(lengths) for turn in range(turns)] if lengths else []
+def _plain(value: Any, places: Mapping[Path, int]) -> Any:
+    """JSON of a section's parts: a part is an object whose `is` names it, a cell is its number."""
+    if isinstance(value, LoadedCell):
+        return places[value.folder]
+    if is_dataclass(value):
+        parts = {field.name: _plain(getattr(value, field.name), places) for field in fields(value)}
+        return {"is": type(value).__name__, **parts}
+    return [_plain(each, places) for each in value] if isinstance(value, list | tuple) else value

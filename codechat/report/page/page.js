@@ -122,13 +122,11 @@ function search() {
 
 async function start() {
   drawFindings();
-  drawRefined();
-  drawProtocols();
+  drawSections();
   drawKeys();
   showTheme();
-  const refined = [["leaderboard", "Leaderboard"], ["curves", "Curves"], ["results", "Tables"]];
-  const sections = [...(REFINED.length ? refined : []), ...REPORT.protocols.map(({ key }) => [`protocol-${key}`, key[0].toUpperCase() + key.slice(1)]), ["sessions", "Sessions"]];
-  byId("sections").append(...sections.map(([id, name]) => el("a", { href: `#${id}` }, name)));
+  const sections = [...REPORT.sections.filter(({ link }) => link), { key: "sessions", link: "Sessions" }];
+  byId("sections").append(...sections.map(({ key, link }) => el("a", { href: `#${key}` }, link)));
   byId("theme").addEventListener("click", turnTheme);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showTheme);
   addEventListener("keydown", onKey);

@@ -1,7 +1,8 @@
 // The list of sessions: an index that is searched and filtered, of which only the visible rows are drawn.
 
-const OUTCOMES = { p: "pass", f: "fail", t: "timeout", n: "no code", s: "syntax error", c: "crash" };
-const GLYPHS = { p: "", f: "×", t: "t", n: "∅", s: "!", c: "c" };
+const OUTCOMES = { p: "pass", f: "fail", t: "timeout", n: "no code", s: "syntax error", c: "crash", "-": "not scored" };
+const GLYPHS = { p: "", f: "×", t: "t", n: "∅", s: "!", c: "c", "-": "·" };
+const SCOPES = ["cosmetic", "structural", "semantic"]; // in this order
 const EVENTS = { broke: "broke here", mended: "mended here", a: "adhered", v: "violated", u: "undecided", s: "skipped" };
 const STATES = ["completed", "errored", "context overflow"];
 const FILTERS = ["q", "protocol", "cell", "model", "dataset", "task", "broken", "outcome", "scope", "change", "instruction", "event", "state"];
@@ -11,8 +12,10 @@ let filters = {};
 let shown = []; // numbers of the sessions that match, in order
 let selected = 0; // a place in `shown`
 
-// The turn whose code first did not pass; -1 where none.
-const brokenAt = (number) => INDEX.outcomes[number].search(/[^p]/);
+const passes = (letter) => letter === "p";
+const fails = (letter) => letter !== "p" && letter !== "-";
+// The turn whose code first did not pass; -1 if there is none.
+const brokenAt = (number) => [...INDEX.outcomes[number]].findIndex(fails);
 const cellOf = (number) => CELLS[INDEX.cell[number]];
 const taskOf = (number) => INDEX.tasks[INDEX.task[number]];
 const MANY = new Set(CELLS.map((cell) => cell.protocol)).size > 1;
@@ -22,8 +25,8 @@ const answered = (judged) => judged !== "s" && judged !== "o";
 function eventsAt(number, turn) {
   const [now, before, judged] = [INDEX.outcomes[number][turn], INDEX.outcomes[number][turn - 1], INDEX.judged[number][turn]];
   const events = [judged];
-  if (turn && answered(judged) && before === "p" && now !== "p") events.push("broke");
-  if (turn && answered(judged) && before !== "p" && now === "p") events.push("mended");
+  if (turn && answered(judged) && passes(before) && fails(now)) events.push("broke");
+  if (turn && answered(judged) && fails(before) && passes(now)) events.push("mended");
   return events;
 }
 
@@ -61,7 +64,9 @@ function drawFilters() {
   const longest = Math.max(0, ...INDEX.outcomes.map((letters) => letters.length));
   const told = (place) => [...new Set(INDEX.instructions.map((instruction) => instruction[place]))].filter(Boolean);
   const inOrder = (names) => names.sort((one, two) => SCOPES.indexOf(one) - SCOPES.indexOf(two) || one.localeCompare(two, "en"));
-  const kinds = [REFINED.length && "Scope", CELLS.length > REFINED.length && "Strategy"].filter(Boolean).join(" or ");
+  const kind = (one) => one[2] && (one[3] ? "Scope" : "Strategy");
+  const kinds = [...new Set(INDEX.instructions.map(kind))].filter(Boolean).sort().join(" or ");
+  const outcomes = Object.entries(OUTCOMES).filter(([letter]) => letter !== "-" || INDEX.outcomes.some((letters) => letters.includes("-")));
   const choices = {
     protocol: ["Protocol", unique(CELLS.map((cell) => cell.protocol))],
     cell: ["Run", CELLS.map((cell, number) => [number, `${cell.label}, ${placeOf(cell)}`])],
@@ -69,7 +74,7 @@ function drawFilters() {
     dataset: ["Dataset", unique(CELLS.map((cell) => cell.dataset))],
     task: ["Task", INDEX.tasks.map((task) => [task, task])],
     broken: ["First broken", [["-1", "never"], ...Array.from({ length: longest }, (_, turn) => [turn, `at turn ${turn}`])]],
-    outcome: ["Outcome", Object.entries(OUTCOMES)],
+    outcome: ["Outcome", outcomes],
     scope: [kinds, unique(inOrder(told(2)))],
     change: ["Change", unique(["add", "remove", "modify"].filter((change) => told(3).includes(change)))],
     instruction: ["Instruction", ids.map((id) => [id, id])],
@@ -87,7 +92,7 @@ function drawFilters() {
   for (const event of ["input", "change"]) byId("filters").addEventListener(event, readFilters);
   byId("filters").addEventListener("reset", () => setTimeout(readFilters));
   byId("filters").addEventListener("submit", (event) => event.preventDefault());
-  byId("marks").replaceChildren(...Object.entries(OUTCOMES).map(([letter, name]) => el("span", {}, mark(letter, "-", ""), name)),
+  byId("marks").replaceChildren(...outcomes.map(([letter, name]) => el("span", {}, mark(letter, "-", ""), name)),
     el("span", {}, mark("p", "s", ""), "skipped"));
 }
 
@@ -128,9 +133,9 @@ const strip = (number) => el("span", { class: "strip", "aria-hidden": "true" },
 
 function fate(number) {
   if (INDEX.state[number] === 1) return "errored";
-  const turn = brokenAt(number);
-  if (cellOf(number).protocol !== "refine") return turn < 0 ? "passes at every turn" : `fails first at turn ${turn}`;
-  return turn < 0 ? "never broken" : `broken at turn ${turn}`;
+  if (![...INDEX.outcomes[number]].some((letter) => letter !== "-")) return "not scored";
+  const [turn, [holds, breaks]] = [brokenAt(number), cellOf(number).fates];
+  return turn < 0 ? holds : `${breaks} ${turn}`;
 }
 
 const rowHeight = () => (matchMedia("(max-width: 720px)").matches ? 68 : 40); // as in the style

@@ -18,8 +18,8 @@ from codechat.suites import SUITES
 from codechat.suites.calls.oracle import Comparison, Oracle
 from codechat.suites.calls.prepared import Prepared, Store
 from codechat.suites.calls.reader import CallsReader
-from codechat.suites.calls.truth import Expected, Recorder, Truth, compute, given, load, place, save
-from codechat.suites.endings import how_it_ended, judged
+from codechat.suites.calls.truth import Expected, Recorder, Truth, compute, encode_expected, load, place, save
+from codechat.suites.endings import how_it_ended, run_in_box
 
 REFERENCE_INPUT_S, REFERENCE_TOTAL_S, REFERENCE_IDLE_S = 300.0, 1200, (60.0, 1200.0)
 PREPARED = Store()
@@ -70,7 +70,7 @@ class Calls:
         """See `Suite.check`."""
         if not self.inputs:
             raise UserError(f"{self.name} has no tests: every program would pass", "add tests to it or leave it out")
-        return await judged(sandbox, lambda box: self._run(box, program, sandbox.config))
+        return await run_in_box(sandbox, lambda box: self._run(box, program, sandbox.config))
 
     async def cost_s(self, sandbox: Sandbox) -> float:
         """CPU seconds of the reference over all inputs, on this machine. Raises as `check`."""
@@ -157,11 +157,11 @@ class Calls:
         """The expected values that the dataset itself gives, base first; None if the reference is asked."""
         known: list[Expected | None] = []
         for calls, values in ((self.base, self.expected_base), (self.plus, self.expected_plus)):
-            known += [None] * len(calls) if values is None else [given(value) for value in values]
+            known += [None] * len(calls) if values is None else [encode_expected(value) for value in values]
         return tuple(known)
 
 
-def owe_no_result(name: str, calls: list[Any], results: list[Any] | None, source: str, reference: str | None) -> None:
+def require_results(name: str, calls: list[Any], results: list[Any] | None, source: str, reference: str | None) -> None:
     """Raise `ValueError` unless every call has a result: in the field `name`, or by the reference in `source`."""
     if results is not None and len(results) != len(calls):
         raise ValueError(f"{name} has {len(results)} results for {len(calls)} inputs")
@@ -185,8 +185,8 @@ class CallsConfig(Config):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        owe_no_result("base_output", self.base_input, self.base_output, "reference", self.reference)
-        owe_no_result("plus_output", self.plus_input, self.plus_output, "reference", self.reference)
+        require_results("base_output", self.base_input, self.base_output, "reference", self.reference)
+        require_results("plus_output", self.plus_input, self.plus_output, "reference", self.reference)
         return self
 
 

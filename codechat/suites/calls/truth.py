@@ -50,7 +50,7 @@ class Truth:
         return sum(len(value.data) + 200 for value in self.expected)
 
 
-def given(value: object) -> Expected:
+def encode_expected(value: object) -> Expected:
     """An expected value that the dataset itself gives."""
     data, size = encode(value, elements=False)
     return Expected(data, size, canonical(value) if size else None, 0 if size else _flags(data))

@@ -1,0 +1,60 @@
+"""The chapters that protocols bring to a report, by the protocol's name.
+
+A module or package of this room registers its chapter when it is imported; so does a module of another installed
+package that is named under the entry-point group `codechat.chapter`, or the protocol's own under `codechat.protocol`.
+A protocol without a chapter has the generic one.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TypeVar
+
+from codechat.errors import UserError
+from codechat.report.generic import Chapter
+
+__all__ = ["Chapter", "chapter_of", "has_own_chapter", "register"]
+
+C = TypeVar("C", bound=type[Chapter])
+_OWN: dict[str, Chapter] = {}
+_GENERIC = Chapter()
+
+
+def register(protocol: str) -> Callable[[C], C]:
+    """Decorator for the chapter of a protocol. Raises `ValueError` if the protocol has another already."""
+
+    def remember(chapter: C) -> C:
+        known = _OWN.setdefault(protocol, chapter())
+        if type(known).__module__ != chapter.__module__:
+            raise ValueError(f"the protocol '{protocol}' has two chapters: {type(known).__module__} has one already")
+        return chapter
+
+    return remember
+
+
+def chapter_of(protocol: str) -> Chapter:
+    """The protocol's chapter, or the generic one. Raises `UserError` if an installed chapter cannot be loaded."""
+    _discover()
+    return _OWN.get(protocol, _GENERIC)
+
+
+def has_own_chapter(protocol: str) -> bool:
+    """Whether a protocol brings a chapter of its own."""
+    return chapter_of(protocol) is not _GENERIC
+
+
+@cache
+def _discover() -> None:
+    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
+        importlib.import_module(module.name)
+    for point in (*entry_points(group="codechat.chapter"), *entry_points(group="codechat.protocol")):
+        try:
+            point.load()
+        except Exception as error:
+            package = point.dist.name if point.dist else point.value
+            raise UserError(
+                f"the report's chapter '{point.name}' of the package {package} cannot be loaded: {error}",
+                f"mend or uninstall {package}",
+            ) from error

@@ -1,0 +1,109 @@
+"""The refinement's sections of the page: the leaderboard, how long code stays alive, every model's curves."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from codechat.domain import SCOPES
+from codechat.report.chapters.refine.outcomes import RefineStudy
+from codechat.report.generic.section import count_column, if_it_varies, session_columns, use_columns
+from codechat.report.sections import Board, BoardColumn, Card, Cards, Chart, Line, Section, Shown
+from codechat.report.study import LoadedCell
+
+BOARD_NOTE = (
+    "MST is the mean number of turns, from turn 0 on, that pass the whole test suite one after another; the bar is its "
+    "95 % interval by task. Choose a column's title to sort, a model's name to see its sessions."
+)
+ALIVE_NOTE = "Share of sessions whose code has passed at every turn so far. Errored sessions are left out."
+LEGEND = (
+    ("main", "Pass@1, % (band: 95 % interval by task)"),
+    ("second", "alive since turn 0"),
+    ("third", "instructions followed"),
+    ("context", "other models alive"),
+)
+SUSTAINED = "Sustained turns"
+TREND_HINT = "Mann–Kendall: ↓ decreasing, ↑ increasing, · no trend at α = 0.05"
+TREND = {"decreasing": "↓", "increasing": "↑", "no trend": "·"}
+
+
+def sections_of(study: RefineStudy, groups: Sequence[str]) -> list[Section]:
+    """The sections; `groups` are the tables and figures that stand in the last."""
+    panels: dict[str, list[Line]] = {}
+    found = {each.cell.folder: each for each in study.cells}
+    for cell in study.loaded:
+        each = found.get(cell.folder)
+        alive = [each.surviving(turn).rate for turn in range(each.length)] if each else []
+        panels.setdefault(f"{cell.dataset}, {_setting(cell)}", []).append(Line(cell, cell.model, alive))
+    charts = [
+        Chart("", "Alive", drawn, name) for name, lines in panels.items() if (drawn := [x for x in lines if x.values])
+    ]
+    cards = [_card(line, [x for x in lines if x is not line]) for lines in panels.values() for line in lines]
+    return [
+        Section("leaderboard", "Leaderboard", "Leaderboard", (BOARD_NOTE, _board(study.loaded))),
+        Section("survival", "How long code stays alive", "", (ALIVE_NOTE, charts)),
+        Section("curves", "Model by model", "Curves", (Cards(LEGEND, cards),)),
+        Section("results", "Tables and figures", "Tables", groups=groups),
+    ]
+
+
+def _setting(cell: LoadedCell) -> str:
+    return cell.variant or cell.agenda
+
+
+def _board(cells: Sequence[LoadedCell]) -> Board:
+    metrics = [cell.metrics for cell in cells]
+    ends = [[_at(each["pass_at_1"], place) for each in metrics] for place in (0, -1)]
+    longest = max(cell.turns for cell in cells)
+    change = "change from the first turn to the last, in per cent of the first"
+    columns = [
+        BoardColumn("Model", cells, "cell"),
+        *if_it_varies("Dataset", [cell.dataset for cell in cells]),
+        *if_it_varies("Agenda", [_setting(cell) for cell in cells]),
+        BoardColumn("MST", [m["mst"] for m in metrics], "number", SUSTAINED, "mean sustained turns", strong=True),
+        BoardColumn("95 % interval", [(m["mst"], m["ci"]["mst"]) for m in metrics], "number", SUSTAINED,
+                    most=longest, ends=True),
+        BoardColumn("first", ends[0], "share", "Pass@1", "at turn 0"),
+        BoardColumn("last", ends[1], "share", "Pass@1", "at the last turn"),
+        BoardColumn("Δ %", [m["delta_pct"] for m in metrics], "change", "Pass@1", change),
+        BoardColumn("trend", [_trend(m) for m in metrics], "text", "Pass@1", TREND_HINT),
+        BoardColumn("Adhered", [_adhered(m) for m in metrics], "share", hint="instructions followed, of those judged"),
+        *(BoardColumn(scope, [m["regression"]["by_scope"][scope] for m in metrics], "share", "Regression rate",
+                      f"{scope} changes that break working code") for scope in SCOPES),
+        *session_columns(cells),
+        count_column(cells, "skipped_turns", "skipped", "Turns", "turns without an applicable instruction"),
+        count_column(cells, "undecided", "undecided", "Turns", "turns without a readable verdict on adherence"),
+        *use_columns(cells),
+    ]  # fmt: skip
+    return Board("Leaderboard", columns, sort="MST")
+
+
+def _at(values: Sequence[float | None], place: int) -> float | None:
+    return values[place] if values else None
+
+
+def _trend(metrics: Mapping[str, Any]) -> Shown:
+    """The p-value, and how it is shown."""
+    trend = metrics["mann_kendall"]["pass_at_1"]
+    if trend is None:
+        return None
+    p = trend["p"]
+    return p, f"{TREND[trend['trend']]} {'p < 0.001' if p < 0.001 else f'p = {p:.3f}'}"
+
+
+def _adhered(metrics: Mapping[str, Any]) -> float | None:
+    """Adhered turns of all judged ones."""
+    phi = metrics["phi"]
+    adhered = phi["pass_adhered"] + phi["fail_adhered"]
+    judged = adhered + phi["pass_violated"] + phi["fail_violated"]
+    return adhered / judged if judged else None
+
+
+def _card(alive: Line, others: Sequence[Line]) -> Card:
+    cell, metrics = alive.cell, alive.cell.metrics
+    lines = [
+        *(replace(other, name="", style="context") for other in others),
+        Line(cell, "", metrics["iar"], first=1, style="third"),
+        replace(alive, name="alive", style="second"),
+        Line(cell, "Pass@1", metrics["pass_at_1"], metrics["ci"]["pass_at_1"], style="main"),
+    ]
+    return Card(cell, (("MST", metrics["mst"], "number", ""), ("Δ", metrics["delta_pct"], "change", " %")), lines)

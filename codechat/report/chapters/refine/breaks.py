@@ -1,0 +1,105 @@
+"""Where code breaks and where it heals: by type of instruction, and by instruction."""
+
+from collections.abc import Iterator
+
+from codechat.domain import CHANGES, SCOPES
+from codechat.metrics.statistics import Figure
+from codechat.report.chapters.refine.outcomes import Breaking, Outcomes, RefineStudy
+from codechat.report.chapters.refine.shares import wilson
+from codechat.report.data import Column, Interval, Table, Value, with_interval
+from codechat.report.generic.naming import named_table
+
+BREAKDOWNS = ("by_scope", "by_change", "by_cell")
+
+
+def transitions(study: RefineStudy) -> Table:
+    """Regression and self-correction by type of instruction, with what they are shares of (the paper's RQ2)."""
+    columns = (
+        Column("breakdown", "Breakdown"),
+        Column("type", "Type"),
+        *with_interval("regression", "Regression", ".3f"),
+        Column("passed_before", "Passed before", "d"),
+        *with_interval("self_correction", "Self-correction", ".3f"),
+        Column("failed_before", "Failed before", "d"),
+    )
+    rows = [(found, row) for found in study.in_order() for row in _rows(found)]
+    return named_table(
+        study, columns, rows,
+        name="transitions", title="Regression and self-correction by type of instruction", group="breaks",
+        note="Regression: turns that broke code that had passed. Self-correction: turns that mended code that had "
+        "failed. Skipped turns and turns after a context overflow are left out. Intervals: 95 %, resampled by task.",
+    )  # fmt: skip
+
+
+def _rows(found: Outcomes) -> Iterator[tuple[Value, ...]]:
+    intervals = found.cell.metrics["ci"]["regression"]
+    yield (
+        *("overall", "all"),
+        *_rate(found.regression.overall, intervals["overall"]),
+        *_own(found, found.self_correction.overall),
+    )
+    for breakdown in BREAKDOWNS:
+        regression, correction = getattr(found.regression, breakdown), getattr(found.self_correction, breakdown)
+        for name in regression:
+            yield (
+                *(breakdown.removeprefix("by_"), name),
+                *_rate(regression[name], intervals[breakdown][name]),
+                *_own(found, correction[name]),
+            )
+
+
+def _rate(figure: Figure, interval: tuple[float, float] | None) -> tuple[Value, ...]:
+    return figure.rate, Interval.of(interval), total(figure)
+
+
+def _own(found: Outcomes, figure: Figure) -> tuple[Value, ...]:
+    return figure.rate, found.interval(figure), total(figure)
+
+
+def total(figure: Figure) -> int:
+    """What a rate is a share of."""
+    return sum(count for _, count in figure.by_task.values())
+
+
+def types(breakdown: str) -> tuple[str, ...]:
+    """The types of a breakdown, in their usual order."""
+    return SCOPES if breakdown == "by_scope" else CHANGES
+
+
+def breaking(study: RefineStudy) -> list[Breaking]:
+    """Every instruction that met passing code, over all cells; the most breaking first.
+
+    Ordered by the lower end of the interval of its rate, so that one broken turn of one does not lead.
+    """
+    merged: dict[str, Breaking] = {}
+    for found in study.cells:
+        for key, seen in found.instructions.items():
+            known = merged.setdefault(key, Breaking(seen.instruction))
+            known.met += seen.met
+            known.broke += seen.broke
+    floor = {key: (wilson(seen.broke, seen.met) or (0.0,))[0] for key, seen in merged.items()}
+    return [merged[key] for key in sorted(merged, key=lambda key: (-floor[key], -merged[key].met, key))]
+
+
+def instructions(study: RefineStudy) -> Table:
+    """Every instruction with how often it broke code that passed."""
+    columns = (
+        Column("instruction", "Instruction"),
+        Column("id", "Id"),
+        Column("scope", "Scope"),
+        Column("change", "Change"),
+        Column("passed_before", "Passed before", "d"),
+        Column("broke", "Broke", "d"),
+        *with_interval("regression", "Regression", ".3f"),
+    )
+    rows: list[tuple[Value, ...]] = []
+    for seen in breaking(study):
+        what = seen.instruction
+        share = seen.broke / seen.met
+        rows.append((what.text, what.id, what.scope, what.change, seen.met, seen.broke, share,
+                     wilson(seen.broke, seen.met)))  # fmt: skip
+    return Table(
+        "instructions", "The most breaking instructions", columns, tuple(rows), group="breaks",
+        note="Over all cells, most breaking first: ordered by the lower end of Wilson's 95 % interval, which treats "
+        "turns as independent; turns of one task are not, so the true intervals are wider.",
+    )  # fmt: skip

@@ -1,0 +1,77 @@
+"""The tables, the figure and the lines of text that a refinement cell leaves of itself."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from codechat.files import write_atomically
+from codechat.report.data import Column, Interval, Table, Value
+from codechat.report.drawing.style import save, styled
+from codechat.report.formats import as_csv
+from codechat.report.generic.lines import NONE, TextLine, ends_text, outcomes_text, sessions_text, value_text
+
+
+def write_tables(metrics: Mapping[str, Any], folder: Path) -> None:
+    """`turns.csv`, one row a turn, and `transitions.csv`, one row per type of instruction. Rates are shares of 1."""
+    for table in (_turns(metrics), _transitions(metrics)):
+        write_atomically(folder / f"{table.name}.csv", as_csv(table))
+
+
+def _turns(metrics: Mapping[str, Any]) -> Table:
+    intervals = [Interval.of(ends) for ends in metrics["ci"]["pass_at_1"]]
+    iar = [None, *metrics["iar"]][: len(intervals)]
+    rows = [(turn, *values) for turn, values in enumerate(zip(metrics["pass_at_1"], intervals, iar, strict=True))]
+    return Table("turns", "Turns", tuple(Column(key, key) for key in ("turn", "pass_at_1", "ci", "iar")), tuple(rows))
+
+
+def _transitions(metrics: Mapping[str, Any]) -> Table:
+    regression, correction = metrics["regression"], metrics["self_correction"]
+    rows: list[tuple[Value, ...]] = [("overall", "", regression["overall"], correction["overall"])]
+    for breakdown in ("by_scope", "by_change", "by_cell"):
+        rows += [(breakdown, name, rate, correction[breakdown][name]) for name, rate in regression[breakdown].items()]
+    columns = tuple(Column(key, key) for key in ("breakdown", "type", "regression", "self_correction"))
+    return Table("transitions", "Transitions", columns, tuple(rows))
+
+
+def write_figure(metrics: Mapping[str, Any], title: str, folder: Path) -> None:
+    """Pass@1 with its interval, and the adherence rate, over the turns."""
+    pass_at_1, intervals, iar = metrics["pass_at_1"], metrics["ci"]["pass_at_1"], metrics["iar"]
+    if not pass_at_1 or pass_at_1[0] is None:
+        return
+    with styled():
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(7, 4), layout="constrained")
+        axes = figure.subplots()
+        turns = range(len(pass_at_1))
+        axes.plot(turns, pass_at_1, marker="o", color="#2457a7", label="Pass@1 (95 % interval by task)")
+        low, high = zip(*intervals, strict=True)
+        axes.fill_between(turns, low, high, color="#2457a7", alpha=0.15, linewidth=0)
+        judged = [(turn, rate) for turn, rate in enumerate(iar, 1) if rate is not None]
+        if judged:
+            axes.plot(*zip(*judged, strict=True), marker="s", linestyle="--", color="#c2571a", label="adherence rate")
+        axes.set(title=title, xlabel="turn", ylabel="share", ylim=(-0.03, 1.03), xticks=list(turns))
+        axes.legend(frameon=False, loc="best")
+        save(figure, folder, "turns")
+
+
+def summary_lines(metrics: Mapping[str, Any]) -> Iterator[TextLine]:
+    """What the terminal shows: the paper's headline figures."""
+    last = len(metrics["pass_at_1"]) - 1
+    trend = metrics["mann_kendall"]["pass_at_1"]
+    counts = ((metrics["skipped_turns"], "turns skipped"), (metrics["undecided"], "turns undecided"))
+    yield "sessions", sessions_text(metrics, counts)
+    yield f"Pass@1, turn 0 → {last}", ends_text(metrics["pass_at_1"], metrics["delta_pct"])
+    yield "Mann–Kendall trend", NONE if trend is None else f"{trend['trend']} (p = {trend['p']:.3g})"
+    yield "Mean Sustainable Turns", value_text(metrics["mst"], metrics["ci"]["mst"]) + f" of {last + 1}"
+    yield f"adherence, turn 1 → {last}", ends_text(metrics["iar"], metrics["iar_delta_pct"])
+    yield "regression", _rates(metrics["regression"])
+    yield "self-correction", _rates(metrics["self_correction"])
+    yield "outcomes", outcomes_text(metrics)
+
+
+def _rates(rates: Mapping[str, Any]) -> str:
+    if rates["overall"] is None:
+        return NONE
+    scopes = ", ".join(f"{name} {value:.3f}" for name, value in rates["by_scope"].items() if value is not None)
+    return f"{rates['overall']:.3f} ({scopes})"

@@ -1,0 +1,150 @@
+"""What the page claims in words: who keeps code alive longest, and how sure that is."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from codechat.domain import SCOPES
+from codechat.report.data import Interval, Table
+from codechat.report.generic.standings import rivals_of
+from codechat.report.sections import Headline
+from codechat.report.study import LoadedCell
+
+PAIRS = "pairs_mst"  # the table of paired comparisons
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """By how many sustained turns one cell is ahead of another on the same tasks; `p` is corrected."""
+
+    dataset: str
+    turns: float
+    interval: Interval
+    p: float | None
+
+
+def headline(cells: Sequence[LoadedCell], tables: Sequence[Table]) -> Headline:
+    """Who leads, what the figure is, and how sure it is; `tables` hold the paired comparisons."""
+    kicker = "Which model keeps code alive while a developer keeps asking for changes?"
+    rivals = _comparable(cells)
+    if not rivals:
+        return Headline("Nothing to rank", "No cell of this report has a mean of sustained turns.", kicker=kicker)
+    ranked = sorted(rivals, key=lambda model: (-_mst(rivals[model]), model))
+    best, compared = ranked[0], [cell for model in ranked for cell in rivals[model]]
+    turns = compared[0].turns
+    if len(ranked) == 1:
+        title = f"{best} sustains {_mst(rivals[best]):.2f} of {turns} turns"
+    elif round(_mst(rivals[best]), 2) == round(_mst(rivals[ranked[1]]), 2):
+        title = f"{best} and {ranked[1]} keep code alive equally long: {_mst(rivals[best]):.2f} of {turns} turns"
+    else:
+        title = f"{best} keeps code alive longest: {_mst(rivals[best]):.2f} of {turns} turns"
+    return Headline(title, " ".join(_qualified(ranked, rivals, tables)), _facts(compared), kicker)
+
+
+def _comparable(cells: Sequence[LoadedCell]) -> dict[str, list[LoadedCell]]:
+    """The cells that the headline compares, by model: those of the setting that most models share.
+
+    Models that lack one of the setting's datasets are left out: a mean over other tasks says nothing. Baselines count
+    only if there is nothing else.
+    """
+    settings: dict[tuple[str, str, int], dict[str, list[LoadedCell]]] = {}
+    for cell in rivals_of(cells):
+        if cell.metrics.get("mst") is not None:
+            models = settings.setdefault((cell.variant, cell.agenda, cell.turns), {})
+            models.setdefault(cell.model, []).append(cell)
+    if not settings:
+        return {}
+    models = max(settings.values(), key=len)
+    datasets = max(({cell.dataset for cell in found} for found in models.values()), key=len)
+    return {model: found for model, found in models.items() if {cell.dataset for cell in found} >= datasets}
+
+
+def _mst(cells: Sequence[LoadedCell]) -> float:
+    """The unweighted mean over the datasets."""
+    return fmean(cell.metrics["mst"] for cell in cells)
+
+
+def _qualified(ranked: Sequence[str], rivals: Mapping[str, Sequence[LoadedCell]], tables: Sequence[Table]) -> list[str]:
+    """Sentences on what the figure is, who comes next, and how sure the order is."""
+    best = rivals[ranked[0]]
+    text = [
+        "The mean number of turns that pass one after another from turn 0 (MST)"
+        f"{', averaged over ' if len(best) > 1 else ' on '}{_joined(cell.dataset for cell in best)}, "
+        f"{best[0].agenda} agenda."
+    ]
+    if len(ranked) > 1:
+        second = rivals[ranked[1]]
+        text.append(f"Next is {ranked[1]} with {_mst(second):.2f}.")
+        text += _tested(
+            ranked[0], [_lead(mine, its, tables) for mine in best for its in second if mine.dataset == its.dataset]
+        )
+    return text
+
+
+def _lead(mine: LoadedCell, its: LoadedCell, tables: Sequence[Table]) -> Lead | None:
+    """What the report's paired comparison says of two cells; None where it could not compare them."""
+    for table in tables:
+        keys = [column.key for column in table.columns]
+        for row in (dict(zip(keys, values, strict=True)) for values in table.rows if table.name == PAIRS):
+            if row["dataset"] == mine.dataset and {row["a"], row["b"]} == {mine.label, its.label}:
+                return _signed(row, 1 if row["a"] == mine.label else -1)
+    return None
+
+
+def _signed(row: Mapping[str, Any], sign: int) -> Lead | None:
+    """A row of the comparison, read from A's side (1) or from B's (-1)."""
+    if row["mst_difference_ci"] is None:
+        return None
+    low, high = sorted(sign * end for end in row["mst_difference_ci"])
+    return Lead(row["dataset"], sign * row["mst_difference"], Interval(low, high), row["p_holm"])
+
+
+def _tested(best: str, found: Sequence[Lead | None]) -> list[str]:
+    """By how much the best is ahead on the same tasks, where a hard task counts against both."""
+    leads = [lead for lead in found if lead is not None]
+    if not leads:
+        return []
+    figures = [
+        f"{_number(lead.turns)} turns on {lead.dataset} (95 % interval {' to '.join(map(_number, lead.interval))})"
+        for lead in leads
+    ]
+    unsure = [lead.dataset for lead in leads if lead.p is None or lead.p >= 0.05]
+    sure = f"which may be chance on {_joined(unsure)}" if unsure else "more than chance explains"
+    return [f"Task by task {best} is ahead by {_joined(figures)}, {sure} (Wilcoxon, Holm-corrected)."]
+
+
+def _number(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
+
+
+def _joined(words: Iterable[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _facts(cells: Sequence[LoadedCell]) -> list[tuple[str, str]]:
+    """Figures over the compared cells, each the mean of the cells, and the counts behind them."""
+    facts = []
+    ends = [(cell.metrics["pass_at_1"][0], cell.metrics["pass_at_1"][-1]) for cell in cells]
+    first, last = (_mean(values) for values in zip(*ends, strict=True))
+    if first is not None and last is not None:
+        told = f"Pass@1 from turn 0 to turn {cells[0].turns - 1}, mean of {len(cells)} cells"
+        facts.append((f"{100 * first:.0f} % → {100 * last:.0f} %", told))
+    rates = {scope: _mean(cell.metrics["regression"]["by_scope"][scope] for cell in cells) or 0.0 for scope in SCOPES}
+    worst = max(rates, key=lambda scope: rates[scope])
+    if rates[worst] > 0:
+        facts.append((f"{100 * rates[worst]:.1f} %", f"of {worst} changes break working code, the most of the scopes"))
+    mended = _mean(cell.metrics["self_correction"]["overall"] for cell in cells)
+    if mended is not None:
+        facts.append((f"{100 * mended:.1f} %", "of changes to broken code mend it"))
+    sessions, errored, skipped, undecided = (
+        sum(cell.metrics[name] for cell in cells) for name in ("sessions", "errored", "skipped_turns", "undecided")
+    )
+    counts = f"sessions; {errored:,} errored; {skipped:,} turns skipped, {undecided:,} undecided"
+    return [*facts, (f"{sessions:,}", counts)]
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

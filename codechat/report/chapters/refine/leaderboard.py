@@ -1,0 +1,132 @@
+"""Who keeps code working longest: the leaderboard and MST per dataset (paper, Table V)."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from codechat.metrics.statistics import percent_change, percentile_interval
+from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
+from codechat.report.data import Column, Interval, Table, Value, with_interval
+from codechat.report.generic.naming import Naming
+
+MEAN_NOTE = (
+    "Means are unweighted over the datasets; an entrant that lacks one of them, or has sessions of two lengths, has no "
+    "mean. "
+    "Intervals: 95 %, 2,000 resamples by task, the datasets resampled apart."
+)
+
+
+def mean_mst(study: RefineStudy, label: str) -> tuple[float | None, Interval | None]:
+    """The unweighted mean of MST over all datasets of the study with its interval (contract, section 2)."""
+    cells = study.entrant(label)
+    values = [found.cell.metrics["mst"] for found in cells.values()]
+    whole = len(cells) == len(study.datasets) and len({found.length for found in cells.values()}) == 1
+    if not whole or any(value is None for value in values):
+        return None, None
+    if len(cells) == 1:
+        return values[0], Interval.of(next(iter(cells.values())).cell.metrics["ci"]["mst"])
+    drawn = [found.resamples.ratios(found.figure(found.sustained)) for found in cells.values()]
+    means = [_mean(row) for row in zip(*drawn, strict=True)]
+    return _mean(values), Interval.of(percentile_interval(means))
+
+
+def ranked(study: RefineStudy) -> dict[str, int | None]:
+    """The entrants in reading order with their ranks, which are by mean MST among sessions of the same length.
+
+    Longest sessions first; those without a mean come last and have no rank.
+    """
+    means = {label: mean_mst(study, label)[0] for label in study.labels}
+    lengths = {label: next(iter(study.entrant(label).values())).length for label in means}
+    order = sorted(means, key=lambda label: (means[label] is None, -lengths[label], -(means[label] or 0.0), label))
+    ranks: dict[str, int | None] = {}
+    taken: Counter[int] = Counter()
+    for label in order:
+        taken[lengths[label]] += 1
+        ranks[label] = None if means[label] is None else taken[lengths[label]]
+    return ranks
+
+
+def leaderboard(study: RefineStudy) -> Table:
+    """One row per entrant, its headline figures as means over the datasets."""
+    naming = Naming(study, with_dataset=False)
+    last = study.last_turn
+    columns = (
+        Column("rank", "Rank", "d"),
+        *naming.columns,
+        *with_interval("mst", f"MST@{study.length or 'N'}", ".3f"),
+        Column("pass_first", "Pass@1 turn 0", ".3f"),
+        Column("pass_last", f"Pass@1 turn {last}", ".3f"),
+        Column("delta_pct", f"Δ0→{last} %", "+.1f"),
+        Column("regression", "Regression", ".3f"),
+        Column("self_correction", "Self-correction", ".3f"),
+        Column("adherence", "Adherence", ".3f"),
+        Column("completed", "Completed", "d"),
+        Column("errored", "Errored", "d"),
+    )
+    rows: list[tuple[Value, ...]] = []
+    for label, rank in ranked(study).items():
+        cells = study.entrant(label)
+        mean, interval = mean_mst(study, label)
+        named = naming.of(next(iter(cells.values())))
+        rows.append((rank, *named, mean, interval, *_means(cells, whole=rank is not None), *_counts(cells)))
+    return Table(
+        "leaderboard", "Leaderboard", columns, tuple(rows), group="leaderboard",
+        note="Ranked by Mean Sustainable Turns among sessions of one length; Δ is the change of the mean Pass@1. "
+        + MEAN_NOTE,
+    )  # fmt: skip
+
+
+def _means(cells: Mapping[str, Outcomes], *, whole: bool) -> Sequence[float | None]:
+    if not whole:
+        return [None] * 6
+    metrics = [found.cell.metrics for found in cells.values()]
+    first = _mean([m["pass_at_1"][0] for m in metrics])
+    last = _mean([m["pass_at_1"][-1] for m in metrics])
+    return [
+        first,
+        last,
+        percent_change(first, last),
+        _mean([m["regression"]["overall"] for m in metrics]),
+        _mean([m["self_correction"]["overall"] for m in metrics]),
+        _mean([found.adherence.rate for found in cells.values()]),
+    ]
+
+
+def _counts(cells: Mapping[str, Outcomes]) -> tuple[int, int]:
+    metrics = [found.cell.metrics for found in cells.values()]
+    return sum(m["completed"] for m in metrics), sum(m["errored"] for m in metrics)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known and len(known) == len(values) else None
+
+
+def mst(study: RefineStudy) -> Table:
+    """MST per entrant and dataset, and the mean (Table V)."""
+    naming = Naming(study, with_dataset=False)
+    columns = [*naming.columns]
+    for dataset in study.datasets:
+        columns += with_interval(f"mst_{dataset}", dataset, ".3f")
+    columns += with_interval("mst_mean", "Mean", ".3f")
+    rows: list[tuple[Value, ...]] = []
+    for label in ranked(study):
+        cells = study.entrant(label)
+        row: list[Value] = [*naming.of(next(iter(cells.values())))]
+        for dataset in study.datasets:
+            metrics = cells[dataset].cell.metrics if dataset in cells else None
+            row += [metrics["mst"], Interval.of(metrics["ci"]["mst"])] if metrics else [None, None]
+        rows.append((*row, *mean_mst(study, label)))
+    best = _best(rows, [index for index, column in enumerate(columns) if column.key.startswith("mst_")][::2])
+    return Table(
+        "table_5_mst", f"Mean Sustainable Turns, MST@{study.length or 'N'} (paper, Table V)", tuple(columns),
+        tuple(rows), group="leaderboard", note=f"Bold: the highest of its column. {MEAN_NOTE}", strong=best,
+    )  # fmt: skip
+
+
+def _best(rows: Sequence[Sequence[Value]], columns: Sequence[int]) -> frozenset[tuple[int, int]]:
+    found: set[tuple[int, int]] = set()
+    for column in columns:
+        values = {index: value for index, row in enumerate(rows) if isinstance(value := row[column], float)}
+        found |= {(index, column) for index, value in values.items() if value == max(values.values())}
+    return frozenset(found) if len(rows) > 1 else frozenset()

@@ -1,0 +1,86 @@
+"""What tables and figures need of a refinement cell's sessions, gathered in one pass."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from codechat.metrics.refine import ByType
+from codechat.metrics.statistics import Figure
+from codechat.records import InstructionRecord, SessionRecord, TurnRecord
+from codechat.report.data import Interval
+from codechat.report.study import Study, Verdicts, sustained
+
+
+@dataclass
+class Breaking:
+    """How often an instruction met code that passed, and how often it broke it."""
+
+    instruction: InstructionRecord
+    met: int = 0
+    broke: int = 0
+
+
+@dataclass
+class Outcomes(Verdicts):
+    """One cell's completed sessions; `regression_at` and `adherence_at` start at turn 1."""
+
+    regression: ByType[Figure] = field(default_factory=lambda: ByType.filled(Figure))
+    self_correction: ByType[Figure] = field(default_factory=lambda: ByType.filled(Figure))
+    regression_at: list[Figure] = field(default_factory=list)
+    adherence_at: list[Figure] = field(default_factory=list)
+    adherence: Figure = field(default_factory=Figure)
+    instructions: dict[str, Breaking] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.regression_at = [Figure() for _ in range(1, self.length)]
+        self.adherence_at = [Figure() for _ in range(1, self.length)]
+
+    @property
+    def sustained(self) -> list[int]:
+        """Per session, the passing turns from turn 0 on."""
+        return [sustained(verdicts) for verdicts in self.passed]
+
+    def figure(self, values: Sequence[int]) -> Figure:
+        """A mean over sessions, kept apart by task. `values` holds one number a session."""
+        figure = Figure()
+        for task, value in zip(self.tasks, values, strict=True):
+            figure.count(task, value)
+        return figure
+
+    def surviving(self, turn: int) -> Figure:
+        """Sessions that have passed at every turn up to this one."""
+        return self.figure([length > turn for length in self.sustained])
+
+    def interval(self, figure: Figure) -> Interval | None:
+        """The 95 % interval of one of the cell's figures, resampled by task."""
+        return Interval.of(self.resamples.interval(figure))
+
+    def add(self, session: SessionRecord) -> None:
+        """Count a completed session."""
+        super().add(session)
+        for before, turn in pairwise(session.turns):
+            if session.answered(turn):
+                self._add_transition(session.task_id, before, turn)
+                self._add_adherence(session.task_id, turn)
+
+    def _add_transition(self, task: str, before: TurnRecord, turn: TurnRecord) -> None:
+        if before.passed is None or turn.passed is None:
+            return
+        figures = self.regression if before.passed else self.self_correction
+        asked = turn.instruction
+        for figure in figures.of(f"{asked.scope}/{asked.change}" if asked else None):
+            figure.count(task, turn.passed is not before.passed)
+        if before.passed:
+            self.regression_at[turn.turn - 1].count(task, not turn.passed)
+            if asked is not None:
+                breaking = self.instructions.setdefault(asked.id, Breaking(asked))
+                breaking.met += 1
+                breaking.broke += not turn.passed
+
+    def _add_adherence(self, task: str, turn: TurnRecord) -> None:
+        if turn.adherence is not None and turn.adherence.verdict != "undecided":
+            for figure in (self.adherence, self.adherence_at[turn.turn - 1]):
+                figure.count(task, turn.adherence.verdict == "adhered")
+
+
+RefineStudy = Study[Outcomes]

@@ -1,0 +1,155 @@
+"""How much is lost over the turns: the paper's Tables IV, VI and VII, and the values behind its curves."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from codechat.metrics.statistics import percent_change
+from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
+from codechat.report.data import Column, Interval, Table, Value, with_interval
+from codechat.report.generic.naming import named_table
+
+ALPHA = 0.05
+MANN_KENDALL_NOTE = (
+    "Mann–Kendall: the original two-sided test, α = 0.05, as in the paper; bold: p < 0.05. "
+    "It assumes independent values. These are rates of the same sessions at successive turns, so they depend on each "
+    "other, and p comes out smaller than it should; with few turns few p-values are possible, and with four values or "
+    "fewer none is below 0.05. Read it as a description of the shape, not as proof; intervals are resampled by task."
+)
+
+
+def decay(study: RefineStudy) -> Table:
+    """Δ of Pass@1 and its trend per model and dataset (Table IV)."""
+    last = study.last_turn
+    columns = (
+        Column("pass_first", "Pass@1 turn 0", ".3f"),
+        Column("pass_last", f"Pass@1 turn {last}", ".3f"),
+        *with_interval("delta_pct", f"Δ0→{last} %", "+.1f"),
+    )
+
+    def values(found: Outcomes) -> tuple[Value, ...]:
+        metrics = found.cell.metrics
+        interval = Interval.of(metrics["ci"]["delta_pct"])
+        return (metrics["pass_at_1"][0], metrics["pass_at_1"][-1], metrics["delta_pct"], interval)
+
+    rows = [(found, values(found), found.cell.metrics["mann_kendall"]["pass_at_1"]) for found in study.in_order()]
+    title = "Functional correctness over the turns (paper, Table IV)"
+    return _trend_table(study, columns, rows, name="table_4_decay", title=title, group="trend")
+
+
+def adherence(study: RefineStudy) -> Table:
+    """Δ of instruction adherence and its trend per model and dataset (Table VII)."""
+    last = study.last_turn
+    columns = (
+        Column("iar_first", "Adherence turn 1", ".3f"),
+        Column("iar_last", f"Adherence turn {last}", ".3f"),
+        Column("iar_delta_pct", f"Δ1→{last} %", "+.1f"),
+        *with_interval("iar", "Adherence, all turns", ".3f"),
+    )
+
+    def values(found: Outcomes) -> tuple[Value, ...]:
+        metrics = found.cell.metrics
+        ends = (metrics["iar"][0], metrics["iar"][-1]) if metrics["iar"] else (None, None)
+        return (*ends, metrics["iar_delta_pct"], found.adherence.rate, found.interval(found.adherence))
+
+    rows = [(found, values(found), found.cell.metrics["mann_kendall"]["iar"]) for found in study.in_order()]
+    title = "Instruction adherence over the turns (paper, Table VII)"
+    return _trend_table(study, columns, rows, name="table_7_adherence", title=title, group="adherence")
+
+
+def _trend_table(
+    study: RefineStudy,
+    columns: tuple[Column, ...],
+    rows: list[tuple[Outcomes, tuple[Value, ...], Mapping[str, Any] | None]],
+    **about: str,
+) -> Table:
+    test = (Column("mk_s", "S", "d"), Column("mk_z", "Z", ".2f"), Column("mk_p", "p", "p"), Column("trend", "Trend"))
+    full = [(found, (*values, *_trend(trend))) for found, values, trend in rows]
+    clear = [index for index, (_, _, trend) in enumerate(rows) if trend is not None and trend["p"] < ALPHA]
+    p = len(columns) + 2
+    return named_table(study, (*columns, *test), full, [(index, p) for index in clear], note=MANN_KENDALL_NOTE, **about)
+
+
+def _trend(trend: Mapping[str, Any] | None) -> tuple[Value, ...]:
+    if trend is None:
+        return (None,) * 4
+    arrows = {"decreasing": "↓ decreasing", "increasing": "↑ increasing"}
+    return (trend["s"], trend["z"], trend["p"], arrows.get(trend["trend"], trend["trend"]))
+
+
+def sensitivity(study: RefineStudy) -> Table:
+    """MST with sessions cut at T turns, and how much each longer cut adds (Table VI)."""
+    caps = sorted({int(cap) for found in study.cells for cap in found.cell.metrics["mst_at"]})
+    columns: list[Column] = []
+    for index, cap in enumerate(caps):
+        columns.append(Column(f"mst_at_{cap}", f"T={cap}", ".3f"))
+        if index:
+            columns.append(Column(f"change_{cap}_pct", "change %", "+.1f"))
+    rows = [(found, _steps(found.cell.metrics["mst_at"], caps)) for found in study.in_order()]
+    changed = range(2, 2 * len(caps), 2)  # where a row holds a change
+    lowest: set[tuple[int, int]] = set()
+    for number, (_, row) in enumerate(rows):
+        known = [(value, place) for place in changed if (value := row[place]) is not None]
+        if known:
+            lowest.add((number, min(known)[1]))
+    return named_table(
+        study, columns, rows, lowest,
+        name="table_6_mst_sensitivity", title="Sensitivity of MST to the longest session, T (paper, Table VI)",
+        note="Sessions cut after T turns; the change is against the column before. Bold: the lowest change of its row.",
+        group="trend",
+    )  # fmt: skip
+
+
+def _steps(mst_at: Mapping[str, float | None], caps: Sequence[int]) -> list[float | None]:
+    """MST at every cap, each but the first with its change in per cent against the one before."""
+    row: list[float | None] = []
+    before: float | None = None
+    for cap in caps:
+        value = mst_at.get(str(cap))
+        row += [value, percent_change(before, value)] if row else [value]
+        before = value
+    return row
+
+
+def turns(study: RefineStudy) -> Table:
+    """Every curve's values: one row per cell and turn."""
+    columns = (
+        Column("turn", "Turn", "d"),
+        *with_interval("pass_at_1", "Pass@1", ".3f"),
+        *with_interval("surviving", "Passing since turn 0", ".3f"),
+        *with_interval("adherence", "Adherence", ".3f"),
+        *with_interval("regression", "Regression", ".3f"),
+    )
+    rows = [(found, _turn(found, turn)) for found in study.in_order() for turn in range(found.length)]
+    return named_table(
+        study, columns, rows, name="turns", title="Turn by turn", group="trend",
+        note="Intervals: 95 %, resampled by task. Adherence and regression begin with the first follow-up, turn 1.",
+    )  # fmt: skip
+
+
+def _turn(found: Outcomes, turn: int) -> tuple[Value, ...]:
+    metrics = found.cell.metrics
+    survivors = found.surviving(turn)
+    values: list[Value] = [turn, metrics["pass_at_1"][turn], Interval.of(metrics["ci"]["pass_at_1"][turn])]
+    values += [survivors.rate, found.interval(survivors)]
+    for series in (found.adherence_at, found.regression_at):
+        figure = series[turn - 1] if turn else None
+        values += [figure.rate, found.interval(figure)] if figure else [None, None]
+    return tuple(values)
+
+
+def association(study: RefineStudy) -> Table:
+    """Correctness against adherence: Phi with its 2 × 2 counts (paper, VI-B)."""
+    cells = ("pass_adhered", "pass_violated", "fail_adhered", "fail_violated")
+    columns = (
+        Column("phi", "Phi", "+.3f"),
+        *(Column(key, key.replace("_", ", ").capitalize(), "d") for key in cells),
+        Column("undecided", "Undecided", "d"),
+    )
+    metrics = [(found, found.cell.metrics) for found in study.in_order()]
+    return named_table(
+        study, columns,
+        [(found, (m["phi"]["value"], *(m["phi"][key] for key in cells), m["undecided"])) for found, m in metrics],
+        name="phi", title="Correctness and adherence", group="adherence",
+        note="Over judged follow-up turns. Phi is 1 where a turn passes exactly when it adheres, 0 where the two are "
+        "unrelated; a dash where all turns pass, fail, adhere or violate.",
+    )  # fmt: skip

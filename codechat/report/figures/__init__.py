@@ -1,1 +1,0 @@
-"""The report's figures: one module per question. Each function draws a study into a matplotlib figure."""

@@ -1,0 +1,115 @@
+"""A protocol's section of the page: who leads, its final figures as a board, its series as charts."""
+
+from collections.abc import Sequence
+from math import floor, log10
+from typing import Any
+
+from codechat.metrics import Final, Series
+from codechat.metrics.measures import interval_of, value_of
+from codechat.report.generic.counts import PAYERS
+from codechat.report.generic.standings import standing
+from codechat.report.sections import Board, BoardColumn, Chart, Line, Section, Shown
+from codechat.report.study import LoadedCell, Study
+
+TOPS = {"share": 1.0, "percent": 100.0}  # where an axis ends; else at the highest value
+
+
+def section_of(study: Study[Any]) -> Section:
+    """The section, its tables and figures at the end."""
+    measures, claim = study.measures, standing(study)
+    charts = [chart for series in measures.series for chart in _charts(study, series)]
+    passing = f"A turn passes where {measures.passed}. Bands: 95 % intervals by task."
+    parts = (f"{claim.title}. {claim.text}", _board(study), passing, charts)
+    return Section(
+        f"protocol-{study.protocol}", measures.title, study.protocol.capitalize(), parts, groups=(study.protocol,)
+    )
+
+
+def _board(study: Study[Any]) -> Board:
+    measures, cells = study.measures, study.loaded
+    columns = [
+        BoardColumn("Model", cells, "cell"),
+        *if_it_varies("Dataset", [cell.dataset for cell in cells]),
+        *if_it_varies("Setting", [cell.variant for cell in cells]),
+        *(_final(cells, final, first=final is measures.finals[0]) for final in measures.finals),
+        *session_columns(cells),
+        *use_columns(cells),
+    ]
+    return Board(measures.name, columns, sort=measures.finals[0].label if measures.finals else "")
+
+
+def _final(cells: Sequence[LoadedCell], final: Final, *, first: bool) -> BoardColumn:
+    """A final figure; the first, by which cells are ranked, is drawn with its interval."""
+    values: list[Shown] = [(value_of(cell.metrics, final), interval_of(cell.metrics, final)) for cell in cells]
+    highest = max((ends[1] for cell in cells if (ends := interval_of(cell.metrics, final))), default=0)
+    most = (TOPS.get(final.unit) or highest or 1) if first else None
+    return BoardColumn(final.label, values, final.unit, hint=final.help, strong=first, most=most)
+
+
+def if_it_varies(title: str, values: Sequence[str]) -> list[BoardColumn]:
+    """A column of texts, unless all cells have the same."""
+    return [BoardColumn(title, values)] if len(set(values)) > 1 else []
+
+
+def count_column(cells: Sequence[LoadedCell], key: str, title: str, group: str, hint: str) -> BoardColumn:
+    """How often something was met."""
+    return BoardColumn(title, [cell.metrics[key] for cell in cells], "count", group, hint)
+
+
+def session_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
+    """How many sessions there are, and how many of them errored."""
+    return [
+        count_column(cells, "sessions", "all", "Sessions", "errored ones included"),
+        count_column(cells, "errored", "errored", "Sessions", "left out of every figure"),
+    ]
+
+
+def use_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
+    """The tokens and the money that the model and its judges took together."""
+    tokens, dollars = [], []
+    for cell in cells:
+        used = [cell.metrics["tokens"].get(payer) for payer in PAYERS]
+        tokens.append(_total([each and each["input_tokens"] + each["output_tokens"] for each in used]))
+        dollars.append(_total([cell.metrics["cost_usd"].get(payer) for payer in PAYERS]))
+    return [
+        BoardColumn("tokens", tokens, "count", "Use", "input and output, model and judge"),
+        BoardColumn("cost $", dollars, "number", "Use", "model and judge; a dash where no price is known"),
+    ]
+
+
+def _total(parts: Sequence[float | None]) -> float | None:
+    """The sum of what is known; None if nothing is."""
+    known = [part for part in parts if part is not None]
+    return sum(known) if known else None
+
+
+def _charts(study: Study[Any], series: Series) -> list[Chart]:
+    """A chart per dataset that has values of the series."""
+    datasets, share = list(dict.fromkeys(cell.dataset for cell in study.loaded)), series.unit == "share"
+    text = (", %" if share else "") + (f": {series.help}" if series.help else "")
+    charts = []
+    for dataset in datasets:
+        cells = [cell for cell in study.loaded if cell.dataset == dataset and _is_known(cell, series)]
+        if cells:
+            ends = [interval_of(cell.metrics, series) for cell in cells]
+            lines = [
+                Line(cell, cell.label, value_of(cell.metrics, series), ci, series.first_turn)
+                for cell, ci in zip(cells, ends, strict=True)
+            ]
+            title = f"{series.label}, {dataset}" if len(datasets) > 1 else series.label
+            charts.append(Chart(title, series.label, lines, text, 1.0 if share else _round_top(lines), share))
+    return charts
+
+
+def _is_known(cell: LoadedCell, series: Series) -> bool:
+    return any(value is not None for value in value_of(cell.metrics, series) or [])
+
+
+def _round_top(lines: Sequence[Line]) -> float:
+    """The end of an axis: 1, 2, 4 or 8 times a power of ten, whose quarters are short numbers."""
+    ends = [end for line in lines for each in line.ci or () if each for end in each]
+    highest = max([*ends, *(value for line in lines for value in line.values if value is not None)])
+    if highest <= 0:
+        return 1.0
+    power = 10.0 ** floor(log10(highest))
+    return power * next(factor for factor in (1, 2, 4, 8, 10) if factor * power >= highest)

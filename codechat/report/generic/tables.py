@@ -1,0 +1,156 @@
+"""Tables of whatever a protocol measures: final figures, series over the turns, breakdowns."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from codechat.metrics import Measures
+from codechat.metrics.measures import Measure, Unit, interval_of, size_of, value_of
+from codechat.report.data import Column, Interval, Table, Value
+from codechat.report.generic.naming import Naming
+from codechat.report.study import Study
+
+SPECS: Mapping[Unit, str] = {"share": ".3f", "percent": "+.1f", "count": "d", "number": ".3f", "p": "p"}
+INTERVALS = "Intervals: 95 %, resampled by task."
+Place = int | str | None  # where in a list or a mapping; None: the value itself
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Whose figures tables hold: metrics, each under the values of the naming columns. One cell alone needs no name.
+
+    `prefix` begins the tables' names; `group` is their chapter.
+    """
+
+    measures: Measures
+    columns: tuple[Column, ...]
+    cells: Sequence[tuple[tuple[Value, ...], Mapping[str, Any]]]
+    prefix: str = ""
+    group: str = "results"
+
+    @classmethod
+    def of(cls, study: Study[Any]) -> "Sheet":
+        """The figures of a study's cells."""
+        naming, protocol = Naming(study), study.protocol
+        cells = [(naming.of(found), found.cell.metrics) for found in study.in_order()]
+        return cls(study.measures, naming.columns, cells, f"{protocol}_", protocol)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row to be: its first values, and where in which metrics the others lie."""
+
+    named: tuple[Value, ...]
+    metrics: Mapping[str, Any]
+    place: Place = None
+
+
+def tables_of(sheet: Sheet) -> Iterator[Table]:
+    """Every table that there is something for."""
+    if sheet.measures.finals:
+        yield finals(sheet)
+    if sheet.measures.series:
+        yield turns(sheet)
+    for by in dict.fromkeys(part.by for part in sheet.measures.breakdowns):
+        yield breakdown(sheet, by)
+
+
+def finals(sheet: Sheet) -> Table:
+    """One row per cell; in bold what is best on its dataset."""
+    rows = [Row(named, metrics) for named, metrics in sheet.cells]
+    measures = sheet.measures.finals
+    columns, values = _filled(sheet.columns, measures, rows)
+    better = {measure.key: measure.higher_is_better for measure in measures}
+    note = _note(measures) + (" Bold: the best on its dataset." if len(rows) > 1 else "")
+    return Table(
+        f"{sheet.prefix}finals", _title(sheet, "final figures"), columns, values, note, sheet.group,
+        _best(columns, values, better),
+    )  # fmt: skip
+
+
+def turns(sheet: Sheet) -> Table:
+    """One row per cell and turn."""
+    measures = sheet.measures.series
+    rows = []
+    for named, metrics in sheet.cells:
+        last = max(series.first_turn + len(value_of(metrics, series) or ()) for series in measures)
+        rows += [Row((*named, turn), metrics, turn) for turn in range(min(s.first_turn for s in measures), last)]
+    columns, values = _filled((*sheet.columns, Column("turn", "Turn", "d")), measures, rows)
+    return Table(f"{sheet.prefix}turns", _title(sheet, "turn by turn"), columns, values, _note(measures), sheet.group)
+
+
+def breakdown(sheet: Sheet, by: str) -> Table:
+    """One row per cell and group."""
+    parts = [part for part in sheet.measures.breakdowns if part.by == by]
+    rows = [Row((*named, group), metrics, group)
+            for named, metrics in sheet.cells for group in groups_in(parts, [metrics])]  # fmt: skip
+    columns, values = _filled((*sheet.columns, Column(by, by.capitalize())), parts, rows)
+    return Table(f"{sheet.prefix}by_{by}", _title(sheet, f"by {by}"), columns, values, _note(parts), sheet.group)
+
+
+def groups_in(parts: Sequence[Measure], metrics: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The groups that any of the breakdowns has, in the order in which they stand."""
+    return list(dict.fromkeys(group for part in parts for each in metrics for group in value_of(each, part) or ()))
+
+
+def at(values: Any, measure: Measure, place: Place) -> Any:
+    """One value of a series (its first is that of `first_turn`), of a breakdown, or of a final; None where missing."""
+    if place is None or values is None:
+        return values
+    if isinstance(place, str):
+        return values.get(place)
+    number = place - getattr(measure, "first_turn", 0)
+    return values[number] if 0 <= number < len(values) else None
+
+
+def _filled(
+    named: tuple[Column, ...], measures: Sequence[Measure], rows: Sequence[Row]
+) -> tuple[tuple[Column, ...], tuple[tuple[Value, ...], ...]]:
+    """The columns and values: of each measure its value, and its interval and size if any row has them."""
+    columns = [*named]
+    values: list[list[Value]] = [[*row.named] for row in rows]
+    sizes: list[list[Value]] = []  # measures that rest on the same numbers show them once
+    for measure in measures:
+        parts = (
+            (Column(measure.key, measure.label, SPECS[measure.unit]), value_of),
+            (Column(f"{measure.key}_ci", "95 % interval", SPECS[measure.unit]), interval_of),
+            (Column(f"{measure.key}_n", "n", "d"), size_of),
+        )
+        for number, (column, read) in enumerate(parts):
+            found = [at(read(row.metrics, measure), measure, row.place) for row in rows]
+            known = any(value is not None for value in found) and (read is not size_of or found not in sizes)
+            sizes += [found] if read is size_of else []
+            if number == 0 or known:
+                columns.append(column)
+                for line, value in zip(values, found, strict=True):
+                    line.append(Interval.of(value) if read is interval_of else value)
+    return tuple(columns), tuple(tuple(line) for line in values)
+
+
+def _best(
+    columns: Sequence[Column], rows: Sequence[Sequence[Value]], better: Mapping[str, bool | None]
+) -> frozenset[tuple[int, int]]:
+    """Where the best value of a column stands among two or more rows of one dataset."""
+    keys = [column.key for column in columns]
+    dataset = keys.index("dataset") if "dataset" in keys else 0
+    best: set[tuple[int, int]] = set()
+    order = sorted(range(len(rows)), key=lambda row: str(rows[row][dataset]))
+    for _, members in groupby(order, lambda row: str(rows[row][dataset])):
+        among = list(members)
+        for place, key in enumerate(keys):
+            known = {row: value for row in among if isinstance(value := rows[row][place], int | float)}
+            if better.get(key) is not None and len(known) > 1:
+                top = (max if better[key] else min)(known.values())
+                best |= {(row, place) for row, value in known.items() if value == top}
+    return frozenset(best)
+
+
+def _title(sheet: Sheet, what: str) -> str:
+    return f"{sheet.measures.name}: {what}"
+
+
+def _note(measures: Sequence[Measure]) -> str:
+    """What each column means, once."""
+    told = dict.fromkeys(f"{measure.label}: {measure.help}." for measure in measures if measure.help)
+    return " ".join([*told, INTERVALS])

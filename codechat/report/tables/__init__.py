@@ -1,1 +1,0 @@
-"""The report's tables: one module per question, each a function of the study. Values are raw; columns format them."""

@@ -1,0 +1,16 @@
+"""What this process holds open."""
+
+from pathlib import Path
+
+
+def open_files(folder: Path) -> set[str]:
+    """The names of the open files in a folder."""
+    found = set()
+    for link in Path("/proc/self/fd").iterdir():
+        try:
+            target = link.readlink()
+        except FileNotFoundError:  # the listing itself is one of them
+            continue
+        if target.parent == folder:
+            found.add(target.name)
+    return found
