@@ -67,7 +67,8 @@ class Journal:
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
             prepare(self._db, path)
-            reader = sqlite3.connect(path, isolation_level=None)  # reads never wait for a commit's fsync
+            # Reads never wait for a commit's fsync. The loop may run in another thread than the one that opens this.
+            reader = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
             self._reader = self._files.enter_context(closing(reader))
             self.ledger = self._read_ledger()
         except BaseException as error:

@@ -1,6 +1,6 @@
 """What a report holds before it is drawn: tables of raw values, figures, and the sections of its page."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,6 +51,11 @@ class Column:
         return f"{value:{self.spec}}".replace("-", "−")
 
 
+def columns_of(spec: str = "", **titles: str) -> tuple[Column, ...]:
+    """A column for each key with its title, all of one format."""
+    return tuple(Column(key, title, spec) for key, title in titles.items())
+
+
 def with_interval(key: str, title: str, spec: str) -> tuple[Column, Column]:
     """The column of a figure and that of its interval."""
     return Column(key, title, spec), Column(f"{key}_ci", "95 % interval", spec)
@@ -70,6 +75,10 @@ class Table:
     note: str = ""
     group: str = "results"
     strong: frozenset[tuple[int, int]] = frozenset()
+
+    def named_rows(self) -> Iterator[dict[str, Any]]:
+        """The rows by the columns' keys."""
+        return (dict(zip((column.key for column in self.columns), row, strict=True)) for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,6 +169,13 @@ def test_a_repeated_text_is_stored_once() -> None:
     assert stored < 1.6 * said < len(session.line()) / 3
 
 
+def test_another_language_is_named_and_python_is_not() -> None:
+    session = made_session("t/1", "m", turns=1, breaks=0.1, lines=5, luck=random.Random(1))
+    assert "language" not in body_of(session, {}, None)
+    assert "language" not in body_of(session.model_copy(update={"language": "python"}), {}, None)
+    assert body_of(session.model_copy(update={"language": "java"}), {}, None)["language"] == "java"
+
+
 def test_paper_scale_fits() -> None:
     """8 models x 542 tasks in 60 MB leave 13.8 kB for a session."""
     sessions = [made_session(f"t/{n}", "m", turns=10, breaks=0.1, lines=40, luck=random.Random(n)) for n in range(40)]

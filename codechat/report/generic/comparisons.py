@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any, Generic
 
 from codechat.metrics.statistics import Figure
-from codechat.report.data import Column, Table, Value, with_interval
+from codechat.report.data import Column, Table, Value, columns_of, with_interval
 from codechat.report.generic.paired import Agreement, difference, holm, signed_ranks
 from codechat.report.study import Study, V, resamples_of
 
@@ -40,31 +40,21 @@ class Pair(Generic[V]):
 
     @cached_property
     def verdicts(self) -> tuple[Rows, Rows]:
-        """The verdicts of A and of B, a tuple per task; a turn that one of them lacks a verdict of has None in both."""
+        """The verdicts of A and of B, a tuple per task."""
         found = (dict(zip(side.tasks, side.passed, strict=True)) for side in (self.a, self.b))
         a, b = ([verdicts[task][: self.turns] for task in self.tasks] for verdicts in found)
-        return _where_known(a, b), _where_known(b, a)
+        return a, b
 
     @property
     def is_scored(self) -> bool:
-        """Whether there is a turn at which both have a verdict."""
-        return any(verdict is not None for row in self.verdicts[0] for verdict in row)
+        """Whether both have a turn that is scored."""
+        return all(any(verdict is not None for row in side for verdict in row) for side in self.verdicts)
 
     def resampled(self, values: Sequence[int | bool | None]) -> list[float | None]:
         """The mean of one value per task, in every resample of the pair's tasks; tasks without a value are left out."""
         counted = zip(self.tasks, values, strict=True)
         figure = Figure({task: (int(value), 1) for task, value in counted if value is not None})
         return resamples_of(self.tasks, self.a.cell.dataset).ratios(figure)
-
-
-def _where_known(rows: Rows, others: Rows) -> Rows:
-    """The verdicts, but None at a turn that the other rows hold no verdict of."""
-    if all(None not in row for row in others):
-        return rows
-    return [
-        tuple(None if place < len(other) and other[place] is None else verdict for place, verdict in enumerate(row))
-        for row, other in zip(rows, others, strict=True)
-    ]
 
 
 def pairs(study: Study[V]) -> list[Pair[V]]:
@@ -82,8 +72,7 @@ def paired_columns(key: str, label: str, difference_key: str) -> tuple[Column, .
     """The columns of what `paired_values` gives, after the names."""
     return (
         *NAMES,
-        Column(f"{key}_a", f"{label} A", ".3f"),
-        Column(f"{key}_b", f"{label} B", ".3f"),
+        *columns_of(".3f", **{f"{key}_{side}": f"{label} {side.upper()}" for side in "ab"}),
         *with_interval(difference_key, "A − B", "+.3f"),
         P,
         HOLM,
@@ -122,10 +111,8 @@ def differences(study: Study[V], compared: list[Pair[V]]) -> Table:
     """The share of scored turns that pass, A minus B, and whose code passes at the last turn."""
     columns = (
         *paired_columns("passing", "Passing turns", "difference"),
-        Column("only_a", "Last turn: only A passes", "d"),
-        Column("only_b", "only B", "d"),
-        Column("last_p", "p", "p"),
-        Column("last_p_holm", HOLM.title, "p"),
+        *columns_of("d", only_a="Last turn: only A passes", only_b="only B"),
+        *columns_of("p", last_p="p", last_p_holm=HOLM.title),
     )
     ends = [Agreement.of(*([row[-1] for row in side] for side in pair.verdicts)) for pair in compared]
     corrected = holm_by_dataset(compared, [end.p for end in ends])

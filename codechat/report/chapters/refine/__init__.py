@@ -1,6 +1,7 @@
 """The refinement's chapter: the paper's tables and figures (III-F, V and VI), its leaderboard and its curves."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
 from codechat.report.data import Drawing, Table
 from codechat.report.generic.comparisons import pairs
 from codechat.report.generic.counts import costs, counts
+from codechat.report.generic.figures import write_cell_figures
 from codechat.report.generic.lines import TextLine
 from codechat.report.sections import Headline, Section
 
@@ -58,7 +60,7 @@ class RefineChapter(Chapter):
         cell_files.write_tables(metrics, folder)
 
     def write_figures(self, measures: Measures, metrics: Mapping[str, Any], title: str, folder: Path) -> None:
-        cell_files.write_figure(metrics, title, folder)
+        write_cell_figures(replace(measures, breakdowns=()), metrics, title, folder)
 
     def groups(self, study: RefineStudy) -> dict[str, str]:
         return GROUPS

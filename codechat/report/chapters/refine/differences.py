@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from codechat.metrics.statistics import rate
+from codechat.metrics.statistics import percent_change, rate
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
-from codechat.report.chapters.refine.survival import Survival, log_rank
-from codechat.report.data import Column, Interval, Table, Value, with_interval
+from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.generic.comparisons import (
     HOLM,
     NAMES,
@@ -16,8 +15,14 @@ from codechat.report.generic.comparisons import (
     paired_columns,
     paired_values,
 )
-from codechat.report.generic.paired import Agreement, changes, difference
+from codechat.report.generic.paired import Agreement, difference
 from codechat.report.study import sustained
+
+Survival = tuple[Sequence[int], int]
+"""How many turns each session passed from turn 0 on, and N, the turns there are.
+
+A session that passed all N has not failed yet: it is censored.
+"""
 
 
 def differences(compared: list[Pair[Outcomes]]) -> Table:
@@ -42,8 +47,8 @@ def _delta(pair: Pair[Outcomes]) -> tuple[float | None, Interval | None]:
     ends, drawn = [], []
     for side in pair.verdicts:
         first, last = [row[0] for row in side], [row[-1] for row in side]
-        ends.append(changes([_share(first)], [_share(last)])[0])
-        drawn.append(changes(pair.resampled(first), pair.resampled(last)))
+        ends.append(percent_change(_share(first), _share(last)))
+        drawn.append(list(map(percent_change, pair.resampled(first), pair.resampled(last))))
     a, b = ends
     return (None if a is None or b is None else a - b), difference(*drawn)
 
@@ -56,11 +61,7 @@ def turns(compared: list[Pair[Outcomes]]) -> Table:
     """McNemar's test per turn."""
     columns = (
         *NAMES,
-        Column("turn", "Turn", "d"),
-        Column("both", "Both pass", "d"),
-        Column("only_a", "Only A", "d"),
-        Column("only_b", "Only B", "d"),
-        Column("neither", "Neither", "d"),
+        *columns_of("d", turn="Turn", both="Both pass", only_a="Only A", only_b="Only B", neither="Neither"),
         P,
         HOLM,
         *with_interval("risk_difference", "Risk difference", "+.3f"),
@@ -96,16 +97,16 @@ def survival(study: RefineStudy, compared: list[Pair[Outcomes]]) -> Table:
         Column("chi2", "χ²", ".2f"), P, HOLM,
     )  # fmt: skip
     tests = [log_rank([_curve(pair.a), _curve(pair.b)]) for pair in compared]
-    corrected = holm_by_dataset(compared, [test.p if test else None for test in tests])
+    corrected = holm_by_dataset(compared, [test[1] if test else None for test in tests])
     rows: list[tuple[Value, ...]] = []
     for dataset in study.datasets:
         curves = [_curve(found) for found in study.on(dataset)]
         test = log_rank(curves) if len(curves) > 2 else None
         if test:
-            rows.append((dataset, "all entrants", "", None, None, test.chi2, test.p, None))
+            rows.append((dataset, "all entrants", "", None, None, *test, None))
     for pair, test, p_holm in zip(compared, tests, corrected, strict=True):
         sizes = (len(pair.a.tasks), len(pair.b.tasks))
-        rows.append((*pair.names[:3], *sizes, *((test.chi2, test.p, p_holm) if test else (None,) * 3)))
+        rows.append((*pair.names[:3], *sizes, *((*test, p_holm) if test else (None,) * 3)))
     return Table(
         "pairs_survival", "Log-rank test between survival curves", columns, tuple(rows), group="pairs",
         strong=clear(columns, rows),
@@ -116,4 +117,24 @@ def survival(study: RefineStudy, compared: list[Pair[Outcomes]]) -> Table:
 
 
 def _curve(found: Outcomes) -> Survival:
-    return Survival(found.sustained, found.length)
+    return found.sustained, found.length
+
+
+def log_rank(groups: Sequence[Survival]) -> tuple[float, float] | None:
+    """χ² and p of the test that the curves are one, over the turns they share; a degree of freedom less than curves.
+
+    None if no session ever fails or a group is empty.
+    """
+    from statsmodels.duration.survfunc import survdiff
+
+    shared = min(turns for _, turns in groups)
+    times, failed, members = [], [], []
+    for number, (lasted, _) in enumerate(groups):
+        # the first failing turn, counted from 1: a session that fails at turn 0 has time 1
+        times += [min(turns, shared) + 1 for turns in lasted]
+        failed += [int(turns < shared) for turns in lasted]
+        members += [number] * len(lasted)
+    if not any(failed) or len(set(members)) < len(groups):
+        return None
+    chi2, p = survdiff(times, failed, members)
+    return float(chi2), float(p)
