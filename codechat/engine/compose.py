@@ -4,20 +4,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import codechat
 from codechat.config import Config, defaults_of, is_identity
 from codechat.engine.cell import Composed
 from codechat.engine.config import GROUPS, CellConfig
+from codechat.environment import PACKAGE
 from codechat.errors import UserError, nearest
 from codechat.models.roles import presets_in
-
-_PACKAGE = Path(codechat.__file__).parent
 
 
 def data_folder(name: str) -> Path:
     """`conf` or `sweeps`: inside an installed package, or beside it in a source tree."""
-    packed = _PACKAGE / "_data" / name
-    return packed if packed.is_dir() else _PACKAGE.parent / name
+    packed = PACKAGE / "_data" / name
+    return packed if packed.is_dir() else PACKAGE.parent / name
 
 
 NAMED = ("model", "model.name", "dataset", "agenda", "agenda.turns")
