@@ -8,13 +8,14 @@ outcome.status, outcome.metrics["mst"], outcome.folder, list(outcome.sessions)
 
 from typing import TYPE_CHECKING, Any
 
-from codechat.environment import VERSION as __version__
+from codechat.environment import VERSION
 
 if TYPE_CHECKING:
     from codechat.engine.compose import compose
     from codechat.engine.run import run
     from codechat.errors import UserError
 
+__version__ = VERSION
 _HOMES = {"compose": "codechat.engine.compose", "run": "codechat.engine.run", "UserError": "codechat.errors"}
 
 
