@@ -98,7 +98,7 @@ def test_a_chapter_is_found_by_the_protocols_own_entry_point(plugin: None, runs:
     assert (tmp_path / "out" / "tables" / "own_table.md").is_file()
     assert (data.headline.title, data.headline.text, data.headline.kicker) == ("A claim", "Of its own", "A question?")
     assert [section.key for section in data.sections] == ["own", "protocol-static", "protocol-dynamic"]
-    assert {figure.group for figure in data.figures} == {"dynamic"}, "it draws nothing"
+    assert {figure.of.group for figure in data.figures} == {"dynamic"}, "it draws nothing"
     metrics = json.loads((runs / "a-codeif_bench-static" / "metrics.json").read_text())
     shown = io.StringIO()
     Console(file=shown).print(summary(MEASURES["static"], metrics, "a cell"))
