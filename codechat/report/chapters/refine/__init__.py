@@ -18,10 +18,10 @@ from codechat.report.chapters.refine.drawings import DRAWINGS
 from codechat.report.chapters.refine.findings import headline
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
 from codechat.report.data import Drawing, Table
-from codechat.report.generic.comparisons import pairs
 from codechat.report.generic.counts import costs, counts
 from codechat.report.generic.figures import write_cell_figures
 from codechat.report.generic.lines import TextLine
+from codechat.report.generic.pairs import pairs
 from codechat.report.sections import Headline, Section
 
 GROUPS = {

@@ -9,7 +9,7 @@ from typing import Any
 from codechat.domain import SCOPES
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
 from codechat.report.data import Column, Table, Value, columns_of, with_interval
-from codechat.report.drawing.points import whiskers
+from codechat.report.drawing.marks import whiskers
 from codechat.report.drawing.style import MARKERS, Look, legend
 
 # What can vary, with the words for it, and how a cell is called in such a table.

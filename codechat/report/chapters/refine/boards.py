@@ -6,7 +6,7 @@ from typing import Any
 
 from codechat.domain import SCOPES
 from codechat.report.chapters.refine.outcomes import RefineStudy
-from codechat.report.generic.section import SESSIONS, count_columns, if_it_varies, use_columns
+from codechat.report.generic.overview import SESSIONS, count_columns, if_it_varies, use_columns
 from codechat.report.sections import Board, BoardColumn, Card, Cards, Chart, Line, Section, Shown
 from codechat.report.study import LoadedCell
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from codechat.metrics.statistics import percent_change, rate
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
-from codechat.report.generic.comparisons import NAMES, TESTED, Pair, adjusted, clear, paired_columns, paired_rows
 from codechat.report.generic.paired import Agreement, difference
+from codechat.report.generic.pairs import NAMES, TESTED, Pair, adjusted, clear, paired_columns, paired_rows
 from codechat.report.study import sustained
 
 Survival = tuple[Sequence[int], int]
