@@ -35,6 +35,12 @@ GROUPS = {
 }
 
 
+TABLES = (
+    *(leaderboard.leaderboard, leaderboard.mst, trends.decay, trends.sensitivity, trends.turns),
+    *(breaks.transitions, breaks.instructions, trends.adherence, trends.association),
+)
+
+
 @register(REFINE.protocol)
 class RefineChapter(Chapter):
     measures = REFINE
@@ -66,24 +72,13 @@ class RefineChapter(Chapter):
         return GROUPS
 
     def tables(self, study: RefineStudy) -> Iterator[Table]:
-        yield leaderboard.leaderboard(study)
-        yield leaderboard.mst(study)
-        yield trends.decay(study)
-        yield trends.sensitivity(study)
-        yield trends.turns(study)
-        yield breaks.transitions(study)
-        yield breaks.instructions(study)
-        yield trends.adherence(study)
-        yield trends.association(study)
+        yield from (table(study) for table in TABLES)
         compared = pairs(study)
         if compared:
             yield differences.differences(compared)
             yield differences.turns(compared)
             yield differences.survival(study, compared)
-        for axis in AXES:
-            table = ablation_table(study, axis)
-            if table is not None:
-                yield table
+        yield from filter(None, (ablation_table(study, axis) for axis in AXES))
         yield counts(study)
         yield costs(study)
 
