@@ -20,8 +20,8 @@ from codechat.report import chapters, write_tables
 from codechat.report.build import build_report, studies_of
 from codechat.report.chapters import Chapter, chapter_of, has_own_chapter, register
 from codechat.report.loading import load_cells
-from codechat.testing.refine_cells import Made, write_cell
 from support.conversation_cells import MEASURES, Talk, write_talk
+from support.refine_cells import Made, write_cell
 
 PLUGIN = '''
 """A protocol's one file: its chapter stands beside it."""

@@ -16,8 +16,8 @@ from codechat.report.chapters.refine.drawings import DRAWINGS
 from codechat.report.data import Column, Interval, ReportData, Value
 from codechat.report.drawing.style import Look, share_range
 from codechat.report.loading import load_cells
-from codechat.testing.refine_cells import Made, paper, write_cell
 from support.recount import near, recount
+from support.refine_cells import Made, paper, write_cell
 
 MADE = [
     made
