@@ -29,7 +29,7 @@ TASKS = (164, 378)
 
 def make_cell(runs: Path, number: int, tasks: int) -> None:
     """A finished cell of so many sessions."""
-    words = ["model=drifter", f"model.name=model-{number}", f"seed={number}", "tracking=none"]
+    words = ["model=drifter", f"model.name=model-{number}", f"seed={number + MODELS * tasks}", "tracking=none"]
     outcome = run(compose([*words, f"runs_dir={runs / str(tasks)}"]))
     sessions = list(read_sessions(outcome.folder / "sessions.jsonl"))
     copies = [

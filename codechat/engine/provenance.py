@@ -1,4 +1,4 @@
-"""What a run was made with: versions, content hashes and the commit of the code."""
+"""The provenance of a run: versions, content hashes and the commit of the code."""
 
 import platform
 import subprocess
@@ -37,15 +37,15 @@ def tags_of(cell: Cell) -> dict[str, str]:
 
 
 def git_commit() -> str | None:
-    """The commit of codechat's own source tree, with `-dirty` where it was changed; None for an installed package."""
+    """The commit of codechat's own source tree, with `-dirty` if it has changes; None for an installed package."""
     root = PACKAGE.parent
     if not (root / ".git").exists():
         return None
     try:
-        told = subprocess.run(
+        described = subprocess.run(
             ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
             capture_output=True, text=True, timeout=10, check=True,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return None
-    return told.stdout.strip()
+    return described.stdout.strip()

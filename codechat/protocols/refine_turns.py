@@ -1,4 +1,4 @@
-"""A refinement turn: what was asked and answered, how it is tested and judged, and what is recorded of it."""
+"""A refinement turn: its selection and answer, its grading, and its record."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from codechat.suites import Suite
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What AGDIS found for a turn: None where nothing applies (SKIP)."""
+    """The choice of AGDIS for a turn: no instruction if none applies (SKIP)."""
 
     instruction: Instruction | None
     candidates: tuple[CandidateRecord, ...]
@@ -22,7 +22,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A reply to a request, with what it was a change of."""
+    """A reply to a request, and the code `before` it."""
 
     turn: int
     selection: Selection | None
@@ -34,9 +34,9 @@ class Answer:
 
 
 async def grade(kit: Kit, answer: Answer, earlier: Graded | None) -> TurnRecord:
-    """Test and judge an answer; its record follows the earlier turn's, which is kept even where this one fails."""
+    """Test and judge an answer. The earlier turn is recorded first, even if this one fails."""
     try:
-        if kit.judge_offline:  # it is done at once: a task for it would cost as much as its decision
+        if kit.judge_offline:  # decided at once: a task would cost as much as the decision
             adherence = await _adherence(kit, answer)
             verdict = await kit.check(answer.turn, answer.extraction, answer.suite)
         else:

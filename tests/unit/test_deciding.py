@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from codechat.domain import Message, Reply, Usage
 from codechat.errors import ContextOverflow, InfrastructureError
-from codechat.judges.deciding import Question, decide, quoted, read_answer, reask
+from codechat.judges.deciding import Question, decide, quote, read_answer, reask
 from codechat.models import Request
 from codechat.models.scripted import Scripted
 
@@ -84,7 +84,7 @@ def test_an_answer_counts_only_whole_and_at_its_end(answer: str) -> None:
 
 @given(st.text(), st.text())
 def test_no_text_ends_its_own_quotation_or_the_other_ones(before: str, after: str) -> None:
-    prompt = quoted("{{before}}\n--\n{{after}}\n{{boundary}}", before=before, after=after)
+    prompt = quote("{{before}}\n--\n{{after}}\n{{boundary}}", before=before, after=after)
     mark = prompt.rpartition("\n")[2]
     assert mark not in before and mark not in after
     assert prompt.count(f"<<<END BEFORE {mark}>>>") == prompt.count(f"<<<END AFTER {mark}>>>") == 1

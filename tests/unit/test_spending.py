@@ -54,11 +54,11 @@ def test_a_budget_counts_all_payers_and_needs_their_prices() -> None:
     ledger = Ledger()
     budget = Budget(1.0, 1_000_000, tariff)
     ledger.add(Charge("model", input_tokens=500_000))
-    assert budget.reached(ledger) == ""
+    assert budget.reason_to_stop(ledger) == ""
     ledger.add(Charge("adherence", input_tokens=60_000, cached_input_tokens=20_000, output_tokens=4_000))
     assert budget.spent_usd(ledger) == pytest.approx(0.5 + 0.4 + 0.02 + 0.08)
-    assert "$1.00 (budget_usd)" in budget.reached(ledger)
-    assert "564,000 tokens (budget_tokens)" in Budget(None, 564_000, tariff).reached(ledger)
+    assert "$1.00 (budget_usd)" in budget.reason_to_stop(ledger)
+    assert "564,000 tokens (budget_tokens)" in Budget(None, 564_000, tariff).reason_to_stop(ledger)
     with pytest.raises(UserError, match=r"prices of model, judge\.applicability"):
         Budget(1.0, None, tariff_of(model(), judge(None, DEAR)))
 
