@@ -121,7 +121,7 @@ class Journal:
     async def _compute(
         self, key: tuple[str, str, str], kind: Any, compute: Callable[[], Awaitable[T]], payer: str | None
     ) -> T:
-        """Compute and record a step. A call keeps its slot until it is on disk: a kill loses at most one call a slot."""
+        """Compute and record a step. A call keeps its slot until it is on disk: a kill loses at most a call a slot."""
         slots = Slots()
         SLOTS.set(slots)
         if key[0] in self._unwritten:
@@ -147,7 +147,7 @@ class Journal:
         text = _adapter(kind).dump_json(value).decode()
         charge = None if payer is None else charge_of(payer, value)
         done = self._put("steps (session, name, digest, value, payer)", (*key, text, payer), charge)
-        done.add_done_callback(known)
+        done.add_done_callback(remember)
         return done
 
     def _steps_of(self, session: str) -> set[tuple[str, str]]:
