@@ -144,7 +144,7 @@ def _draw_by_stratum(decisions: list[AuditDecision], size: int, seed: int) -> It
         for name in sorted(strata)
         for one in generator(seed, "/".join(name), "audit/sample").sample(strata[name], counts[name])
     ]
-    generator(seed, "", "audit/order").shuffle(drawn)  # so that no stratum is labelled only by tired annotators
+    generator(seed, "", "audit/order").shuffle(drawn)  # so that no stratum is labelled only when tired
     yield from drawn
 
 

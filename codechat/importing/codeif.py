@@ -167,7 +167,7 @@ def _place(line: _Line, task: Task | None, conversation: bool) -> tuple[int, Req
         return 0, None
     if task is None:
         if not conversation:
-            raise UserError(f"{line.place}: without the tasks the place of this reply in it is unknown", OTHER)
+            raise UserError(f"{line.place}: without the tasks this reply's place is unknown", OTHER)
         return row.turn - 1, None
     for number, requirement in enumerate(_requirements(task, conversation), 1):
         if requirement.strategy == row.instruction_type:
