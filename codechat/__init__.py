@@ -20,7 +20,7 @@ _HOMES = {"compose": "codechat.engine.compose", "run": "codechat.engine.run", "U
 
 
 def __getattr__(name: str) -> Any:
-    """What the package offers is imported on first use, so that importing it costs nothing."""
+    """Import public names on first use, so that importing the package is fast."""
     if name not in _HOMES:
         raise AttributeError(f"module 'codechat' has no attribute '{name}'")
     from importlib import import_module

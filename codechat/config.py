@@ -1,4 +1,4 @@
-"""The base of every component's configuration, and what of it makes a cell's identity."""
+"""The base of every component's configuration, and its part of a cell's identity."""
 
 import inspect
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ from codechat.errors import UserError, nearest
 class Config(BaseModel):
     """Validated, frozen options. Every field is declared by one of the four functions below.
 
-    `version` counts the changes of what is behind a config and can change a result (the rules of a judge, the code
-    of a baseline), so that results of two versions are never taken for one cell's.
+    `version` counts changes of the code behind a config that can change a result (the rules of a judge, a baseline),
+    so that results of two versions never count as one cell.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -22,10 +22,10 @@ class Config(BaseModel):
     version: ClassVar[int] = 1
 
     def identity(self, older: int = 0) -> dict[str, Any]:
-        """The options that can change a result, nested configs included: what the cell id is hashed from.
+        """The options that can change a result, nested configs included: the input of the cell id's hash.
 
-        `older` asks for the identity as it was so many versions ago. Version 1 is left out, as an option at its
-        default is: what comes later changes no id.
+        `older` gives the identity of so many versions ago. Version 1 is left out, as are options with their default, so
+        that later additions change no id.
         """
         chosen: dict[str, Any] = {}
         for name, field in type(self).model_fields.items():
@@ -64,24 +64,24 @@ Part = Literal["result", "original", "run", "place"]
 def result_option(default: Any, description: str, **constraints: Any) -> Any:
     """An option that can change a result: part of the cell id unless it has its default.
 
-    So an option may be added to a config without changing the id of any cell that does not set it. `...` as default
-    means required. `constraints` are those of pydantic's `Field`; its `json_schema_extra` holds further marks.
+    So a new option does not change the id of any cell that does not set it. `...` as default means required.
+    `constraints` are those of pydantic's `Field`; its `json_schema_extra` holds further marks.
     """
     return _option("result", default, description, constraints)
 
 
 def original_option(default: Any, description: str, **constraints: Any) -> Any:
-    """A result option of the first version of codechat, whose ids hold it also at its default."""
+    """A result option of codechat's first version, which is in the cell id also with its default."""
     return _option("original", default, description, constraints)
 
 
 def run_option(default: Any, description: str, **constraints: Any) -> Any:
-    """An option of how fast, how often or by which machine: never part of the cell id."""
+    """An option of speed, repetition or machine: never part of the cell id."""
     return _option("run", default, description, constraints)
 
 
 def place_option(default: Any, description: str, **constraints: Any) -> Any:
-    """An option of where something lies: its content is part of the cell id by other means, its place is not."""
+    """A path or address: its content is part of the cell id by other means, the path itself is not."""
     return _option("place", default, description, constraints)
 
 
@@ -91,7 +91,7 @@ def _option(part: Part, default: Any, description: str, constraints: dict[str, A
 
 
 def part_of(field: Any) -> Part:
-    """How a pydantic field was declared; raises `TypeError` for one that none of the four functions declared."""
+    """How a pydantic field was declared; raises `TypeError` if not by one of the four functions."""
     extra = field.json_schema_extra
     if not isinstance(extra, dict) or extra.get("part") not in get_args(Part):
         raise TypeError(f"field {field!r} must be declared with result_option, run_option or place_option")
@@ -118,7 +118,7 @@ def defaults_of(model: type[Config]) -> dict[str, Any]:
 
 
 def _config_at(field: FieldInfo) -> type[Config] | None:
-    """The config that always stands at a field; None for another type, and if any of a family can stand there."""
+    """The config class of a field; None if it is no config, or any of several classes."""
     kind: Any = field.annotation
     chosen = any(getattr(mark, "__class__", None) is SerializeAsAny for mark in field.metadata)
     return kind if inspect.isclass(kind) and issubclass(kind, Config) and not chosen else None

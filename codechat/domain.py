@@ -1,6 +1,6 @@
-"""What the rooms hand to each other: frozen values without behaviour of their own.
+"""The shared values of the package: frozen, without behaviour.
 
-The terms are the field's: a *session* is one dialogue over one task; a *turn* is one request and its
+The terms: a *session* is one dialogue over one task; a *turn* is one request and its
 reply, turn 0 being the initial generation; an *agenda* fixes the type of instruction of every later turn.
 """
 
@@ -52,9 +52,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One refinement request: its text, its cell in the taxonomy (paper III-B), and the rule that decides it.
+    """One refinement request: its text, its kind in the taxonomy (paper III-B), and the rule that decides it.
 
-    `rule` is data that the `rules` judge understands, or None where only an LLM can judge.
+    `rule` is data for the `rules` judge, or None if only an LLM can judge.
     """
 
     id: str
@@ -64,17 +64,17 @@ class Instruction:
     rule: Mapping[str, Any] | None = field(default=None, hash=False)
 
     @property
-    def cell(self) -> str:
+    def kind(self) -> str:
         """`scope/change`, as in metrics keys."""
         return f"{self.scope}/{self.change}"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What an answer must be: code in `language`, and what it must define where the task says so.
+    """The requirements on an answer: code in `language`, with an entry point if the task demands one.
 
     `language` is a tag as in a fence (```` ```python ````). `entry_point` is the name that the code must define, and
-    `signature` the line that it must keep; both are empty where the task demands none.
+    `signature` the line that it must keep; both are empty if the task demands none.
     """
 
     language: str = "python"
@@ -84,7 +84,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A whole program to be tested, and what it was to be."""
+    """A whole program to be tested, and its target."""
 
     source: str
     target: Target = Target()
@@ -92,10 +92,10 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What an answer took.
+    """The usage and the attempts of an answer.
 
-    `retries` counts the repeated attempts of its calls, `rate_limited` those that were refused as too many. A `cached`
-    answer was given before: its usage is what it was then, and nothing was paid now.
+    `retries` counts the repeated attempts of its calls, `rate_limited` those refused as too many. A `cached` answer has
+    the usage of its first time, but nothing was paid now.
     """
 
     usage: Usage = Usage()
@@ -104,7 +104,7 @@ class Spent:
     cached: bool = False
 
     def plus(self, other: "Spent") -> "Spent":
-        """What both took; `cached` if both were."""
+        """The sum of both; `cached` if both were."""
         return Spent(
             usage=self.usage + other.usage,
             retries=self.retries + other.retries,
@@ -113,7 +113,7 @@ class Spent:
         )
 
     def fields(self) -> dict[str, Any]:
-        """These four alone, to make another answer of."""
+        """These four fields, to make another answer with."""
         return {
             "usage": self.usage,
             "retries": self.retries,
@@ -136,7 +136,7 @@ class Extraction:
     """Code found in a reply.
 
     `code` keeps the reply's own text; `program` is what is executed (test code and main guard removed).
-    `problem` is None if the program can be run; `reason` says why it cannot, or what was done to get it.
+    `problem` is None if the program can be run; `reason` says why it cannot, or how it was found.
     """
 
     code: str | None
@@ -158,14 +158,14 @@ class Failure:
     exception: str | None = None
     stdout: str | None = None
 
-    def stated(self) -> dict[str, Any]:
-        """The fields that say something."""
+    def given_fields(self) -> dict[str, Any]:
+        """The fields that have a value."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the tests say of a program. `passed_base` is the verdict of the base tests alone."""
+    """The result of tests on a program. `passed_base` is that of only the base tests."""
 
     outcome: Outcome
     passed_base: bool
@@ -174,17 +174,18 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
+        """Whether all tests passed."""
         return self.outcome == "pass"
 
     @classmethod
     def without_run(cls, outcome: Outcome, reason: str) -> "Verdict":
-        """The verdict on something that could not be run at all."""
+        """The verdict on an answer that could not be run at all."""
         return cls(outcome, passed_base=False, failure=Failure(reason))
 
 
 @dataclass(frozen=True, slots=True)
 class Applicability(Spent):
-    """Whether an instruction fits a code; None if nobody could decide."""
+    """Whether an instruction fits a code; None if undecided."""
 
     applicable: bool | None
     by: str

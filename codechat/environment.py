@@ -1,4 +1,4 @@
-"""How the user calls what is installed beside this Python, where caches lie, and that nothing phones home."""
+"""Shell commands of this installation, folders of caches, and libraries' telemetry, which is turned off."""
 
 import os
 import shutil
@@ -21,17 +21,17 @@ SILENCED = {
     "VLLM_NO_USAGE_STATS": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
-"""Variables that keep the libraries that codechat loads, or starts, from reporting to their makers."""
+"""Variables that turn off the telemetry of libraries that codechat loads or starts."""
 
 
 def silence(environ: MutableMapping[str, str]) -> None:
-    """Turn the libraries' telemetry off, before any of them is imported; what the user has set stays."""
+    """Turn the libraries' telemetry off before any of them is imported; the user's own settings stay."""
     for name, value in SILENCED.items():
         environ.setdefault(name, value)
 
 
 def shell_command(tool: str) -> str:
-    """The shortest words that start an installed console script: its name where PATH finds that very one."""
+    """The shortest command of an installed console script: its name if PATH finds this very script."""
     script = Path(sys.executable).parent / tool
     found = shutil.which(tool)
     if not script.exists() or (found and Path(found) == script):
@@ -40,7 +40,7 @@ def shell_command(tool: str) -> str:
 
 
 def home() -> Path:
-    """The user's folder; the root where the system knows none."""
+    """The user's folder; the root if the system knows none."""
     try:
         return Path.home()
     except RuntimeError:

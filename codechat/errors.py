@@ -1,4 +1,4 @@
-"""The kinds of failure and their fates.
+"""The kinds of failure, and how each is handled.
 
 A user's mistake ends the command with exit status 2 and at most five lines; a failure of
 infrastructure is retried, then recorded as errored and never scored; anything else is a bug and
@@ -13,7 +13,7 @@ MAX_WIDTH = 400
 
 
 class UserError(Exception):
-    """A mistake the user can mend; `remedy` says how."""
+    """A mistake the user can correct; `remedy` says how."""
 
     def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class UserError(Exception):
 class InfrastructureError(Exception):
     """Something outside failed (endpoint, judge, disk) after its retries: recorded, never scored.
 
-    `retries` and `rate_limited` count, as those of a reply, the attempts that it took to give up.
+    `retries` and `rate_limited` count the failed attempts, as those of a reply do.
     """
 
     retries: int = 0
@@ -41,11 +41,11 @@ class InfrastructureError(Exception):
 
 
 class EndpointDown(InfrastructureError):
-    """An endpoint that cannot be reached at all: at start a user's mistake, later infrastructure."""
+    """An endpoint that cannot be reached: a user's mistake at the start, later a failure of infrastructure."""
 
 
 class Stopped(InfrastructureError):
-    """No new call is started, since the user interrupts or a budget is reached: a session goes on with the next run."""
+    """No new call may start, because the user interrupted or a budget is reached: the next run resumes the session."""
 
 
 class ContextOverflow(Exception):
@@ -53,7 +53,7 @@ class ContextOverflow(Exception):
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> str:
-    """A hint naming the known names closest to `name`, or all of them where none is close and they are few."""
+    """A hint with the known names closest to `name`, or all of them if none is close and they are few."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=count, cutoff=0.5)
     if close:

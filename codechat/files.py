@@ -16,7 +16,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 def write_atomically(path: Path, data: str | bytes | Iterable[str] | Iterable[bytes]) -> None:
     """Replace `path` by `data` so that a reader, or a power cut, sees the old file or the new one.
 
-    An iterable is written piece by piece, so that the whole need not fit into memory. Raises `UserError` where the
+    An iterable is written piece by piece, so that the whole need not fit into memory. Raises `UserError` if the
     folder cannot be written or the disk is full.
     """
     pieces = (data,) if isinstance(data, str | bytes) else data
@@ -50,7 +50,7 @@ def canonical_json(value: Any) -> str:
 
 
 class GrowingHash:
-    """`content_hash` of a list that is asked for again as it grows: what was hashed before is not encoded again."""
+    """`content_hash` of a growing list: items that were hashed before are not encoded again."""
 
     def __init__(self, plain: Callable[[Any], Any]) -> None:
         self._plain = plain
@@ -58,7 +58,7 @@ class GrowingHash:
         self._hash = hashlib.sha256(b"[")
 
     def of(self, items: tuple[Any, ...]) -> str:
-        """The hash of the items, each made `plain`, which is to say a JSON value."""
+        """The hash of the items, each converted by `plain` to a JSON value."""
         if items[: len(self._seen)] != self._seen:
             self._seen, self._hash = (), hashlib.sha256(b"[")
         for place, item in enumerate(items[len(self._seen) :], len(self._seen)):

@@ -1,4 +1,4 @@
-"""Where components come from: the modules of a room, and those that other installed packages name."""
+"""Find components: in the modules of a folder of codechat, and in those that other installed packages name."""
 
 import importlib
 import pkgutil
@@ -8,7 +8,7 @@ from codechat.errors import UserError
 
 
 def import_all(room: str, group: str) -> None:
-    """Import every module of a room, then those under the entry-point group `codechat.<group>`.
+    """Import every module of the package `room`, then those under the entry-point group `codechat.<group>`.
 
     Raises `UserError` that names the package whose module cannot be loaded.
     """

@@ -1,4 +1,4 @@
-"""sessions.jsonl: what a cell leaves, one session a line (contract, section 2)."""
+"""sessions.jsonl: a cell's records, one session a line (contract, section 2)."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ from codechat.errors import UserError
 from codechat.files import write_atomically
 
 SCHEMA = 1
-"""The version of the format. A later one migrates older records in `SessionRecord`, so that results outlive code."""
+"""The version of the format. A later one migrates older records in `SessionRecord`, so that they stay readable."""
 
 
 class Record(BaseModel):
@@ -37,7 +37,7 @@ class InstructionRecord(Record):
 
 
 class CandidateRecord(Record):
-    """An instruction that was checked for applicability; `applicable` null: nobody could decide."""
+    """An instruction that was checked for applicability; `applicable` is null if undecided."""
 
     id: str
     applicable: bool | None
@@ -51,10 +51,10 @@ class AdherenceRecord(Record):
 
 
 class TurnRecord(BaseModel):
-    """One turn. Protocols other than `refine` add fields of their own.
+    """One turn. Protocols other than `refine` add their own fields.
 
-    `outcome`, `passed` and `passed_base` are null at a turn that is not scored, which enters no rate. A protocol with
-    further roles has `usage_by_role` (tokens by role), and `calls` (what each of them was asked and answered).
+    `outcome`, `passed` and `passed_base` are null at a turn that is not scored and counts in no rate. A protocol with
+    further roles has `usage_by_role` (tokens by role), and `calls` (their requests and responses).
     """
 
     model_config = ConfigDict(extra="allow")
@@ -86,9 +86,9 @@ class TurnRecord(BaseModel):
         verdict: Verdict | None = None,
         **own: Any,
     ) -> "TurnRecord":
-        """A turn's record; `answer` is None if the model was not asked, or could take no more.
+        """A turn's record; `answer` is None if the model was not asked, or its context overflowed.
 
-        `verdict` is None if the turn is not scored; `own` are further fields, those of the protocol's own included.
+        `verdict` is None if the turn is not scored; `own` are further fields, including the protocol's.
         """
         reply, extraction = answer or (None, None)
         fields: dict[str, Any] = {"turn": turn, "request": list(request)}
@@ -108,7 +108,7 @@ class TurnRecord(BaseModel):
             yield name, Usage(**used)
 
     def calls(self) -> "Iterator[CallRecord]":
-        """What each role was asked and answered at this turn, in order, if the record tells calls apart."""
+        """The calls of each role at this turn, in order, if the record has them."""
         for call in (self.model_extra or {}).get("calls") or ():
             yield CallRecord.model_validate(call)
 
@@ -125,13 +125,13 @@ class CallRecord(Record):
 
 
 ADDED = ("language", "judgement")
-"""Fields of a session that came later."""
+"""Fields of a session that were added later."""
 
 
 class SessionRecord(Record):
-    """One dialogue. `errored` sessions hold the turns that were finished and are left out of every figure.
+    """One dialogue. `errored` sessions hold their finished turns and are left out of every figure.
 
-    `language` is that of the task's code. `judgement` is what a protocol's judge says of the whole dialogue.
+    `language` is that of the task's code. `judgement` is the protocol's verdict on the whole dialogue.
     """
 
     schema_: int = SCHEMA
@@ -160,15 +160,14 @@ class SessionRecord(Record):
         return value
 
     def line(self) -> str:
-        """The session as one line of JSON. What came to the format later stands only where it says something."""
+        """The session as one line of JSON. Fields that were added later are left out if they are empty."""
         unsaid = {name for name in ADDED if getattr(self, name) == type(self).model_fields[name].default}
         return self.model_dump_json(by_alias=True, exclude=unsaid)
 
-    def answered(self, turn: TurnRecord) -> bool:
+    def has_answer(self, turn: TurnRecord) -> bool:
         """Whether the model was asked at this turn and could answer.
 
-        Not so at a skipped turn, nor once the conversation had outgrown the model: such turns carry a verdict for
-        Pass@1 and MST alone.
+        False at a skipped turn and after a context overflow: the verdicts of such turns count only in Pass@1 and MST.
         """
         return not turn.skipped and not (self.ended == "context_overflow" and turn.response is None)
 

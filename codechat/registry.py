@@ -1,7 +1,7 @@
 """Components by name: one registry per config group, filled by discovery.
 
-A component is a factory decorated in any module of its room, or in a module that another installed package
-names under the entry-point group `codechat.<group>`. Nothing else lists it. Its options are a `Config`;
+A component is a decorated factory in any module of its folder, or in a module that another installed package
+names under the entry-point group `codechat.<group>`. It is listed nowhere else. Its options are a `Config`;
 importing a component's module must be cheap, so heavy libraries are imported inside the factory.
 """
 
@@ -15,15 +15,15 @@ from codechat.errors import UserError, nearest
 from codechat.plugins import import_all
 
 T = TypeVar("T")
-"""What a registry's factories make."""
+"""The type that a registry's factories make."""
 X = TypeVar("X")
-"""A frozen dataclass of what is known of a component before it is built; each field has a default."""
+"""A frozen dataclass of a component's properties that are known before it is built; each field has a default."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class NoTraits:
-    """For groups whose components are all alike before they are built."""
+    """For groups whose components have no such properties."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Component(Generic[T, X]):
 
     @property
     def summary(self) -> str:
-        """The first line of the factory's docstring: what `codechat list` shows."""
+        """The first line of the factory's docstring, for `codechat list`."""
         return (inspect.getdoc(self.factory) or "").partition("\n")[0].rstrip(".")
 
 
@@ -51,7 +51,7 @@ class Registry(Generic[T, X]):
         self._discovered = False
 
     def register(self, name: str, config: type[Config], **traits: Any) -> Callable[[F], F]:
-        """Decorator for a factory. The first docstring line is its one-line description; a name is taken once.
+        """Decorator for a factory. Its first docstring line is its description; a name can be used once.
 
         `traits` are fields of the group's traits.
         """
@@ -71,7 +71,7 @@ class Registry(Generic[T, X]):
         return remember
 
     def discover(self) -> None:
-        """Import every module that may register a component. Raises `UserError` for a package that is broken."""
+        """Import every module that may register a component. Raises `UserError` for a broken package."""
         if not self._discovered:
             self._discovered = True
             import_all(self.room, self.group)
@@ -96,7 +96,7 @@ class Registry(Generic[T, X]):
         return validate(self[name].config, dict(values), place)
 
     def of(self, config: Config) -> Component[T, X]:
-        """The component that a validated config belongs to."""
+        """The component of a validated config."""
         return self[getattr(config, self.key)]
 
     def build(self, config: Config, *parts: Any, **named: Any) -> T:

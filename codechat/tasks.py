@@ -1,4 +1,4 @@
-"""Tasks: what a session is held over, and what says whether its answer is right."""
+"""Tasks: the problem of a session, and the tests of its answers."""
 
 from dataclasses import dataclass, field
 
@@ -8,10 +8,10 @@ from codechat.suites import Suite
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A verifiable instruction: what is asked, and the suite that says whether code meets it.
+    """A verifiable instruction: its text, and the suite that checks whether code meets it.
 
     `strategy` is its type (CodeIF-Bench, Table 1). `accumulates` is False if later code need not keep it, as for a
-    functionality extension: it counts at its own turn alone. `asked` is False if the dataset leaves it out of its
+    functionality extension: it counts only at its own turn. `asked` is False if the dataset leaves it out of its
     conversation: it is then asked only in protocols that ask every requirement by itself.
     """
 
@@ -25,11 +25,11 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task. Only its id and its prompt are sure; a dataset with further material subclasses it.
+    """One task. Only its id and its prompt are required; a dataset with further material subclasses it.
 
-    `prompt` is the problem as the dataset words it, `target` what an answer must be, `suite` the task's own tests.
+    `prompt` is the dataset's problem text, `target` the requirements on an answer, `suite` the task's own tests.
     `reference` is a complete right program, shown to baselines and to the sandbox, never to a model under test.
-    `requirements` are asked after the prompt, in order, if the dataset has a conversation of its own. `level` is the
+    `requirements` are asked after the prompt, in order, if the dataset has its own conversation. `level` is the
     dataset's own grading.
     """
 

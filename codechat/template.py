@@ -1,4 +1,4 @@
-"""Prompt templates: `{{name}}` is replaced, once; what is put in is never read as a template."""
+"""Prompt templates: `{{name}}` is replaced once; the inserted text is never read as a template."""
 
 import re
 
@@ -11,7 +11,7 @@ def fill(template: str, **values: str) -> str:
 
 
 def require(template: str, *must: str, may: tuple[str, ...] = ()) -> str:
-    """The template itself; raises `ValueError` where a field is missing or unknown."""
+    """The template itself; raises `ValueError` if a field is missing or unknown."""
     found = set(_FIELD.findall(template))
     for name in must:
         if name not in found:

@@ -71,8 +71,7 @@ def draw(config: AgendaConfig, generator: random.Random) -> list[str]:
 
 def type_of(instruction: Instruction, axis: Axis) -> str:
     """The type of an instruction on an axis."""
-    kind: str = getattr(instruction, axis)  # an axis is called as what it reads
-    return kind
+    return {"scope": instruction.scope, "change": instruction.change, "cell": instruction.kind}[axis]
 
 
 __all__ = ["AGENDAS", "TYPES", "AgendaConfig", "Axis", "draw", "type_of"]

@@ -1,4 +1,4 @@
 """Audits: how often the judges agree with people (paper IV-D).
 
-A sample of decisions is drawn for labelling by hand, the labels are scored; and the rules are held to labelled triples.
+Draws a sample of decisions for labelling by hand, scores the labels, and compares the rules with labelled triples.
 """

@@ -1,4 +1,4 @@
-"""The rows that people label, as CSV: what is asked, the labels, and what the judges said."""
+"""The rows that people label, as CSV: the question, the labels, and the judges' answers."""
 
 import csv
 import io
@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from codechat.audit.sampling import Decision
+from codechat.audit.sampling import AuditDecision
 from codechat.domain import AdherenceVerdict, Change, Scope
 from codechat.errors import UserError
 from codechat.files import content_hash
@@ -24,7 +24,7 @@ Truth = Literal["yes", "no", "adhered", "violated", "inapplicable"]
 class LabelRow(BaseModel):
     """One decision with its labels, the fields in the order of the columns; an empty label is no label.
 
-    `sample` identifies the decision and what the judges made of it, so a row that was altered is found out.
+    `sample` identifies the decision and the judges' answers, so that an altered row is detected.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -56,20 +56,20 @@ class LabelRow(BaseModel):
 
     @property
     def is_genuine(self) -> bool:
-        """Whether the row is as it was drawn, its labels aside."""
+        """Whether the row is unchanged except for its labels."""
         applicable = {word: value for value, word in _WORDS.items()}[self.judge_applicable]
         judged = [applicable, self.judge, self.judge_adherence or None, self.adherence_judge]
         return self.sample == content_hash([self.cell_id, self.task_id, self.turn, self.instruction_id, *judged])[:16]
 
     @property
     def true_adherence(self) -> Truth | None:
-        """The label of the change: `inapplicable` where the instruction never applied; None where nobody labelled."""
+        """The label of the change: `inapplicable` if the instruction did not apply; None if there is no label."""
         if not self.judge_adherence or not self.applicable:
             return None
         return "inapplicable" if self.applicable == "no" else self.adherence or None
 
 
-def row_of(decision: Decision) -> LabelRow:
+def row_of(decision: AuditDecision) -> LabelRow:
     """The decision as a row without labels."""
     instruction = decision.instruction
     return LabelRow(
@@ -80,23 +80,23 @@ def row_of(decision: Decision) -> LabelRow:
         instruction_id=instruction.id,
         scope=instruction.scope,
         change=instruction.change,
-        instruction=inert(instruction.text),
+        instruction=escape_formula(instruction.text),
         judge_applicable=_WORDS[decision.applicable],
         judge=decision.by,
-        judge_reason=inert(decision.reason),
+        judge_reason=escape_formula(decision.reason),
         judge_adherence=decision.adherence or "",
         adherence_judge=decision.adherence_by,
-        adherence_reason=inert(decision.adherence_reason),
+        adherence_reason=escape_formula(decision.adherence_reason),
         cell_id=decision.cell_id,
     )
 
 
-def inert(text: str) -> str:
-    """The text with an apostrophe before what a spreadsheet would run as a formula."""
+def escape_formula(text: str) -> str:
+    """The text, with an apostrophe in front if a spreadsheet would run it as a formula."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
-def sample_csv(decisions: Sequence[Decision]) -> str:
+def sample_csv(decisions: Sequence[AuditDecision]) -> str:
     """All columns, code included, the labels empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -105,14 +105,14 @@ def sample_csv(decisions: Sequence[Decision]) -> str:
     writer.writerow([*columns[:place], *CODES, *columns[place:]])
     for one in decisions:
         values = list(row_of(one).model_dump().values())
-        writer.writerow([*values[:place], inert(one.before), inert(one.after or ""), *values[place:]])
+        writer.writerow([*values[:place], escape_formula(one.before), escape_formula(one.after or ""), *values[place:]])
     return text.getvalue()
 
 
 def read_labels(path: Path) -> dict[str, tuple[int, LabelRow]]:
     """An annotator's rows by sample, each with its line.
 
-    Raises `UserError` naming file and line for a label that is none, and for a row that no export wrote.
+    Raises `UserError` naming file and line for an invalid label, and for a row that no export wrote.
     """
     rows: dict[str, tuple[int, LabelRow]] = {}
     for line, values in _rows(path):
@@ -151,13 +151,13 @@ def _remedy(column: str) -> str:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str | None]]]:
-    """The rows with the line that each begins at."""
+    """The rows, each with its first line."""
     csv.field_size_limit(_LONGEST_FIELD)
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             header = stream.readline()
             stream.seek(0)
-            # where a comma is the decimal sign, spreadsheets save with semicolons
+            # in locales with a decimal comma, spreadsheets save with semicolons
             reader = csv.DictReader(stream, delimiter=";" if header.count(";") > header.count(",") else ",")
             missing = [name for name in LabelRow.model_fields if name not in (reader.fieldnames or ())]
             if missing:

@@ -1,4 +1,4 @@
-"""The labelling page: one HTML file that loads nothing, and runs nothing but its own script."""
+"""The labelling page: one HTML file that loads nothing and runs only its own script."""
 
 import base64
 import difflib
@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from codechat.audit.labels import LabelRow, row_of
-from codechat.audit.sampling import Decision
+from codechat.audit.sampling import AuditDecision
 from codechat.files import content_hash
 
 _FOLDER = Path(__file__).parent
 _LONGEST_DIFF = 4_000_000
-"""Lines before times lines after; beyond, the time of a diff would grow out of hand and all counts as replaced."""
+"""Lines before times lines after; beyond, a diff would take too long and all lines count as replaced."""
 
 
-def labelling_page(decisions: Sequence[Decision]) -> str:
+def labelling_page(decisions: Sequence[AuditDecision]) -> str:
     """The page for a sample. Labels are kept by the browser under the sample's own name."""
     script, style = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("label.js", "label.css"))
     data = {
@@ -31,7 +31,7 @@ def labelling_page(decisions: Sequence[Decision]) -> str:
         f"script-src '{_digest(script)}'; style-src '{_digest(style)}'",
         "count": str(len(decisions)),
         "style": style,
-        # no text can end the script element or open a comment in it
+        # so that no text can end the script element or open a comment
         "data": json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
         "script": script,
     }
@@ -39,7 +39,7 @@ def labelling_page(decisions: Sequence[Decision]) -> str:
     return re.sub("@@([a-z]+)@@", lambda match: parts[match.group(1)], skeleton)
 
 
-def _item(one: Decision) -> dict[str, Any]:
+def _item(one: AuditDecision) -> dict[str, Any]:
     after = one.after or ""
     return {
         "row": list(row_of(one).model_dump().values()),
@@ -51,7 +51,7 @@ def _item(one: Decision) -> dict[str, Any]:
 
 
 def _diff(before: str, after: str) -> Sequence[tuple[str, int, int, int, int]]:
-    """How the lines of one become those of the other, as `difflib` tells it."""
+    """The changes from one text's lines to the other's, as `difflib` opcodes."""
     old, new = before.split("\n"), after.split("\n")
     if len(old) * len(new) > _LONGEST_DIFF:
         return [("replace", 0, len(old), 0, len(new))]
@@ -59,5 +59,5 @@ def _diff(before: str, after: str) -> Sequence[tuple[str, int, int, int, int]]:
 
 
 def _digest(source: str) -> str:
-    """What a content security policy names an inline script or style by."""
+    """The hash by which a content security policy allows an inline script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()

@@ -1,4 +1,4 @@
-"""Why a candidate was found applicable or not: the records leave it out, the cell's journal holds it."""
+"""The reasons of applicability decisions, from the journal: records leave them out."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What an audit found, as files: audit.json, audit.md, confusion.csv and the disagreements to discuss."""
+"""The files of an audit: audit.json, audit.md, confusion.csv and the disagreements to discuss."""
 
 import csv
 import io
@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Literal
 
-from codechat.audit.labels import LabelRow, inert, read_labels
+from codechat.audit.labels import LabelRow, escape_formula, read_labels
 from codechat.audit.scoring import QUESTIONS, Agreement, Item, Kappa, Question, Score, Share, agreement, items_of, score
 from codechat.errors import UserError
 from codechat.files import write_atomically
@@ -43,7 +43,7 @@ class Audit:
 
 
 def audit(paths: list[Path]) -> Audit:
-    """Score one annotator's labels, or two's. Raises `UserError` where a file is wrong or they label other samples."""
+    """Score one annotator's labels, or two's. Raises `UserError` if a file is wrong or their samples differ."""
     if len(paths) > 2:
         raise UserError(
             f"{len(paths)} files of labels were given", "give one annotator's, or two's: labels=FILE[,FILE]"
@@ -58,7 +58,7 @@ def audit(paths: list[Path]) -> Audit:
         if sample not in files[0]:
             raise UserError(f"{paths[1]}:{line}: {paths[0]} has no such row", "both must label one and the same sample")
     both = {question: agreement(rows[0], rows[1], question) for question in QUESTIONS}
-    scores[AGREED] = {question: score(_alike(rows[0], rows[1], question), question) for question in QUESTIONS}
+    scores[AGREED] = {question: score(_agreed_rows(rows[0], rows[1], question), question) for question in QUESTIONS}
     return Audit(scores, both, tuple(_disputes(*rows)))
 
 
@@ -71,8 +71,8 @@ def _score(rows: Mapping[str, LabelRow]) -> dict[Question, Score]:
     return {question: score(list(rows.values()), question) for question in QUESTIONS}
 
 
-def _alike(first: Mapping[str, LabelRow], second: Mapping[str, LabelRow], question: Question) -> list[LabelRow]:
-    """The first annotator's rows where the second gives the same label."""
+def _agreed_rows(first: Mapping[str, LabelRow], second: Mapping[str, LabelRow], question: Question) -> list[LabelRow]:
+    """The first annotator's rows with the same label as the second's."""
     other = {item.row.sample: item.label for item in items_of(second.values(), question)}
     return [item.row for item in items_of(first.values(), question) if other.get(item.row.sample) == item.label]
 
@@ -121,7 +121,7 @@ def write_audit(found: Audit, folder: Path) -> None:
         folder / "confusion.csv", _csv(["labels", "question", "label", "judged", "rows"], _confusion(found))
     )
     columns = [each.name for each in fields(Dispute)]
-    rows = ([inert(str(getattr(one, name))) for name in columns] for one in found.disputes)
+    rows = ([escape_formula(str(getattr(one, name))) for name in columns] for one in found.disputes)
     write_atomically(folder / "disagreements.csv", _csv(columns, rows))
 
 
@@ -160,9 +160,9 @@ def markdown(found: Audit) -> str:
 
 def _agreement(one: Agreement) -> list[str]:
     return [
-        f"- the annotators agree on {shown(one.same_label)}",
-        f"- Cohen's kappa of their labels: {shown_kappa(one.kappa)}",
-        f"- of whether the judge is right, as the paper counts: {shown_kappa(one.kappa_on_correctness)}",
+        f"- the annotators agree on {show(one.same_label)}",
+        f"- Cohen's kappa of their labels: {show_kappa(one.kappa)}",
+        f"- of whether the judge is right, as the paper counts: {show_kappa(one.kappa_on_correctness)}",
     ]
 
 
@@ -170,28 +170,28 @@ def _section(one: Score) -> list[str]:
     words = list(next(iter(one.confusion.values())))
     lines = [
         f"- labelled {one.labelled}, not labelled {one.unlabelled}, undecided by the judge {one.undecided}",
-        f"- accuracy {shown(one.accuracy)}",
-        f"- Cohen's kappa with the judge: {shown_kappa(one.kappa)}",
+        f"- accuracy {show(one.accuracy)}",
+        f"- Cohen's kappa with the judge: {show_kappa(one.kappa)}",
     ]
     if one.llm_disagreed.of:
         disputed = one.llm_disagreed
-        lines.append(f"- where rules and language model disagree, the labels side with the rules: {shown(disputed)}")
+        lines.append(f"- where rules and language model disagree, the labels side with the rules: {show(disputed)}")
     lines += ["", "| class | precision | recall |", "| --- | --- | --- |"]
-    lines += [f"| {name} | {shown(each.precision)} | {shown(each.recall)} |" for name, each in one.classes.items()]
+    lines += [f"| {name} | {show(each.precision)} | {show(each.recall)} |" for name, each in one.classes.items()]
     lines += ["", f"| label \\ judged | {' | '.join(words)} |", "| --- |" + " --- |" * len(words)]
     lines += [f"| {label} | {' | '.join(map(str, each.values()))} |" for label, each in one.confusion.items()]
     lines += ["", "| group | accuracy |", "| --- | --- |"]
     groups = {**one.by_scope, **one.by_change, **{f"by {name}": each for name, each in one.by_judge.items()}}
-    return lines + [f"| {name} | {shown(each)} |" for name, each in groups.items()]
+    return lines + [f"| {name} | {show(each)} |" for name, each in groups.items()]
 
 
-def shown(one: Share) -> str:
+def show(one: Share) -> str:
     """`0.910 [0.838, 0.952] (91 of 100)`."""
     if one.value is None or one.low is None or one.high is None:
         return "—"
     return f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}] ({one.count} of {one.of})"
 
 
-def shown_kappa(one: Kappa | None) -> str:
-    """`0.709 [0.502, 0.916]`; a dash where all is one class."""
+def show_kappa(one: Kappa | None) -> str:
+    """`0.709 [0.502, 0.916]`; a dash if all is one class."""
     return "—" if one is None else f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]"

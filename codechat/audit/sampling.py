@@ -1,4 +1,4 @@
-"""Which decisions of the judges are looked at by people: a seeded sample, stratified by scope, change and judge."""
+"""Draw the judges' decisions to label: a seeded sample, stratified by scope, change and judge."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,11 +17,11 @@ from codechat.seeding import generator
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """One applicability decision, with the adherence judgement where the candidate was chosen.
+class AuditDecision:
+    """One applicability decision, with the adherence judgement if the candidate was chosen.
 
-    `after` is None where the candidate was not chosen, or where the reply had no code: there is nothing to judge then.
-    `applicable` None: the judge could not decide. `adherence` is set exactly where `after` is.
+    `after` is None if the candidate was not chosen or the reply had no code. `applicable` is None if the judge could
+    not decide. `adherence` is set if and only if `after` is.
     """
 
     cell_id: str
@@ -41,7 +41,7 @@ class Decision:
 
     @property
     def key(self) -> str:
-        """Tells this decision from every other; it changes with what the judges decided."""
+        """Identifies this decision together with the judges' answers."""
         judged = [self.applicable, self.by, self.adherence, self.adherence_by]
         return content_hash([self.cell_id, self.task_id, self.turn, self.instruction.id, *judged])[:16]
 
@@ -52,20 +52,20 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """What was drawn, of how many decisions, and how many candidates no pool knows any more."""
+class DrawnSample:
+    """The drawn decisions, the number of all decisions, and that of candidates whose text is unknown."""
 
-    decisions: tuple[Decision, ...]
+    decisions: tuple[AuditDecision, ...]
     population: int
     unknown: int
 
 
-def draw_sample(runs: Iterable[Path], size: int, seed: int) -> Sample:
+def draw_sample(runs: Iterable[Path], size: int, seed: int) -> DrawnSample:
     """Draw from all completed sessions of the cells, each stratum by its share; the same for any order of the runs.
 
-    Raises `UserError` where there are no cells, or no decision to draw from.
+    Raises `UserError` if there are no cells, or no decisions.
     """
-    decisions: list[Decision] = []
+    decisions: list[AuditDecision] = []
     unknown = 0
     for cell in load_cells(list(runs)):
         known = _instructions_of(cell)
@@ -79,11 +79,11 @@ def draw_sample(runs: Iterable[Path], size: int, seed: int) -> Sample:
         remedy = "give cells of protocol=refine with follow-up turns: no other protocol asks a judge"
         raise UserError("the runs hold no decision of a judge to draw from", remedy)
     decisions.sort(key=lambda one: (one.cell_id, one.task_id, one.turn, one.instruction.id))
-    return Sample(tuple(_stratified(decisions, size, seed)), len(decisions), unknown)
+    return DrawnSample(tuple(_draw_by_stratum(decisions, size, seed)), len(decisions), unknown)
 
 
 def _instructions_of(cell: LoadedCell) -> dict[str, Instruction]:
-    """The cell's pool by id; empty where its file is gone, since chosen instructions are in the records anyway."""
+    """The cell's pool by id; empty if its file is gone, because chosen instructions are in the records anyway."""
     try:
         config = INSTRUCTIONS.validate(cell.config.get("instructions") or {"kind": "default"})
         pool = INSTRUCTIONS.build(config)
@@ -94,9 +94,9 @@ def _instructions_of(cell: LoadedCell) -> dict[str, Instruction]:
 
 def _decisions_of(
     session: SessionRecord, known: Mapping[str, Instruction], reasons: Mapping[tuple[str, int, str], str]
-) -> tuple[list[Decision], int]:
-    """The session's decisions, and how many are about an instruction whose text is not known."""
-    found: list[Decision] = []
+) -> tuple[list[AuditDecision], int]:
+    """The session's decisions, and the number of those about an instruction whose text is unknown."""
+    found: list[AuditDecision] = []
     unknown = 0
     before = ""
     for turn in session.turns:
@@ -108,7 +108,7 @@ def _decisions_of(
                 continue
             judged = turn.adherence if chosen and turn.code is not None else None
             found.append(
-                Decision(
+                AuditDecision(
                     session.cell_id, session.model, session.dataset, session.task_id, turn.turn, instruction,
                     before, turn.code if judged else None,
                     candidate.applicable, candidate.by,
@@ -128,9 +128,9 @@ def _judgement(judged: AdherenceRecord | None) -> tuple[AdherenceVerdict | None,
     return (None, "", "") if judged is None else (judged.verdict, judged.by, judged.reason)
 
 
-def _stratified(decisions: list[Decision], size: int, seed: int) -> Iterator[Decision]:
+def _draw_by_stratum(decisions: list[AuditDecision], size: int, seed: int) -> Iterator[AuditDecision]:
     """Every stratum by its share of the decisions (largest remainder), so that the sample's accuracy is unbiased."""
-    strata: dict[tuple[str, str, str], list[Decision]] = {}
+    strata: dict[tuple[str, str, str], list[AuditDecision]] = {}
     for one in decisions:
         strata.setdefault(one.stratum, []).append(one)
     size = min(size, len(decisions))
@@ -144,8 +144,8 @@ def _stratified(decisions: list[Decision], size: int, seed: int) -> Iterator[Dec
         for name in sorted(strata)
         for one in generator(seed, "/".join(name), "audit/sample").sample(strata[name], counts[name])
     ]
-    generator(seed, "", "audit/order").shuffle(drawn)  # so that no stratum is labelled while one grows tired
+    generator(seed, "", "audit/order").shuffle(drawn)  # so that no stratum is labelled only when tired
     yield from drawn
 
 
-__all__ = ["Decision", "Sample", "draw_sample"]
+__all__ = ["AuditDecision", "DrawnSample", "draw_sample"]

@@ -1,6 +1,6 @@
-"""How often the judges are right by people's labels (paper IV-D): accuracy, precision and recall, agreement.
+"""Score the judges against people's labels (paper IV-D): accuracy, precision and recall, agreement.
 
-A judge that could not decide is counted and left out: no decision is not a wrong one. An adherence judgement is right
+Undecided judgements are counted but left out of the scores: they are not wrong. An adherence judgement is right
 only if the instruction was applicable, so its label is one of adhered, violated and inapplicable. All intervals are at
 95 %: Wilson's for shares, asymptotic for Cohen's kappa.
 """
@@ -21,7 +21,7 @@ _CLASSES: Mapping[Question, tuple[str, ...]] = {"applicability": ("yes", "no"), 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """`count` of `of`; the value and its interval are None where there is nothing to share."""
+    """`count` of `of`; the value and its interval are None if `of` is 0."""
 
     count: int
     of: int
@@ -42,7 +42,7 @@ class Kappa:
 
 @dataclass(frozen=True, slots=True)
 class ClassScore:
-    """Precision: of what was judged so, how much is so. Recall: of what is so, how much was judged so."""
+    """Precision: the share of right rows among those judged as the class. Recall: among those labelled as it."""
 
     precision: Share
     recall: Share
@@ -52,8 +52,8 @@ class ClassScore:
 class Score:
     """One question by one set of labels. `confusion[label][judged]` counts rows, undecided ones included.
 
-    `kappa` is that of judge and labels, None where all is one class. `llm_disagreed` counts the rules' decisions that a
-    language model contradicted, and how many of those the labels side with the rules on.
+    `kappa` is that of judge and labels, None if all is one class. `llm_disagreed` counts the rules' decisions that a
+    language model contradicted, and those of them in which the labels agree with the rules.
     """
 
     labelled: int
@@ -71,7 +71,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Two annotators on one question: on the label, and, as the paper counts, on whether the judge is right."""
+    """Two annotators' agreement on one question: on the label and, as in the paper, on whether the judge is right."""
 
     same_label: Share
     kappa: Kappa | None
@@ -90,6 +90,7 @@ class Item:
 
     @property
     def right(self) -> bool:
+        """Whether the judgement is the label."""
         return self.label == self.judged
 
 
@@ -105,7 +106,7 @@ def items_of(rows: Iterable[LabelRow], question: Question) -> list[Item]:
 
 
 def score(rows: Sequence[LabelRow], question: Question) -> Score:
-    """The judges against one set of labels."""
+    """The judges' score by one set of labels."""
     items = items_of(rows, question)
     decided = [item for item in items if item.judged != _UNDECIDED]
     asked = len(rows) if question == "applicability" else sum(1 for row in rows if row.judge_adherence)
@@ -126,7 +127,7 @@ def score(rows: Sequence[LabelRow], question: Question) -> Score:
 
 
 def agreement(first: Mapping[str, LabelRow], second: Mapping[str, LabelRow], question: Question) -> Agreement:
-    """Two annotators on the rows that both labelled."""
+    """Two annotators' agreement on the rows that both labelled."""
     other = {item.row.sample: item for item in items_of(second.values(), question)}
     mine = items_of(first.values(), question)
     both = [(item, other[item.row.sample]) for item in mine if item.row.sample in other]
@@ -149,9 +150,9 @@ def share(count: int, of: int) -> Share:
 
 
 def kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> Kappa | None:
-    """Cohen's kappa of two raters; None where both use one and the same class only, since chance explains it all.
+    """Cohen's kappa of two raters; None if both use only the same single class, because chance explains it all.
 
-    Where one of them uses one class only it is 0, whatever the other does, and its interval has no width.
+    If one of them uses only one class it is 0, and its interval has no width.
     """
     classes = sorted({one for pair in pairs for one in pair}, key=str)
     if len(classes) < 2:

@@ -1,9 +1,9 @@
-"""A second reader's labels of the same triples, and how far the rules and the first labels agree with them.
+"""A second reader's labels of the same triples, and the agreement of the rules and the first labels with them.
 
-Labels that a rule was mended to fit say little about the rule. What an independent reader says of them, who saw neither
-the first labels nor the rules, says more. The file is a CSV with a row per triple: `instruction` (its id), `triple`
-(`digest`), `applicable` (yes, no) and `adherence` (adhered, violated; empty where there is no change). Other columns
-are the file's own.
+Labels say little about a rule that was fixed to fit them. Labels of an independent reader without access to the first
+labels and the rules say more. The file is a CSV with a row per triple: `instruction` (its id), `triple`
+(`digest`), `applicable` (yes, no) and `adherence` (adhered, violated; empty if there is no change). Other columns
+are ignored.
 """
 
 import csv
@@ -25,8 +25,8 @@ _REMEDY = "docs/audit.md describes the columns"
 _WORDS = {True: "yes", False: "no", None: None}
 
 
-class Reading(BaseModel):
-    """One row: what the second reader says of a triple."""
+class SecondLabel(BaseModel):
+    """One row: the second reader's labels of a triple."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -38,7 +38,7 @@ class Reading(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Accord:
-    """How far decisions are those of the second reader."""
+    """The agreement of decisions with the second reader."""
 
     same: Share
     kappa: Kappa | None
@@ -60,13 +60,13 @@ class _Pair:
 def digest(triple: Triple) -> str:
     """The name of a triple: the first 12 hex digits of the SHA-256 of instruction id, code before, code after.
 
-    A NUL stands between them; where there is no code after, nothing does.
+    They are separated by NUL; a missing code after is an empty text.
     """
     parts = (triple.instruction.id, triple.before, triple.after or "")
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
-def read_second(path: Path) -> list[Reading]:
+def read_second(path: Path) -> list[SecondLabel]:
     """The rows of the file. Raises `UserError` naming file and line."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -76,7 +76,7 @@ def read_second(path: Path) -> list[Reading]:
     readings = []
     for number, row in enumerate(rows, 2):
         try:
-            readings.append(Reading.model_validate(row))
+            readings.append(SecondLabel.model_validate(row))
         except ValidationError as error:
             first = error.errors()[0]
             raise UserError(f"{path}:{number}: {first['loc'][0]}: {first['msg']}", _REMEDY) from error
@@ -84,11 +84,11 @@ def read_second(path: Path) -> list[Reading]:
 
 
 def by_second(
-    triples: Iterable[Triple], readings: Sequence[Reading]
+    triples: Iterable[Triple], readings: Sequence[SecondLabel]
 ) -> dict[Literal["rules", "labels"], dict[Question, dict[str, Accord]]]:
     """The accord of the rules, and of the labels, with the second reader: per question, overall, scope and change.
 
-    What rules or labels leave open is left out. Raises `UserError` for a reading of a triple that is not there.
+    Undecided or unlabelled triples are left out. Raises `UserError` for a label of an unknown triple.
     """
     known = {digest(one): one for one in triples}
     lost = [one for one in readings if one.triple not in known]
@@ -97,10 +97,10 @@ def by_second(
     pairs = [pair for one in readings for pair in _pairs(known[one.triple], one)]
     names = ("overall", *SCOPES, *CHANGES)
 
-    def accords(who: Literal["decided", "label"]) -> dict[Question, dict[str, Accord]]:
+    def accords(side: Literal["decided", "label"]) -> dict[Question, dict[str, Accord]]:
         return {
             question: {
-                name: _accord([one for one in pairs if one.question == question and name in one.groups], who)
+                name: _accord([one for one in pairs if one.question == question and name in one.groups], side)
                 for name in names
             }
             for question in QUESTIONS
@@ -109,7 +109,7 @@ def by_second(
     return {"rules": accords("decided"), "labels": accords("label")}
 
 
-def _pairs(triple: Triple, reading: Reading) -> Iterator[_Pair]:
+def _pairs(triple: Triple, reading: SecondLabel) -> Iterator[_Pair]:
     fits = applicable(triple.before, triple.instruction).applicable
     yield _Pair(triple, "applicability", _WORDS[triple.applicable], _WORDS[fits], reading.applicable)
     if reading.adherence and triple.after is not None:
@@ -118,6 +118,6 @@ def _pairs(triple: Triple, reading: Reading) -> Iterator[_Pair]:
         yield _Pair(triple, "adherence", triple.adherence, decided, reading.adherence)
 
 
-def _accord(pairs: Iterable[_Pair], who: Literal["decided", "label"]) -> Accord:
-    both = [(first, pair.second) for pair in pairs if (first := getattr(pair, who)) is not None]
+def _accord(pairs: Iterable[_Pair], side: Literal["decided", "label"]) -> Accord:
+    both = [(first, pair.second) for pair in pairs if (first := getattr(pair, side)) is not None]
     return Accord(share(sum(one == two for one, two in both), len(both)), kappa(both))

@@ -1,13 +1,13 @@
-"""Triples (code before, instruction, code after) with labels, and how the rules fare on them.
+"""Triples (code before, instruction, code after) with labels, and the rules' score on them.
 
 Two formats. JSONL, one triple a line: `before`, `instruction` (the id of one in the pool, or a mapping with text,
 scope, change and rule), `after`, `applicable` (true or false), `adherence` (adhered or violated); `after` and either
 label may be left out. Or YAML, for many triples over few programs: `programs` by name, and `cases`, each naming an
 instruction, the programs it `fits` and is `unfit` for, and revisions that are `adhered` or `violated`, a revision being
-a program's name followed by pairs of a text and its replacement, `*` standing for the whole program. What a revision's
-program is labelled in the same case is the triple's label of applicability.
+a program's name followed by pairs of a text and its replacement, `*` standing for the whole program. The triple's label
+of applicability is that of the revision's program in the same case.
 
-A triple may say what makes it hard, in a word of your choice: `hard` in JSONL, `{hard: WORD, revision: [...]}` in YAML.
+A triple may say what makes it hard, by a word of your choice: `hard` in JSONL, `{hard: WORD, revision: [...]}` in YAML.
 """
 
 import json
@@ -30,7 +30,7 @@ _REMEDY = "docs/audit.md describes both formats, JSONL and YAML"
 
 @dataclass(frozen=True, slots=True)
 class Triple:
-    """A labelled triple; a label that is None was not given. `hard` says what makes it so, None where it is easy."""
+    """A labelled triple; a missing label is None. `hard` says what makes it hard, None if it is easy."""
 
     place: str
     instruction: Instruction
@@ -43,7 +43,7 @@ class Triple:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Where a rule decides otherwise than the label."""
+    """A decision of a rule that differs from the label."""
 
     place: str
     question: Question
@@ -55,10 +55,10 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class RulesScore:
-    """Accuracy on what the rules decide, per question and then group of triples; what is left undecided.
+    """Accuracy of the rules' decisions per question and group of triples, and the undecided ones.
 
-    Groups are `overall`, scope, change, and of triples with a change where any is hard, `hard`, `the rest` and
-    `hard: WORD`. One program is asked about applicability once, however many changes of it there are.
+    Groups are `overall`, scope, change and, for triples with a change if any is hard, `hard`, `the rest` and
+    `hard: WORD`. Applicability to a program counts once, however many changes of it there are.
     """
 
     accuracy: dict[Question, dict[str, Share]]
@@ -76,13 +76,13 @@ class _Decision:
 
     @property
     def key(self) -> Hashable:
-        """The same for what is asked and labelled alike."""
+        """Equal for decisions with the same question and label."""
         after = self.triple.after if self.question == "adherence" else None
         return self.question, self.triple.instruction.id, self.triple.before, after, self.label
 
 
 class _Wording(BaseModel):
-    """An instruction of the user's own."""
+    """A user's own instruction."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -92,7 +92,7 @@ class _Wording(BaseModel):
     rule: dict[str, Any] | None = None
 
 
-class _Line(BaseModel):
+class _TripleLine(BaseModel):
     """A line of a JSONL file."""
 
     model_config = ConfigDict(extra="forbid")
@@ -145,7 +145,7 @@ def read_triples(path: Path, pool: Mapping[str, Instruction]) -> list[Triple]:
 
 
 def score_rules(triples: Iterable[Triple]) -> RulesScore:
-    """Hold the rules to the labels."""
+    """Compare the rules with the labels."""
     decisions = [one for triple in triples for one in _decide(triple)]
     decided = [one for one in decisions if one.decided is not None]
     kinds = sorted({one.triple.hard for one in decisions if one.triple.hard})
@@ -195,7 +195,7 @@ def _of_jsonl(path: Path, pool: Mapping[str, Instruction]) -> Iterator[Triple]:
             continue
         place = f"{path}:{number}"
         try:
-            line = _Line.model_validate(json.loads(text))
+            line = _TripleLine.model_validate(json.loads(text))
         except ValidationError as error:
             raise _mistake(place, error) from error
         except ValueError as error:
@@ -222,7 +222,7 @@ def _of_yaml(path: Path, pool: Mapping[str, Instruction]) -> Iterator[Triple]:
         for one, verdict in revisions:
             (name, *steps), hard = (one.revision, one.hard) if isinstance(one, _Hard) else (one, None)
             before = _program(file, name, place)
-            after = _revised(before, steps, f"{place}: {name}")
+            after = _revise(before, steps, f"{place}: {name}")
             shown = f"{place}: {' '.join((name, *steps))[:80]!r}"
             yield Triple(shown, instruction, before, after, fits.get(name), verdict, hard)
         for name, label in fits.items():
@@ -235,7 +235,7 @@ def _program(file: _Cases, name: str, place: str) -> str:
     return file.programs[name]
 
 
-def _revised(program: str, steps: Sequence[str], place: str) -> str:
+def _revise(program: str, steps: Sequence[str], place: str) -> str:
     if len(steps) % 2:
         raise UserError(f"{place}: a revision is pairs of a text and its replacement", _REMEDY)
     for old, new in zip(steps[::2], steps[1::2], strict=True):

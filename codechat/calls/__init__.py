@@ -1,12 +1,12 @@
-"""Calls over a network: one policy of attempts, limits by endpoint, and what was asked so far.
+"""Calls over a network: one policy of retries, limits by endpoint, a cache, and counts.
 
-A provider describes itself once (`Policy`, `Limits`), makes single attempts, and calls `persist`; see
-`codechat.models.openai`, and docs/calls.md for the fate of every fault.
+A provider describes itself once (`Policy`, `Limits`), makes single attempts, and calls `call_with_retries`; see
+`codechat.models.openai`, and docs/calls.md for every fault and how it is handled.
 """
 
 from codechat.calls.brake import BRAKE, Brake
 from codechat.calls.limits import Endpoint, Limits, endpoint_at
-from codechat.calls.retry import SLOTS, Passing, Policy, Slots, persist, retry_after
+from codechat.calls.retry import SLOTS, Passing, Policy, Slots, call_with_retries, retry_after
 from codechat.calls.timing import REAL, Timing
 from codechat.calls.traffic import COUNTERS, Traffic, traffic
 
@@ -23,8 +23,8 @@ __all__ = [
     "Slots",
     "Timing",
     "Traffic",
+    "call_with_retries",
     "endpoint_at",
-    "persist",
     "retry_after",
     "traffic",
 ]

@@ -1,6 +1,6 @@
-"""When no new call may be started: the user interrupts, or a budget is reached. Calls under way are finished.
+"""Stops new calls if the user interrupts or a budget is reached. Calls under way are finished.
 
-The brake in force belongs to the context (`BRAKE`), so that every call of a cell meets it wherever it waits.
+The brake belongs to the context (`BRAKE`), so that every call of a cell checks it wherever it waits.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from codechat.errors import Stopped
 
 
 class Brake:
-    """Pulled once, with the reason. An interruption also ends work that costs nothing, such as running tests."""
+    """Is pulled once, with the reason. An interruption also stops free work, such as running tests."""
 
     def __init__(self) -> None:
         self.reason = ""
@@ -22,7 +22,7 @@ class Brake:
         self._waiting: set[asyncio.Future[Any]] = set()
 
     def pull(self, reason: str, *, interrupted: bool = False) -> None:
-        """Start no further call; who waits to try one again is told at once. An interruption goes before a budget."""
+        """Start no further call; waits for a retry end at once. An interruption takes precedence over a budget."""
         if interrupted or not self.reason:
             self.reason = reason
         self.interrupted = self.interrupted or interrupted
@@ -30,14 +30,14 @@ class Brake:
             wait.cancel()
 
     def check(self) -> None:
-        """Raises `Stopped` once it is pulled."""
+        """Raises `Stopped` if the brake is pulled."""
         if self.reason:
             self.refused = True
             raise Stopped(self.reason)
 
-    async def rest(self, wait: Awaitable[None]) -> None:
-        """Wait, unless it is or gets pulled: that raises `Stopped`."""
-        waiting = asyncio.ensure_future(wait)
+    async def wait(self, sleep: Awaitable[None]) -> None:
+        """Wait; raises `Stopped` if the brake is already pulled or is pulled meanwhile."""
+        waiting = asyncio.ensure_future(sleep)
         self._waiting.add(waiting)
         try:
             if self.reason:

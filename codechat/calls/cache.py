@@ -1,12 +1,12 @@
-"""Replies that were paid for, kept across cells and processes: the same question is not asked twice.
+"""Paid replies, kept across cells and processes: the same question is not asked twice.
 
 One SQLite file in WAL mode, in `CODECHAT_CACHE_DIR` or else in the user's cache folder. It holds replies under a hash
-of everything that determines them; neither the conversations nor any key is in it. The journal is the truth: what is
-written here is written behind, in groups, and a file that cannot be used costs one warning and nothing else.
+of everything that determines them; it contains neither conversations nor keys. The journal is the truth: the cache is
+written later, in groups, and an unusable file causes one warning and nothing else.
 
-A provider uses it in one line, and calls `settle` where it closes::
+A provider uses it in one line, and calls `settle` when it closes::
 
-    reply = await answered(Question(address, name, body, sample), lambda: self._ask(request))
+    reply = await recall_or_ask(CachedQuestion(address, name, body, sample), lambda: self._ask(request))
 """
 
 import asyncio
@@ -29,17 +29,17 @@ log = logging.getLogger(__name__)
 
 SCHEMA = 1
 GROUPING_S = 0.25
-"""Replies of so many seconds share a transaction."""
+"""Replies within so many seconds share a transaction."""
 
 _TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL)"
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class CachedQuestion:
     """Everything that determines an answer: the address of the API, the model, and the request's whole body.
 
-    `sample` tells independent draws apart; None where decoding is greedy, so that there is one answer.
+    `sample` numbers independent draws; None if decoding is greedy, so that there is only one answer.
     """
 
     address: str
@@ -48,26 +48,26 @@ class Question:
     sample: int | None
 
     def key(self) -> str:
-        """What the reply is kept under."""
+        """The key of the reply in the cache."""
         return content_hash([self.address, self.model, self.body, self.sample])
 
 
 def location() -> Path:
-    """The file, in a folder of its own that only this user may enter."""
+    """The cache's file, in its own folder that only this user may enter."""
     return cache_root() / "replies" / "replies.db"
 
 
 def is_final(reply: Reply) -> bool:
-    """Whether the same question would be answered so again; a provider's filter differs from day to day."""
+    """Whether the same question would get this answer again; a provider's filter differs from day to day."""
     return reply.finish_reason != "content_filter"
 
 
-async def answered(
-    question: Question | None, ask: Callable[[], Awaitable[Reply]], keep: Callable[[Reply], bool] = is_final
+async def recall_or_ask(
+    question: CachedQuestion | None, ask: Callable[[], Awaitable[Reply]], keep: Callable[[Reply], bool] = is_final
 ) -> Reply:
-    """The kept reply, with its usage and latency of then; else what `ask` returns, kept where `keep` agrees.
+    """The cached reply, with its recorded usage and latency; else that of `ask`, cached if `keep` agrees.
 
-    A question of None is never kept. Raises what `ask` raises, and nothing of its own.
+    A question of None is never cached. Raises only what `ask` raises.
     """
     if question is None:
         return await ask()
@@ -86,12 +86,12 @@ async def settle() -> None:
     """Write what is pending and close the files; the next question opens them again."""
     for path, shelf in list(_SHELVES.items()):
         await shelf.settle()
-        if not shelf.broken and _SHELVES.get(path) is shelf:  # a broken one stays, so that it is told once
+        if not shelf.broken and _SHELVES.get(path) is shelf:  # a broken one stays, so that it is reported once
             del _SHELVES[path]
 
 
 class _Shelf:
-    """The file as one process uses it. Once something is wrong with it, it is left alone: it is as if empty."""
+    """One process's use of the file. After an error the file is not touched again, as if it were empty."""
 
     def __init__(self, path: Path) -> None:
         self.broken = False
@@ -108,7 +108,7 @@ class _Shelf:
             self._give_up(problem)
 
     def get(self, key: str) -> Reply | None:
-        """An indexed read of some 20 µs; a file that is busy at this moment has no answer."""
+        """An indexed read of some 20 µs; None if the file is busy."""
         if self.broken:
             return None
         try:
@@ -122,7 +122,7 @@ class _Shelf:
         return None
 
     def put(self, key: str, model: str, reply: Reply) -> None:
-        """Keep a reply; it is written a moment later, by a thread."""
+        """Keep a reply; a thread writes it a moment later."""
         if self.broken:
             return
         self._pending.append((key, model, _text(reply)))
@@ -150,7 +150,7 @@ class _Shelf:
             self._hurry.set()
             await self._writing
         batch, self._pending = self._pending, []
-        if batch:  # an event loop that ended took its writing with it
+        if batch:  # the write was lost with an event loop that ended
             await asyncio.to_thread(self._commit, batch)
         self._files.close()
 
@@ -165,7 +165,7 @@ class WrongSchema(Exception):
 
 
 def open_file(path: Path, wait_s: float = 10.0) -> sqlite3.Connection:
-    """A connection to the cache's file, made where missing. Raises `sqlite3.Error`, `OSError` or `WrongSchema`."""
+    """A connection to the cache's file, made if missing. Raises `sqlite3.Error`, `OSError` or `WrongSchema`."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     db = sqlite3.connect(path, timeout=wait_s, check_same_thread=False)
     try:
@@ -206,7 +206,7 @@ def _shelf(path: Path) -> _Shelf:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What the cache holds: entries, bytes on disk, and per model its name, entries and bytes of replies."""
+    """The cache's entries, bytes on disk, and per model its name, entries and bytes of replies."""
 
     path: Path
     entries: int
@@ -215,7 +215,7 @@ class Contents:
 
 
 def contents() -> Contents:
-    """Look without changing anything. Raises `UserError` where the file cannot be read."""
+    """Read the cache's figures without changing it. Raises `UserError` if the file cannot be read."""
     path = location()
     if not path.exists():
         return Contents(path, 0, 0)
@@ -229,15 +229,15 @@ def contents() -> Contents:
 
 
 def clear() -> Contents:
-    """Empty the cache and give its space back, beside runs that use it; returns what is gone.
+    """Empty the cache and free its space, even while runs use it; returns what was removed.
 
-    A file that cannot be read is removed. Raises `UserError` where neither can be done.
+    A file that cannot be read is removed. Raises `UserError` if that fails too.
     """
     path, before, entries = location(), _size(location()), 0
     try:
         try:
             if path.exists():
-                entries = _emptied(path)
+                entries = _empty(path)
         except (sqlite3.DatabaseError, WrongSchema) as problem:
             if getattr(problem, "sqlite_errorcode", None) in _BUSY:
                 raise OSError(str(problem)) from None
@@ -248,7 +248,7 @@ def clear() -> Contents:
     return Contents(path, entries, before - _size(path))
 
 
-def _emptied(path: Path) -> int:
+def _empty(path: Path) -> int:
     with contextlib.closing(open_file(path)) as db:
         with db:
             entries = int(db.execute("SELECT count(reply) FROM replies").fetchone()[0])

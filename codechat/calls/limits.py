@@ -1,6 +1,6 @@
-"""How much is asked of an endpoint at once and per minute, whoever asks: the model under test and judges may share it.
+"""Limits of an endpoint, at once and per minute, shared by all models at its address.
 
-Limits belong to the running event loop. Where several models of one address set them differently, the tightest count.
+Limits belong to the running event loop. If several models of one address set them differently, the tightest counts.
 """
 
 import asyncio
@@ -14,12 +14,12 @@ from codechat.calls.timing import REAL, Timing
 from codechat.calls.traffic import COUNTERS
 
 FIRST_LEVEL = 4.0
-"""The requests at once that an adaptive endpoint begins with."""
+"""The concurrent requests with which an adaptive endpoint begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a model's config allows; None is no limit."""
+    """The limits in a model's config; None is no limit."""
 
     max_concurrency: int
     requests_per_minute: float | None = None
@@ -30,7 +30,7 @@ class Limits:
 class Pace:
     """Spaces units evenly, so that no minute sees more than `per_minute` of them (and one request more).
 
-    Every caller is told its moment when it asks: first come, first served, and nothing to wake.
+    Every caller gets its moment at once: first come, first served, without waking anyone.
     """
 
     def __init__(self, per_minute: float) -> None:
@@ -44,13 +44,13 @@ class Pace:
         return begins - now
 
     def correct(self, units: float) -> None:
-        """So many units more, or fewer, were used than had been reserved: later callers wait accordingly."""
+        """Report that so many more (or fewer) units were used than reserved: later callers wait accordingly."""
         self._free_at += 60 * units / self.per_minute
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """An attempt that may begin; handed back by `Endpoint.leave`."""
+    """An attempt that may begin; returned by `Endpoint.leave`."""
 
     tokens: int
     epoch: int
@@ -59,8 +59,8 @@ class Ticket:
 class Endpoint:
     """The requests under way at one address: a queue for their slots, and two paces.
 
-    Where adaptive, the slots follow the endpoint: one more for each good answer until it first refuses one (429), one
-    more for each full round afterwards, and half as many at every refusal of a request that was sent since the last.
+    If adaptive, the slots follow the endpoint: one more for each good answer until its first refusal (429), then one
+    more for each full round, and half as many at every refusal of a request sent since the last halving.
     """
 
     def __init__(self, timing: Timing = REAL) -> None:
@@ -75,7 +75,7 @@ class Endpoint:
         self._paused_until = -math.inf
 
     def join(self, limits: Limits) -> None:
-        """Hold these limits as well, from now on."""
+        """Keep these limits as well, from now on."""
         self._most = min(self._most, limits.max_concurrency)
         self._requests = _tighter(self._requests, limits.requests_per_minute)
         self._tokens = _tighter(self._tokens, limits.tokens_per_minute)
@@ -84,7 +84,7 @@ class Endpoint:
 
     @property
     def allowed(self) -> int:
-        """Requests that may be under way at once now."""
+        """The requests that may now be under way at once."""
         most = self._most if self._level is None else min(self._level, self._most)
         return max(1, int(most)) if most < math.inf else 1_000_000
 
@@ -96,7 +96,7 @@ class Endpoint:
     async def enter(self, tokens: int) -> Ticket:
         """Wait until a request of about so many tokens may be sent. `leave` must follow.
 
-        Raises `Stopped` where none is to be sent any more.
+        Raises `Stopped` if the brake is pulled.
         """
         if self._busy < self.allowed and not self._queue:
             self._busy += 1
@@ -116,16 +116,16 @@ class Endpoint:
         return Ticket(tokens, self._epoch)
 
     def leave(self, ticket: Ticket, used: int) -> None:
-        """A request ended well, or badly for another reason than too many of them; `used` tokens were counted."""
+        """Report a request that ended in any way except a refusal (429); it used `used` tokens."""
         if self._tokens is not None:
             self._tokens.correct(used - ticket.tokens)
-        if used and self._level is not None and 2 * self._busy > self.allowed:  # else it proves nothing
+        if used and self._level is not None and 2 * self._busy > self.allowed:  # else the good answer proves nothing
             step = 1.0 if self._epoch == 0 else 1.0 / self._level
             self._level = min(self._level + step, self._most)
         self._release()
 
     def refuse(self, ticket: Ticket, pause_s: float) -> None:
-        """A request was one too many; nobody asks again before so many seconds have passed."""
+        """Report a refusal (429): no request is sent before so many seconds have passed."""
         self._paused_until = max(self._paused_until, self.timing.clock() + pause_s)
         if self._tokens is not None:
             self._tokens.correct(-ticket.tokens)
@@ -141,18 +141,18 @@ class Endpoint:
         try:
             await turn
         except asyncio.CancelledError:
-            if not turn.cancelled():  # the slot had been handed over already
+            if not turn.cancelled():  # the slot was already handed over
                 self._release()
             raise
         finally:
             COUNTERS.waiting -= 1
 
     async def _pass(self, wait: float) -> None:
-        """Wait with a slot in hand; a pause that began meanwhile counts too."""
+        """Wait while holding a slot; a pause that began meanwhile counts too."""
         COUNTERS.waiting += 1
         try:
             while wait > 0:
-                await BRAKE.get().rest(self.timing.sleep(wait))
+                await BRAKE.get().wait(self.timing.sleep(wait))
                 wait = self._paused_until - self.timing.clock()
         except BaseException:
             self._release()
@@ -179,5 +179,5 @@ _ENDPOINTS: "WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Endpoint]]" 
 
 
 def endpoint_at(address: str) -> Endpoint:
-    """The endpoint of an address, as the running event loop knows it."""
+    """The running event loop's endpoint for an address."""
     return _ENDPOINTS.setdefault(asyncio.get_running_loop(), {}).setdefault(address, Endpoint())

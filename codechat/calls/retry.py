@@ -1,8 +1,7 @@
-"""One loop of attempts for every provider: what may pass is tried again, bounded in number and in time.
+"""One retry loop for every provider, bounded in attempts and in time.
 
-A provider makes one attempt and classifies its failure. `Passing` may pass: it is tried again after a wait that is
-drawn at random below a bound that doubles, or after the time that the endpoint asks for. Any other exception ends the
-call.
+A provider makes one attempt and classifies its failure. After a `Passing` failure the call is tried again, after a
+random wait below a bound that doubles, or after the time that the endpoint asks for. Any other exception ends the call.
 """
 
 import asyncio
@@ -26,7 +25,7 @@ Attempt = Callable[[], Awaitable[Reply]]
 
 
 class Slots:
-    """The slots of replies that are not recorded yet: no endpoint has more calls to lose than it takes at once."""
+    """Slots of replies that are not recorded yet: a kill loses no more replies than an endpoint has slots."""
 
     def __init__(self) -> None:
         self._leave: list[Callable[[], None]] = []
@@ -36,20 +35,20 @@ class Slots:
         self._leave.append(leave)
 
     def leave(self) -> None:
-        """The replies are recorded, or nobody will: others may call."""
+        """Free the slots, once the replies are recorded or never will be."""
         for leave in self._leave:
             leave()
         self._leave.clear()
 
 
 SLOTS: ContextVar[Slots | None] = ContextVar("slots", default=None)
-"""Where the slots go of calls that whoever called records; None where nobody does."""
+"""Collects the endpoint slots of calls whose replies the caller will record; None if it records nothing."""
 
 
 class Passing(Exception):
-    """A failed attempt that another may mend; `error` is what becomes of the call if none does.
+    """A failed attempt that may succeed if repeated; `error` is raised if no attempt does.
 
-    `limited`: the endpoint was asked too often. `after`: it asks not to be asked again before so many seconds.
+    `limited`: the endpoint refused one call too many. `after`: it asks to wait so many seconds.
     """
 
     def __init__(self, error: InfrastructureError, *, limited: bool = False, after: float | None = None) -> None:
@@ -59,9 +58,9 @@ class Passing(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How long and how often: seconds of one attempt, seconds of all with the waits between, attempts after the first.
+    """Limits of a call: seconds of one attempt, seconds of all with the waits between, attempts after the first.
 
-    Time spent waiting for a limit of the endpoint counts for neither. `place` names the endpoint in messages.
+    Time spent waiting for the endpoint's limits does not count. `place` names the endpoint in messages.
     """
 
     place: str
@@ -72,17 +71,17 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """One attempt: what came of it, after so many seconds."""
+    """The result of one attempt, and its seconds."""
 
     result: Reply | Passing
     seconds: float
 
 
-async def persist(attempt: Attempt, policy: Policy, endpoint: Endpoint, tokens: int = 0) -> Reply:
+async def call_with_retries(attempt: Attempt, policy: Policy, endpoint: Endpoint, tokens: int = 0) -> Reply:
     """The reply of the first attempt that succeeds, with its latency and the number of failures before it.
 
-    `tokens` is what an attempt may come to, where the endpoint counts them. Raises the last attempt's error, with the
-    same numbers on it.
+    `tokens` estimates an attempt, if the endpoint counts tokens. Raises the last attempt's error, with the same numbers
+    on it.
     """
     spent, retries, limited = 0.0, 0, 0
     try:
@@ -103,7 +102,7 @@ async def persist(attempt: Attempt, policy: Policy, endpoint: Endpoint, tokens: 
 async def _try(attempt: Attempt, policy: Policy, endpoint: Endpoint, tokens: int, seconds: float) -> _Tried:
     slots = SLOTS.get()
     if slots is not None:
-        slots.leave()  # of an earlier call for the same record, which must not wait for itself
+        slots.leave()  # of this step's earlier call: else the step would wait for itself
     ticket = await endpoint.enter(tokens)
     clock = endpoint.timing.clock
     began, used, limited, pause = clock(), 0, False, 0.0
@@ -134,18 +133,18 @@ async def _try(attempt: Attempt, policy: Policy, endpoint: Endpoint, tokens: int
 
 
 async def _wait(failed: Passing, policy: Policy, endpoint: Endpoint, retries: int, spent: float) -> float:
-    """Wait before the next attempt; returns the seconds. Raises the failure where there is to be none."""
+    """Wait before the next attempt; returns the seconds. Raises the failure if there is none."""
     if retries >= policy.max_retries:
         raise failed.error from None
     timing = endpoint.timing
     wait = failed.after + timing.uniform(0.0, min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**retries))
     if spent + wait >= policy.call_s:
         asked = f" and asks to wait {failed.after:.4g} s" if failed.after else ""
-        told = f"{failed.error}{asked}; gave up within {policy.call_s:.4g} s in all (call_timeout_s)"
-        raise type(failed.error)(told) from None
+        message = f"{failed.error}{asked}; gave up within {policy.call_s:.4g} s in all (call_timeout_s)"
+        raise type(failed.error)(message) from None
     COUNTERS.waiting += 1
     try:
-        await BRAKE.get().rest(timing.sleep(wait))
+        await BRAKE.get().wait(timing.sleep(wait))
     finally:
         COUNTERS.waiting -= 1
     return wait
@@ -154,7 +153,7 @@ async def _wait(failed: Passing, policy: Policy, endpoint: Endpoint, retries: in
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     """The seconds that a response asks to wait: in milliseconds, in seconds or as a date (RFC 9110, section 10.2.3).
 
-    `now` is the time of day in seconds since 1970. None where the response does not say, or not readably.
+    `now` is the time of day in seconds since 1970. None if the response has none that can be read.
     """
     asked = headers.get("retry-after", "")
     try:

@@ -1,4 +1,4 @@
-"""The clock and the dice that calls live by, so that tests need not wait."""
+"""The clock and the random waits of calls, replaceable so that tests need not wait."""
 
 import asyncio
 import random
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 class Timing:
     """`clock` in seconds from anywhere, `sleep` for seconds, `uniform` draws between two bounds.
 
-    The draws spread calls in time and reach no result, so they need no seed.
+    The draws only spread calls in time and change no result, so they need no seed.
     """
 
     clock: Callable[[], float] = time.monotonic

@@ -1,24 +1,24 @@
-"""What this process asked of its endpoints, counted since it started."""
+"""Counts of this process's calls since it started."""
 
 from dataclasses import dataclass, replace
 
 
 @dataclass(slots=True)
 class Traffic:
-    """All but the first two only grow; differences of two snapshots count what lies between them."""
+    """All but the first two only grow, so that the difference of two snapshots counts the time between them."""
 
     in_flight: int = 0
     """Attempts under way now."""
     waiting: int = 0
     """Calls that wait now: for a limit of their endpoint, or to try again."""
     attempts: int = 0
-    """Requests for an answer that were begun."""
+    """Started requests for an answer."""
     retries: int = 0
     """Attempts that repeated a failed one."""
     rate_limited: int = 0
-    """Attempts that were refused because there were too many (429)."""
+    """Attempts refused as too many (429)."""
     cache_hits: int = 0
-    """Answers that the response cache gave, without an attempt."""
+    """Answers from the response cache, without an attempt."""
 
 
 COUNTERS = Traffic()
@@ -26,5 +26,5 @@ COUNTERS = Traffic()
 
 
 def traffic() -> Traffic:
-    """The counts of this moment."""
+    """A snapshot of the counts."""
     return replace(COUNTERS)

@@ -1,6 +1,6 @@
-"""How requests travel: aiohttp's connections under the SDK's client, since its own cost a third of a whole call.
+"""aiohttp's connections under the SDK's client, because its own cost a third of a whole call.
 
-Imported where a client is made, since the libraries are slow to import.
+Imported only to make a client, because the libraries are slow to import.
 """
 
 import ssl
@@ -17,14 +17,14 @@ from codechat.errors import UserError
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 KEPT_OPEN_S = 4.0
-"""Idle connections are closed after so many seconds: before the server does (uvicorn after 5), so that no request meets
-a connection that is being closed."""
+"""Idle connections are closed after so many seconds: before the server does it (uvicorn after 5), so that no request
+uses a closing connection."""
 
 
 class Client(httpx2.AsyncClient):
-    """The client that the SDK makes its requests with, as far as they need one.
+    """The SDK's HTTP client, reduced to what its requests need.
 
-    It has no cookies, redirects, authentication or base address: what the SDK gives is the whole request.
+    It has no cookies, redirects, authentication or base address: the SDK gives the whole request.
     """
 
     def __init__(self, address: str) -> None:
@@ -41,7 +41,7 @@ class Client(httpx2.AsyncClient):
         timeout: Any = None,
         **more: Any,
     ) -> httpx2.Request:
-        """The request as it is, without the client's own parts where there is nothing more to it."""
+        """The request without the client's defaults, if it needs none of them."""
         if any(value is not None for value in more.values()):
             return super().build_request(method, url, content=content, headers=headers, timeout=timeout, **more)
         limits = {"timeout": httpx2.Timeout(timeout).as_dict()}
@@ -55,9 +55,9 @@ class Client(httpx2.AsyncClient):
 
 
 class Carrier(httpx2.AsyncBaseTransport):
-    """Connections to one address, as many as there are requests under way, kept while they are used.
+    """Connections to one address, one per request under way, kept open while they are used.
 
-    Every response is read whole before it is handed over. Belongs to the event loop of its first request.
+    Every response is read whole before it is returned. Belongs to the event loop of its first request.
     """
 
     def __init__(self, address: str) -> None:
@@ -70,8 +70,8 @@ class Carrier(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send the request; the response is whole. Raises httpx2's errors."""
-        session = self._session = self._session or self._opened()
-        with _in_its_words():
+        session = self._session = self._session or self._open()
+        with _translate_errors():
             sending = session.request(
                 request.method,
                 str(request.url),
@@ -84,14 +84,14 @@ class Carrier(httpx2.AsyncBaseTransport):
             async with sending as response:
                 return httpx2.Response(response.status, headers=response.raw_headers, content=await response.read())
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _open(self) -> aiohttp.ClientSession:
         verify: ssl.SSLContext | bool = (
             httpx2.create_ssl_context(trust_env=not self._is_local) if self._is_tls else True
         )
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_OPEN_S, ssl=verify),
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"Accept-Encoding": "gzip, deflate"},  # what httpx2, which unpacks, knows without further libraries
+            headers={"Accept-Encoding": "gzip, deflate"},  # httpx2 can unpack these without further libraries
             auto_decompress=False,
         )
 
@@ -107,8 +107,8 @@ def _timeout(request: httpx2.Request) -> aiohttp.ClientTimeout:
 
 
 @contextmanager
-def _in_its_words() -> Iterator[None]:
-    """aiohttp's errors as those that the SDK knows: who was never reached is told from who broke off."""
+def _translate_errors() -> Iterator[None]:
+    """Raise aiohttp's errors as those that the SDK knows: an unreachable server differs from a broken connection."""
     try:
         yield
     except aiohttp.ConnectionTimeoutError as error:
@@ -126,9 +126,9 @@ def _in_its_words() -> Iterator[None]:
 
 
 def proxy_of(address: str) -> str | None:
-    """The proxy that the environment names for an address, as `http_proxy`, `all_proxy` and `no_proxy` say.
+    """The environment's proxy for an address, by `http_proxy`, `all_proxy` and `no_proxy`.
 
-    Raises `UserError` for one that does not speak HTTP.
+    Raises `UserError` if it is not an HTTP proxy.
     """
     parts = urlsplit(address)
     if proxy_bypass(parts.netloc):

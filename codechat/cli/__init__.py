@@ -1,1 +1,1 @@
-"""The command line: the only room that knows Hydra and the terminal."""
+"""The command line: the only room that knows the terminal."""

@@ -1,4 +1,4 @@
-"""The entry point: which command, and what becomes of its failures."""
+"""The entry point: runs a command and reports its failures."""
 
 import importlib
 import os
@@ -30,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
         err.print(f"error: {failure}\nNothing that was finished is lost: run the same command again.", markup=False)
         return FAILED
     except KeyboardInterrupt:
-        err.print("interrupted; the same command goes on where this one was", markup=False)
+        err.print("interrupted; the same command resumes it", markup=False)
         return INTERRUPTED
 
 

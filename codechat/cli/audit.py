@@ -1,4 +1,4 @@
-"""`codechat audit`: draw decisions for labelling, score the labels, hold the rules to labelled triples."""
+"""`codechat audit`: draw decisions for labelling, score the labels, compare the rules with labelled triples."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -93,13 +93,13 @@ def _rules(words: list[str]) -> int:
 
 
 def _print_score(score: "RulesScore", triples: int) -> None:
-    from codechat.audit.result import shown
+    from codechat.audit.result import show
 
     table = Table(box=None, padding=(0, 3, 0, 0))
     for header in (f"{triples} labelled triples", "applicability", "adherence"):
         table.add_column(header)
     for name in score.accuracy["adherence"]:
-        table.add_row(name, *(escape(shown(groups[name])) for groups in score.accuracy.values()))
+        table.add_row(name, *(escape(show(groups[name])) for groups in score.accuracy.values()))
     table.add_row("undecided", *(str(count) for count in score.undecided.values()))
     out.print(table)
     out.print(f"{len(score.disagreements)} disagreements", markup=False)
@@ -111,7 +111,7 @@ def _print_score(score: "RulesScore", triples: int) -> None:
 
 
 def _print_second(triples: "Sequence[Triple]", path: Path) -> None:
-    from codechat.audit.result import shown
+    from codechat.audit.result import show
     from codechat.audit.second import by_second, read_second
 
     readings = read_second(path)
@@ -123,7 +123,7 @@ def _print_second(triples: "Sequence[Triple]", path: Path) -> None:
         for name in accords["adherence"]:
             found = [groups[name] for groups in accords.values()]
             kappas = [f"{one.kappa.value:.3f}" if one.kappa else "–" for one in found]
-            table.add_row(name, escape(shown(found[0].same)), kappas[0], escape(shown(found[1].same)), kappas[1])
+            table.add_row(name, escape(show(found[0].same)), kappas[0], escape(show(found[1].same)), kappas[1])
         out.print(table)
 
 

@@ -1,4 +1,4 @@
-"""`codechat cache`: what the response cache holds, and how to empty it."""
+"""`codechat cache`: show the response cache's contents, or empty it."""
 
 from rich.table import Table
 

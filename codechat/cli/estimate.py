@@ -1,4 +1,4 @@
-"""`dry_run=true`: what a cell, or all of a sweep, would take."""
+"""`dry_run=true`: shows the estimated cost of a cell or a whole sweep."""
 
 from rich.markup import escape
 from rich.table import Table
@@ -12,7 +12,7 @@ from codechat.metrics.spending import JUDGE
 
 
 def show_estimate(cell: Cell, estimate: Estimate) -> None:
-    """The estimate of one cell."""
+    """Print the estimate of one cell."""
     whole = f" of {len(cell.tasks)}" if estimate.sessions != len(cell.tasks) else ""
     out.print(
         f"[bold]{escape(cell.name)}[/bold] would hold {estimate.sessions}{whole} sessions, {estimate.turns} turns"
@@ -21,7 +21,7 @@ def show_estimate(cell: Cell, estimate: Estimate) -> None:
 
 
 def show_sum(estimate: Estimate, title: str) -> None:
-    """Calls, tokens and cost of every payer."""
+    """Print calls, tokens and cost of every payer."""
     table = Table(title=title or None, title_justify="left", box=None, padding=(0, 2, 0, 0))
     for header in ("", "calls", "tokens in", "tokens out", "US dollars"):
         table.add_column(header, justify="right" if header else "left")
@@ -36,7 +36,7 @@ def show_sum(estimate: Estimate, title: str) -> None:
 
 
 def show_assumptions() -> None:
-    """What the figures rest on."""
+    """Print the assumptions behind the figures."""
     out.print("\nNothing was run. Assumed:")
     for assumption in ASSUMPTIONS:
         out.print(f"  - {assumption}", markup=False)

@@ -16,7 +16,7 @@ from codechat.records import SessionRecord, TurnRecord, read_sessions
 if TYPE_CHECKING:
     import pandas as pd
 
-CHUNK = 5_000  # turns that are in memory at once
+CHUNK = 5_000  # turns in memory at once
 KEYS = {
     "run": "the cell's folder",
     "out": "the file to write: .parquet or .csv",
@@ -28,7 +28,7 @@ def _session(name: str) -> Callable[[SessionRecord, TurnRecord], Any]:
 
 
 def _turn(place: str) -> Callable[[SessionRecord, TurnRecord], Any]:
-    """What lies at a place of the turn, such as `failure.reason`; missing if a part of the way is."""
+    """The value at a place of the turn, such as `failure.reason`; missing if a part of the path is."""
 
     def value(_: SessionRecord, turn: TurnRecord) -> Any:
         found: Any = turn
@@ -56,7 +56,7 @@ COLUMNS = (
     ExportColumn("protocol", "string", _session("protocol"), "the protocol"),
     ExportColumn("seed", "int64", _session("seed"), "the cell's seed"),
     ExportColumn("status", "string", _session("status"), "completed or errored; errored sessions belong in no figure"),
-    ExportColumn("ended", "string", _session("ended"), "context_overflow where the session outgrew the model"),
+    ExportColumn("ended", "string", _session("ended"), "context_overflow if the session outgrew the model"),
     ExportColumn("turn", "int64", _turn("turn"), "0 is the initial generation"),
     ExportColumn("agenda_type", "string", _type, "the type of instruction that the agenda asks for"),
     ExportColumn("skipped", "bool", _turn("skipped"), "no instruction applied; the verdict is that of the turn before"),
@@ -70,13 +70,13 @@ COLUMNS = (
     ExportColumn("passed_base", "bool", _turn("passed_base"), "the base tests pass"),
     ExportColumn("passed_before", "bool", _previous, "the code of the turn before passed; missing at turn 0"),
     ExportColumn("adherence", "string", _turn("adherence.verdict"), "adhered, violated or undecided"),
-    ExportColumn("adherence_by", "string", _turn("adherence.by"), "who judged"),
+    ExportColumn("adherence_by", "string", _turn("adherence.by"), "the judge"),
     ExportColumn("adherence_reason", "string", _turn("adherence.reason"), "the judge's reason"),
     ExportColumn("failure", "string", _turn("failure.reason"), "why the code does not pass"),
     ExportColumn("failure_input", "string", _turn("failure.input"), "the first failing input"),
     ExportColumn("failure_expected", "string", _turn("failure.expected"), "what was expected there"),
     ExportColumn("failure_actual", "string", _turn("failure.actual"), "what came instead"),
-    ExportColumn("failure_exception", "string", _turn("failure.exception"), "the exception, where one was raised"),
+    ExportColumn("failure_exception", "string", _turn("failure.exception"), "the exception, if one was raised"),
     ExportColumn("finish_reason", "string", _turn("finish_reason"), "why the model stopped"),
     ExportColumn("input_tokens", "int64", _turn("usage.input_tokens"), "the model's, cached ones included"),
     ExportColumn("output_tokens", "int64", _turn("usage.output_tokens"), "the model's"),
@@ -116,7 +116,7 @@ def run_export(words: list[str]) -> int:
 
 
 def _frames(path: Path, columns: Sequence[ExportColumn]) -> Iterator["pd.DataFrame"]:
-    """The turns, at most `CHUNK` at once; none but an empty frame without a turn. What is missing is None."""
+    """The turns, at most `CHUNK` at once; one empty frame if there are none. Missing values are None."""
     import pandas as pd
 
     names = [column.name for column in columns]
@@ -128,7 +128,7 @@ def _frames(path: Path, columns: Sequence[ExportColumn]) -> Iterator["pd.DataFra
 
 
 def _csv(columns: Sequence[ExportColumn], frames: Iterable["pd.DataFrame"]) -> Iterator[bytes]:
-    """UTF-8 with a header; what is missing is empty, and true and false are written as R and pandas read them."""
+    """UTF-8 with a header; missing values are empty, and true and false are written as R and pandas read them."""
     flags = [column.name for column in columns if column.kind == "bool"]
     for number, frame in enumerate(frames):
         frame[flags] = frame[flags].map({True: "TRUE", False: "FALSE"}.get)

@@ -1,4 +1,4 @@
-"""The columns of an export that a protocol brings: the fields that its turns have beside those of every turn."""
+"""The protocol's own columns of an export: the fields that its turns have besides those of every turn."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -9,12 +9,12 @@ from codechat.records import SessionRecord, TurnRecord
 
 Kind = Literal["string", "int64", "float64", "bool"]
 KINDS: Mapping[type, Kind] = {str: "string", int: "int64", float: "float64", bool: "bool"}
-MOST_PARTS = 12  # of a field, beyond which its parts are no columns
+MOST_PARTS = 12  # of a field, beyond which its parts get no columns
 
 
 @dataclass(frozen=True, slots=True)
 class ExportColumn:
-    """One column: its name, its type, where its value comes from, and what it means. Any value may be missing."""
+    """One column: its name, type, source and meaning. Any value may be missing."""
 
     name: str
     kind: Kind
@@ -23,10 +23,10 @@ class ExportColumn:
 
 
 def own_columns(sessions: Iterable[SessionRecord], taken: set[str]) -> list[ExportColumn]:
-    """Columns for the fields that any turn has of its own, sorted; names that are `taken` begin with `own_`.
+    """Columns for the fields that only some protocols have, sorted; names that are `taken` begin with `own_`.
 
-    A number, a truth value or a text has a column; a field of several such has one for each, as `requirement_id` for
-    the `id` of `requirement`; anything else is JSON in a text.
+    A number, a truth value or a text gets a column; a mapping of these gets one for each, such as `requirement_id` for
+    the `id` of `requirement`; anything else becomes JSON text.
     """
     kinds: dict[str, set[type]] = {}
     parts: dict[str, dict[str, set[type]]] = {}
@@ -49,7 +49,7 @@ def own_columns(sessions: Iterable[SessionRecord], taken: set[str]) -> list[Expo
 
 
 def _column(place: tuple[str, ...], found: set[type], taken: set[str]) -> ExportColumn:
-    """The column of a field, or of a part of one, whose values have these types."""
+    """The column of a field, or of a part of a field, with values of these types."""
     name = "_".join(place)
     types = found - {type(None)}
     plain = float if types == {int, float} else next(iter(types), str) if len(types) < 2 else None

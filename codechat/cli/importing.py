@@ -11,8 +11,8 @@ KEYS = {
     "format": "what the source is: codeif",
     "source": "the published completions of one mode of one model",
     "out": "the sessions.jsonl to write",
-    "tasks": "the task file that they answer, where none that fits lies beside the source",
-    "model": "the model's name for the records, where the file's name does not tell it",
+    "tasks": "the task file, if no fitting one is in the source's folder",
+    "model": "the model's name for the records, if the file's name does not have it",
 }
 FORMATS = ("codeif",)
 

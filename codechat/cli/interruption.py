@@ -15,7 +15,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextlib.contextmanager
 def on_signal(brake: Brake) -> Iterator[None]:
-    """Within a coroutine: the first signal pulls the brake, a second one, or the end of patience, cancels the task."""
+    """Within a coroutine: the first signal pulls the brake; a second one, or a time limit, cancels the task."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

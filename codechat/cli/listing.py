@@ -1,4 +1,4 @@
-"""`codechat list [GROUP]` and what `--help` shows of the groups: every option with its one-line description."""
+"""`codechat list [GROUP]` and the groups in `--help`: every option with its one-line description."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -58,7 +58,7 @@ def list_components(arguments: list[str]) -> int:
 
 def fixed_keys() -> Table:
     """The keys that belong to no group."""
-    return _table((name, _shown(field.get_default()), field.description or "")
+    return _table((name, _show(field.get_default()), field.description or "")
                   for name, field in CellConfig.model_fields.items() if name not in GROUPS)  # fmt: skip
 
 
@@ -76,12 +76,12 @@ def _fields(model: type[Config], prefix: str = "") -> Iterator[tuple[str, str, s
         else:
             yield (
                 prefix + name,
-                "required" if field.is_required() else _shown(field.get_default(call_default_factory=True)),
+                "required" if field.is_required() else _show(field.get_default(call_default_factory=True)),
                 field.description or "",
             )
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     text = "null" if value is None else str(value)
     return text if len(text) <= 40 else text[:39] + "…"
 

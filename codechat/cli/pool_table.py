@@ -1,4 +1,4 @@
-"""The pool as `codechat list instructions` shows it: the instructions, the share of each cell, the rejected."""
+"""The pool in `codechat list instructions`: the instructions, the share of each kind, the rejected ones."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ from codechat.instructions import Pool
 
 
 def print_pool(pool: Pool) -> None:
-    """Print the accepted instructions by cell, their distribution, and the rejected ones with their reasons."""
+    """Print the accepted instructions by kind, their distribution, and the rejected ones with their reasons."""
     accepted = sorted(pool.instructions, key=lambda each: (SCOPES.index(each.scope), CHANGES.index(each.change)))
     table = _table("", "scope", "change", "decided by", "instruction", "id")
     for number, each in enumerate(accepted, 1):

@@ -1,4 +1,4 @@
-"""The progress bar: two lines that a timer draws from running counts, so that a call costs it nothing."""
+"""The progress bar: two lines that a timer draws from running counts, so that calls are not slowed down."""
 
 import time
 from collections.abc import Iterable
@@ -16,14 +16,14 @@ from codechat.journal import Ledger
 from codechat.records import SessionRecord, TurnRecord
 
 REFRESHES_PER_S = 4
-MARGIN = 100  # columns that both lines keep to
+MARGIN = 100  # the width of both lines
 
 
 class ProgressBar:
-    """Turns and sessions done, the share that passes, time left; below it what is spent. On a terminal only.
+    """Turns and sessions done, the share that passes, time left; below it the spending. On a terminal only.
 
-    Turns that came from the journal count as done but say nothing of the speed: time left is that of the turns that
-    this process still has to ask for, at the pace of those that it asked for.
+    Turns from the journal count as done but not for the speed: the time left is estimated from the pace of this
+    process.
     """
 
     def __init__(self, sessions: int, turns: int, ledger: Ledger, budget: Budget) -> None:
@@ -58,7 +58,7 @@ class ProgressBar:
         self._passed += turn.passed is True
 
     def session(self, session: SessionRecord, planned: int) -> None:
-        """Count a session; turns that it will not have, since it ended early, are planned no more."""
+        """Count a session; if it ended early, its missing turns are no longer planned."""
         self._done += 1
         self._errored += session.status == "errored"
         self._planned -= planned - len(session.turns)
@@ -70,15 +70,15 @@ class ProgressBar:
         self.session(session, planned)
 
     def update(self) -> None:
-        """Move the bar to where the counts are."""
+        """Move the bar to the current counts."""
         self._bar.update(self._task, completed=self._turns, total=self._planned, facts=" · ".join(self.headline()))
 
     def renderable(self) -> RenderableType:
-        """Both lines as they stand."""
+        """Both lines with the current counts."""
         return self._bar.get_renderable()
 
     def headline(self) -> list[str]:
-        """How far it is."""
+        """The progress so far."""
         elapsed, left = time.monotonic() - self._began, self._planned - self._turns
         facts = [f"{self._turns:,}/{self._planned:,} turns", f"{self._done:,}/{self._sessions:,} sessions"]
         if self._scored:
@@ -90,17 +90,17 @@ class ProgressBar:
         return [*facts, _clock(elapsed)]
 
     def spending(self) -> list[str]:
-        """What the cell has used, in all its processes, and what this one asks for; nothing that is zero.
+        """The cell's usage over all its processes and the calls of this one, without zeros.
 
-        What can be missed comes last, where the line may be too short for it.
+        The least important comes last, because the line may be too short for it.
         """
         ledger, now, before = self._ledger, traffic(), self._traffic_before
         facts = []
         if ledger.tokens:
             cached = ledger.total("cached_input_tokens")
-            told = f" ({_short(cached)} cached)" if cached else ""
+            share = f" ({_short(cached)} cached)" if cached else ""
             facts.append(
-                f"{_short(ledger.total('input_tokens'))} in{told}, {_short(ledger.total('output_tokens'))} out"
+                f"{_short(ledger.total('input_tokens'))} in{share}, {_short(ledger.total('output_tokens'))} out"
             )
         paid = self._budget.spent_usd(ledger)
         if paid is not None:
@@ -133,13 +133,13 @@ class _TwoLines(Progress):
         if self.tasks:
             self._facts.update()
         yield self.make_tasks_table(self.tasks)
-        spending = _fitting(self._facts.spending())
+        spending = _fit(self._facts.spending())
         if spending:
             yield Text(spending, no_wrap=True, style="dim")
 
 
-def _fitting(facts: list[str]) -> str:
-    """As many of the facts as one line holds."""
+def _fit(facts: list[str]) -> str:
+    """As many of the facts as fit into one line."""
     while len(line := " · ".join(facts)) > MARGIN:
         facts = facts[:-1]
     return line

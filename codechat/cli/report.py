@@ -20,7 +20,7 @@ from codechat.report.page import write_page
 from codechat.report.study import LoadedCell
 from codechat.tracking import TrackingError
 
-MOST_COLUMNS = 14  # of a table in a terminal, beyond which intervals are left to the files
+MOST_COLUMNS = 14  # of a table in a terminal; in a wider one intervals are left out
 KEYS = {
     "runs": "folders of cells, or folders that hold such, separated by commas",
     "experiment": "the MLflow experiment whose cells are compared, instead of runs",
@@ -47,7 +47,7 @@ def run_report(words: list[str]) -> int:
     for note in data.notes:
         err.print(f"note: {note}", markup=False)
     for table in data.opening:
-        out.print(_shown(table))
+        out.print(_terminal_table(table))
     out.print(f"\n{len(cells)} cells, {len(data.tables)} tables, {len(data.figures)} figures", markup=False, end="")
     out.print(f" ({time.monotonic() - started:.1f} s)", markup=False)
     out.print(f"tables   {folder / 'tables'}\nfigures  {folder / 'figures'}\npage     {page}", markup=False)
@@ -65,7 +65,7 @@ def options_of(place: str, values: Mapping[str, Any]) -> type[Config] | None:
 
 
 def _folders(values: Mapping[str, str], out: Path) -> list[Path]:
-    """Where the cells lie: the folders given, or those of an MLflow experiment's runs."""
+    """The cells' folders: the given ones, or those of an MLflow experiment's runs."""
     if ("runs" in values) == ("experiment" in values):
         raise UserError("report needs cells", "give runs=DIR[,DIR], or experiment=NAME with filter=… if need be")
     for key in ("filter", "uri"):
@@ -82,7 +82,7 @@ def _folders(values: Mapping[str, str], out: Path) -> list[Path]:
 
 
 def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[str]:
-    """What is left out, in words: cells that have not finished, and cells that nothing is known of."""
+    """Remarks on cells that are left out: unfinished ones, and ones without data."""
     unfinished = [
         path.name for name in values.get("runs", "").split(",") if name for path in cell_folders(Path(name))[1]
     ]
@@ -91,13 +91,13 @@ def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[st
     if unfinished:
         notes.append(f"Left out, as they have not finished: {', '.join(unfinished)}.")
     if silent:
-        told = "run them again: no model is called, and metrics.json is written anew"
-        notes.append(f"Left out, as their metrics.json does not say what they measure ({told}): {', '.join(silent)}.")
+        remedy = "run them again: no model is called, and metrics.json is written again"
+        notes.append(f"Left out: their metrics.json does not describe its measures ({remedy}): {', '.join(silent)}.")
     return notes
 
 
-def _shown(table: Table) -> TerminalTable:
-    """A table as the terminal shows it; of a wide one the figures alone."""
+def _terminal_table(table: Table) -> TerminalTable:
+    """A table for the terminal; a wide one without intervals."""
     shown = TerminalTable(title=f"\n{table.title}", title_justify="left", box=None, padding=(0, 2, 0, 0))
     wide = len(table.columns) > MOST_COLUMNS
     places = [place for place, column in enumerate(table.columns) if not (wide and column.key.endswith(("_ci", "_n")))]

@@ -34,7 +34,7 @@ def run_rescore(words: list[str]) -> int:
     config, choices = _source(source)
     _check_settings(CellConfig.from_values(config), settings)
     recording = read_recording(source / "sessions.jsonl")
-    config, choices = _changed(config, choices, settings)
+    config, choices = _change(config, choices, settings)
     changed = CellConfig.from_values(config)
     name = source.resolve().name.removesuffix(f"-{recording.cell_id[:8]}")
     name = " ".join([name, "rescored", *(word for word in settings if names_cell(changed, word))])
@@ -52,7 +52,7 @@ def _check_name(word: str) -> None:
 
 
 def _check_settings(config: CellConfig, settings: list[str]) -> None:
-    """Refuse what would make other dialogues than the recorded ones."""
+    """Refuse settings that would change the recorded dialogues."""
     for key in map(_key, settings):
         if not config.can_change_in_rescoring(key):
             may = [name for name in CellConfig.model_fields if config.can_change_in_rescoring(name)]
@@ -74,7 +74,7 @@ def _source(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
         raise UserError(f"{folder} is no cell: there is no {path}", "run=DIR names the folder of a cell")
     choices = config.pop("choices", None) or {}
     config.pop("rescored_from", None)
-    for budget in ("budget_usd", "budget_tokens"):  # what the cell might spend says nothing of this one
+    for budget in ("budget_usd", "budget_tokens"):  # budgets of the recorded cell do not apply to its scoring
         config.pop(budget, None)
     return config, {str(group): str(choice) for group, choice in choices.items()}
 
@@ -91,10 +91,10 @@ def _config(path: Path) -> dict[str, Any] | None:
     return config
 
 
-def _changed(
+def _change(
     config: Mapping[str, Any], choices: Mapping[str, str], settings: list[str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The config with the settings in place: a group that is chosen anew as a whole, else the named keys alone."""
+    """The config with the settings applied: a newly chosen group replaces the old one, others only their keys."""
     if not settings:
         return dict(config), dict(choices)
     groups = {_key(word).partition(".")[0] for word in settings}
@@ -112,7 +112,7 @@ def _changed(
 
 
 def _refuse_to_overwrite(cell: RescoredCell) -> None:
-    """An interrupted rescoring by the same settings is resumed; anything else that is there stays."""
+    """Raise `UserError` if the folder holds anything except an interrupted rescoring by the same settings."""
     place = cell.folder
     if not place.exists() or (place.is_dir() and not any(place.iterdir())):
         return

@@ -1,4 +1,4 @@
-"""Run one cell at a terminal: what the engine reports, printed."""
+"""Run one cell at a terminal, printing the engine's reports."""
 
 import json
 import shlex
@@ -27,7 +27,7 @@ from codechat.records import SessionRecord, TurnRecord
 
 
 class Terminal(Silent):
-    """Prints what a cell is, a progress bar while it runs, and its summary."""
+    """Prints a cell's name and size, a progress bar while it runs, and its summary."""
 
     def __init__(self) -> None:
         self._cell: Cell | None = None
@@ -36,51 +36,43 @@ class Terminal(Silent):
         self._bar: ProgressBar | None = None
 
     def begin(self, cell: Cell, turns: int, budget: Budget) -> None:
-        """Print the cell's name, size and folder."""
         self._cell, self._turns, self._budget = cell, turns, budget
         facts = f"{len(cell.tasks)} tasks, {turns} turns · {cell.folder}"
         out.print(f"[bold]{escape(cell.name)}[/bold] · {escape(facts)}")
 
     def note(self, text: str) -> None:
-        """Print a line, above the bar if there is one."""
         if self._bar is not None:
             self._bar.note(text)
         else:
             err.print(text, markup=False)
 
     def watching(self, ledger: Ledger) -> AbstractContextManager[object]:
-        """Show the bar."""
         assert self._cell is not None and self._budget is not None
         self._bar = ProgressBar(len(self._cell.tasks), self._turns, ledger, self._budget)
         return self._bar
 
     def interruptible(self, brake: Brake) -> AbstractContextManager[object]:
-        """Ctrl-C pulls the brake."""
         return on_signal(brake)
 
     def turn(self, turn: TurnRecord, *, new: bool) -> None:
-        """Count a turn."""
         if self._bar is not None:
             self._bar.turn(turn, new=new)
 
     def session(self, session: SessionRecord, planned: int) -> None:
-        """Count a session."""
         if self._bar is not None:
             self._bar.session(session, planned)
 
     def recalled(self, session: SessionRecord, planned: int) -> None:
-        """Count a session of the journal."""
         if self._bar is not None:
             self._bar.recalled(session, planned)
 
     def measured(self, cell: Cell, metrics: Mapping[str, Any], seconds: float) -> None:
-        """Print the summary."""
         out.print(summary(cell.protocol().measures, metrics, f"\n{escape(cell.name)} ({seconds:.1f} s)"))
-        _say_what_it_was(cell)
+        _print_identity(cell)
 
 
 def run_cell(composed: Composed, command: Sequence[str], sweep: str | None) -> Outcome:
-    """Build a cell and run it, or only estimate what it would take. `command` resumes it. Raises `UserError`."""
+    """Build a cell and run it, or only estimate its cost. `command` resumes it. Raises `UserError`."""
     with termination_as_interrupt():
         outcome = run(composed, Terminal(), sweep=sweep, command=command)
     if outcome.estimate is not None:
@@ -92,13 +84,13 @@ def run_cell(composed: Composed, command: Sequence[str], sweep: str | None) -> O
 
 
 def run_built_cell(cell: Cell, command: Sequence[str]) -> Outcome:
-    """Run a cell that is built already."""
+    """Run a cell that is already built."""
     with termination_as_interrupt():
         return _report(run_built(cell, command, Terminal()), command)
 
 
 def _report(outcome: Outcome, command: Sequence[str]) -> Outcome:
-    """Print where the cell is tracked, and what ended it early."""
+    """Print the tracked run, and why the cell ended early if it did."""
     if outcome.status == INTERRUPTED:
         err.print(f"interrupted; everything finished is kept. Resume: {shlex.join(command)}", markup=False)
         return outcome
@@ -110,7 +102,7 @@ def _report(outcome: Outcome, command: Sequence[str]) -> Outcome:
     return outcome
 
 
-def _say_what_it_was(cell: Cell) -> None:
+def _print_identity(cell: Cell) -> None:
     component = MODELS.of(cell.config.model)
     if component.traits.baseline:
         part = "involved" if JUDGES.of(cell.config.judge).traits.offline else "tested"
@@ -124,11 +116,11 @@ def _show_errors(outcome: Outcome) -> None:
     err.print(
         f"{outcome.metrics['errored']} sessions errored, {allowed} are allowed (max_errors); the first:", markup=False
     )
-    for session in _errored(outcome.folder / "sessions.jsonl")[:1]:
+    for session in _errors_in(outcome.folder / "sessions.jsonl")[:1]:
         err.print(f"  {session['task_id']}: {session['error'][:300]}", markup=False)
     err.print("Run the same command again to retry only these.", markup=False)
 
 
-def _errored(path: Path) -> list[dict[str, Any]]:
+def _errors_in(path: Path) -> list[dict[str, Any]]:
     sessions = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
     return [session for session in sessions if session["status"] == "errored"]

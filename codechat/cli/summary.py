@@ -1,4 +1,4 @@
-"""A finished cell's headline figures, as the terminal shows them."""
+"""A finished cell's headline figures for the terminal."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Run a sweep: one cell per combination of values, each on its own; a failed cell does not stop the others."""
+"""Run a sweep: one cell per combination of values; a failed cell does not stop the others."""
 
 import hashlib
 import itertools
@@ -50,7 +50,7 @@ def run_sweep(words: Sequence[str]) -> int:
         raise UserError("a sweep has one recipe", f"choose one of {', '.join(names)}")
     grids = [[*_grid(grid, settings), *settings] for grid in read_recipe(names[0]).grids] if names else [settings]
     name = names[0] if names else "adhoc-" + hashlib.sha256("\n".join(settings).encode()).hexdigest()[:8]
-    # Every cell is composed and validated before any of them costs something.
+    # Every cell is composed and validated before the first one runs.
     combinations = list(dict.fromkeys(overrides for grid in grids for overrides in expand(grid)))
     planned = [_Planned(overrides, compose(overrides)) for overrides in combinations]
     out.print(f"[bold]sweep {name}[/bold]: {len(planned)} cells")
@@ -84,7 +84,7 @@ def _run_one(cell: _Planned, command: list[str], sweep: str) -> tuple[int, Outco
     except KeyboardInterrupt:
         err.print(f"interrupted. Resume: {shlex.join(command)}", markup=False)
         return INTERRUPTED, None
-    except Exception:  # noqa: BLE001  a bug in one cell is shown whole, and the other cells still run
+    except Exception:  # noqa: BLE001  a bug in one cell is shown with its traceback, and the other cells still run
         err.print(traceback.format_exc(), markup=False)
         return BUG, None
     return outcome.status, outcome
@@ -124,7 +124,7 @@ def read_recipe(name: str) -> Recipe:
 
 
 def _grid(grid: dict[str, Any], settings: Sequence[str]) -> list[str]:
-    """A grid's overrides: a list sweeps over its values. What the command line sets takes the place of the recipe's."""
+    """A grid's overrides: a list sweeps over its values. Settings of the command line replace those of the recipe."""
     given = {word.partition("=")[0] for word in settings}
     texts = {key: ",".join(map(str, value)) if isinstance(value, list) else str(value) for key, value in grid.items()}
     return [f"{key}={text}" for key, text in texts.items() if key not in given]
@@ -132,7 +132,7 @@ def _grid(grid: dict[str, Any], settings: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Headline:
-    """The first series' ends and the first final of what a protocol measures."""
+    """Both ends of a protocol's first series, and its first final."""
 
     labels: tuple[str, str, str]
     values: tuple[float | None, float | None, float | None]
@@ -148,7 +148,7 @@ def _headline(metrics: Mapping[str, Any]) -> _Headline:
 
 
 def _table(name: str, constant: set[str], outcomes: list[tuple[_Planned, int, Outcome | None]]) -> Table:
-    """A row for every cell, named by what varies: all its overrides but the `constant` ones."""
+    """A row for every cell, named by all its overrides except the `constant` ones."""
     table = Table(title=f"\nsweep {name}", title_justify="left", box=None, padding=(0, 2, 0, 0))
     headlines = [_headline(outcome.metrics) for _, _, outcome in outcomes if outcome and outcome.metrics]
     labels = {headline.labels for headline in headlines}

@@ -1,4 +1,4 @@
-"""What the terminal says of a tracked cell."""
+"""The terminal's lines on a tracked cell."""
 
 import shlex
 
@@ -9,7 +9,7 @@ from codechat.tracking import TrackedRun
 
 
 def show_tracking(outcome: Outcome) -> None:
-    """Where a cell is tracked; a store that failed costs a warning with the command that sends the cell later."""
+    """Print where a cell is tracked; if the store failed, a warning with the command that sends the cell later."""
     if outcome.tracking.failure:
         later = shlex.join([shell_command("codechat"), "upload", f"run={outcome.folder}"])
         err.print(
@@ -20,7 +20,7 @@ def show_tracking(outcome: Outcome) -> None:
 
 
 def show_tracked(tracked: TrackedRun) -> None:
-    """Where the run is, and how to see it."""
+    """Print where the run is and how to open it."""
     if tracked.notice:
         err.print(f"notice: {tracked.notice}", markup=False)
     out.print(f"MLflow run  {tracked.run_id}", markup=False)

@@ -1,4 +1,4 @@
-"""`upload run=DIR`: sends a finished cell to MLflow, where that was not possible when it ended."""
+"""`upload run=DIR`: sends a finished cell to MLflow, if that was not possible when it ended."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,13 +8,13 @@ from codechat.cli.words import parse_words
 from codechat.engine.compose import compose
 from codechat.errors import UserError
 from codechat.tracking import TRACKING, TrackingError
-from codechat.tracking.kept import kept
+from codechat.tracking.kept import read_tracking
 
 SETTINGS = {"run": "the folder of a finished cell"}
 
 
 def upload(words: Sequence[str]) -> int:
-    """Run the command; returns 0. Raises `UserError`, also where the store still cannot be reached."""
+    """Run the command; returns 0. Raises `UserError`, also if the store still cannot be reached."""
     chosen = [word for word in words if word.partition("=")[0].split(".")[0] == "tracking"]
     given = parse_words(
         [word for word in words if word not in chosen],
@@ -22,7 +22,7 @@ def upload(words: Sequence[str]) -> int:
         required=SETTINGS,
     )
     config = compose(chosen).config.tracking
-    cell = kept(Path(given["run"]))
+    cell = read_tracking(Path(given["run"]))
     try:
         tracked = TRACKING.build(config).log(cell)
     except TrackingError as error:

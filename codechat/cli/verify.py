@@ -34,9 +34,9 @@ class _Bar:
 
 def verify(words: Sequence[str]) -> int:
     """Run the command; returns 0. Raises `UserError`."""
-    own = [word for word in words if not _composed(word)]
+    own = [word for word in words if not _is_setting(word)]
     given = parse_words(own, {**SETTINGS, **dict.fromkeys(GROUPS, "a config group")}, required=SETTINGS)
-    config = compose([word for word in words if _composed(word)]).config
+    config = compose([word for word in words if _is_setting(word)]).config
     resources = HARDWARE.build(config.hardware)
     with counting_bar("samples") as bar:
         summary = check_file(
@@ -53,6 +53,6 @@ def verify(words: Sequence[str]) -> int:
     return 0
 
 
-def _composed(word: str) -> bool:
-    """Whether a word chooses or sets a part of the configuration, rather than a file of the command."""
+def _is_setting(word: str) -> bool:
+    """Whether a word sets a part of the configuration, not a file of the command."""
     return word.partition("=")[0].split(".")[0] in ("dataset", "sandbox", "hardware")

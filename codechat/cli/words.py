@@ -1,4 +1,4 @@
-"""The settings of a command other than a run: `key=value` words, told apart without Hydra."""
+"""The settings of a command other than a run: `key=value` words, parsed without Hydra."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -9,7 +9,7 @@ def parse_words(words: Sequence[str], allowed: Mapping[str, str], required: Coll
     """The values by key. `allowed` maps each key to its one-line description.
 
     Raises `UserError` for a word without `=`, an unknown key (with the nearest known ones), a key that is given twice
-    or has no value, and for a required key that is missing.
+    or has no value, and a missing required key.
     """
     values: dict[str, str] = {}
     for word in words:

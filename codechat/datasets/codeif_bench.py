@@ -1,6 +1,6 @@
 """CodeIF-Bench: tasks with verifiable instructions in a conversation's order (docs/codeif.md).
 
-Its files hold two kinds of lines: functions by themselves (from MBPP, level L-1), and functions of a repository (from
+Its files hold two kinds of lines: standalone functions (from MBPP, level L-1), and functions of a repository (from
 DevEval, levels L-1 to L-3), whose tests run in a copy of that repository. The fields are the published ones.
 """
 
@@ -31,7 +31,7 @@ REMEDY = "dataset.path names a task file of CodeIF-Bench, .jsonl or .jsonl.gz (d
 
 
 class Strategy(StrEnum):
-    """The types of verifiable instructions (paper, Table 1); the last two only where there is a repository."""
+    """The types of verifiable instructions (paper, Table 1); the last two only for functions of a repository."""
 
     CONDITIONS = "Input-Output Conditions"
     EXCEPTIONS = "Exception Handling"
@@ -73,7 +73,7 @@ class _Row(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True)
 
 
-class RequirementRow(_Row):
+class CodeIFRequirement(_Row):
     """One verifiable instruction: source snippets as tests, or (`test`) pytest ids in the repository."""
 
     requirement: str = Field(min_length=1)
@@ -82,11 +82,11 @@ class RequirementRow(_Row):
 
 
 class _Conversation(_Row):
-    """What both kinds of lines have."""
+    """The fields of both kinds of lines."""
 
     prompt: str = ""
     code: str
-    requirements: dict[StrategyName, RequirementRow]
+    requirements: dict[StrategyName, CodeIFRequirement]
     order: list[StrategyName] = Field(alias="multi-turn")
 
     @model_validator(mode="after")
@@ -99,10 +99,10 @@ class _Conversation(_Row):
         return self
 
     def conversation(self, suites: Mapping[str, Suite]) -> tuple[Requirement, ...]:
-        """The requirements in the order in which they are asked; what is asked only by itself comes last.
+        """The requirements in the order in which they are asked; those that are only asked by themselves come last.
 
-        An extension contradicts the other instructions, so it ends the conversation (paper 4.2) where `multi-turn`
-        does not place it, as it did in the published runs.
+        An extension contradicts the other instructions, so it ends the conversation (paper 4.2) unless `multi-turn`
+        places it, as in the published runs.
         """
         placed = [*self.order]
         if Strategy.EXTENSION in self.requirements and Strategy.EXTENSION not in placed:
@@ -122,14 +122,14 @@ class _Conversation(_Row):
 
 
 class FunctionRow(_Conversation):
-    """A function by itself."""
+    """A standalone function."""
 
     task_id: int | str
     prompt: str = Field(min_length=1)
     test: Snippets = Field(min_length=1)
 
     def task(self) -> Task:
-        """The task; raises `ValueError` where the reference does not define what the tests call."""
+        """The task; raises `ValueError` if the reference does not define the function that the tests call."""
         reference = _unix(self.code)
         entry_point = self._entry_point(reference)
         return Task(
@@ -154,14 +154,14 @@ class FunctionRow(_Conversation):
 
 
 class Functionality(_Row):
-    """What the function of a repository does, and with which arguments."""
+    """The behaviour and the arguments of a repository's function."""
 
     functionality: str = Field(alias="Functionality")
     arguments: str = Field(alias="Arguments")
 
 
 class Dependency(_Row):
-    """What of the repository the reference uses: names, by how far away they are."""
+    """The repository's names that the reference uses, by their distance."""
 
     intra_class: list[str] = []
     intra_file: list[str] = []
@@ -190,22 +190,22 @@ class RepositoryRow(_Conversation):
         return self
 
     def task(self, repos: Path | None) -> Task:
-        """The task; its tests know their repository where `repos` is given."""
+        """The task; its tests know their repository if `repos` is given."""
         reference = textwrap.dedent(_unix(self.code))
         entry_point = self.namespace.rpartition(".")[2]
         return Task(
             task_id=self.namespace,
             prompt=self._prompt(entry_point),
             target=_target(reference, entry_point),
-            suite=self._located(self.tests, repos),
+            suite=self._locate(self.tests, repos),
             reference=reference,
             requirements=self.conversation(
-                {name: self._located(row.test, repos) for name, row in self.requirements.items()}
+                {name: self._locate(row.test, repos) for name, row in self.requirements.items()}
             ),
             level=self._level(),
         )
 
-    def _located(self, nodes: Iterable[str], repos: Path | None) -> Repository:
+    def _locate(self, nodes: Iterable[str], repos: Path | None) -> Repository:
         first_line = next((line for line in _unix(self.code).split("\n") if line.strip()), "")
         return Repository(
             project=self.project_path.rstrip("/"),
@@ -217,7 +217,7 @@ class RepositoryRow(_Conversation):
         )
 
     def _level(self) -> str:
-        """By what the reference depends on (paper 3.3.2)."""
+        """The level by the reference's dependencies (paper 3.3.2)."""
         if self.dependency.cross_file:
             return "L-3"
         return "L-2" if self.dependency.intra_file or self.dependency.intra_class else "L-1"
@@ -250,7 +250,7 @@ def codeif_bench(config: CodeIFConfig) -> Dataset:
     if not tasks:
         raise UserError(f"{path} holds no task", REMEDY)
     dataset = Dataset("codeif_bench", tuple(tasks.values()), content_hash([row.model_dump() for row in rows]))
-    _repositories_are_there(select(dataset, config))
+    _check_repositories(select(dataset, config))
     return dataset
 
 
@@ -262,8 +262,8 @@ def _row(text: bytes) -> FunctionRow | RepositoryRow:
     return kind.model_validate(value)
 
 
-def _repositories_are_there(tasks: Iterable[Task]) -> None:
-    """Raises `UserError` where a chosen task needs a repository that is not there: before any model is asked."""
+def _check_repositories(tasks: Iterable[Task]) -> None:
+    """Raises `UserError` if a chosen task's repository is missing, before any model is asked."""
     needing = [(task, task.suite) for task in tasks if isinstance(task.suite, Repository)]
     homeless = [task.task_id for task, suite in needing if suite.folder is None]
     if homeless:

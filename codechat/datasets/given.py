@@ -1,4 +1,4 @@
-"""A suite as a row of a dataset gives it: `{kind: NAME, ...}`, validated as the kind's fields."""
+"""Suites in a dataset's rows: `{kind: NAME, ...}`, validated as the kind's fields."""
 
 from typing import Annotated, Any
 
@@ -25,7 +25,7 @@ GivenSuite = Annotated[
 
 
 def make_suite(config: Config, name: str) -> Suite:
-    """The suite that a row gives; `name` is what its messages call the task."""
+    """The suite of a row; `name` is the task's name in messages."""
     if "name" in type(config).model_fields and "name" not in config.model_fields_set:
         config = config.model_copy(update={"name": name})
     return SUITES.build(config)

@@ -18,7 +18,7 @@ class HumanEvalConfig(DatasetConfig):
 
     kind: Literal["humaneval"] = original_option("humaneval", "which dataset")
     path: str | None = place_option(None, "a local HumanEvalPlus .jsonl or .jsonl.gz; null: its cache", min_length=1)
-    url: str | None = place_option(None, "what is downloaded where no path is given; null: its release", min_length=1)
+    url: str | None = place_option(None, "the download if no path is given; null: its release", min_length=1)
 
 
 @DATASETS.register("humaneval", HumanEvalConfig)

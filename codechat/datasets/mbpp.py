@@ -1,4 +1,4 @@
-"""MBPP+ (EvalPlus): 378 tasks whose prompt is prose and whose inputs hold types that JSON lacks."""
+"""MBPP+ (EvalPlus): 378 tasks with prose prompts and with inputs of types that JSON lacks."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +20,7 @@ class MbppConfig(DatasetConfig):
 
     kind: Literal["mbpp"] = original_option("mbpp", "which dataset")
     path: str | None = place_option(None, "a local MbppPlus .jsonl or .jsonl.gz; null: its cache", min_length=1)
-    url: str | None = place_option(None, "what is downloaded where no path is given; null: its release", min_length=1)
+    url: str | None = place_option(None, "the download if no path is given; null: its release", min_length=1)
 
 
 @DATASETS.register("mbpp", MbppConfig)
@@ -85,8 +85,8 @@ def _deep_tuple(value: Any) -> Any:
     return tuple(_deep_tuple(item) for item in value) if isinstance(value, list) else value
 
 
-# What JSON made of the arguments, per task number: how to restore the first argument, and how the others. The facts
-# are EvalPlus's (evalplus.data.mbpp.mbpp_deserialize_inputs); a test compares every input with its loader's.
+# How to restore arguments that JSON changed, by task number: the first argument, and the others. The facts are
+# EvalPlus's (evalplus.data.mbpp.mbpp_deserialize_inputs); a test compares every input with its loader's.
 _TYPES: dict[int, tuple[Convert, Convert]] = {
     number: (first, rest)
     for first, rest, numbers in (
@@ -110,8 +110,8 @@ _TYPES: dict[int, tuple[Convert, Convert]] = {
     for number in map(int, numbers.split())
 }
 
-# Tasks that have more than one right answer (evalplus.eval): order-free results, results that only count as a match or
-# none, and statements that can be read in two ways. Mbpp/164, 249 and 295 are in earlier releases only.
+# Tasks with more than one right answer (evalplus.eval): results without order, results that count only as a match or
+# none, and statements that can be read in two ways. Mbpp/164, 249 and 295 are only in earlier releases.
 _ORACLES: dict[int, Oracle] = {
     **dict.fromkeys((2, 7, 111, 140, 232, 249, 579, 769), "set_equal"),
     **dict.fromkeys((737, 787, 794), "not_none"),

@@ -1,7 +1,7 @@
-"""Where an EvalPlus release is on this machine: a file the user names, EvalPlus's override, or its cache.
+"""The file of an EvalPlus release: one the user names, EvalPlus's override, or EvalPlus's cache.
 
-EvalPlus downloads into its cache on first use; that stays so, through its own code. The cache is then read here,
-since importing `evalplus.data` also imports the `datasets` library, which costs seconds that a cached run need not pay.
+EvalPlus's own code downloads into its cache on first use. The cache is then read here, because importing
+`evalplus.data` also imports the `datasets` library, which takes seconds.
 """
 
 import contextlib
@@ -30,9 +30,9 @@ class Release:
     override: str
 
     def locate(self, path: str | None, url: str | None) -> Path:
-        """The file to read; downloaded where neither the path nor the override names one and the cache has none.
+        """The file to read; downloaded if neither the path nor the override names one and the cache has none.
 
-        Raises `UserError` where the download fails.
+        Raises `UserError` if the download fails.
         """
         if path is not None:
             return Path(path).expanduser()
@@ -44,7 +44,7 @@ class Release:
         return cached
 
     def cache_path(self, url: str | None = None) -> Path:
-        """EvalPlus's own place; what came from another address lies beside it, under a name that tells them apart."""
+        """EvalPlus's own path; a file from another `url` is beside it, with a hash of the address in its name."""
         mark = "" if url is None else f"-{hashlib.sha256(url.encode()).hexdigest()[:8]}"
         return user_cache() / "evalplus" / f"{self.name}-{self.version}{mark}.jsonl"
 
@@ -55,7 +55,7 @@ class Release:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             # EvalPlus writes its cache in place: a kill or a second process would leave half a file for good.
-            with tempfile.TemporaryDirectory(dir=target.parent) as folder, _told_on_stderr(), _bounded_stall():
+            with tempfile.TemporaryDirectory(dir=target.parent) as folder, _print_to_stderr(), _limit_stalls():
                 part = Path(folder) / target.name
                 make_cache(address, str(part))
                 part.replace(target)
@@ -67,15 +67,15 @@ class Release:
 
 
 @contextlib.contextmanager
-def _told_on_stderr() -> Iterator[None]:
-    """The downloader prints its progress; standard output belongs to the command's result."""
+def _print_to_stderr() -> Iterator[None]:
+    """Send the downloader's progress to standard error: standard output is for the command's result."""
     with contextlib.redirect_stdout(sys.stderr):
         yield
 
 
 @contextlib.contextmanager
-def _bounded_stall() -> Iterator[None]:
-    """The downloader sets no timeout of its own: a silent server would hold the command for ever."""
+def _limit_stalls() -> Iterator[None]:
+    """Set the timeout that the downloader lacks: a silent server would block the command for ever."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(STALL_S)
     try:

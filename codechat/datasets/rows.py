@@ -41,25 +41,25 @@ REMEDY = (
 
 
 def _no_calls(value: Any) -> Any:
-    return [] if value == {} else value  # how MBPP+ v0.2.0 writes a task without plus inputs
+    return [] if value == {} else value  # MBPP+ v0.2.0 writes a task without plus inputs so
 
 
 Inputs = Annotated[list[list[Any]], BeforeValidator(_no_calls)]
 
 
-def several(value: Any) -> Any:
-    """A list of texts, where a single one stands for itself."""
+def as_list(value: Any) -> Any:
+    """A list of texts; a single text becomes a list of one."""
     return [value] if isinstance(value, str) else value
 
 
-Snippets = Annotated[list[str], BeforeValidator(several)]
+Snippets = Annotated[list[str], BeforeValidator(as_list)]
 
 
 class RequirementRow(BaseModel):
-    """A verifiable instruction of the user's own: what is asked, and the tests that say whether it is met.
+    """A user's verifiable instruction and its tests.
 
-    `tests` are Python snippets, `suite` tests of any kind: one of the two. `type` is whatever the figures are to be
-    grouped by; `accumulates` false: later code need not keep it.
+    Either `tests` (Python snippets) or `suite` (tests of any kind) is given. Figures are grouped by `type`;
+    `accumulates` false: later code need not keep it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -82,9 +82,9 @@ class RequirementRow(BaseModel):
 
 
 class TaskRow(BaseModel):
-    """One line. Other fields are ignored, as EvalPlus has some, unless they look like a misspelling of these.
+    """One line. Other fields are ignored, because EvalPlus has some, unless they look like a misspelling of these.
 
-    The texts are read as Python only if `language` says so.
+    The texts are parsed as Python only if that is the `language`.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
@@ -127,7 +127,7 @@ class TaskRow(BaseModel):
         return self
 
     def _one_suite(self) -> None:
-        """Refuse tests that do not go together, or not with the language."""
+        """Refuse tests that do not fit each other or the language."""
         calls, snippets = bool(self.base_input), bool(self.tests)
         if (calls and snippets) or (self.plus_input and not calls and not snippets):
             raise ValueError("give base_input (calls to compare) or tests (assertions), one of them and not both")
@@ -141,7 +141,7 @@ class TaskRow(BaseModel):
             raise ValueError("entry_point: Field required")
 
     def named_requirements(self) -> list[Requirement]:
-        """The requirements in order; one without an id is called by its number, from 1."""
+        """The requirements in order; the id of one without is its number, from 1."""
         return [
             Requirement(
                 each.id or str(number),
@@ -161,7 +161,7 @@ def load_rows(name: str, path: Path, adapt: Adapt = lambda calls: calls) -> Data
     """The dataset in a file, plain or gzip. `adapt` finishes a task's calls (argument types, comparison).
 
     The content hash is over the parsed rows: compression, path, spacing and unused fields do not matter, the order of
-    the tasks does. Raises `UserError` that names the file, and the line where one is malformed.
+    the tasks does. Raises `UserError` that names the file and the malformed line.
     """
     rows: list[TaskRow] = []
     tasks: dict[str, Task] = {}
@@ -221,9 +221,9 @@ def _suite(row: TaskRow, reference: str | None, adapt: Adapt) -> Suite | None:
 
 
 def hash_rows(rows: list[TaskRow]) -> str:
-    """The hash of the fields that a task is made of, in task order.
+    """The hash of the fields that make a task, in task order.
 
-    What came to the format later counts only if a row has it, so that older files keep their hash.
+    Fields that are newer than the format count only if a row has them, so that older files keep their hash.
     """
     return content_hash([row.model_dump(include=set(TaskRow.model_fields), exclude=_unused(row)) for row in rows])
 
@@ -260,7 +260,7 @@ def _row(text: bytes) -> TaskRow:
 
 
 def problem_of(error: Exception) -> str:
-    """One line that says what is wrong, with the field where it is known."""
+    """The problem in one line, with the field if it is known."""
     match error:
         case ValidationError():
             first = error.errors()[0]

@@ -72,7 +72,7 @@ def estimate_of(cell: Cell, tariff: Tariff) -> Estimate:
             tokens[role] = tokens.get(role, Usage()) + usage
     usd = spent_usd(tokens, tariff)
     for payer in usd:
-        if not any(count for role, count in calls.items() if tariff.shown(role) == payer):
+        if not any(count for role, count in calls.items() if tariff.sum_name(role) == payer):
             usd[payer] = 0.0
     return Estimate(sessions, turns, calls, tokens, usd)
 

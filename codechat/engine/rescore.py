@@ -47,7 +47,6 @@ class RescoredCell(Cell):
         return self.place
 
     def protocol(self) -> DialogueProtocol:
-        """The cell's protocol over recorded replies."""
         return Rescoring(super().protocol(), self.recording)
 
     def config_yaml(self) -> str:

@@ -207,7 +207,7 @@ def write_sessions(cell: Cell, journal: Journal) -> None:
 
 def _metrics(cell: Cell, protocol: DialogueProtocol, journal: Journal, effort: Effort) -> dict[str, Any]:
     found = protocol.metrics(Recorded(cell, journal), seed=cell.config.seed, effort=effort)
-    return {**found, FIELD: protocol.measures.described()}
+    return {**found, FIELD: protocol.measures.describe()}
 
 
 def _write(cell: Cell, protocol: DialogueProtocol, metrics: Mapping[str, Any]) -> None:
@@ -224,7 +224,7 @@ def _effort(journal: Journal, budget: Budget, wall_s: float) -> Effort:
         rate_limited=ledger.total("rate_limited"),
         cached_replies=ledger.total("cached_replies"),
         tariff=tariff,
-        judged={} if tariff.agreed else journal.used(),
+        judged={} if tariff.has_one_price else journal.used(),
         spent=ledger.spent,
     )
 

@@ -167,6 +167,7 @@ class Partial:
         self._append({"number": number, "result": result})
 
     def close(self, finished: bool) -> None:
+        """Close the file; remove it if the run has finished."""
         self._stream.close()
         if finished:
             self._path.unlink()

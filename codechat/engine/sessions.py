@@ -34,6 +34,7 @@ class Progress:
     last_failure: str = ""
 
     def add(self, record: SessionRecord) -> None:
+        """Count a session that was finished or errored."""
         if record.status == "completed":
             self.failures_in_a_row = 0
         else:

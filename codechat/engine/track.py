@@ -10,7 +10,7 @@ from codechat.engine.provenance import tags_of
 from codechat.metrics import headline_of, points_of
 from codechat.tracking import DatasetInfo, FinishedCell, TrackedRun, Tracker, TrackingError
 from codechat.tracking.address import without_password
-from codechat.tracking.kept import keep
+from codechat.tracking.kept import write_tracking
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Tracking:
 def track(cell: Cell, tracker: Tracker, metrics: Mapping[str, Any], sweep: str | None, command: str) -> Tracking:
     """Write the tracked values beside the records, then send them; a failing store does not fail the cell."""
     finished = finished_cell(cell, metrics, sweep, command)
-    keep(finished)
+    write_tracking(finished)
     try:
         return Tracking(tracker.log(finished))
     except TrackingError as error:

@@ -1,4 +1,4 @@
-"""Hardware: what a cell may use of the machine it runs on. Nothing here can change a score."""
+"""Hardware: a cell's share of the machine it runs on. Nothing here can change a score."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class HardwareConfig(Config):
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What the engine is given."""
+    """The resources of the engine."""
 
     workers: int
 

@@ -1,4 +1,4 @@
-"""Published completions as recorded sessions, so that a replay can be held to results that nobody here produced.
+"""Import published completions as recorded sessions, so that a replay can be compared with results from elsewhere.
 
-What a source does not tell stays null or zero; nothing is invented.
+Values that a source lacks stay null or zero; nothing is invented.
 """

@@ -1,9 +1,9 @@
 """CodeIF-Bench's published completions, one file per mode and model, as sessions of the protocol `static`.
 
-A line is one reply: `task_id`, `turn`, `instruction_type`, `completion_raw`, `official_passed`. Which turn of the
-conversation a reply belongs to is told by the tasks: the task itself is turn 0, then come the requirements in their
-order. In a file of the n-round conversation `turn` must agree with it. The base replies, which every conversation
-begins with, are published apart from the others.
+A line is one reply: `task_id`, `turn`, `instruction_type`, `completion_raw`, `official_passed`. The turn of
+a reply follows from the tasks: the task itself is turn 0, then come the requirements in their order. In a file of the
+n-round conversation `turn` must agree with it. The base replies, with which every conversation begins, are published
+separately.
 """
 
 import re
@@ -26,11 +26,11 @@ from codechat.tasks import Requirement, Task
 BASE = "Base"
 NAME = re.compile(r"codeif_l1_(?:base|single_round|multi_round|n_round)_(?P<model>.+?)(?P<ending>\.jsonl(?:\.gz)?)")
 PREFIX = "CodeIF/"
-"""What the dataset puts in front of the published numbers of tasks."""
+"""The dataset's prefix of the published task numbers."""
 
 
 class Completion(BaseModel):
-    """One published reply. Fields that are not named here are left unread."""
+    """One published reply. Other fields are ignored."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -44,7 +44,7 @@ class Completion(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A reply and where it was read."""
+    """A reply and its place in the file."""
 
     place: str
     row: Completion
@@ -52,7 +52,7 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The sessions, and the files beside the source that were read as well."""
+    """The sessions, and the other files that were read."""
 
     sessions: list[SessionRecord]
     companions: list[Path]
@@ -61,8 +61,8 @@ class Imported:
 def import_codeif(source: Path, tasks: Path | None = None, model: str | None = None) -> Imported:
     """The sessions, in the tasks' order. Raises `UserError` naming the first line that is wrong.
 
-    Where the file's name is as published, the base replies of the same model and the task file that fits are taken from
-    beside it, unless the file has, or is given, its own.
+    If the file has its published name, the base replies of the same model and the fitting task file are read from its
+    folder, unless the file has, or is given, its own.
     """
     lines, companions = list(_read(source)), []
     named = NAME.fullmatch(source.name)
@@ -74,7 +74,7 @@ def import_codeif(source: Path, tasks: Path | None = None, model: str | None = N
     for line in lines:
         by_task[f"{PREFIX}{line.row.task_id}"].append(line)
     conversation = _is_conversation(by_task)
-    if tasks is None and (tasks := _fitting(source.parent, by_task, conversation)):
+    if tasks is None and (tasks := _find_tasks(source.parent, by_task, conversation)):
         companions.append(tasks)
     known = {} if tasks is None else {task.task_id: task for task in _tasks(tasks)}
     for task_id, own in by_task.items():
@@ -88,24 +88,24 @@ def import_codeif(source: Path, tasks: Path | None = None, model: str | None = N
 
 
 def _is_conversation(by_task: Mapping[str, Sequence[_Line]]) -> bool:
-    """Whether a task's replies follow on each other, rather than each asking for one requirement by itself."""
+    """Whether a task's replies form one conversation, not a separate request for each requirement."""
     turns = [[line.row.turn for line in lines if line.row.instruction_type != BASE] for lines in by_task.values()]
     return any(turn > 2 for own in turns for turn in own) or all(own in ([], [2]) for own in turns)
 
 
-def _fitting(folder: Path, by_task: Mapping[str, Sequence[_Line]], conversation: bool) -> Path | None:
-    """The one task file in the folder that has just the requirements which the replies answer."""
+def _find_tasks(folder: Path, by_task: Mapping[str, Sequence[_Line]], conversation: bool) -> Path | None:
+    """The only task file in the folder with exactly the answered requirements."""
     answered = {task_id: {line.row.instruction_type for line in lines} - {BASE} for task_id, lines in by_task.items()}
     fitting = []
     for path in sorted(folder.glob("codeif_l1_tasks*.jsonl*")):
-        tasks = {task.task_id: {each.strategy for each in _asked(task, conversation)} for task in _tasks(path)}
+        tasks = {task.task_id: {each.strategy for each in _requirements(task, conversation)} for task in _tasks(path)}
         if all(tasks.get(task_id) == own for task_id, own in answered.items()):
             fitting.append(path)
     return fitting[0] if len(fitting) == 1 else None
 
 
-def _asked(task: Task, conversation: bool) -> list[Requirement]:
-    """What the protocol asks for, in its order: some requirements only where each is asked by itself."""
+def _requirements(task: Task, conversation: bool) -> list[Requirement]:
+    """The requirements that the protocol asks for, in its order; without a conversation there are some more."""
     return [each for each in task.requirements if each.asked or not conversation]
 
 
@@ -139,7 +139,7 @@ def _session(task_id: str, task: Task | None, lines: Sequence[_Line], model: str
         if number in turns:
             raise UserError(f"{line.place}: a second reply for {line.row.instruction_type} of {task_id}", TWICE)
         turns[number] = _turn(number, line.row, requirement)
-    last = len(_asked(task, conversation)) if task and len(turns) > 1 else max(turns)
+    last = len(_requirements(task, conversation)) if task and len(turns) > 1 else max(turns)
     missing = [number for number in range(last + 1) if number not in turns]
     return SessionRecord(
         cell_id="imported",
@@ -161,15 +161,15 @@ OTHER = "tasks=FILE names the task file that the completions were made from"
 
 
 def _place(line: _Line, task: Task | None, conversation: bool) -> tuple[int, Requirement | None]:
-    """The turn that a reply belongs to, and what was asked there."""
+    """The turn of a reply, and its requirement."""
     row = line.row
     if row.instruction_type == BASE:
         return 0, None
     if task is None:
         if not conversation:
-            raise UserError(f"{line.place}: only the tasks tell the place of this reply in the conversation", OTHER)
+            raise UserError(f"{line.place}: without the tasks this reply's place is unknown", OTHER)
         return row.turn - 1, None
-    for number, requirement in enumerate(_asked(task, conversation), 1):
+    for number, requirement in enumerate(_requirements(task, conversation), 1):
         if requirement.strategy == row.instruction_type:
             if conversation and row.turn != number + 1:
                 raise UserError(f"{line.place}: turn {row.turn}, but the tasks ask for this at {number + 1}", OTHER)
@@ -178,7 +178,7 @@ def _place(line: _Line, task: Task | None, conversation: bool) -> tuple[int, Req
 
 
 def _turn(number: int, row: Completion, requirement: Requirement | None) -> TurnRecord:
-    """The record of a reply. A turn without a verdict is recorded as not passed, which `official` null tells apart."""
+    """The record of a reply. A turn without a verdict is recorded as not passed, with `official` null."""
     passed = row.official_passed is True
     reason = row.official_result or "no result given"
     outcome: Outcome = "pass" if passed else "fail"

@@ -8,7 +8,7 @@ from codechat.registry import NoTraits, Registry
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A candidate that curation turned down, and why: it is never drawn."""
+    """A candidate that curation rejected, with the reason: it is never drawn."""
 
     id: str
     text: str
@@ -18,7 +18,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Accepted instructions in order, with the hash of their whole content; beside them the rejected candidates."""
+    """Accepted instructions in order, with the hash of their whole content, and the rejected candidates."""
 
     instructions: tuple[Instruction, ...]
     content_hash: str

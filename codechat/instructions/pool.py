@@ -34,7 +34,7 @@ class PoolConfig(Config):
 def load(config: PoolConfig) -> Pool:
     """The embedded pool of refinement instructions, or your own from instructions.path.
 
-    Raises `UserError` naming file and line for whatever is wrong with a file.
+    Raises `UserError` naming file and line for any mistake in a file.
     """
     path = Path(config.path) if config.path is not None else EMBEDDED
     return read_pool(path, config.columns, {**VERBS, **{verb.lower(): change for verb, change in config.verbs.items()}})
@@ -43,8 +43,8 @@ def load(config: PoolConfig) -> Pool:
 def read_pool(path: Path, columns: Mapping[Field, str], verbs: Mapping[str, Change] = VERBS) -> Pool:
     """Read and check a file of instructions.
 
-    `text` and `scope` have to be there. `id` is made from scope and text where there is no such column; `change` only
-    confirms what the leading verb says; a row with a text under `rejected` is kept aside with that reason.
+    `text` and `scope` are required. Without a column `id` it is made from scope and text; `change` must agree with the
+    leading verb; a row with a text under `rejected` is kept apart with that reason.
     """
     accepted: list[Instruction] = []
     rejected: list[Rejected] = []
@@ -62,7 +62,7 @@ def read_pool(path: Path, columns: Mapping[Field, str], verbs: Mapping[str, Chan
             rejected.append(Rejected(name, text, scope, str(fields["rejected"])))
         else:
             change = _change(fields, text, verbs, f"{path}:{row.line}")
-            accepted.append(_sensible(Instruction(name, text, scope, change, _rule(fields, row, path)), row, path))
+            accepted.append(_check_rule(Instruction(name, text, scope, change, _rule(fields, row, path)), row, path))
     if not accepted:
         raise UserError(f"{path}: every instruction is rejected", "leave 'rejected' empty for those to be used")
     return Pool(tuple(accepted), content_hash([_plain(one) for one in accepted]), tuple(rejected))
@@ -73,12 +73,12 @@ def _plain(one: Instruction) -> list[Any]:
 
 
 def _fields(row: Row, columns: Mapping[Field, str], path: Path) -> dict[str, Any]:
-    """The row by our names: a mapped column has to be there, as have `text` and `scope`."""
+    """The row by codechat's names: mapped columns, `text` and `scope` are required."""
     fields: dict[str, Any] = {}
     for name in get_args(Field):
         source = columns.get(name, name)
         if source != name:
-            # a YAML or JSON entry may leave out what a table would leave empty
+            # YAML and JSON entries may lack fields that a table would leave empty
             optional = name not in ("text", "scope") and path.suffix.lower() != ".csv"
             fields[name] = row.fields.get(source) if optional else column(row, name, source, path)
         elif name in ("text", "scope"):
@@ -136,8 +136,8 @@ def _rule(fields: dict[str, Any], row: Row, path: Path) -> dict[str, Any] | None
         raise UserError(f"{path}:{row.line}: a rule is plain data: {error}", "put the value in quotes") from error
 
 
-def _sensible(instruction: Instruction, row: Row, path: Path) -> Instruction:
-    """The instruction, if its rule makes sense: a mistake is told now, and not by the first session that draws it."""
+def _check_rule(instruction: Instruction, row: Row, path: Path) -> Instruction:
+    """The instruction, if its rule is valid: a mistake is reported now, not in the first session that draws it."""
     try:
         rule_of(instruction)
     except UserError as error:

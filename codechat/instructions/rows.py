@@ -1,4 +1,4 @@
-"""Rows of a pool file, with the line each stands on: CSV, JSON Lines or YAML, told by the suffix."""
+"""Rows of a pool file with their lines: CSV, JSON Lines or YAML, by the suffix."""
 
 import csv
 import io
@@ -104,7 +104,7 @@ _READERS: dict[str, Callable[[str, Path], Iterator[Row]]] = {
 
 
 def column(row: Row, field: str, name: str, path: Path) -> Any:
-    """The value under the column that holds one of our fields. Raises `UserError` where there is no such column."""
+    """The value of the column for one of codechat's fields. Raises `UserError` if there is no such column."""
     if name not in row.fields:
         raise UserError(
             f"{path}:{row.line}: no column '{name}'",

@@ -1,4 +1,4 @@
-"""Scope × change, and the change that an instruction's leading verb stands for (paper III-B, Table II)."""
+"""Scope × change, and the change meant by an instruction's leading verb (paper III-B, Table II)."""
 
 import re
 from collections.abc import Mapping
@@ -21,17 +21,17 @@ _VERBS: dict[Change, str] = {
 }
 
 VERBS: Mapping[str, Change] = {verb: change for change, verbs in _VERBS.items() for verb in verbs.split()}
-"""The 59 verbs. Words in -ise stand for their spelling in -ize too."""
+"""The 59 verbs. Words in -ise are also known in -ize."""
 
 
 def leading_verb(text: str) -> str:
-    """The first word of an instruction, in lower case; empty where there is none."""
+    """The first word of an instruction, in lower case; empty if there is none."""
     match = re.match(r"\W*([A-Za-z][A-Za-z'-]*)", text)
     return match.group(1).lower() if match else ""
 
 
 def change_of(text: str, verbs: Mapping[str, Change] = VERBS) -> Change:
-    """The change that the leading verb stands for. Raises `UserError` for a verb that the map does not hold."""
+    """The change meant by the leading verb. Raises `UserError` for an unknown verb."""
     verb = leading_verb(text)
     for spelling in _spellings(verb):
         if spelling in verbs:

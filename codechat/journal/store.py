@@ -121,7 +121,7 @@ class Journal:
     async def _compute(
         self, key: tuple[str, str, str], kind: Any, compute: Callable[[], Awaitable[T]], payer: str | None
     ) -> T:
-        """Compute and record a step. A call keeps its slot until it is on disk: a kill loses one a slot."""
+        """Compute and record a step. A call keeps its slot until it is on disk: a kill loses at most a call a slot."""
         slots = Slots()
         SLOTS.set(slots)
         if key[0] in self._unwritten:

@@ -27,7 +27,7 @@ class HybridConfig(JudgeConfig):
 
     kind: Literal["hybrid"] = original_option("hybrid", "which judge")
     rules_first: bool = original_option(
-        True, "ask the language model only where no rule decides; false: ask both, the rule's decision counts"
+        True, "ask the language model only if no rule decides; false: ask both, the rule's decision counts"
     )
     llm: LlmJudgeConfig = original_option(..., "the language models, as the options of judge=llm")
 
@@ -36,13 +36,12 @@ class HybridConfig(JudgeConfig):
         return instruction.rule is None or not self.rules_first
 
     def question_length(self, role: str) -> int:
-        """That of the language models."""
         return self.llm.question_length(role)
 
 
 @JUDGES.register("hybrid", HybridConfig, languages=frozenset({"python"}))
 class HybridJudge:
-    """Rules where an instruction has one, language models otherwise."""
+    """Rules if an instruction has one, language models otherwise."""
 
     def __init__(self, config: HybridConfig) -> None:
         self._rules_first = config.rules_first
@@ -53,7 +52,6 @@ class HybridJudge:
         """Nothing yet: the language models are checked before their first question, which may never come."""
 
     async def aclose(self) -> None:
-        """Close the language models."""
         await self._llm.aclose()
 
     async def applicable(self, code: str, instruction: Instruction) -> Applicability:

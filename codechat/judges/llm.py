@@ -50,11 +50,9 @@ class LlmJudgeConfig(JudgeConfig, Roles):
     max_reasks: int = original_option(2, "how often a verdict that cannot be read is asked for again", ge=0, le=10)
 
     def asks(self, instruction: Instruction) -> bool:
-        """Always."""
         return True
 
     def question_length(self, role: str) -> int:
-        """The length of the prompt."""
         return len(getattr(self.prompts, role))
 
 
@@ -74,12 +72,10 @@ class LlmJudge:
         return list({id(model): model for model in (self._applicability, self._adherence)}.values())
 
     async def check(self) -> None:
-        """Check both models."""
         for model in self._models:
             await model.check()
 
     async def aclose(self) -> None:
-        """Close both models."""
         for model in self._models:
             await model.aclose()
 

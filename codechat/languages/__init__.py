@@ -1,9 +1,9 @@
-"""Languages: one file each, which says how a language is fenced, how its code is found, and what an answer defines.
+"""Languages: one file each, with a language's fences, its rules of extraction, and the names that code defines.
 
-To add a language, write one file: a class with the members of `Language`, and `register(TheClass())` below it. The file
-lies in this room, or is a module that an installed package names under the entry-point group `codechat.language`. For a
-language that needs nothing but its aliases, `register(Plain(("kotlin", "kt")))` is enough. A tag that nobody registered
-is read as plain fenced code.
+To add a language, write one file: a class with the members of `Language`, and `register(TheClass())` below it. Put the
+file into this folder, or name it as a module of an installed package under the entry-point group `codechat.language`.
+For a language that needs only aliases, `register(Plain(("kotlin", "kt")))` is enough. An unknown tag is read as plain
+fenced code.
 """
 
 import re
@@ -19,24 +19,24 @@ _BACKTICKS = re.compile("`+")
 
 
 class Language(Protocol):
-    """One language as it is written in replies. Its methods are pure; none raises, for any text."""
+    """One language as written in replies. Its methods are pure and never raise, for any text."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The canonical name, then its aliases in fences, in lower case."""
 
     def extract(self, reply: str, target: Target) -> Extraction:
-        """The code of a reply, and the program to run. Takes time that is linear in the reply's length."""
+        """The code of a reply, and the program to run. Linear in the reply's length."""
 
     def defines(self, code: str) -> frozenset[str] | None:
-        """The names that the code defines at top level; None if that cannot be said."""
+        """The names that the code defines at top level; None if that is unknown."""
 
 
 _REGISTERED: dict[str, Language] = {}
 
 
 def register(language: Language) -> None:
-    """Make a language known by its names. Raises `ValueError` for a name that is taken or not in lower case."""
+    """Register a language by its names. Raises `ValueError` for a name that is taken or not in lower case."""
     for name in language.names:
         if name != name.lower():
             raise ValueError(f"the language name '{name}' must be in lower case")
@@ -63,12 +63,12 @@ def _discover() -> None:
 
 
 def extract(reply: str, target: Target) -> Extraction:
-    """The code of a reply that was to be `target`, and the program to run. Raises as `languages` does, nothing else."""
+    """The code of a reply that should be `target`, and the program to run. Raises only as `languages` does."""
     return language_of(target.language).extract(reply, target)
 
 
-def fenced(code: str, language: str) -> str:
-    """The code in a fence tagged `language` that no run of backticks in it can close; white space at its end goes."""
+def fence(code: str, language: str) -> str:
+    """The code in a fence tagged `language` that no backticks in it can close, without white space at its end."""
     longest = max((len(run) for run in _BACKTICKS.findall(code)), default=0)
     fence = "`" * max(3, longest + 1)
     return "\n".join((f"{fence}{language}", code.rstrip(), fence, ""))
@@ -78,7 +78,7 @@ __all__ = [
     "Language",
     "Plain",
     "extract",
-    "fenced",
+    "fence",
     "language_of",
     "languages",
     "register",

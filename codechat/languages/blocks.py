@@ -1,4 +1,4 @@
-"""Fenced blocks of a Markdown reply, in any language, as models really write them."""
+"""Fenced blocks of a Markdown reply in any language, also malformed ones."""
 
 import re
 from collections.abc import Callable
@@ -14,9 +14,9 @@ _CLOSE_INDENT = 3
 
 @dataclass(frozen=True, slots=True)
 class Fences:
-    """How a language is fenced: which tags are its own, in any case, and what its code begins with, if that is sure.
+    """A language's fences: its tags, in any case, and how its code begins, if that is certain.
 
-    Models forget the end of a line: code of a language with a `code_start` is also found behind the opening fence,
+    Models forget line ends: code of a language with a `code_start` is also found after the opening fence,
     and between two fences of one line.
     """
 
@@ -24,6 +24,7 @@ class Fences:
     code_start: re.Pattern[str] | None = None
 
     def begins_code(self, text: str) -> bool:
+        """Whether the text certainly begins with code of the language."""
         return self.code_start is not None and bool(self.code_start.match(text))
 
 
@@ -38,13 +39,13 @@ class Block:
 
     @property
     def diff(self) -> bool:
-        """A patch is not the whole code that was asked for: it is never applied."""
+        """Whether the block is a patch: a patch is never applied, because the whole code was asked for."""
         return self.tag in ("diff", "patch") or (not self.tag and bool(_DIFF.search(self.text)))
 
 
 @dataclass(frozen=True, slots=True)
 class Markdown:
-    """A reply taken apart: its blocks in order, and the lines outside them."""
+    """The blocks of a reply in order, and the lines outside them."""
 
     blocks: tuple[Block, ...]
     outside: str
@@ -64,8 +65,8 @@ class _Fence(NamedTuple):
             and len(self.before) <= len(opening.before) + _CLOSE_INDENT
         )
 
-    def opens_anew(self, opening: "_Fence") -> bool:
-        """A tagged fence inside an open one: the earlier was left unclosed, since no code has such a line."""
+    def opens_another(self, opening: "_Fence") -> bool:
+        """A tagged fence inside an open one: the earlier is unclosed, because no code has such a line."""
         return (
             self.run[0] == opening.run[0]
             and len(self.run) >= len(opening.run)
@@ -83,7 +84,7 @@ class _Fence(NamedTuple):
 
 
 def split(text: str, fences: Fences) -> Markdown:
-    """Take a reply apart. Markdown inside a fence is taken apart once more, if it is not itself what was asked for.
+    """Split a reply into blocks. Markdown inside a fence is split again, unless it is the requested language.
 
     Linear in the length of the text.
     """
@@ -116,13 +117,13 @@ def _split(text: str, fences: Fences) -> Markdown:
             if fence and fence.closes(current.fence):
                 blocks.append(current.block(closed=True))
                 current = None
-            elif fence and fence.opens_anew(current.fence):
+            elif fence and fence.opens_another(current.fence):
                 blocks.append(current.block(closed=False))
-                current = _opened(fence, fences)
+                current = _open_block(fence, fences)
             else:
                 current.lines.append(line)
         elif fence and fence.opens(fences):
-            current = _opened(fence, fences)
+            current = _open_block(fence, fences)
             if fence.before.strip():
                 outside.append(fence.before)
         elif fence and (content := _one_line_block(fence, fences)):
@@ -140,8 +141,8 @@ def _fence(line: str) -> _Fence:
     return _Fence(line[:start], line[start : len(line) - len(rest)], rest)
 
 
-def _opened(fence: _Fence, fences: Fences) -> _Open:
-    """The block a fence line opens: its info string is a language and attributes, or already code."""
+def _open_block(fence: _Fence, fences: Fences) -> _Open:
+    """The block that a fence line opens: its info string is a language and attributes, or code."""
     before = fence.before if _LIST_MARKER.match(fence.before.strip()) else ""
     fence = _Fence(before, fence.run, fence.after)
     info = fence.after.strip()

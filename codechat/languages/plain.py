@@ -1,4 +1,4 @@
-"""Code of any language, as its fence says: nothing of the language itself is known."""
+"""Code of any language, found by its fence: nothing about the language itself is known."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ MAX_REASON = 300
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A language of which only the names are known: what its code defines cannot be said.
+    """A language of which only the names are known, not what its code defines.
 
     The code of a reply, without its `<think>` parts, is the content of the first closed fence tagged with one of the
     names; if there is none, of the first unclosed one; if there is none, of the first fence of any tag. If an entry
@@ -36,7 +36,7 @@ class Plain:
         return _no_code(f"the code does not define {target.entry_point}")
 
     def _candidates(self, blocks: list[Block]) -> tuple[list[Block], str]:
-        """The best kind of blocks that there is, and its name."""
+        """The best kind of blocks in the reply, and its name."""
         tagged = [block for block in blocks if block.tag in self.names]
         closed = [block for block in tagged if block.closed]
         if closed:
@@ -50,7 +50,7 @@ class Plain:
 
 
 def _without_indent(block: Block) -> str:
-    """The block's text, without the columns by which its fence is indented, and without white space at its end."""
+    """The block's text without its fence's indentation and without white space at its end."""
     text = block.text.rstrip()
     return re.sub(rf"(?m)^[ \t]{{1,{min(block.indent, 99)}}}", "", text) if block.indent else text
 

@@ -1,4 +1,4 @@
-"""A reply without the parts in which the model thinks aloud."""
+"""Removes the parts of a reply in which the model thinks aloud."""
 
 import re
 from dataclasses import dataclass, field
@@ -14,11 +14,11 @@ _LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
 
 
 def without_thinking(reply: str) -> str:
-    """The reply as the history shows it: `<think>…</think>` parts removed, the rest unchanged.
+    """The reply for the history: without `<think>…</think>` parts, the rest unchanged.
 
     An opening tag without an end (a reply cut off) removes all that follows; an end without an opening tag (a
-    template wrote it) removes all that precedes. A tag inside a fence, or in quotes, is part of what is quoted.
-    The result is empty if the reply held nothing else. Linear in the reply's length.
+    template wrote it) removes all that precedes. A tag inside a fence or in quotes does not count. The
+    result is empty if the reply has nothing else. Linear in the reply's length.
     """
     if not _TAG.search(reply):
         return reply
@@ -34,7 +34,7 @@ class _Scan:
     reply: str
     kept: list[str] = field(default_factory=list)
     start: int = 0
-    """Where the text that is neither kept nor removed yet begins."""
+    """The start of the text that is not yet kept or removed."""
     thinking: bool = False
     ended_once: bool = False
     fence: re.Match[str] | None = None
@@ -77,7 +77,7 @@ class _Scan:
                 self.fence = None
 
     def _ends_unseen_thinking(self, event: re.Match[str]) -> bool:
-        """A closing tag alone on its line ends a part without an opening tag, even in a fence that was left open."""
+        """A closing tag alone on its line ends a part without an opening tag, even in an unclosed fence."""
         return not self.ended_once and event["lead"] is not None and bool(_REST_BLANK.match(self.reply, event.end()))
 
     def _resume(self, event: re.Match[str]) -> None:

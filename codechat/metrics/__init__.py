@@ -1,7 +1,7 @@
 """Metrics: from session records to numbers, as pure functions. One file per protocol, and the pieces they share.
 
-`refine_metrics` makes the content of a refinement cell's metrics.json. `Measures` describes what a protocol's
-metrics.json holds; from it follow MLflow's points (`points_of`), the summary, tables, figures and the report.
+`refine_metrics` makes the content of a refinement cell's metrics.json. `Measures` describes a protocol's metrics.json;
+MLflow's points (`points_of`), the summary, tables, figures and the report are made from it.
 """
 
 from codechat.metrics.measures import Breakdown, Final, Measures, Series

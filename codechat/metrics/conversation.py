@@ -1,7 +1,7 @@
 """The figures of conversations of verifiable instructions (CodeIF-Bench, paper 3.2; definitions in docs/codeif.md).
 
-Only checks that count for an instruction are looked at: an instruction that later code need not keep (a functionality
-extension) counts in instruction accuracy alone, as it contradicts the others.
+An instruction that later code need not keep (a functionality extension) counts only in instruction accuracy, because it
+contradicts the others.
 """
 
 from collections import Counter
@@ -20,8 +20,8 @@ from codechat.records import SessionRecord, TurnRecord
 
 Part = tuple[int, int]
 
-# Shares of several instructions are averaged over tasks as whole parts of this, so that sums are exact: it is divisible
-# by every number up to 20, and a rounded part of it is off by less than 1e-8.
+# Shares of several instructions are averaged over tasks in whole parts of this number, so that sums are exact: it is
+# divisible by every number up to 20, and the rounding error of a part is below 1e-8.
 WHOLE = 232_792_560
 
 _PASSED = "sessions whose code meets everything that must hold at the turn: all that was asked and lasts"
@@ -40,17 +40,17 @@ _UNITS = {"ife": "number", "ife_asked": "number"}
 
 
 def _measures(protocol: str, title: str, names: tuple[str, ...], counts: tuple[Final, ...] = ()) -> Measures:
-    def described(name: str) -> dict[str, Any]:
-        label, told, better = _HELP[name]
-        return {"label": label, "unit": _UNITS.get(name, "share"), "higher_is_better": better, "help": told}
+    def fields_of(name: str) -> dict[str, Any]:
+        label, meaning, better = _HELP[name]
+        return {"label": label, "unit": _UNITS.get(name, "share"), "higher_is_better": better, "help": meaning}
 
     return Measures(
         protocol=protocol,
         title=title,
-        series=tuple(Series(name, **described(name)) for name in names),
-        finals=tuple(Final(name, at=f"overall.{name}", **described(name)) for name in names),
+        series=tuple(Series(name, **fields_of(name)) for name in names),
+        finals=tuple(Final(name, at=f"overall.{name}", **fields_of(name)) for name in names),
         breakdowns=tuple(
-            Breakdown(name, by=by, at=f"by_{by}.{name}", **described(name))
+            Breakdown(name, by=by, at=f"by_{by}.{name}", **fields_of(name))
             for by in ("strategy", "level")
             for name in names
         ),
@@ -60,7 +60,7 @@ def _measures(protocol: str, title: str, names: tuple[str, ...], counts: tuple[F
 
 
 def static_measures(*, converses: bool, official: bool) -> Measures:
-    """What a static conversation measures; turns that do not build on each other can forget nothing."""
+    """The measures of a static conversation; turns that do not build on each other can forget nothing."""
     names = ("ia", "ca", "ca_all", *(("ifr", "ife") if converses else ()), "passed")
     return _measures(
         "static",
@@ -86,7 +86,7 @@ DYNAMIC = _measures(
 
 
 class Spending(BaseModel):
-    """What `spending_of` gives, as JSON."""
+    """The result of `spending_of`, as JSON."""
 
     retries: int
     rate_limited: int
@@ -99,12 +99,12 @@ class Spending(BaseModel):
 
 @dataclass
 class Tally:
-    """One figure for each name that is measured."""
+    """One figure for each measured name."""
 
     figures: dict[str, Figure] = field(default_factory=dict)
 
     def count(self, task_id: str, parts: Mapping[str, Part]) -> None:
-        """Add what one turn contributes."""
+        """Add the parts of one turn."""
         for name, (hits, total) in parts.items():
             self.figures.setdefault(name, Figure()).count(task_id, hits, total)
 
@@ -114,7 +114,7 @@ class Tally:
 
 @dataclass
 class _Seen:
-    """Everything that the sessions add up to; they are looked at once."""
+    """The sums over all sessions, made in one pass."""
 
     converses: bool
     sessions: int = 0
@@ -147,7 +147,7 @@ class _Seen:
         task, own = session.task_id, exchange.own
         parts = _parts(turn, exchange, self.converses)
         forgotten: dict[str, Part] = {}
-        if self.converses and session.answered(turn):
+        if self.converses and session.has_answer(turn):
             for check in exchange.checks:
                 if check.id in met:
                     self._strategy(check.strategy).count(task, {"ifr": (not check.passed, 1)})
@@ -179,7 +179,7 @@ def _at(tallies: list[Tally], turn: int) -> Tally:
 
 
 def _parts(turn: TurnRecord, exchange: Exchange, converses: bool) -> dict[str, Part]:
-    """What a turn contributes to each figure but forgetting, which needs the turns before."""
+    """A turn's part of each figure except forgetting, which needs the turns before."""
     own = exchange.own
     kept = [check for check in exchange.checks if check.accumulates]
     asked = [check for check in kept if check.asked]
@@ -204,10 +204,10 @@ def _share(hits: int, total: int) -> Part:
 def conversation_metrics(
     sessions: Iterable[SessionRecord], measures: Measures, *, converses: bool, seed: int, effort: Effort | None = None
 ) -> dict[str, Any]:
-    """The content of metrics.json: JSON values in the shape that `measures` says, with what it rests on (`n`).
+    """The content of metrics.json: JSON values in the shape described by `measures`, with the counts behind them (`n`).
 
-    `converses` tells whether a turn builds on the turns before it, so that something can be forgotten. `seed` seeds the
-    resampling. The sessions are looked at once, one by one; nothing depends on their order.
+    `converses`: a turn builds on the turns before it, so that something can be forgotten. `seed` seeds the resampling.
+    The sessions are read once, one by one, in any order.
     """
     seen = _Seen(converses)
     for session in sessions:
@@ -220,19 +220,19 @@ def conversation_metrics(
         "errored": seen.sessions - len(seen.tasks),
         "outcomes": {outcome: seen.outcomes[outcome] for outcome in OUTCOMES},
         "rounds": {kind: seen.rounds[kind] for kind in ("initial", "instruction", "feedback", "repaired", "discarded")},
-        **_shaped(seen, names, lambda figure: figure.rate),
+        **_place_values(seen, names, lambda figure: figure.rate),
         "series_by_level": {
             level: {name: [tally[name].rate for tally in tallies] for name in names}
             for level, tallies in sorted(seen.level_turns.items())
         },
-        "n": _shaped(seen, names, _size),
-        "ci": _shaped(seen, names, lambda figure: _listed(bootstrap.interval(figure))),
+        "n": _place_values(seen, names, _size),
+        "ci": _place_values(seen, names, lambda figure: _as_list(bootstrap.interval(figure))),
         **Spending(**spending_of(seen.tokens, effort or Effort())).model_dump(mode="json"),
     }
 
 
-def _shaped(seen: _Seen, names: Iterable[str], value: Callable[[Figure], Any]) -> dict[str, Any]:
-    """A value of every figure, in the places that the measures name."""
+def _place_values(seen: _Seen, names: Iterable[str], value: Callable[[Figure], Any]) -> dict[str, Any]:
+    """A value of every figure at its place in metrics.json."""
     return {
         **{name: [value(tally[name]) for tally in seen.turns] for name in names},
         "overall": {name: value(seen.overall[name]) for name in names},
@@ -243,12 +243,12 @@ def _shaped(seen: _Seen, names: Iterable[str], value: Callable[[Figure], Any]) -
     }
 
 
-def _listed(interval: Interval | None) -> list[float] | None:
-    """The interval as JSON has it."""
+def _as_list(interval: Interval | None) -> list[float] | None:
+    """The interval for JSON."""
     return None if interval is None else list(interval)
 
 
 def _size(figure: Figure) -> int:
-    """How many tasks, turns or instructions a figure counts."""
+    """The number of tasks, turns or instructions behind a figure."""
     total = sum(total for _, total in figure.by_task.values())
     return total // WHOLE if total >= WHOLE and total % WHOLE == 0 else total

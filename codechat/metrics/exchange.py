@@ -1,4 +1,4 @@
-"""What the turns of a conversation of verifiable instructions hold besides a turn's own fields (docs/codeif.md)."""
+"""The further fields of turns in conversations of verifiable instructions (docs/codeif.md)."""
 
 from typing import Literal
 
@@ -8,9 +8,9 @@ from codechat.domain import Outcome
 from codechat.records import TurnRecord
 
 TASK = "task"
-"""The id under which the task itself is checked: it is the first instruction of every conversation."""
+"""The id of the task itself, the first instruction of every conversation."""
 BASE = "Base"
-"""The strategy that the task's own instruction counts as."""
+"""The strategy of the task's own instruction."""
 
 
 class _Part(BaseModel):
@@ -26,10 +26,10 @@ class RequirementRecord(_Part):
 
 
 class CheckRecord(_Part):
-    """What one instruction's tests say of a turn's code.
+    """The result of one instruction's tests on a turn's code.
 
-    `asked` is False where the conversation has not come to the instruction; `accumulates` where later code need not
-    keep it. `reason` is null on a pass.
+    `asked` is False if the conversation has not asked for it yet; `accumulates` is False if later code need not keep
+    it. `reason` is null on a pass.
     """
 
     id: str
@@ -52,8 +52,8 @@ class OfficialRecord(_Part):
 class Exchange(_Part):
     """The fields that `static` and `dynamic` add to a turn.
 
-    `requirement` is null where the turn asks for the task itself. `discarded` tells that the instruction was given up
-    after this round; `official` is null unless asked for, and where that harness gives no verdict.
+    `requirement` is null if the turn asks for the task itself. `discarded`: the instruction was discarded after this
+    round. `official` is null unless asked for, and if that harness gives no verdict.
     """
 
     round: Literal["initial", "instruction", "feedback"]
@@ -70,6 +70,6 @@ class Exchange(_Part):
 
     @property
     def own(self) -> CheckRecord:
-        """The check of what this turn asked for."""
+        """The check of this turn's instruction."""
         wanted = self.requirement.id if self.requirement else TASK
         return next(check for check in self.checks if check.id == wanted)

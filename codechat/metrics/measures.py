@@ -1,9 +1,9 @@
-"""What a protocol measures, as data: what MLflow, the terminal, tables, figures and the report page are drawn from.
+"""A protocol's measures as data, from which MLflow, the terminal, tables, figures and the report page are made.
 
-A protocol says once what its metrics.json holds; metrics.json carries that description along (under `measures`), so
-that a report reads any cell, whatever is installed where the report is made. An `at` is a place in metrics.json, its
-keys joined by dots, such as `regression.overall`; the 95 % interval of what lies there lies under `ci.` and the same
-place, and the number of tasks, sessions or turns that it rests on under `n.`, where there are any.
+metrics.json contains this description of itself (under `measures`), so that a report can read any cell, even if its
+protocol is not installed. An `at` is a place in metrics.json, its keys joined by dots, such as `regression.overall`;
+if present, the 95 % interval of its value is at `ci.` and the same place, and the number of tasks, sessions or turns
+behind it at `n.`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,15 +15,15 @@ from pydantic import TypeAdapter, ValidationError
 # share: of 1, drawn from 0 to 1; percent: of 100; p: a p-value; count: whole; number: anything else
 Unit = Literal["share", "percent", "count", "number", "p"]
 FIELD = "measures"  # the description's key in metrics.json
-# What every metrics.json has beside what its protocol measures (contract, section 2).
+# In every metrics.json besides the protocol's measures (contract, section 2).
 COMMON = ("sessions", "completed", "errored", "outcomes", "retries", "tokens", "cost_usd", "wall_s")
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A list over the turns, the first of which is `first_turn`; tracked as `turn/<key>`.
+    """A list over the turns from `first_turn` on; tracked as `turn/<key>`.
 
-    `at` is `key` unless told otherwise. `help` is the definition, in one sentence.
+    `at` is `key` unless given. `help` is the definition, in one sentence.
     """
 
     key: str
@@ -37,7 +37,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """One number of a cell; tracked as `final/<key>`. `higher_is_better` is None where neither is."""
+    """One number of a cell; tracked as `final/<key>`. `higher_is_better` is None if neither is better."""
 
     key: str
     label: str
@@ -51,7 +51,7 @@ class Final:
 class Breakdown:
     """A final by group: a mapping from a group's name to a number; tracked as `final/<key>_<group>`.
 
-    `by` says what the groups are (`strategy`, `level`): breakdowns by the same are columns of one table.
+    `by` names the groups (`strategy`, `level`): breakdowns by the same groups are columns of one table.
     """
 
     key: str
@@ -68,11 +68,10 @@ Measure = Series | Final | Breakdown
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """All that a protocol measures, in reading order; the first of `finals` is what cells are ranked by.
+    """All that a protocol measures, in reading order; cells are ranked by the first of `finals`.
 
-    Besides, every metrics.json has what `COMMON` lists; `counts` are what else the figures rest on, such as skipped
-    turns.
-    `passed` says in words when a turn's `passed` is true. What stands before a colon in `title` is the short name.
+    Every metrics.json also has the values of `COMMON`; `counts` are further counts, such as skipped turns. `passed`
+    says in words when a turn's `passed` is true. The part of `title` before a colon is the short name.
     """
 
     protocol: str
@@ -88,13 +87,13 @@ class Measures:
         """The short name."""
         return self.title.partition(":")[0]
 
-    def described(self) -> dict[str, Any]:
-        """JSON values, as metrics.json carries them."""
+    def describe(self) -> dict[str, Any]:
+        """The JSON values for metrics.json."""
         return asdict(self)
 
 
-def merged(descriptions: Iterable[Measures]) -> Measures:
-    """What any of some cells of one protocol measures, as options can add to it; at least one must be given."""
+def merge(descriptions: Iterable[Measures]) -> Measures:
+    """The union of the measures of one protocol's cells, as options can add some; at least one must be given."""
     first, *rest = sorted(descriptions, key=lambda each: len(each.finals) + len(each.series), reverse=True)
     parts: dict[str, Any] = {}
     for name in ("series", "finals", "breakdowns", "counts"):
@@ -106,7 +105,7 @@ def merged(descriptions: Iterable[Measures]) -> Measures:
 
 
 def measures_in(metrics: Mapping[str, Any]) -> Measures | None:
-    """The description that a metrics.json carries; None where it has none that this version reads."""
+    """The description in a metrics.json; None if it has none that this version can read."""
     try:
         return TypeAdapter(Measures).validate_python(metrics.get(FIELD))
     except ValidationError:
@@ -114,17 +113,17 @@ def measures_in(metrics: Mapping[str, Any]) -> Measures | None:
 
 
 def value_of(metrics: Mapping[str, Any], measure: Measure) -> Any:
-    """What a metrics.json holds of a measure: a list, a number or a mapping; None where it is missing."""
+    """A measure's value in a metrics.json: a list, a number or a mapping; None if it is missing."""
     return _at(metrics, measure.at or measure.key)
 
 
 def interval_of(metrics: Mapping[str, Any], measure: Measure) -> Any:
-    """The interval beside each of its values, in the same shape; None where there is none."""
+    """The intervals of a measure's values, in the same shape; None if there are none."""
     return _at(metrics.get("ci") or {}, measure.at or measure.key)
 
 
 def size_of(metrics: Mapping[str, Any], measure: Measure) -> Any:
-    """What each of its values rests on, in the same shape; None where that is not told."""
+    """The counts behind a measure's values, in the same shape; None if there are none."""
     return _at(metrics.get("n") or {}, measure.at or measure.key)
 
 

@@ -1,4 +1,4 @@
-"""Sessions as the figures see them: a few hundred bytes each, so that ten thousand dialogues fit beside one another."""
+"""Sessions reduced to what the figures need: a few hundred bytes each, so that ten thousand fit into memory."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from codechat.records import SessionRecord, TurnRecord
 
 
 class TurnOutline(NamedTuple):
-    """What counts of a turn. `cell` is its instruction's `scope/change`; `answered` as the record says it.
+    """The part of a turn that figures need. `kind` is its instruction's `scope/change`; `answered` as in the record.
 
     `outcome` and `passed` are None at a turn that is not scored.
     """
@@ -21,11 +21,11 @@ class TurnOutline(NamedTuple):
     skipped: bool
     answered: bool
     verdict: AdherenceVerdict | None
-    cell: str | None
+    kind: str | None
 
     @property
     def adhered(self) -> bool | None:
-        """Whether the instruction was followed; None where that was not judged, or stayed undecided."""
+        """Whether the instruction was followed; None if that was not judged or is undecided."""
         if self.verdict is None or self.verdict == "undecided" or not self.answered:
             return None
         return self.verdict == "adhered"
@@ -40,7 +40,7 @@ class SessionOutline(NamedTuple):
 
 @dataclass
 class Outlines:
-    """All sessions of a cell in outline, with the sums that need no more than one look at each."""
+    """The outlines of all sessions of a cell, with the sums that one pass can make."""
 
     sessions: int = 0
     length: int = 0
@@ -49,7 +49,7 @@ class Outlines:
     tokens: Tokens = field(default_factory=no_tokens)
 
     def count(self, outcome: Outcome) -> int:
-        """Turns with an outcome, skipped ones left out."""
+        """The number of turns with an outcome, without skipped ones."""
         return self._outcomes[outcome, False]
 
     @property
@@ -59,13 +59,13 @@ class Outlines:
 
     @property
     def undecided(self) -> int:
-        """Answers of which nobody could say whether they followed the instruction."""
+        """Answers whose adherence is undecided."""
         return sum(turn.verdict == "undecided" for each in self.completed for turn in each.turns if not turn.skipped)
 
     _outcomes: Counter[tuple[Outcome | None, bool]] = field(default_factory=Counter)
 
     def add(self, session: SessionRecord) -> None:
-        """Look at a session. Candidates of skipped turns count: an undecided one can be why a turn was skipped."""
+        """Add a session. Candidates of skipped turns count: an undecided one can be why a turn was skipped."""
         self.sessions += 1
         self.length = max(self.length, len(session.turns), len(session.agenda) + 1)
         if session.status != "completed":
@@ -78,7 +78,7 @@ class Outlines:
 
 
 def outlines_of(sessions: Iterable[SessionRecord]) -> Outlines:
-    """The outlines of sessions that are read one by one."""
+    """The outlines of sessions, which are read one by one."""
     found = Outlines()
     for session in sessions:
         found.add(session)
@@ -89,13 +89,13 @@ _KINDS: dict[TurnOutline, TurnOutline] = {}
 
 
 def _outline(session: SessionRecord, turn: TurnRecord) -> TurnOutline:
-    """The outline of a turn: one value for all turns that are alike, of which there are some hundred kinds."""
+    """The outline of a turn. Equal turns share one object: there are only some hundred kinds."""
     asked = turn.instruction
     outline = TurnOutline(
         turn.outcome,
         turn.passed,
         turn.skipped,
-        session.answered(turn),
+        session.has_answer(turn),
         turn.adherence.verdict if turn.adherence else None,
         f"{asked.scope}/{asked.change}" if asked else None,
     )

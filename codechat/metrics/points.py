@@ -1,4 +1,4 @@
-"""What of metrics.json MLflow draws: series over turns, final figures, and costs, told apart by a prefix."""
+"""The values of metrics.json that MLflow draws: series over turns, final figures and costs, each with its prefix."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ class Point:
 
 
 def points_of(measures: Measures, metrics: Mapping[str, Any]) -> list[Point]:
-    """The points of a cell's metrics; what is null is left out."""
+    """The points of a cell's metrics, without null values."""
     scalars = {**_counts(metrics), **_finals(measures, metrics), **_costs(metrics)}
     return [
         *_series(measures, metrics),
@@ -29,7 +29,7 @@ def points_of(measures: Measures, metrics: Mapping[str, Any]) -> list[Point]:
 
 
 def headline_of(measures: Measures) -> dict[str, str]:
-    """The keys of the points that tell most, with what they mean: the first series and the first finals."""
+    """The keys of the most important points with their meaning: the first series and the first finals."""
     series = {f"turn/{each.key}": each.label for each in measures.series[:1]}
     finals = {f"final/{each.key}": each.label for each in measures.finals[:MOST_FINALS]}
     return {**series, **finals, "final/errored": "errored sessions"}
@@ -50,7 +50,7 @@ def _counts(metrics: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def _finals(measures: Measures, metrics: Mapping[str, Any]) -> dict[str, float | None]:
-    """The cell's numbers, then those by group; a sign of a group's name that no store takes becomes an underscore."""
+    """The cell's numbers, then those by group; a character in a group's name that stores refuse becomes `_`."""
     finals = {f"final/{final.key}": value_of(metrics, final) for final in (*measures.counts, *measures.finals)}
     for part in measures.breakdowns:
         for group, value in (value_of(metrics, part) or {}).items():

@@ -38,8 +38,8 @@ class ByType(Generic[T]):
     by_cell: dict[str, T]
 
     @classmethod
-    def filled(cls, new: Callable[[], T]) -> "ByType[T]":
-        """A fresh value everywhere."""
+    def create(cls, new: Callable[[], T]) -> "ByType[T]":
+        """A new value in every place."""
         cells = [f"{scope}/{change}" for scope in SCOPES for change in CHANGES]
         return cls(new(), {s: new() for s in SCOPES}, {c: new() for c in CHANGES}, {c: new() for c in cells})
 
@@ -50,12 +50,12 @@ class ByType(Generic[T]):
             *({key: function(value) for key, value in part.items()} for part in self._parts()),
         )
 
-    def of(self, cell: str | None) -> Iterator[T]:
-        """The values that a turn with an instruction of this `scope/change` belongs to."""
+    def of(self, kind: str | None) -> Iterator[T]:
+        """The values to which a turn with an instruction of this `scope/change` belongs."""
         yield self.overall
-        if cell is not None:
-            scope, _, change = cell.partition("/")
-            yield from (self.by_scope[scope], self.by_change[change], self.by_cell[cell])
+        if kind is not None:
+            scope, _, change = kind.partition("/")
+            yield from (self.by_scope[scope], self.by_change[change], self.by_cell[kind])
 
     def _parts(self) -> tuple[dict[str, T], dict[str, T], dict[str, T]]:
         return self.by_scope, self.by_change, self.by_cell
@@ -76,7 +76,7 @@ class Intervals(BaseModel):
 
 
 class RefineMetrics(BaseModel):
-    """The content of metrics.json, in its order. None is what could not be computed."""
+    """The content of metrics.json, in its order. A value is None if it could not be computed."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -110,7 +110,7 @@ class RefineMetrics(BaseModel):
 def refine_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effort | None = None) -> dict[str, Any]:
     """The content of metrics.json for a refinement cell: JSON values in the shape of `RefineMetrics`.
 
-    `seed` seeds the resampling. The sessions are looked at once, one by one; nothing depends on their order.
+    `seed` seeds the resampling. The sessions are read once, one by one, in any order.
     """
     seen = outlines_of(sessions)
     done, length = seen.completed, seen.length
@@ -140,7 +140,7 @@ def refine_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effo
 
 
 def _caps(length: int) -> list[int]:
-    """Where `mst_at` truncates sessions: after every even number of turns, and at the end."""
+    """The lengths to which `mst_at` truncates sessions: every even number of turns, and all."""
     return sorted({*range(2, length + 1, 2), *([length] if length else [])})
 
 
@@ -158,7 +158,7 @@ def _counts(seen: Outlines) -> dict[str, Any]:
 
 
 def _passes(sessions: Sequence[SessionOutline], turn: int) -> Figure:
-    """Sessions whose code passes at a turn, of those in which the turn is scored."""
+    """Sessions whose code passes at a turn, among those in which the turn is scored."""
     figure = Figure()
     for session in sessions:
         for scored in session.turns[turn : turn + 1]:
@@ -168,7 +168,7 @@ def _passes(sessions: Sequence[SessionOutline], turn: int) -> Figure:
 
 
 def _sustained(sessions: Sequence[SessionOutline], cap: int) -> Figure:
-    """The passing turns from turn 0 on, `cap` at most, per session (paper III-F3); turns that are not scored do not
+    """The consecutive passing turns from turn 0, at most `cap`, per session (paper III-F3); unscored turns do not
     count."""
     figure = Figure()
     for session in sessions:
@@ -179,7 +179,7 @@ def _sustained(sessions: Sequence[SessionOutline], cap: int) -> Figure:
 
 
 def _adherence(sessions: Sequence[SessionOutline], turn: int) -> Figure:
-    """Instructions followed at a turn, of those that were judged."""
+    """Instructions followed at a turn, among the judged ones."""
     figure = Figure()
     for session in sessions:
         for judged in session.turns[turn : turn + 1]:
@@ -189,15 +189,15 @@ def _adherence(sessions: Sequence[SessionOutline], turn: int) -> Figure:
 
 
 def _transitions(sessions: Sequence[SessionOutline], *, from_passed: bool) -> ByType[Figure]:
-    """Follow-up turns that turned the verdict, of those whose code before had passed (or had failed).
+    """Follow-up turns that changed the verdict, among those whose previous code had passed (or had failed).
 
-    The code before is the turn before's, of which a skipped turn is a copy.
+    The previous code is that of the turn before; a skipped turn copies it.
     """
-    figures = ByType.filled(Figure)
+    figures = ByType.create(Figure)
     for session in sessions:
         for before, turn in pairwise(session.turns):
             if before.passed is from_passed and turn.passed is not None and turn.answered:
-                for figure in figures.of(turn.cell):
+                for figure in figures.of(turn.kind):
                     figure.count(session.task_id, turn.passed is not from_passed)
     return figures
 

@@ -1,4 +1,4 @@
-"""What the refinement protocol measures (paper III-F, V and VI); the names that are tracked are the contract's."""
+"""The measures of the refinement protocol (paper III-F, V and VI); the tracked names are fixed by the contract."""
 
 from codechat.metrics.measures import Breakdown, Final, Measures, Series
 
@@ -25,8 +25,8 @@ REFINE = Measures(
     breakdowns=(
         Breakdown("mst_at", "MST, truncated", "turns", "mst_at", "number"),
         *(
-            Breakdown(key, label, by, f"{key}.by_{by}", "share", better, told)
-            for key, label, better, told in (
+            Breakdown(key, label, by, f"{key}.by_{by}", "share", better, meaning)
+            for key, label, better, meaning in (
                 ("regression", "regression rate", False, _BREAKS),
                 ("self_correction", "self-correction rate", True, _MENDS),
             )

@@ -1,7 +1,7 @@
-"""What a cell used: tokens and, if prices are known, money. Every protocol's metrics call `spending_of`.
+"""A cell's tokens and, if prices are known, costs. Every protocol's metrics call `spending_of`.
 
-Payers are roles by name. In metrics.json those that judge instructions are summed as `judge`, as the contract has it;
-the model under test is `model`, and every further role of a protocol stands beside them by its own name.
+Payers are names of roles. In metrics.json the judges of instructions are summed as `judge` (contract); the model under
+test is `model`, and every further role of a protocol has its own name.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from codechat.records import SessionRecord
 JUDGE = "judge"
 """The name under which the judges of instructions are summed."""
 CHOOSING = "applicability"
-"""The judge of candidates: its records leave out what a lookahead asked in vain."""
+"""The judge of candidates. Its records leave out the surplus checks of a lookahead."""
 
 Tokens = dict[str, Usage]
 """Tokens by payer, those of the judges of instructions as `judge`."""
@@ -31,7 +31,7 @@ class Price:
     cached_input: float
 
     def cost(self, usage: Usage) -> float:
-        """The price of what was used, in US dollars."""
+        """The price of some tokens in US dollars."""
         fresh = usage.input_tokens - usage.cached_input_tokens
         paid = fresh * self.input + usage.cached_input_tokens * self.cached_input + usage.output_tokens * self.output
         return paid / 1_000_000
@@ -41,7 +41,7 @@ class Price:
 class Tariff:
     """The price of each payer's model, None if it is not known, in the order in which costs are listed.
 
-    `judges` are the payers that judge instructions; `unpriced` names the places of models without a price.
+    `judges` are the payers that judge instructions; `unpriced` lists the places of models without a price.
     """
 
     prices: Mapping[str, Price | None] = field(default_factory=dict)
@@ -52,22 +52,22 @@ class Tariff:
         """The price of a payer's model."""
         return self.prices.get(payer)
 
-    def shown(self, payer: str) -> str:
+    def sum_name(self, payer: str) -> str:
         """The name under which metrics.json sums a payer."""
         return JUDGE if payer in self.judges else payer
 
     @property
-    def agreed(self) -> bool:
+    def has_one_price(self) -> bool:
         """Whether all judges of instructions have one price."""
         return len({self.price(payer) for payer in self.judges}) <= 1
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What a cell took in all its processes, errored sessions included: from its journal, as records do not hold it.
+    """A cell's effort over all its processes, errored sessions included: from its journal, because records lack it.
 
-    `spent` is what each payer's calls used, without the replies that the response cache gave. `judged` is what each
-    judge of instructions used in completed sessions, if their prices differ.
+    `spent` has each payer's tokens without replies of the response cache. `judged` has the tokens of each judge of
+    instructions in completed sessions, if their prices differ.
     """
 
     wall_s: float = 0.0
@@ -82,8 +82,8 @@ class Effort:
 def spending_of(tokens: Tokens, effort: Effort) -> dict[str, Any]:
     """The part of metrics.json that every protocol has, as JSON: its keys `retries` to `wall_s`.
 
-    `cost_usd` is the price of `tokens`, which are those of completed sessions; `spent_usd` is what was paid: with the
-    sessions that errored, without what the response cache gave.
+    `cost_usd` is the price of `tokens`, those of completed sessions; `spent_usd` is the amount paid: with errored
+    sessions, without replies of the response cache.
     """
     tariff = effort.tariff
     costs: Costs = {
@@ -102,11 +102,11 @@ def spending_of(tokens: Tokens, effort: Effort) -> dict[str, Any]:
 
 
 def spent_usd(spent: Mapping[str, Usage], tariff: Tariff) -> Costs:
-    """The price of what each payer used; null for the judges if one of them has a model without a price."""
+    """The price of each payer's tokens; None for the judges if one of them has a model without a price."""
     payers = dict.fromkeys(["model", *tariff.prices, *spent])
     parts: dict[str, list[float | None]] = {"model": [], JUDGE: []}
     for payer in payers:
-        parts.setdefault(tariff.shown(payer), []).append(_cost(tariff.price(payer), spent.get(payer, Usage())))
+        parts.setdefault(tariff.sum_name(payer), []).append(_cost(tariff.price(payer), spent.get(payer, Usage())))
     return {name: _sum(costs) for name, costs in parts.items()}
 
 
@@ -116,11 +116,11 @@ def _sum(costs: list[float | None]) -> float | None:
 
 
 def _judging(used: Usage, effort: Effort) -> float | None:
-    """The cost of judging: null unless every judge has a price, as what was used is not all priced then."""
+    """The cost of judging; None unless every judge has a price."""
     tariff = effort.tariff
     if any(tariff.price(payer) is None for payer in tariff.judges):
         return None
-    if tariff.agreed:
+    if tariff.has_one_price:
         return _cost(tariff.price(tariff.judges[0]), used)
     others = {payer: effort.judged.get(payer, Usage()) for payer in tariff.judges if payer != CHOOSING}
     rest = used
@@ -140,7 +140,7 @@ def no_tokens() -> Tokens:
 
 
 def tokens_of(sessions: Iterable[SessionRecord]) -> Tokens:
-    """The tokens of all turns, those spent on checking candidates at a skipped turn included."""
+    """The tokens of all turns, including candidate checks at skipped turns."""
     total = no_tokens()
     for session in sessions:
         add_tokens(total, session)
@@ -148,7 +148,7 @@ def tokens_of(sessions: Iterable[SessionRecord]) -> Tokens:
 
 
 def add_tokens(total: Tokens, session: SessionRecord) -> None:
-    """Add a session's tokens to the total, for a reader of sessions one by one."""
+    """Add a session's tokens to the total."""
     for turn in session.turns:
         for name, used in (("model", turn.usage), (JUDGE, turn.judge_usage), *turn.usage_of_roles()):
             total[name] = total.get(name, Usage()) + used

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from codechat.seeding import generator
 
 RESAMPLES = 2_000
-CHUNK = 50  # resamples that are worked on at once
+CHUNK = 50  # resamples computed at once
 TAILS = (0.025, 0.975)  # of a 95 % interval
 
 Interval = tuple[float, float]
@@ -37,19 +37,19 @@ class PhiTable(BaseModel):
 
 
 def rate(hits: float, total: float) -> float | None:
-    """`hits / total`, or None where there is nothing to divide by."""
+    """`hits / total`, or None if `total` is 0."""
     return hits / total if total else None
 
 
 def percent_change(first: float | None, last: float | None) -> float | None:
-    """How much `last` lies above `first`, in per cent of `first`; None where `first` is 0 or either is missing."""
+    """The change from `first` to `last` in per cent of `first`; None if `first` is 0 or either is missing."""
     if not first or last is None:
         return None
     return 100 * (last - first) / first
 
 
 def mann_kendall(series: Iterable[float | None]) -> Trend | None:
-    """The trend of a series, missing values dropped; None below two values, where the test is not defined."""
+    """The trend of a series, missing values dropped; None below two values, because the test is not defined."""
     values = [value for value in series if value is not None]
     if len(values) < 2:
         return None
@@ -60,7 +60,7 @@ def mann_kendall(series: Iterable[float | None]) -> Trend | None:
 
 
 def phi(pass_adhered: int, pass_violated: int, fail_adhered: int, fail_violated: int) -> PhiTable:
-    """The Phi coefficient of a 2x2 table; its value is None where a row or a column is empty."""
+    """The Phi coefficient of a 2x2 table; its value is None if a row or a column is empty."""
     rows = (pass_adhered + pass_violated) * (fail_adhered + fail_violated)
     columns = (pass_adhered + fail_adhered) * (pass_violated + fail_violated)
     value = rate(pass_adhered * fail_violated - pass_violated * fail_adhered, math.sqrt(rows * columns))
@@ -73,17 +73,17 @@ def phi(pass_adhered: int, pass_violated: int, fail_adhered: int, fail_violated:
     )
 
 
-_COUNTS: dict[tuple[int, int], tuple[int, int]] = {}  # equal ones are one: ten thousand tasks have some dozens of them
+_COUNTS: dict[tuple[int, int], tuple[int, int]] = {}  # equal ones are shared: ten thousand tasks have some dozens
 
 
 @dataclass
 class Figure:
-    """A ratio of two counts, kept apart by task so that tasks can be resampled."""
+    """A ratio of two counts, kept by task so that tasks can be resampled."""
 
     by_task: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def count(self, task_id: str, hits: int, total: int = 1) -> None:
-        """Add `hits` out of `total` seen in one session of the task."""
+        """Add `hits` out of `total` from one session of the task."""
         old_hits, old_total = self.by_task.get(task_id, (0, 0))
         counts = (old_hits + hits, old_total + total)
         self.by_task[task_id] = _COUNTS.setdefault(counts, counts)
@@ -106,7 +106,7 @@ class TaskBootstrap:
         self._weights = _draw(len(self._tasks), seed) if self._tasks else None
 
     def ratios(self, figure: Figure) -> list[float | None]:
-        """The figure in every resample; None where its denominator is zero there."""
+        """The figure in every resample; None if its denominator is zero there."""
         if self._weights is None:
             return []
         import numpy as np
@@ -123,9 +123,9 @@ class TaskBootstrap:
 
 
 def _draw(tasks: int, seed: int) -> Any:
-    """How often each task was drawn: an integer array of shape (resamples, tasks), of bytes as long as they hold it.
+    """How often each task was drawn: an integer array of shape (resamples, tasks), of the narrowest type possible.
 
-    It is drawn row by row: at ten thousand tasks all in full width would take hundreds of megabytes.
+    It is drawn row by row: full-width integers for ten thousand tasks would take hundreds of megabytes.
     """
     import numpy as np
 
@@ -141,7 +141,7 @@ def _draw(tasks: int, seed: int) -> Any:
 
 
 def percentile_interval(values: Iterable[float | None]) -> Interval | None:
-    """The central 95 % of the values, missing ones dropped; None where none is left."""
+    """The central 95 % of the values, missing ones dropped; None if none is left."""
     ordered = sorted(value for value in values if value is not None)
     if not ordered:
         return None

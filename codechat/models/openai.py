@@ -9,8 +9,8 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from codechat.calls import Endpoint, Limits, Policy, endpoint_at, persist
-from codechat.calls.cache import Question, answered, is_final, settle
+from codechat.calls import Endpoint, Limits, Policy, call_with_retries, endpoint_at
+from codechat.calls.cache import CachedQuestion, is_final, recall_or_ask, settle
 from codechat.domain import Reply
 from codechat.errors import UserError
 from codechat.models import MODELS, Request
@@ -147,7 +147,7 @@ class OpenAIModel:
         except openai.APIConnectionError as error:
             raise UserError(
                 f"nothing answers at {self.config.base_url} ({self._failures.cause_of(error)})",
-                "start the server, or set base_url to where the model is served",
+                "start the server, or set base_url to the model's server",
             ) from None
         else:
             self._failures.served = _model_names(answer.http_response)
@@ -163,9 +163,9 @@ class OpenAIModel:
 
     async def complete(self, request: Request) -> Reply:
         """Send the conversation, or return its cached answer. Raises as `Model.complete`."""
-        return await answered(self._question(request), lambda: self._ask(request), self._may_cache)
+        return await recall_or_ask(self._question(request), lambda: self._ask(request), self._may_cache)
 
-    def _question(self, request: Request) -> Question | None:
+    def _question(self, request: Request) -> CachedQuestion | None:
         """The cache's key: the request as configured, even if the endpoint later refuses some of its parameters."""
         config = self.config
         if config.cache is False:
@@ -174,7 +174,7 @@ class OpenAIModel:
         greedy = body.get("temperature") == 0
         if not (greedy or config.cache):
             return None
-        return Question(self._address, config.name, body, None if greedy else request.sample)
+        return CachedQuestion(self._address, config.name, body, None if greedy else request.sample)
 
     def _may_cache(self, reply: Reply) -> bool:
         """No reply that was decoded without the configured temperature is cached."""
@@ -185,7 +185,7 @@ class OpenAIModel:
             await self._reach()
         endpoint = self._limits()
         tokens = self._tokens_of(request) if endpoint.counts_tokens else 0
-        reply = await persist(lambda: self._attempt(request), self._policy, endpoint, tokens)
+        reply = await call_with_retries(lambda: self._attempt(request), self._policy, endpoint, tokens)
         self._has_answered = True
         self._usual_reply += (reply.usage.output_tokens - self._usual_reply) / 10
         return reply

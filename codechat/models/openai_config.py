@@ -47,7 +47,6 @@ class OpenAIConfig(ModelConfig):
     )
 
     def longest_reply(self) -> float:
-        """`max_tokens`."""
         return self.max_tokens or math.inf
 
     @field_validator("base_url")
@@ -70,7 +69,7 @@ class OpenAIConfig(ModelConfig):
         if value is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):  # not shown: it may be the key
             raise UserError(
                 "api_key_env is not the name of an environment variable",
-                "put the key into a variable, e.g. OPENAI_API_KEY, and give its name; null where no key is needed",
+                "put the key into a variable, e.g. OPENAI_API_KEY, and give its name; null if no key is needed",
             )
         return value
 

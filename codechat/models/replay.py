@@ -98,7 +98,6 @@ class Replay:
         return UserError(f"{self.config.path} holds no reply for {place}: {cause}", remedy)
 
     async def aclose(self) -> None:
-        """Forget the recording."""
         self._sessions = None
 
 

@@ -33,7 +33,7 @@ class Prompts(OpeningPrompt):
 
     @field_validator("requirement")
     @classmethod
-    def _requirement_is_carried(cls, text: str) -> str:
+    def _check_requirement(cls, text: str) -> str:
         return require(text, "requirement")
 
 

@@ -44,7 +44,7 @@ class DynamicPrompts(Prompts):
 
     @field_validator("feedback")
     @classmethod
-    def _feedback_is_carried(cls, text: str) -> str:
+    def _check_feedback(cls, text: str) -> str:
         return require(text, "requirement", "feedback")
 
 
@@ -143,7 +143,6 @@ class Dynamic:
         return fill(self._prompts.feedback, requirement=instruction.text.strip("\n"), feedback=failure_text(failure))
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
-        """The metrics of the conversation (docs/codeif.md)."""
         return conversation_metrics(sessions, self.measures, converses=True, seed=seed, effort=effort)
 
 

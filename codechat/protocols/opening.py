@@ -15,7 +15,7 @@ class OpeningPrompt(Config):
 
     @field_validator("initial")
     @classmethod
-    def _initial_asks_for_the_task(cls, text: str) -> str:
+    def _check_initial(cls, text: str) -> str:
         return require(text, "prompt", may=("signature",))
 
     def opening(self, task: Task) -> Message:

@@ -20,7 +20,7 @@ from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.protocols.expecting import CHECKS, growing_dialogue, length_of
 from codechat.protocols.grading import grade_in_order, reply_of, request_of
 from codechat.protocols.opening import OpeningPrompt
-from codechat.protocols.refine_turns import Answer, Selection, grade, overflow, skip
+from codechat.protocols.refine_turns import Selection, TurnAnswer, grade, overflow, skip
 from codechat.records import CandidateRecord, SessionRecord, TurnRecord
 from codechat.suites import Suite
 from codechat.tasks import Task
@@ -34,7 +34,7 @@ class RefinePrompts(OpeningPrompt):
 
     @field_validator("followup")
     @classmethod
-    def _followup_carries_the_instruction(cls, text: str) -> str:
+    def _check_followup(cls, text: str) -> str:
         return require(text, "instruction")
 
 
@@ -107,7 +107,7 @@ class Refine:
                     grading.start(partial(overflow, kit, remaining, selection, history))
                     break
                 extraction = extract(reply.text, task.target)
-                answer = Answer(turn, selection, history, reply, extraction, code, suite_of(task))
+                answer = TurnAnswer(turn, selection, history, reply, extraction, code, suite_of(task))
                 grading.start(partial(grade, kit, answer))
                 history += (Message("assistant", without_thinking(reply.text)),)
                 code = extraction.code or code
@@ -147,7 +147,7 @@ class Refine:
                 else:
                     extraction = extract(turn.response, task.target)
                     asked = selection if turn.instruction else None
-                    answer = Answer(
+                    answer = TurnAnswer(
                         turn.turn, asked, request_of(turn), reply_of(turn), extraction, code, suite_of(task)
                     )
                     grading.start(partial(grade, kit, answer))
@@ -164,7 +164,6 @@ class Refine:
         return Selection(known, tuple(turn.candidates), Usage())
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
-        """The contract's metrics (section 2)."""
         return refine_metrics(sessions, seed=seed, effort=effort)
 
 

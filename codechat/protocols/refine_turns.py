@@ -21,7 +21,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TurnAnswer:
     """A reply to a request, and the code `before` it."""
 
     turn: int
@@ -33,7 +33,7 @@ class Answer:
     suite: Suite
 
 
-async def grade(kit: Kit, answer: Answer, earlier: Graded | None) -> TurnRecord:
+async def grade(kit: Kit, answer: TurnAnswer, earlier: Graded | None) -> TurnRecord:
     """Test and judge an answer. The earlier turn is recorded first, even if this one fails."""
     try:
         if kit.judge_offline:  # decided at once: a task would cost as much as the decision
@@ -61,7 +61,7 @@ async def grade(kit: Kit, answer: Answer, earlier: Graded | None) -> TurnRecord:
     return record
 
 
-async def _adherence(kit: Kit, answer: Answer) -> Adherence | None:
+async def _adherence(kit: Kit, answer: TurnAnswer) -> Adherence | None:
     if answer.selection is None or answer.selection.instruction is None:
         return None
     if answer.extraction.code is None:

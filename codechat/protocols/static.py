@@ -50,7 +50,7 @@ class StaticPrompts(Prompts):
 
     @field_validator("together")
     @classmethod
-    def _both_are_carried(cls, text: str) -> str:
+    def _check_fields(cls, text: str) -> str:
         return require(text, "prompt", "requirement", may=("signature",))
 
 
@@ -208,7 +208,6 @@ class Static:
         return record
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
-        """The metrics of the conversation (docs/codeif.md)."""
         return conversation_metrics(sessions, self.measures, converses=self._converses, seed=seed, effort=effort)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from codechat.errors import UserError
 from codechat.files import write_atomically
-from codechat.metrics.measures import merged
+from codechat.metrics.measures import merge
 from codechat.report.chapters import Chapter, chapter_of, has_own_chapter
 from codechat.report.data import FigureFile, ReportData, Table
 from codechat.report.drawing.style import Look, save, styled
@@ -58,7 +58,7 @@ def studies_of(cells: Sequence[LoadedCell]) -> list[Study[Any]]:
 
 def _study(protocol: str, loaded: tuple[LoadedCell, ...]) -> Study[Verdicts]:
     found = [chapter_of(protocol).reads.of(cell) for cell in loaded]
-    measured = merged(cell.measures for cell in loaded if cell.measures is not None)
+    measured = merge(cell.measures for cell in loaded if cell.measures is not None)
     return Study(measured, tuple(each for each in found if each.tasks), loaded)
 
 

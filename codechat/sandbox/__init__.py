@@ -1,6 +1,6 @@
-"""The room where candidate code runs, and the only one. One file per kind of isolation.
+"""The sandbox: the only place where candidate code runs. One file per kind of isolation.
 
-It runs things in boxes and knows neither tasks nor tests: what a run means is for `codechat.suites` to say.
+It runs programs in boxes and knows neither tasks nor tests: `codechat.suites` makes verdicts of the runs.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,9 +18,9 @@ T = TypeVar("T")
 class SandboxConfig(Config):
     """The limits that can change a verdict, the same for every kind of isolation.
 
-    An input may take max(`min_cpu_s`, `cpu_factor` × the reference's CPU time on this machine), a whole program the
-    sum of that, at most max(`total_cpu_s`, `cpu_factor` × the reference's total). CPU time, so that a busy machine
-    changes no verdict.
+    An input may take max(`min_cpu_s`, `cpu_factor` × the reference's CPU time on this machine); a whole program the
+    sum of these, at most max(`total_cpu_s`, `cpu_factor` × the reference's total). Limits are in CPU time, so that a
+    busy machine changes no verdict.
     """
 
     kind: str = run_option(..., "how candidate code is isolated")
@@ -38,12 +38,12 @@ class SandboxConfig(Config):
 
 
 class Box(Protocol):
-    """A place for one run at a time. Its verbs block: they are called in the thread that `Sandbox.lend` gives."""
+    """A place for one run at a time. Its methods block: call them in the thread that `Sandbox.lend` gives."""
 
     def python(self, job: Job, reader: Reader) -> Ended:
         """Run a job of `inside` in a fork of the warm interpreter, its stream fed to `reader`.
 
-        Raises `WorkerDied` if the box did not hold; `Sandbox.lend` deals with that.
+        Raises `WorkerDied` if the box broke; `Sandbox.lend` handles that.
         """
 
     def run(self, command: Command) -> Ran:
@@ -51,13 +51,13 @@ class Box(Protocol):
 
 
 class TakenDown(Exception):
-    """What ran in a box took it down twice, and a trivial program runs there: it is at fault itself."""
+    """A program broke its box twice, though a trivial program runs there: the program is at fault."""
 
 
 class Sandbox(Protocol):
-    """Runs what may be hostile. `weak`: hostile code could read the user's files; `notice`: what to say at the start.
+    """Runs hostile code. `weak`: such code could read the user's files; `notice`: a warning to show at the start.
 
-    Everything that runs has no network, no rights, an empty folder of its own, and the limits of `config`.
+    Every program has no network, no rights, its own empty folder, and the limits of `config`.
     """
 
     weak: bool
@@ -67,20 +67,20 @@ class Sandbox(Protocol):
     async def lend(self, work: Callable[[Box], T], tools: Sequence[str] = ()) -> T:
         """The result of `work`, which gets a warm box to itself, in a thread.
 
-        `work` may be called twice: once more, with a fresh box, if the box did not hold. `tools` are paths of the host,
-        files or folders, that are visible in the box, read-only. Raises what `work` raises; `TakenDown` if the box did
-        not hold twice for what ran in it; `InfrastructureError` if no box can be had; `UserError` if a tool is missing.
+        If the box broke, `work` is called once more with a fresh box. `tools` are files or folders of the host that are
+        visible in the box, read-only. Raises what `work` raises; `TakenDown` if the program broke two boxes;
+        `InfrastructureError` if no box can be had; `UserError` if a tool is missing.
         """
 
     async def run(self, command: Command) -> Ran:
         """Run a program in a box that has its tools. Raises `InfrastructureError` and `UserError` as above."""
 
     async def aclose(self) -> None:
-        """End every process that was started."""
+        """End every started process."""
 
 
 def admit(sandbox: Sandbox, config: SandboxConfig) -> None:
-    """Refuse to run a model's code in a weak sandbox unless told to; raises `UserError` with the package to install."""
+    """Refuse to run a model's code in a weak sandbox unless allowed; raises `UserError` with the package to install."""
     if sandbox.weak and not config.allow_weak:
         raise UserError(
             f"sandbox={config.kind} is weak: a model's code could read this user's files",

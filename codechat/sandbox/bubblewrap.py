@@ -31,26 +31,26 @@ class BubblewrapConfig(SandboxConfig):
 class AutoConfig(SandboxConfig):
     """Options of `auto`."""
 
-    kind: Literal["auto"] = run_option("auto", "bubblewrap where it works, else process")
+    kind: Literal["auto"] = run_option("auto", "bubblewrap if it works, else process")
 
 
 @SANDBOXES.register("bubblewrap", BubblewrapConfig)
 def bubblewrap(config: BubblewrapConfig, workers: int = 1) -> Sandbox:
-    """A minimal read-only root, no network, own namespaces, no rights: the default where it works."""
-    return confined(config, workers)
+    """A minimal read-only root, no network, own namespaces, no rights: the default if it works."""
+    return start_confined(config, workers)
 
 
 @SANDBOXES.register("auto", AutoConfig)
 def auto(config: AutoConfig, workers: int = 1) -> Sandbox:
-    """Bubblewrap where it works, else process, which says that it is weaker."""
+    """Bubblewrap if it works, else process, which warns that it is weaker."""
     try:
-        return confined(config, workers)
+        return start_confined(config, workers)
     except UserError as error:
         return limits_only(config, workers, f"{error.message}; using sandbox=process. ")
 
 
-def confined(config: SandboxConfig, workers: int) -> ZygoteSandbox:
-    """A sandbox whose first worker has started; raises `UserError` where bubblewrap is missing or refused."""
+def start_confined(config: SandboxConfig, workers: int) -> ZygoteSandbox:
+    """A sandbox whose first worker has started; raises `UserError` if bubblewrap is missing or refused."""
     program = shutil.which("bwrap")
     if program is None:
         raise UserError("sandbox=bubblewrap needs the program bwrap, which is not installed", REMEDY)
@@ -71,12 +71,12 @@ def _launch(program: str, config: SandboxConfig, tools: tuple[tuple[str, str], .
     package = Path(__file__).resolve().parent.parent
     arguments = [program, "--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-uts", "--hostname", "sandbox"]
     if root:
-        # The zygote becomes an unprivileged user of its own accord: limits on processes do not bind root.
+        # The zygote itself becomes an unprivileged user: limits on processes do not bind root.
         arguments += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:
         arguments += ["--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY)]
     parents = {str(parent) for _, place in (*binds, *tools) for parent in Path(place).parents if str(parent) != "/"}
-    for parent in sorted(parents):  # made before the binds need them, or they would be closed to others than root
+    for parent in sorted(parents):  # made before the binds need them, else only root could enter them
         arguments += ["--perms", "0755", "--dir", parent]
     for source, place in binds:
         link = source == place and Path(source).is_symlink()
@@ -94,9 +94,9 @@ def _launch(program: str, config: SandboxConfig, tools: tuple[tuple[str, str], .
 
 
 def _interpreter(base: Path) -> tuple[list[tuple[str, str]], list[str], str]:
-    """What to bind where, the module path inside, and the interpreter inside.
+    """The binds (from, to), the module path inside, and the interpreter inside.
 
-    A system's interpreter stays at its place; any other lies in /python, so that no path of the host is visible.
+    A system's interpreter keeps its path; any other is put into /python, so that no path of the host is visible.
     """
     program = Path(interpreter())
     binds = [(folder, folder) for folder in (*LIBRARIES, *LOADER) if Path(folder).exists()]

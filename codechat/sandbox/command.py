@@ -1,4 +1,4 @@
-"""Any program as a job of the sandbox: what it is given, what comes back, and how the output is bounded."""
+"""Any program as a job of the sandbox: its input, its result and its bounded output."""
 
 import marshal
 import math
@@ -20,14 +20,14 @@ Why = Literal["wall", "cpu", "output", "down", "missing"]
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A program with its arguments and the files that it finds in its working folder, which is empty otherwise.
+    """A program with its arguments and the only files in its working folder.
 
     `argv[0]` is a path or a name to be found in the box; `PYTHON` stands for the box's own interpreter, for which a
     PYTHONPATH in `environment` comes before the installed packages. `files` are relative paths and their content;
-    `archive` is a tar file that is unpacked beside them. The program runs in `folder`, relative to where they are.
-    It may take `wall_s` seconds by the clock and `cpu_s` of CPU time (None: as many as by the clock). `file_mb` bounds
-    what it may write, its files included (None: the sandbox's limit). `tail` is how many bytes of either output are
-    kept, the last ones. `tools` are paths of the host that are visible in the box, read-only.
+    `archive` is a tar file that is unpacked beside them. The program runs in `folder`, relative to them. It may take
+    `wall_s` seconds by the clock and `cpu_s` of CPU time (None: `wall_s`). `file_mb` bounds what it may write, its
+    files included (None: the sandbox's limit). The last `tail` bytes of either output are kept. `tools` are paths of
+    the host that are visible in the box, read-only.
     """
 
     argv: tuple[str, ...]
@@ -43,18 +43,18 @@ class Command:
 
     @property
     def key(self) -> str:
-        """Equal for equal commands alone; where its tools lie is no part of it."""
+        """A hash, equal only for equal commands; the paths of its tools are not part of it."""
         files = {name: content_hash(data) for name, data in self.files.items()}
         limits = [self.wall_s, self.cpu_s, self.file_mb, self.tail]
         return content_hash([self.argv, files, content_hash(self.archive), self.folder, self.environment, limits])
 
     @property
     def cpu_limit(self) -> int:
-        """Whole CPU seconds, as the system takes them."""
+        """Whole CPU seconds, the system's unit."""
         return math.ceil(self.wall_s if self.cpu_s is None else self.cpu_s) + 1
 
     def job(self) -> Job:
-        """What a worker is given."""
+        """The job for a worker."""
         job = {
             "argv": list(self.argv),
             "files": dict(self.files),
@@ -70,11 +70,11 @@ class Command:
 
 @dataclass(frozen=True)
 class Ran:
-    """How a program ended: its exit status, negative for the signal that killed it, and the ends of its outputs.
+    """A program's exit status, negative for the signal that killed it, and the ends of its outputs.
 
-    `why` says what it was killed for, if the sandbox did that: the time by the clock (`wall`) or of the CPU, more
-    `output` than is read, or that it took the box `down` twice. `missing`: the program cannot be run in the box, and
-    `stderr` says why.
+    `why` is the sandbox's reason if it killed the program: the time by the clock (`wall`) or of the CPU, too much
+    `output`, or that it took the box `down` twice. `missing`: the program cannot be run in the box, and `stderr` says
+    why.
     """
 
     status: int
@@ -85,7 +85,7 @@ class Ran:
 
 
 class Outputs:
-    """Reads a command's streams: the frame that it starts with, and the ends of its two outputs."""
+    """Reads a command's streams: its first frame, and the ends of its two outputs."""
 
     def __init__(self, tail: int, room: int) -> None:
         self._start = b""
@@ -93,13 +93,16 @@ class Outputs:
         self._kept = [b"", b""]
 
     def start(self, data: bytes) -> tuple[bytes, bool]:
+        """Read the frames before the command's own output."""
         self._start += data
         return b"", False
 
     def stdout(self, data: bytes) -> tuple[bytes, bool]:
+        """Read standard output."""
         return self._keep(0, data)
 
     def stderr(self, data: bytes) -> tuple[bytes, bool]:
+        """Read standard error."""
         return self._keep(1, data)
 
     def _keep(self, which: int, data: bytes) -> tuple[bytes, bool]:
@@ -108,7 +111,7 @@ class Outputs:
         return b"", self._room < 0
 
     def conclude(self, ended: Ended, cpu_limit: int) -> Ran:
-        """What came of the command; raises `InfrastructureError` if it could not be started."""
+        """The command's result; raises `InfrastructureError` if it could not be started."""
         stdout, stderr = (data.decode(errors="replace") for data in self._kept)
         if self._start[:1] != wire.STARTED:
             raise InfrastructureError(f"the sandbox could not make a command's files ready: {stderr.strip()}")

@@ -1,8 +1,8 @@
 """Reads a candidate's values from bytes without executing anything.
 
 The candidate's side writes the interpreter's marshal format, version 2 (no references, no interning). This is a
-decoder of our own for its plain data types alone: code objects and everything unknown is refused, depth and counts
-are bounded by the input, and the time is linear but for integers of more than `MAX_DIGITS` digits, which stay bytes.
+separate decoder for only its plain data types: code objects and everything unknown are refused, depth and counts are
+bounded by the input, and the time is linear, because integers of more than `MAX_DIGITS` digits stay bytes.
 """
 
 import struct
@@ -15,7 +15,7 @@ MAX_DIGITS = 300_000  # of 15 bits
 
 
 class Undecodable(ValueError):
-    """Bytes that no honest candidate writes."""
+    """Bytes that are not a plain value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Opaque:
 
 @dataclass(frozen=True, eq=False)
 class Iterated:
-    """What an iterator yielded, where the oracle asks for elements; equal to nothing."""
+    """The items of an iterator, if the oracle compares elements; equal to nothing."""
 
     items: list[Any]
 
@@ -123,7 +123,7 @@ def _tuple(reader: _Reader) -> Any:
 
 
 def _marked(items: tuple[Any, ...]) -> Any:
-    """A tuple that opens with an ellipsis stands for a value that has no plain form."""
+    """A tuple that begins with an ellipsis stands for a value without a plain form."""
     if len(items) == 3 and items[1] == "opaque" and isinstance(items[2], str):
         return Opaque(items[2][:200])
     if len(items) == 3 and items[1] == "iterator" and isinstance(items[2], list):
@@ -173,7 +173,7 @@ _READERS: dict[bytes, Callable[[_Reader], Any]] = {
 
 
 def decode(data: bytes) -> Any:
-    """The value that `data` holds; raises `Undecodable` for anything but one whole plain value."""
+    """The value that `data` holds; raises `Undecodable` unless it is one whole plain value."""
     reader = _Reader(data)
     value = reader.plain()
     if reader.at != len(data):

@@ -1,4 +1,4 @@
-"""Isolation by a container engine, for those who have one. The engine and this process must share a kernel."""
+"""Isolation by a container engine, if one is installed. The engine and this process must share a kernel."""
 
 import functools
 import os
@@ -17,7 +17,7 @@ from codechat.sandbox.tools import places
 from codechat.sandbox.worker import ENVIRONMENT, Inside, Launch
 
 IMAGE = f"python:{sys.version_info.major}.{sys.version_info.minor}-slim"
-SPARE_PROCESSES = 16  # of the container beside a program's own
+SPARE_PROCESSES = 16  # of the container besides a program's own
 
 
 class DockerConfig(SandboxConfig):
@@ -30,7 +30,7 @@ class DockerConfig(SandboxConfig):
 
 @SANDBOXES.register("docker", DockerConfig)
 def docker(config: DockerConfig, workers: int = 1) -> Sandbox:
-    """A container per worker without network, rights or a writable root, for those who have an engine."""
+    """A container per worker without network, rights or a writable root; needs an engine."""
     program = shutil.which(config.program)
     if program is None:
         raise UserError(
@@ -61,7 +61,7 @@ def docker(config: DockerConfig, workers: int = 1) -> Sandbox:
 
 
 def _options(config: DockerConfig, paths: list[str], folder: str, tools: tuple[str, ...]) -> list[str]:
-    """The engine's own filter is left out, since it forbids the namespaces that each program gets; ours is in force."""
+    """The engine's own filter is off, because it forbids the namespaces that each program gets; ours is used."""
     here = Path(__file__).resolve().parent
     options = ["run", "--rm", "--pull", "never", "--network", "none", "--read-only", "--hostname", "sandbox"]
     options += ["--cap-drop", "ALL", "--user", f"{NOBODY}:{NOBODY}"]

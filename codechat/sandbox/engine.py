@@ -1,4 +1,4 @@
-"""What every kind of isolation shares: warm workers, lent one at a time, and who is at fault if one dies."""
+"""The engine of every kind of isolation: lends warm workers and decides who is at fault if one dies."""
 
 import asyncio
 import marshal
@@ -18,7 +18,7 @@ from codechat.sandbox.worker import Launch, Worker
 
 T = TypeVar("T")
 Launches = Callable[[tuple[str, ...]], Launch]
-SPARE = 16  # idle workers that are kept beside those that can be busy: sets of tools take turns
+SPARE = 16  # idle workers kept besides those that can be busy, for different sets of tools
 PROBE = {
     "program": "def probe():\n    return 1\n",
     "entry": "probe",
@@ -33,9 +33,9 @@ PROBE = {
 
 
 class ZygoteSandbox:
-    """Runs each thing once, in a child of its own, on one of `workers` warm processes at a time.
+    """Runs each program once, in its own child of one of `workers` warm processes.
 
-    `launch` says how a worker is started in which a set of tools is visible; workers of one launch are alike.
+    `launch` says how to start a worker in which a set of tools is visible; workers of one launch are alike.
     """
 
     def __init__(self, config: SandboxConfig, launch: Launches, workers: int, weak: bool, notice: str | None) -> None:
@@ -49,22 +49,19 @@ class ZygoteSandbox:
 
     @property
     def contained(self) -> bool:
-        """Whether a worker that started found itself in namespaces of its own."""
+        """Whether a started worker has its own namespaces."""
         return any(worker.hello.get("namespaces") for worker in self._workers)
 
     async def lend(self, work: Callable[[Box], T], tools: Sequence[str] = ()) -> T:
-        """See `Sandbox.lend`."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._lend, work, tuple(tools))
 
     async def run(self, command: Command) -> Ran:
-        """See `Sandbox.run`."""
         try:
             return await self.lend(lambda box: box.run(command), command.tools)
         except TakenDown:
             return Ran(-signal.SIGKILL, why="down")
 
     async def aclose(self) -> None:
-        """End every zygote; what still runs is killed."""
         with self._lock:
             self._closed = True
             workers = list(self._workers)
@@ -78,7 +75,7 @@ class ZygoteSandbox:
             worker.stop()
 
     def start(self) -> dict[str, object]:
-        """Start one worker now, and answer what isolation it found; raises `WorkerDied`."""
+        """Start one worker now and return the isolation it found; raises `WorkerDied`."""
         worker = self._take(())
         try:
             worker.start()
@@ -87,8 +84,8 @@ class ZygoteSandbox:
         return worker.hello
 
     def _lend(self, work: Callable[[Box], T], tools: tuple[str, ...]) -> T:
-        """Infrastructure is tried twice, the second time on a fresh process. What takes down two is at fault itself, if
-        something trivial runs after it."""
+        """Try twice, the second time on a fresh worker. If a program kills both and a trivial one runs after it, the
+        program is at fault."""
         worker = self._take(tools)
         try:
             box = _Box(worker, tools, self.config.output_mb << 20)
@@ -104,7 +101,7 @@ class ZygoteSandbox:
             self._give_back(worker)
 
     def _take(self, tools: tuple[str, ...]) -> Worker:
-        """An idle worker that sees the tools, or a new one: as many are busy as the pool has threads."""
+        """An idle worker that sees the tools, or a new one; at most as many are busy as the pool has threads."""
         with self._lock:
             launch = self._launches.get(tools)
             if launch is None:
@@ -128,17 +125,15 @@ class ZygoteSandbox:
 
 
 class _Box:
-    """One worker, in the thread that has it to itself."""
+    """One worker, used only by its thread."""
 
     def __init__(self, worker: Worker, tools: tuple[str, ...], output_room: int) -> None:
         self._worker, self._tools, self._room = worker, tools, output_room
 
     def python(self, job: Job, reader: Reader) -> Ended:
-        """See `Box.python`."""
         return self._worker.run(job, reader)
 
     def run(self, command: Command) -> Ran:
-        """See `Box.run`."""
         if missing := set(command.tools) - set(self._tools):
             raise ValueError(f"the box was lent without the tools {missing}")
         outputs = Outputs(command.tail, self._room)
@@ -147,7 +142,7 @@ class _Box:
 
 
 def _probe(worker: Worker) -> None:
-    """Run a trivial program; raises `WorkerDied` if even that is not possible."""
+    """Run a trivial program; raises `WorkerDied` if even that fails."""
     kinds: list[bytes] = []
     frames = Frames()
 

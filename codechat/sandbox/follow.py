@@ -1,4 +1,4 @@
-"""Follows one child from its first frame to its end, and kills it when it must be."""
+"""Follows one child from its first frame to its end, and kills it at its limits."""
 
 import fcntl
 import math
@@ -17,7 +17,7 @@ from codechat.errors import InfrastructureError
 from codechat.sandbox.inside import wire
 
 POLL_S = 0.1  # seconds between looks at a child that sends nothing
-CROWD_S = 1.0  # seconds after which the processes that a program started are looked at too
+CROWD_S = 1.0  # seconds after which a program's own processes are measured too
 END_S = 10.0  # seconds that the system may take to end a killed child
 TICKS = os.sysconf("SC_CLK_TCK")  # the unit of CPU time in /proc, per second
 F_ADD_SEALS, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE = 1033, 1, 2, 4, 8
@@ -25,8 +25,8 @@ F_ADD_SEALS, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE = 1033, 1, 2,
 
 @dataclass(frozen=True)
 class Job:
-    """One program's run: what the child is handed, and the seconds that it may wait between two results, wait in
-    all, compute in all, and take by the clock. `warm`: it needs what assertion tests import."""
+    """One program's run: the child's input, and the seconds that it may wait between two results, wait in all, compute
+    in all, and take by the clock. `warm`: it needs the modules of assertion tests."""
 
     data: bytes
     idle_s: float
@@ -38,7 +38,7 @@ class Job:
 
 @dataclass
 class Ended:
-    """How a child ended. `why` is the parent's own reason for killing it, if it did."""
+    """The end of a child. `why` is the parent's reason if it killed the child."""
 
     status: int
     cpu_s: float
@@ -48,15 +48,15 @@ class Ended:
 
 
 class WorkerDied(InfrastructureError):
-    """The zygote is gone, or did not behave."""
+    """The zygote is gone or broke the protocol."""
 
 
-# Takes bytes of the stream; answers what to send back, and whether the verdict is decided.
+# Takes bytes of the stream; returns the answer to send back, and whether the verdict is decided.
 Reader = Callable[[bytes], tuple[bytes, bool]]
 
 
 class Run:
-    """Follows one child from its first frame to its end. `outputs` are pipes, by their reading ends."""
+    """Follows one child from its first frame to its end. `outputs` are the reading ends of pipes."""
 
     def __init__(
         self,
@@ -75,11 +75,12 @@ class Run:
         self.why: Literal["wall", "cpu", "idle"] | None = None
         self.pid: int | None = None
         self.began = time.monotonic()
-        self.busy = 0.0  # seconds that this side took, during which the child may have waited for us
+        self.busy = 0.0  # seconds of this side, during which the child may have waited
         self.killed_at: float | None = None
         self.written, self.idle, self.idle_before = 0, 0.0, 0.0
 
     def follow(self) -> Ended:
+        """Read the child's streams until its end; raises `WorkerDied`."""
         poll = select.poll()
         poll.register(self.results, select.POLLIN)
         poll.register(self.control, select.POLLIN)
@@ -102,7 +103,7 @@ class Run:
                 self._look(woken)
 
     def _receive(self) -> bool:
-        """Take what has come; False at the end of the stream."""
+        """Take the received bytes; False at the end of the stream."""
         if self.pid is None:
             try:
                 data, ancillary, _, _ = self.results.recvmsg(1 << 18, socket.CMSG_SPACE(12))
@@ -134,7 +135,7 @@ class Run:
             self._kill()
 
     def _read(self, output: int) -> bool:
-        """Take what was written to an output; False if nothing is there, as at its end."""
+        """Take the bytes of an output; False if there are none, as at its end."""
         try:
             data = os.read(output, 1 << 16)
         except BlockingIOError:
@@ -152,7 +153,7 @@ class Run:
                 self.control.send(wire.KILL)
 
     def _look(self, now: float) -> None:
-        """Kill a child that sleeps or waits for more than it may; complain of one that does not die."""
+        """Kill a child that sleeps or waits for too long; raise if it does not die."""
         if self.killed_at is not None:
             if now - self.killed_at > END_S:
                 raise WorkerDied("a killed program does not end")
@@ -173,10 +174,10 @@ class Run:
             self._kill()
 
     def _on_cpu(self, now: float) -> float:
-        """Seconds that the child's main thread computed or stood in the queue for a processor; or, where that is
-        more, that all its threads and its ended children computed.
+        """Seconds that the child's main thread computed or queued for a processor or, if that is more, that all its
+        threads and its ended children computed.
 
-        Where the kernel does not tell, a tenth of the time counts as idle.
+        If the kernel does not report them, a tenth of the time counts as idle.
         """
         folder = Path(f"/proc/{self.pid}")
         try:
@@ -187,7 +188,7 @@ class Run:
         return max((int(computing) + int(queueing)) / 1e9, sum(map(int, ticks)) / TICKS)
 
     def _written(self) -> int:
-        """Where the child's stream stands, what it holds back included: a claim, bounded by `idle_total_s`."""
+        """The position of the child's stream, its buffer included: a claim, bounded by `idle_total_s`."""
         waiting, start = wire.CURSOR.unpack(os.pread(self.shared, wire.CURSOR.size, 0))
         return int(waiting + start)
 
@@ -202,7 +203,7 @@ class Run:
         return status, user, system, peak
 
     def _end(self, status: tuple[int, float, float, int]) -> Ended:
-        """Read what is left in the socket and in shared memory: the child is gone."""
+        """Read the rest of the socket and of shared memory: the child is gone."""
         self.results.setblocking(False)
         while not self.decided and (data := self._recv()):
             self._take(data)
@@ -218,7 +219,7 @@ class Run:
 
 
 def crowd_cpu_s(pid: int) -> float:
-    """CPU seconds of a process and of all that it started and that still live: many share what one may use."""
+    """CPU seconds of a process and its living descendants: together they may use no more than one."""
     total, waiting = 0.0, [pid]
     while waiting:
         folder = Path(f"/proc/{waiting.pop()}")
@@ -240,7 +241,7 @@ def shared_memory() -> int:
 
 
 def sealed_file(name: str, data: bytes) -> int:
-    """A read-only file in memory that nobody can change."""
+    """A read-only file in memory."""
     handle = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     view = memoryview(data)
     while view:

@@ -1,4 +1,4 @@
-"""Isolation by limits, an unprivileged user where there is a choice, and namespaces where the system grants them."""
+"""Isolation by limits, an unprivileged user if run as root, and namespaces if the system grants them."""
 
 import os
 import sys
@@ -33,7 +33,7 @@ def process(config: ProcessConfig, workers: int = 1) -> Sandbox:
 
 
 def limits_only(config: SandboxConfig, workers: int, why: str = "") -> ZygoteSandbox:
-    """The weak sandbox; `why` opens its notice where it stands in for another."""
+    """The weak sandbox; if it replaces another, `why` begins its notice."""
     uid = NOBODY if os.getuid() == 0 else None
     paths = module_path()
     inside = Inside(
@@ -53,7 +53,7 @@ def _holds(folder: str, paths: list[str]) -> bool:
 
 
 def limits_of(config: SandboxConfig) -> dict[str, int]:
-    """The limits of a child, as the system takes them."""
+    """The limits of a child in the system's units."""
     return {
         "memory": config.memory_mb << 20,
         "file": config.file_mb << 20,
@@ -69,7 +69,7 @@ def interpreter() -> str:
 
 
 def module_path() -> list[str]:
-    """Where programs import from: the standard library and installed packages; never the project's own folder."""
+    """The module path of programs: the standard library and installed packages, never the project's own folder."""
     base = str(Path(sys.base_prefix).resolve())
     folders = [str(Path(entry).resolve()) for entry in sys.path if entry and Path(entry).exists()]
     wanted = [path for path in folders if path.startswith(base) or path.endswith(("site-packages", "dist-packages"))]
@@ -77,7 +77,7 @@ def module_path() -> list[str]:
 
 
 def secret_folder(name: str) -> Path:
-    """A folder of the cache that this user alone can read, and that is hidden from programs. Raises `UserError`."""
+    """A folder of the cache that only this user can read, hidden from programs. Raises `UserError`."""
     folder = cache_root() / name
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -88,6 +88,6 @@ def secret_folder(name: str) -> Path:
 
 
 def secrets() -> list[str]:
-    """Folders with expected values or embedded datasets, hidden where namespaces can be had."""
+    """Folders with expected values or embedded datasets, hidden if namespaces can be had."""
     named = [secret_folder("expected"), Path(__file__).resolve().parent.parent, home() / ".cache"]
     return [str(folder) for folder in named if folder.is_dir()]

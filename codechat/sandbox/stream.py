@@ -1,4 +1,4 @@
-"""Turns a child's byte stream into frames, and refuses what no honest child writes."""
+"""Turns a child's byte stream into frames, and refuses malformed streams."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ LONGEST = wire.DIGEST_OVER + 64 * 1024
 
 
 class Malformed(ValueError):
-    """The stream is not one of frames."""
+    """The stream does not consist of frames."""
 
 
 class Frames:
@@ -16,7 +16,7 @@ class Frames:
 
     def __init__(self) -> None:
         self._data = bytearray()
-        self.printed = 0  # bytes that had been printed when the latest frame was written
+        self.printed = 0  # bytes printed before the latest frame
 
     def feed(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
         """The frames that `data` completes, as (kind, payload); raises `Malformed`."""

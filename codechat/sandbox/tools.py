@@ -1,4 +1,4 @@
-"""Programs of the host that a box may see: their paths, checked, and where they really lie."""
+"""Programs of the host that a box may see: their checked paths and real paths."""
 
 import os
 from collections.abc import Iterable
@@ -7,15 +7,15 @@ from pathlib import Path
 from codechat.environment import cache_root, home
 from codechat.errors import UserError
 
-EMPTY = ("/tmp", "/var/tmp", "/dev", "/proc")  # in a box these are its own
+EMPTY = ("/tmp", "/var/tmp", "/dev", "/proc")  # a box has its own
 
 
 def check_tools(tools: Iterable[str]) -> tuple[str, ...]:
     """The tools, each once and in order; raises `UserError` for one that is missing, or that a box cannot see."""
-    return tuple(dict.fromkeys(map(_checked, sorted(tools))))
+    return tuple(dict.fromkeys(map(_check_tool, sorted(tools))))
 
 
-def _checked(tool: str) -> str:
+def _check_tool(tool: str) -> str:
     path = Path(tool)
     if not path.is_absolute() or not os.access(path, os.F_OK):
         raise UserError(f"the sandbox cannot show the tool {tool}: there is none", "install it, or give its whole path")
@@ -36,9 +36,9 @@ def _checked(tool: str) -> str:
 
 
 def places(tools: Iterable[str], seen: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """What to show, and where: (real path, place) of every tool and of what it links to, outside the folders `seen`.
+    """(real path, place in the box) of every tool and of its link targets, except those in the folders `seen`.
 
-    A place that is not the real path is to be a link to that: many programs look for their own files beside them.
+    A place that is not the real path must be a link to it: many programs look for their own files beside them.
     """
     shown = [Path(folder) for folder in seen]
     pairs: list[tuple[str, str]] = []

@@ -17,7 +17,7 @@ from codechat.sandbox.follow import Ended, Job, Reader, Run, WorkerDied, sealed_
 from codechat.sandbox.inside import wire
 
 START_S = 30.0
-STOP_S = 5.0  # what a container may take to go
+STOP_S = 5.0  # a container may take so long to stop
 # The child's modules are found under their own names without importing anything else of this package.
 BOOT = """
 import sys
@@ -38,8 +38,8 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Inside:
-    """What the zygote is told: its module path, the user to become, what stays readable or hidden, the limits, and
-    the folders that every program gets empty and writable for itself, the last as its working folder."""
+    """The zygote's config: its module path, the user to become, readable and hidden paths, the limits, and the
+    folders that every program gets empty and writable, the last as its working folder."""
 
     paths: list[str]
     limits: Mapping[str, int]
@@ -52,8 +52,8 @@ class Inside:
 
 @dataclass(frozen=True)
 class Launch:
-    """How to start a zygote: `command(arguments, folder)` wraps the interpreter's arguments; `root` is where `inside`
-    lies. Where descriptors cannot be inherited, the zygote connects to a socket in `folder`, which it sees as
+    """How to start a zygote: `command(arguments, folder)` wraps the interpreter's arguments; `root` is the path of
+    `inside`. If descriptors cannot be inherited, the zygote connects to a socket in `folder`, which it sees as
     `meeting`."""
 
     command: Callable[[list[str], str], list[str]]
@@ -76,7 +76,7 @@ class Worker:
         self.hello: dict[str, object] = {}
 
     def start(self) -> None:
-        """Start the zygote and wait until it is warm; raises `WorkerDied` with what it said."""
+        """Start the zygote and wait until it is warm; raises `WorkerDied` with its error output."""
         if self._closed:
             raise WorkerDied("the sandbox is closed")
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by `stop`
@@ -93,7 +93,7 @@ class Worker:
         except OSError:
             hello = b""
         if not hello:
-            said = self._said()
+            said = self._errors_tail()
             self.stop()
             raise WorkerDied(f"the sandbox did not start: {said}")
         ours.settimeout(None)
@@ -119,7 +119,7 @@ class Worker:
         )
 
     def _meet(self) -> socket.socket:
-        """Start the zygote and wait until it connects to us, or ends, or too much time is gone."""
+        """Start the zygote and wait until it connects, ends, or takes too long."""
         with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
             Path(folder).chmod(0o711)
             server.bind(f"{folder}/control")
@@ -131,12 +131,12 @@ class Worker:
             while self._process is not None and self._process.poll() is None and time.monotonic() < until:
                 with suppress(TimeoutError):
                     return server.accept()[0]
-            said = self._said()
+            said = self._errors_tail()
             self.stop()
             raise WorkerDied(f"the sandbox did not start: {said}")
 
-    def _said(self) -> str:
-        """The tail of what the zygote wrote to its standard error."""
+    def _errors_tail(self) -> str:
+        """The tail of the zygote's standard error."""
         if self._errors is None:
             return ""
         self._errors.seek(0, os.SEEK_END)
@@ -144,7 +144,7 @@ class Worker:
         return self._errors.read().decode(errors="replace").strip() or "it said nothing"
 
     def close(self) -> None:
-        """From any thread: hang up, which ends the zygote and its child, and never start again."""
+        """Hang up for good, from any thread: this ends the zygote and its child."""
         self._closed = True
         control = self._control
         if control is not None:
@@ -167,9 +167,9 @@ class Worker:
         self._warm = False
 
     def run(self, job: Job, reader: Reader, outputs: Sequence[Reader] = ()) -> Ended:
-        """Run one job, feeding its stream to `reader`; raises `WorkerDied` if the zygote does not hold.
+        """Run one job, feeding its stream to `reader`; raises `WorkerDied` if the zygote breaks.
 
-        `outputs` read what a command writes to its standard output, and to its standard error.
+        `outputs` read a command's standard output and standard error.
         """
         if self._process is None:
             self.start()
@@ -188,7 +188,7 @@ class Worker:
                 self._hand_over([data, shared, theirs.fileno()], [pipe[1] for pipe in pipes])
             return Run(self._need(), results, shared, job, reader, outputs=read).follow()
         except WorkerDied as error:
-            said = self._said()
+            said = self._errors_tail()
             self.stop()
             raise WorkerDied(f"{error}: {said}") from error
         finally:

@@ -1,4 +1,4 @@
-"""Suites: kinds of tests. One file a kind; a suite knows what it tests, and runs it in the sandbox.
+"""Suites: kinds of tests, one file each. A suite runs its tests in the sandbox.
 
 To add a kind, write one file: a frozen dataclass with the members of `Suite`, and a registered factory that makes it
 from the fields of a dataset's row (`suite: {kind: …}` of dataset=jsonl).
@@ -17,22 +17,22 @@ class Suite(Protocol):
 
     @property
     def kind(self) -> str:
-        """The name that it is registered by."""
+        """The name it is registered by."""
 
     @property
     def forgeable(self) -> bool:
-        """Whether the tested program shares a process with what decides, so that it could forge its verdict."""
+        """Whether the tested program shares a process with the test and could forge its verdict."""
 
     @property
     def key(self) -> str:
-        """Equal for equal tests alone: a hash of all that decides a verdict, content outside the dataset included.
+        """A hash of all that decides a verdict, content outside the dataset included: equal only for equal tests.
 
-        It is asked for at every check: keep it once it is known.
+        It is read at every check: cache it.
         """
 
     @property
     def outside(self) -> Mapping[str, str]:
-        """What the verdict depends on outside the dataset's own content, name → content hash: part of the cell id."""
+        """Content outside the dataset that the verdict depends on, name → content hash: part of the cell id."""
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
         """Test a program.
@@ -44,10 +44,10 @@ class Suite(Protocol):
 
 @runtime_checkable
 class Costed(Protocol):
-    """A suite that knows how long it takes: the longest are best begun first."""
+    """A suite that knows how long it takes, so that the longest can begin first."""
 
     async def cost_s(self, sandbox: Sandbox) -> float:
-        """CPU seconds that a right program takes on this machine, about. Raises as `Suite.check`."""
+        """The rough CPU seconds of a right program on this machine. Raises as `Suite.check`."""
 
 
 SUITES: Registry[Suite, NoTraits] = Registry("suite", "codechat.suites", NoTraits)

@@ -1,4 +1,4 @@
-"""Python snippets that follow a program: passed only with the token that is given to no program."""
+"""Python snippets that follow a program: passed only with a token that the program never sees."""
 
 import marshal
 import math
@@ -15,18 +15,18 @@ from codechat.sandbox import Box, Ended, Job, Sandbox, SandboxConfig, WorkerDied
 from codechat.sandbox.inside import wire
 from codechat.sandbox.stream import Frames, Malformed
 from codechat.suites import SUITES
-from codechat.suites.endings import ADDRESS, SHOWN, how_it_ended, read_exception, run_in_box
+from codechat.suites.endings import ADDRESS, SHOWN, explain_end, read_exception, run_in_box
 
 TOKEN_BYTES = 16
 
 
 @dataclass(frozen=True)
 class Assertions:
-    """Snippets that follow a program and hold it to assertions, its source text included if they read it.
+    """Snippets that follow a program and make assertions about it, and about its source text if they read it.
 
-    The entry point of the program's target, if it has one, must be defined, and is the only name of a builtin that the
-    program may redefine for the snippets. Program and snippets share an interpreter: docs/sandbox.md says what is
-    guarded. Leaving early never passes. `load_cpu_s` holds for the program's own code and for every snippet.
+    If the program's target has an entry point, the program must define it; it is also the only builtin name that the
+    program may redefine for the snippets. Program and snippets share an interpreter: docs/sandbox.md lists what is
+    guarded. A program that exits early never passes. `load_cpu_s` limits the program's own code and every snippet.
     """
 
     snippets: tuple[str, ...]
@@ -35,16 +35,13 @@ class Assertions:
 
     @cached_property
     def key(self) -> str:
-        """See `Suite.key`."""
         return content_hash([self.kind, *self.snippets])
 
     @property
     def outside(self) -> dict[str, str]:
-        """Nothing."""
         return {}
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
-        """See `Suite.check`."""
         if not self.snippets:
             raise UserError("there are no assertions to run: every program would pass", "add tests to the requirement")
         return await run_in_box(sandbox, lambda box: self._run(box, program, sandbox.config))
@@ -54,7 +51,7 @@ class Assertions:
         reader = AssertionsReader(self.snippets, entry_point, config.output_mb << 20)
         cpu = math.ceil(config.load_cpu_s + config.total_cpu_s) + 1
         job = {
-            "program": source if source.endswith("\n") else source + "\n",  # a style checker asks for it
+            "program": source if source.endswith("\n") else source + "\n",  # a style checker requires it
             "entry": entry_point,
             "snippets": list(self.snippets),
             "token": reader.token,
@@ -77,12 +74,12 @@ class AssertionsConfig(Config):
 
 @SUITES.register("assertions", AssertionsConfig)
 def assertions(config: AssertionsConfig) -> Assertions:
-    """Python snippets that follow the program and hold it to assertions."""
+    """Python snippets that follow the program and make assertions about it."""
     return Assertions(tuple(config.tests))
 
 
 class AssertionsReader:
-    """Reads one run's stream. Frames are claims; that the last snippet ran to its end is shown by the token."""
+    """Reads one run's stream. Frames are claims; only the token proves that the last snippet ran to its end."""
 
     def __init__(self, snippets: tuple[str, ...], entry_point: str, output_limit: int) -> None:
         self._snippets, self._entry_point, self._room = snippets, entry_point, output_limit
@@ -94,7 +91,7 @@ class AssertionsReader:
         self._failure: Failure | None = None
 
     def read(self, data: bytes) -> tuple[bytes, bool]:
-        """Take bytes; answer nothing, and whether the verdict is decided."""
+        """Take bytes; return an empty answer, and whether the verdict is decided."""
         self._room -= len(data)
         try:
             if self._room < 0:
@@ -127,7 +124,7 @@ class AssertionsReader:
             raise Malformed("a frame out of order")
 
     def _fail(self, outcome: Outcome, reason: str, **details: Any) -> None:
-        """Decide, with the assertion that it happened at."""
+        """Decide: the program failed at the current assertion."""
         self._outcome = outcome
         if 0 <= self._index < len(self._snippets):
             details |= {"index": self._index, "input": self._snippets[self._index][: 2 * SHOWN]}
@@ -138,7 +135,7 @@ class AssertionsReader:
     def conclude(self, ended: Ended, cpu_limit: int) -> Verdict:
         """The verdict, once the child is gone."""
         if self._outcome is None:
-            self._fail(*how_it_ended(ended, cpu_limit))
+            self._fail(*explain_end(ended, cpu_limit))
         failure = self._failure
         if failure is not None and (printed := ended.stdout[: self._frames.printed]):
             failure = replace(failure, stdout=ADDRESS.sub("0x…", printed.decode(errors="replace")))

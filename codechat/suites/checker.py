@@ -15,7 +15,7 @@ REMEMBERED = 20_000  # verdicts
 
 
 class NoSandbox:
-    """Stands where a protocol uses no sandbox: suites that only read code never ask for it."""
+    """Replaces the sandbox if a protocol uses none: suites that only read code never call it."""
 
     weak: bool = False
     notice: str | None = None
@@ -28,7 +28,6 @@ class NoSandbox:
         raise ValueError("the protocol runs code, and does not name the sandbox in `uses`")
 
     async def run(self, command: Command) -> Ran:
-        """The same."""
         raise ValueError("the protocol runs a command, and does not name the sandbox in `uses`")
 
     async def aclose(self) -> None:
@@ -36,7 +35,7 @@ class NoSandbox:
 
 
 class Checker:
-    """Runs suites in one sandbox. What was, or is being, checked is not run again."""
+    """Runs suites in one sandbox. A check that is done or under way is not run again."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
@@ -58,7 +57,7 @@ class Checker:
         return await asyncio.shield(running)
 
     async def run(self, command: Command) -> Ran:
-        """What a command did in a box of the sandbox; it is run each time."""
+        """Run a command in a box of the sandbox, each time it is called."""
         return await self._sandbox.run(command)
 
     def _keep(self, key: str, done: "asyncio.Task[Verdict]") -> None:

@@ -1,4 +1,4 @@
-"""What the end of a run means: outcomes, reasons and exceptions, as every kind of suite words them."""
+"""Outcomes, reasons and exceptions from the end of a run, in the same words for every kind of suite."""
 
 import os
 import re
@@ -12,22 +12,22 @@ from codechat.sandbox.inside import wire
 from codechat.sandbox.stream import Malformed
 
 SHOWN = 400  # characters of a value in a failure
-ADDRESS = re.compile(r"0x[0-9a-f]{6,}")  # of objects in memory: other in every process
+ADDRESS = re.compile(r"0x[0-9a-f]{6,}")  # of objects in memory: they differ in every process
 SAID_LINES = 20  # of what a program printed
 TAKEN_DOWN = "the program takes the sandbox's process down"
 CPU_USED_UP = "the CPU time of the whole program is used up"
 
 
 async def run_in_box(sandbox: Sandbox, work: Callable[[Box], Verdict]) -> Verdict:
-    """The verdict that `work` comes to in a box; a crash if the program takes the box down."""
+    """The verdict of `work` in a box; a crash if the program kills the box."""
     try:
         return await sandbox.lend(work)
     except TakenDown:
         return Verdict("crash", False, Failure(TAKEN_DOWN))
 
 
-def how_it_ended(ended: Ended, cpu_limit: int) -> tuple[Outcome, str]:
-    """What a child's end means that left the verdict open."""
+def explain_end(ended: Ended, cpu_limit: int) -> tuple[Outcome, str]:
+    """The outcome and reason of a child that ended before its verdict was decided."""
     if ended.why == "idle":
         return "timeout", "it sleeps or waits for longer than it may"
     if ended.why == "cpu":
@@ -44,7 +44,7 @@ def how_it_ended(ended: Ended, cpu_limit: int) -> tuple[Outcome, str]:
 
 
 def read_exception(payload: bytes) -> tuple[Outcome, str, str]:
-    """What an exception makes of a program: the outcome, the reason, and its text. Raises `Malformed`."""
+    """The outcome, the reason and the text of a program's exception. Raises `Malformed`."""
     try:
         name, text, lines, kind = decode(payload)
         described = "\n".join([*(str(line)[:SHOWN] for line in lines[:12]), f"{name}: {text}"[: 2 * SHOWN]])
@@ -92,5 +92,5 @@ def _signal(number: int) -> str:
 
 
 def _end(text: str) -> str | None:
-    """The last lines of what was printed, or None if that is nothing."""
+    """The last lines of printed text, or None if there are none."""
     return "\n".join(ADDRESS.sub("0x…", text).strip().splitlines()[-SAID_LINES:]) or None

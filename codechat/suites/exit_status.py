@@ -1,6 +1,6 @@
-"""A Python script whose exit status decides, by an interpreter of its own: nothing is guarded.
+"""A Python script whose exit status decides, in a separate interpreter: nothing is guarded.
 
-The script decides its own verdict: this is for what others measured so, such as CodeIF-Bench's own harness.
+The script decides its own verdict: use it only for benchmarks that measure so, such as CodeIF-Bench's own harness.
 """
 
 from dataclasses import dataclass
@@ -31,16 +31,13 @@ class ExitStatus:
 
     @cached_property
     def key(self) -> str:
-        """See `Suite.key`."""
         return content_hash([self.kind, self.wall_s, *self.snippets])
 
     @property
     def outside(self) -> dict[str, str]:
-        """Nothing."""
         return {}
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
-        """See `Suite.check`."""
         source = "\n".join([program.source, *self.snippets]).encode("utf-8", "surrogatepass")
         command = Command(argv=(PYTHON, NAME), files={NAME: source}, wall_s=self.wall_s)
         return judge_status(await sandbox.run(command), command)

@@ -1,4 +1,4 @@
-"""A repository's own tests, a program in the place of one of its functions: in a copy that lives in the sandbox."""
+"""A repository's own tests, run in the sandbox on a copy with the program in place of one function."""
 
 import functools
 import hashlib
@@ -23,13 +23,13 @@ from codechat.suites import SUITES
 from codechat.suites.endings import judge_status, run_in_box
 
 SCRIPT = "script.py"
-WALL_S = 60.0  # what the benchmark's own harness grants a group of tests
-ROOM_MB = 64  # beside the copy: what tests write
+WALL_S = 60.0  # the limit of the benchmark's own harness for a group of tests
+ROOM_MB = 64  # for the files that tests write
 MOST_MB = 512  # of a repository
 LEFT_OUT = {".git", ".hg", "__pycache__", ".tox", ".venv", "node_modules"}
 REMEDY = "dataset.repos names the folder of the repositories"
-# What pytest prints goes where failures are read. The token is printed once pytest has returned: a test run that ends
-# before that is none.
+# pytest prints to standard error, where failures are read. The token is printed once pytest has returned: a test run
+# that ends before that does not count.
 RUN = """
 import os
 import sys
@@ -48,11 +48,11 @@ OPTIONS = ("-q", "--tb=short", "--no-header", "-p", "no:cacheprovider", "--overr
 
 @dataclass(frozen=True)
 class Repository:
-    """Tests that live in a repository, run in a copy of it in which the program takes a function's place.
+    """Tests of a repository, run in a copy of it in which the program replaces a function.
 
-    `project` is the repository's name in the dataset and `folder` where it lies, None if nobody said that. `file` holds
-    the function, and its path is relative to that folder, as those of the pytest ids in `nodes` are. `lines` are the
-    function's first and last line, from 1; `indent` the columns by which its `def` is indented.
+    `project` is the repository's name in the dataset and `folder` its path, None if it is not configured. `file` holds
+    the function; its path is relative to that folder, as are the pytest ids in `nodes`. `lines` are the function's
+    first and last line, from 1; `indent` the columns by which its `def` is indented.
     """
 
     project: str
@@ -66,18 +66,17 @@ class Repository:
 
     @cached_property
     def key(self) -> str:
-        """See `Suite.key`: by the repository's content, not by where it lies. Raises `UserError` if it is not there."""
+        """See `Suite.key`: depends on the repository's content, not its path. Raises `UserError` if it is missing."""
         return content_hash(
             [self.kind, self.file, list(self.lines), self.indent, list(self.nodes), sorted(self.outside.items())]
         )
 
     @property
     def outside(self) -> dict[str, str]:
-        """The content of the repository. Raises `UserError` if it is not there."""
+        """The content of the repository. Raises `UserError` if it is missing."""
         return {} if self.folder is None else {self.project: read_contents(Path(self.folder)).digest}
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
-        """See `Suite.check`."""
         return await run_in_box(sandbox, lambda box: self._run(box, program))
 
     def _run(self, box: Box, program: Program) -> Verdict:
@@ -85,7 +84,7 @@ class Repository:
         return judge_status(box.run(command), command, token=command.environment["CODECHAT_TOKEN"])
 
     def command(self, source: str) -> Command:
-        """What runs the tests in a copy of the repository, the program's code in the function's place.
+        """The command that runs the tests in a copy of the repository with the program's code.
 
         Raises `UserError` if there is no such repository, file or line, or no pytest.
         """
@@ -100,9 +99,9 @@ class Repository:
                 raise UserError(
                     f"{root} has no test {node}", "use the repositories that hold the benchmark's own tests"
                 )
-        archive = io.BytesIO(_packed(root))
+        archive = io.BytesIO(_pack(root))
         with tarfile.open(fileobj=archive, mode="a") as packed:
-            _add(packed, PurePosixPath("repository", self.file), self.replaced(root / self.file, source))
+            _add(packed, PurePosixPath("repository", self.file), self.replace_function(root / self.file, source))
         data = archive.getvalue()
         return Command(
             argv=(PYTHON, f"../{SCRIPT}", *OPTIONS, *self.nodes),
@@ -114,8 +113,8 @@ class Repository:
             file_mb=(len(data) >> 20) + ROOM_MB,
         )
 
-    def replaced(self, path: Path, source: str) -> bytes:
-        """The file's content with the program, indented as the function was, in the place of its lines."""
+    def replace_function(self, path: Path, source: str) -> bytes:
+        """The file's content with the function's lines replaced by the program, indented as they were."""
         try:
             lines = path.read_text("utf-8").splitlines(keepends=True)
         except OSError as error:
@@ -135,7 +134,7 @@ class RepositoryConfig(Config):
 
     kind: Literal["repository"] = result_option("repository", "which kind of tests")
     project: str = result_option(..., "the repository's name", min_length=1)
-    folder: str = run_option(..., "where it lies", min_length=1)
+    folder: str = run_option(..., "its path", min_length=1)
     file: str = result_option(..., "the file with the function, relative to the folder", min_length=1)
     lines: tuple[int, int] = result_option(..., "the function's first and last line, from 1")
     indent: int = result_option(0, "the columns by which its def is indented", ge=0)
@@ -144,32 +143,32 @@ class RepositoryConfig(Config):
 
 @SUITES.register("repository", RepositoryConfig)
 def repository(config: RepositoryConfig) -> Repository:
-    """Tests of a repository, run in a copy of it that has the program in a function's place."""
+    """Tests of a repository, run in a copy of it in which the program replaces a function."""
     folder = str(Path(config.folder).expanduser().resolve())
     return Repository(config.project, folder, config.file, config.lines, config.indent, tuple(config.nodes))
 
 
 @dataclass(frozen=True)
-class Contents:
-    """What a repository's files hold: a hash of all of it, and the names of its functions and classes."""
+class RepositoryContents:
+    """A hash of a repository's files, and the names of its functions and classes."""
 
     digest: str
     names: frozenset[str]
 
 
 @functools.cache
-def read_contents(root: Path) -> Contents:
+def read_contents(root: Path) -> RepositoryContents:
     """A repository's content, read once a process. Raises `UserError`."""
     digest, names = hashlib.sha256(), set[str]()
     for inside, data in _files(root):
         digest.update(content_hash([str(inside), content_hash(data)]).encode())
         if inside.suffix == ".py":
             names.update(DEFINES.findall(data.decode("utf-8", "replace")))
-    return Contents(digest.hexdigest(), frozenset(names))
+    return RepositoryContents(digest.hexdigest(), frozenset(names))
 
 
 @functools.lru_cache(maxsize=4)
-def _packed(root: Path) -> bytes:
+def _pack(root: Path) -> bytes:
     """The repository as a tar archive, below the folder `repository`. Raises `UserError`."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as packed:
@@ -179,7 +178,7 @@ def _packed(root: Path) -> bytes:
 
 
 def _files(root: Path) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """Every file's path and content; built files and version control are left out."""
+    """Every file's path and content, except built files and version control."""
     if not root.is_dir():
         raise UserError(f"there is no repository {root}", REMEDY)
     total = 0
@@ -194,7 +193,7 @@ def _files(root: Path) -> Iterator[tuple[PurePosixPath, bytes]]:
 
 
 def _test_name(node: str) -> str:
-    """The function, or class, of a pytest id, parameters left out."""
+    """The function, or class, of a pytest id, without parameters."""
     return node.partition("[")[0].rpartition("::")[2]
 
 

@@ -1,4 +1,4 @@
-"""A tool that is run on the program: a compiler, a checker, an interpreter. Its exit status decides."""
+"""A tool run on the program, such as a compiler, checker or interpreter: its exit status decides."""
 
 import os
 import shutil
@@ -25,11 +25,11 @@ PROGRAM = "{program}"  # in an argument: the program's file
 class Tool:
     """A tool with its arguments; passed if it ends with the status `passes` within `wall_s` seconds by the clock.
 
-    `argv` begins with the tool: a name that is found on this machine, a path, `{python}` for the sandbox's interpreter,
-    or `./NAME` for a file in the working folder. `{program}` stands for the program's `file` there, beside which lie
-    `files`, by name; `environment` adds variables. `tools` are further paths of this machine that the tool needs; the
-    tool's own version is no part of the key, as the interpreter's is none. `executes` says that the tool runs the
-    program, which then shares the tool's process and could forge its verdict.
+    `argv` begins with the tool: a name found on this machine, a path, `{python}` for the sandbox's interpreter, or
+    `./NAME` for a file in the working folder. `{program}` stands for the program's `file` in that folder, which also
+    has the `files`, by name; `environment` adds variables. `tools` are further paths of this machine that the tool
+    needs; versions of tool and interpreter are not part of the key. `executes` says that the tool runs the program,
+    which could then forge its verdict.
     """
 
     argv: tuple[str, ...]
@@ -49,17 +49,14 @@ class Tool:
 
     @cached_property
     def key(self) -> str:
-        """See `Suite.key`."""
         given = [sorted(self.files.items()), sorted(self.environment.items())]
         return content_hash([self.kind, list(self.argv), self.file, *given, self.passes, self.wall_s])
 
     @property
     def outside(self) -> dict[str, str]:
-        """Nothing."""
         return {}
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
-        """See `Suite.check`."""
         command = self.command(program.source)
         ran = await sandbox.run(command)
         if ran.why == "missing" and command.tools:
@@ -67,11 +64,11 @@ class Tool:
         return judge_status(ran, command, expected=self.passes, output=True)
 
     def command(self, source: str) -> Command:
-        """What is run; raises `UserError` if this machine has no such tool."""
+        """The command to run; raises `UserError` if this machine has no such tool."""
         tool, arguments = self.argv[0], [word.replace(PROGRAM, self.file) for word in self.argv[1:]]
         tools = self.tools
         if tool != PYTHON and not tool.startswith("./"):
-            tool = _found(tool)
+            tool = _find(tool)
             tools = (tool, *tools)
         texts = {**self.files, self.file: source}
         files = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
@@ -79,7 +76,7 @@ class Tool:
         return Command(argv=argv, files=files, environment=self.environment, wall_s=self.wall_s, tools=tools)
 
 
-def _found(tool: str) -> str:
+def _find(tool: str) -> str:
     path = shutil.which(tool)
     if path is None:
         raise UserError(f"the tool {tool} is not installed", "install it, or give its whole path")
@@ -112,7 +109,7 @@ class ToolConfig(Config):
 
 @SUITES.register("tool", ToolConfig)
 def tool(config: ToolConfig) -> Tool:
-    """A tool that is run on the program's file, such as a compiler or a checker: its exit status decides."""
+    """A tool run on the program's file, such as a compiler or a checker: its exit status decides."""
     return Tool(
         argv=tuple(config.argv),
         file=config.file,

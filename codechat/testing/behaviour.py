@@ -1,4 +1,4 @@
-"""What a test server is asked and what it may answer: replies, and every fault that an endpoint can have."""
+"""The calls and the possible answers of a test server: replies, and every fault of an endpoint."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -16,14 +16,14 @@ class Call:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The conversation, whichever API it came by."""
+        """The conversation, from either API."""
         sent: list[dict[str, str]] = self.body["messages"] if "messages" in self.body else self.body["input"]
         return sent
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A reply with its details; token counts are those of the words unless given."""
+    """A reply with its details; tokens are counted in words unless given."""
 
     text: str | None
     finish_reason: str = "stop"
@@ -58,14 +58,14 @@ def error(status: int, message: str, code: str | None = None, param: str | None 
 
 
 def rate_limited(retry_after: float | str | None = None) -> Fault:
-    """429, with `Retry-After` in seconds, or as given in words."""
+    """429, with `Retry-After` in seconds or as the given text."""
     words = f"{retry_after:g}" if isinstance(retry_after, int | float) else retry_after
     headers = {} if words is None else {"retry-after": words}
     return error(429, "Rate limit reached", "rate_limit_exceeded", **headers)
 
 
 def overflow(limit: int = 2048, wording: str = "openai") -> Fault:
-    """400 for a conversation that is too long, as OpenAI or vLLM word it."""
+    """400 for a conversation that is too long, in the words of OpenAI or vLLM."""
     if wording == "openai":
         text = f"This model's maximum context length is {limit} tokens. Please reduce the length of the messages."
         return error(400, text, "context_length_exceeded", "messages")
@@ -74,7 +74,7 @@ def overflow(limit: int = 2048, wording: str = "openai") -> Fault:
 
 
 def refuses_temperature() -> Fault:
-    """400 as OpenAI's reasoning models answer to a temperature of 0."""
+    """400, as from OpenAI's reasoning models for a temperature of 0."""
     text = "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) is supported."
     return error(400, text, "unsupported_value", "temperature")
 

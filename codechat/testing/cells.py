@@ -1,4 +1,4 @@
-"""A small cell that runs against a local server as a user's would, and what it leaves behind."""
+"""A small cell that runs against a local server, and its records."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ CONCURRENCY = 4
 def command(url: str, tasks: int, runs: str, *more: str) -> list[str]:
     """The words that run the first `tasks` starter tasks against the server at `url`, with `CONCURRENCY` calls at once.
 
-    The model's name is for `fading_solver`; every reply comes from the server, none from the response cache.
+    The model's name is for `fading_solver`; no reply comes from the response cache.
     """
     return [
         sys.executable, "-m", "codechat", "tracking=none", "model=openai", f"model.base_url={url}",
@@ -24,18 +24,18 @@ def command(url: str, tasks: int, runs: str, *more: str) -> list[str]:
 
 
 def digest(call: Call) -> str:
-    """What the journal knows the request by."""
+    """The journal's digest of the request."""
     return content_hash([[message["role"], message["content"]] for message in call.messages])
 
 
-def timeless(value: Any) -> Any:
-    """A record without the fields whose names end in `_s`: what two runs of one cell must share."""
+def without_times(value: Any) -> Any:
+    """A record without the fields whose names end in `_s`: it must be equal in two runs of one cell."""
     if isinstance(value, dict):
-        return {key: timeless(each) for key, each in value.items() if not key.endswith("_s")}
-    return [timeless(each) for each in value] if isinstance(value, list) else value
+        return {key: without_times(each) for key, each in value.items() if not key.endswith("_s")}
+    return [without_times(each) for each in value] if isinstance(value, list) else value
 
 
 def records(runs: Path) -> list[Any]:
     """The sessions of the one cell in a folder, without times."""
     (cell,) = runs.iterdir()
-    return [timeless(json.loads(line)) for line in (cell / "sessions.jsonl").read_text().splitlines()]
+    return [without_times(json.loads(line)) for line in (cell / "sessions.jsonl").read_text().splitlines()]

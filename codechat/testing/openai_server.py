@@ -31,7 +31,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _tasks_of(dataset: str, path: str | None) -> tuple[Task, ...]:
-    """The tasks; mistakes are reported in the words of this command's flags."""
+    """The tasks; mistakes are reported in terms of this command's flags."""
     if path is not None and "path" not in DATASETS[dataset].config.model_fields:
         raise UserError(f"the tasks of {dataset} come with codechat, so that there is no file", "leave out --path")
     try:

@@ -1,4 +1,4 @@
-"""An HTTP server that speaks the OpenAI protocol over real sockets, on loopback alone."""
+"""An HTTP server that speaks the OpenAI protocol over real sockets, only on loopback."""
 
 import asyncio
 import contextlib
@@ -16,17 +16,17 @@ log = logging.getLogger(__name__)
 
 
 class OpenAIServer:
-    """Serves on 127.0.0.1 from a thread of its own; a context manager.
+    """Serves on 127.0.0.1 from its own thread; a context manager.
 
-    `calls` holds every request for an answer, unless `keep_calls` is false: then it stays empty, for runs of many
-    thousand calls. `port` 0 takes a free one. Entering raises `OSError` if the port cannot be had.
+    `calls` holds every request for an answer; with `keep_calls` false it stays empty, for runs of many thousand calls.
+    `port` 0 takes a free one. Entering raises `OSError` if the port cannot be had.
     """
 
     def __init__(
         self, behaviour: Behaviour, *, port: int = 0, models: Iterable[str] = ("test-model",), keep_calls: bool = True
     ) -> None:
         self.behaviour = behaviour
-        self.models_fault: Fault | None = None  # what GET /v1/models answers, if not the list
+        self.models_fault: Fault | None = None  # the answer to GET /v1/models, if not the list
         self.calls: list[Call] = []
         self.answered = 0
         self._keep_calls = keep_calls
@@ -41,7 +41,7 @@ class OpenAIServer:
 
     @property
     def base_url(self) -> str:
-        """The address that a config takes."""
+        """The address for a config."""
         return f"http://127.0.0.1:{self._port}/v1"
 
     def __enter__(self) -> "OpenAIServer":
@@ -87,7 +87,7 @@ class OpenAIServer:
             writer.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request and its response. False: the connection is to be closed."""
+        """One request and its response. False if the connection must be closed."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         method, path, _ = head[0].split(" ", 2)
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
@@ -127,7 +127,7 @@ class OpenAIServer:
 
 
 async def _send(fault: Fault, writer: asyncio.StreamWriter) -> bool:
-    """Send a response as it says. False: it was cut off, and the connection with it."""
+    """Send a response with its faults. False if it was cut off, which closes the connection."""
     if fault.stall_s:
         await asyncio.sleep(fault.stall_s)
     data = (fault.body if isinstance(fault.body, str) else json.dumps(fault.body)).encode()

@@ -1,4 +1,4 @@
-"""Behaviours of a server that knows the tasks: it answers with their reference solutions."""
+"""Behaviours of a test server: answers made of the tasks' reference solutions."""
 
 import hashlib
 import re
@@ -20,8 +20,8 @@ def dataset_tasks(dataset: str, path: str | None = None) -> tuple[Task, ...]:
 def reference_solver(tasks: Iterable[Task]) -> Solver:
     """Every answer is the reference solution of the task that the first user message states.
 
-    Judge prompts get a well-formed verdict: all instructions apply, and none was followed, as the code never changes.
-    A conversation about no known task is refused with 400. Tasks without a reference are not known.
+    Judge prompts get a well-formed verdict: all instructions apply, and none was followed: the code never changes.
+    A conversation about an unknown task is refused with 400. Tasks without a reference are unknown.
     """
     known = [
         (_squeeze(task.prompt), _squeeze(task.target.signature), task) for task in tasks if task.reference is not None
@@ -47,8 +47,8 @@ def reference_solver(tasks: Iterable[Task]) -> Solver:
 def fading_solver(tasks: Iterable[Task]) -> Solver:
     """The reference at first; each later turn breaks it with the chance, in percent, at the end of the model's name.
 
-    Broken code is mended with a quarter of that chance. Chances follow from the conversation: the same every time.
-    A model whose name ends in no number is refused with 400.
+    Broken code is repaired with a quarter of that chance. Draws depend only on the conversation. A model without a
+    number at the end of its name is refused with 400.
     """
     right = reference_solver(tasks)
 
@@ -70,7 +70,7 @@ def fading_solver(tasks: Iterable[Task]) -> Solver:
 
 
 def _task_of(message: str, known: list[tuple[str, str, Task]]) -> Task | None:
-    """The task whose statement, or else whose signature, the message holds; the longest statement wins."""
+    """The task whose statement, else whose signature, is in the message; the longest statement wins."""
     stated = [(signature, task) for prompt, signature, task in known if prompt in message]
     signed = [task for signature, task in stated if signature in message]
     if signed or stated:

@@ -1,6 +1,6 @@
-"""Tracking: where a finished cell is shown beside others. One file per kind of store.
+"""Tracking: shows a finished cell beside others. One file per kind of store.
 
-The records stay the truth: a store can be filled again from them at any time, so a tracker that fails costs nothing.
+The records are the truth: a store can be filled from them again at any time, so a failing tracker loses nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,14 @@ from codechat.registry import NoTraits, Registry
 
 
 class TrackingError(InfrastructureError):
-    """A store could not be reached or written. The cell itself is safe in its folder: say so, and go on."""
+    """A store could not be reached or written. The cell itself is safe in its folder: report it and go on."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetInfo:
-    """What a cell's dialogues were about.
+    """The dataset of a cell.
 
-    `tasks` counts the dataset, of which the cell took `used`; `source` is a path, an address or a few words.
+    `tasks` counts all tasks, `used` those of the cell; `source` is a path, an address or a few words.
     """
 
     name: str
@@ -33,12 +33,11 @@ class DatasetInfo:
 
 @dataclass(frozen=True)
 class FinishedCell:
-    """All that a tracker shows of a cell.
+    """All that a tracker shows about a cell.
 
-    `params` is the resolved config, nested; `folder` the cell's own, from which the artifacts are taken;
-    `sweep` names the sweep that the cell was run for, if any; `tags` hold what else identifies the result
-    (content hashes, git commit), under names of the caller's choice. `command` makes the cell again, or what is missing
-    of it. `headline` holds the keys of the points that a reader wants first, with what they mean.
+    `params` is the resolved config, nested; `folder` is the cell's, with the artifacts; `sweep` names the cell's sweep,
+    if any; `tags` hold what else identifies the result (content hashes, git commit). `command` makes or completes the
+    cell. `headline` has the keys of the most important points, with their meaning.
     """
 
     cell_id: str
@@ -55,10 +54,10 @@ class FinishedCell:
 
 @dataclass(frozen=True, slots=True)
 class TrackedRun:
-    """Where a cell was logged.
+    """A logged run.
 
-    `open_with` is the command that starts MLflow on it, or the run's page where a server runs already; `charts` is the
-    page that compares the experiment's cells turn by turn (MLflow itself opens on a page about traces). `notice` tells
+    `open_with` is the command that starts MLflow on it, or the run's page if a server is running; `charts` is the page
+    that compares the experiment's cells turn by turn (MLflow itself opens on a page about traces). `notice` reports
     what was left out.
     """
 
@@ -73,9 +72,9 @@ class Tracker(Protocol):
     """Shows finished cells."""
 
     def log(self, cell: FinishedCell) -> TrackedRun | None:
-        """Show the cell, or bring what is shown of it up to date; None where nothing is kept.
+        """Show the cell, or update what is shown of it; None if there is no store.
 
-        Blocks. Raises `TrackingError` where the store fails, `UserError` where the config asks for the impossible.
+        Blocks. Raises `TrackingError` if the store fails, and `UserError` if the config is wrong.
         """
 
 

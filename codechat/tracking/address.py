@@ -1,4 +1,4 @@
-"""Where an MLflow store is: what a tracking URI may be, and what follows from it."""
+"""The address of an MLflow store: its tracking URI, checked, and what is derived from it."""
 
 import re
 import shlex
@@ -10,9 +10,9 @@ from urllib.parse import quote, unquote, urlsplit
 from codechat.environment import shell_command
 
 LOCAL_URI = "sqlite:///mlflow/store.db"
-UI_SITE = "http://127.0.0.1:5000"  # where `mlflow ui` listens unless told otherwise
+UI_SITE = "http://127.0.0.1:5000"  # the default address of `mlflow ui`
 SERVERS = ("http", "https", "databricks")
-DATABASES = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}  # with the ports they listen on by default
+DATABASES = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}  # with their default ports
 REMEDY = (
     "choose from: sqlite:///PATH, http://HOST:PORT, https://…, postgresql://…, mysql://…, mssql://…, databricks;\n"
     f"tracking.uri=null means {LOCAL_URI}, tracking=none means no tracking"
@@ -20,7 +20,7 @@ REMEDY = (
 
 
 def problem_of(uri: str) -> str | None:
-    """Why a text cannot be a tracking URI, or None. MLflow's plug-ins for other stores are known by their scheme."""
+    """Why a text cannot be a tracking URI, or None. MLflow's plug-ins add schemes for other stores."""
     scheme = _scheme(uri)
     if scheme == "sqlite":
         return None if re.match(r"sqlite:///(?!:memory:|$|\?)", uri) else "an SQLite store needs a file: sqlite:///PATH"
@@ -31,7 +31,7 @@ def problem_of(uri: str) -> str | None:
         return f"'{scheme}' is not a kind of MLflow store"
     try:
         parts = urlsplit(uri)
-        _ = parts.port  # parsed only when asked for
+        _ = parts.port  # parsed only when read
     except ValueError as error:
         return str(error)
     return "there is no host in it" if scheme in {"http", "https"} and not parts.hostname else None
@@ -44,7 +44,7 @@ def without_password(text: str) -> str:
 
 @dataclass(frozen=True)
 class Address:
-    """A store. `client_uri` is what MLflow is given, `database` the file of a local store."""
+    """A store. `client_uri` is the URI for MLflow, `database` the file of a local store."""
 
     uri: str
     client_uri: str
@@ -52,7 +52,7 @@ class Address:
 
     @classmethod
     def of(cls, uri: str | None) -> "Address":
-        """The store of a URI, None being the local default; relative paths start in the working folder."""
+        """The store of a URI (None: the local default); relative paths start in the working folder."""
         uri = uri or LOCAL_URI
         if _scheme(uri) != "sqlite":
             return cls(uri, uri, None)
@@ -63,7 +63,7 @@ class Address:
 
     @property
     def artifacts(self) -> str | None:
-        """Where a local store's artifacts lie: absolute, so that `mlflow ui` finds them from any folder."""
+        """The folder of a local store's artifacts: absolute, so that `mlflow ui` finds it from any folder."""
         return (self.database.parent / "artifacts").as_uri() if self.database else None
 
     @property
@@ -80,7 +80,7 @@ class Address:
         return f"{shell_command('mlflow')} ui --backend-store-uri {shlex.quote(without_password(self.uri))}"
 
     def charts(self, experiment_id: str) -> str:
-        """The page that draws all runs of an experiment together, once MLflow runs."""
+        """The page that draws all runs of an experiment together, if MLflow is running."""
         return f"{self._site or UI_SITE}/#/experiments/{experiment_id}/runs?compareRunsMode=CHART"
 
     @property

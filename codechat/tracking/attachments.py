@@ -1,4 +1,4 @@
-"""What MLflow shows of a cell beside params and metrics: its dataset as an input, its tables as tables."""
+"""A cell's dataset and tables in MLflow, besides params and metrics."""
 
 import csv
 import json
@@ -11,15 +11,14 @@ from typing import Any
 from codechat.tracking import DatasetInfo
 
 TABLES = "tables"
-LOGGED_TAG = "mlflow.loggedArtifacts"  # what the user interface takes for tables
+LOGGED_TAG = "mlflow.loggedArtifacts"  # lists the files that the user interface shows as tables
 DIGEST = 12  # characters of the content hash: MLflow takes 36, and its list of runs shows few
 
 
 def log_dataset(client: Any, run: Any, dataset: DatasetInfo) -> None:
     """Make the dataset an input of the run, once.
 
-    A store has one entry per content, which every cell on it shares: what the cell took of the tasks is told by a tag
-    of the input.
+    A store has one entry per content, shared by all its cells: a tag of the input says which tasks the cell used.
     """
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
@@ -40,7 +39,7 @@ def log_dataset(client: Any, run: Any, dataset: DatasetInfo) -> None:
 def log_tables(client: Any, run: Any, folder: Path) -> None:
     """Log a cell's CSV files a second time, as the JSON that MLflow draws and compares.
 
-    A file of an earlier logging is replaced (MLflow's own `log_table` would append the rows to it).
+    A file of an earlier logging is replaced (MLflow's own `log_table` would append rows to it).
     """
     tables = {path.stem: as_table(path) for path in sorted(folder.glob("*.csv"))}
     if not tables:

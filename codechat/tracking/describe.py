@@ -1,4 +1,4 @@
-"""What a reader of a run's page wants first: the few figures that count, and in words where they come from."""
+"""The description on a run's page: the headline figures, and their origin in words."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from codechat.tracking import FinishedCell
 
 NOTE_TAG = "mlflow.note.content"
 OWN_NOTE_TAG = "codechat.note_hash"
-LONGEST_NOTE = 5_000  # older servers take no more in a tag
+LONGEST_NOTE = 5_000  # the limit of a tag on older servers
 
 
 def headline_first(cell: FinishedCell) -> list[Point]:
@@ -18,7 +18,7 @@ def headline_first(cell: FinishedCell) -> list[Point]:
 
 
 def note_tags(cell: FinishedCell, present: Mapping[str, str]) -> dict[str, str]:
-    """The tags that describe the cell in Markdown; none where a person has written a description instead."""
+    """The tags that describe the cell in Markdown; none if a person has written another description."""
     written = present.get(NOTE_TAG)
     if written is not None and present.get(OWN_NOTE_TAG) != _mark(written):
         return {}
@@ -27,7 +27,7 @@ def note_tags(cell: FinishedCell, present: Mapping[str, str]) -> dict[str, str]:
 
 
 def description(cell: FinishedCell) -> str:
-    """What ran, its headline figures, how to run it again, and where its files are."""
+    """The cell's name, headline figures, command and folder."""
     about = f"**{cell.name}**"
     if cell.dataset is not None:
         about += f": {cell.dataset.used} of the {cell.dataset.tasks} tasks of `{cell.dataset.name}`"
@@ -39,7 +39,7 @@ def description(cell: FinishedCell) -> str:
 
 
 def _figures(cell: FinishedCell) -> str:
-    """The headline as a table: of a series its first and its last value."""
+    """The headline as a table, with the first and the last value of a series."""
     rows = []
     for key, meaning in cell.headline.items():
         points = sorted((point.step, point.value) for point in cell.points if point.key == key)

@@ -1,4 +1,4 @@
-"""The cells of an MLflow experiment, as folders: what a report is made from."""
+"""The cells of an MLflow experiment as folders, for a report."""
 
 import warnings
 from pathlib import Path
@@ -8,7 +8,7 @@ from codechat.errors import UserError, nearest
 from codechat.tracking import TrackingError
 from codechat.tracking.address import Address
 from codechat.tracking.mlflow_run import CELL_TAG, FILES
-from codechat.tracking.store import client_of, failures, locked, prepare
+from codechat.tracking.store import client_of, failures, lock, prepare
 
 PAGE = 1_000
 
@@ -17,7 +17,7 @@ def find_cells(uri: str | None, experiment: str, condition: str, downloads: Path
     """A folder per cell of the experiment that meets the condition (MLflow's filter string; empty: all).
 
     A run's files are downloaded under `downloads`, a folder each, named by its cell id. Raises `UserError` for an
-    experiment or a condition that does not exist or holds nothing, `TrackingError` where the store fails.
+    unknown experiment, a wrong condition or no runs, and `TrackingError` if the store fails.
     """
     address = Address.of(uri)
     if address.database is not None and not address.database.is_file():
@@ -26,7 +26,7 @@ def find_cells(uri: str | None, experiment: str, condition: str, downloads: Path
         )
     with failures(address):
         prepare(address)
-        with locked(address), warnings.catch_warnings():
+        with lock(address), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             client = client_of(address)
             client.search_experiments(max_results=1)
@@ -53,8 +53,8 @@ def _runs(client: Any, experiment: str, condition: str) -> list[Any]:
     except mlflow.exceptions.MlflowException as error:
         if error.error_code != "INVALID_PARAMETER_VALUE":
             raise
-        told = str(error).partition("\n")[0]
-        raise UserError(f"filter={condition}: {told}", "e.g. filter=\"params.`agenda.turns` = '10'\"") from error
+        cause = str(error).partition("\n")[0]
+        raise UserError(f"filter={condition}: {cause}", "e.g. filter=\"params.`agenda.turns` = '10'\"") from error
     if not runs:
         raise UserError(
             f"no cell of the experiment '{experiment}' meets the filter"

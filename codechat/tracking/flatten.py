@@ -8,20 +8,19 @@ from typing import Any
 from codechat.files import content_hash
 from codechat.tracking.address import without_password
 
-# MLflow refuses more than 6,000 characters, older servers more than 500; prompts are longer than is readable anyway.
+# MLflow refuses more than 6,000 characters, older servers more than 500, and longer texts are not readable there.
 LONGEST_VALUE = 250
 LONGEST_KEY = 250
 KEPT = 60
-# In a key: other characters than these, a dot at the start, and a slash that does not stand between two words.
+# Not allowed in a key: other characters, a dot at the start, and a slash that is not between two words.
 REFUSED = re.compile(r"[^/\w.\- :]|^\.|(?<!\w)/|/(?!\w)")
 
 
 def flat_params(config: Mapping[str, Any]) -> dict[str, str]:
     """Dotted keys and short texts.
 
-    Values that are not text are written as JSON. Of a long one only the beginning stays, with a hash that tells
-    two of them apart; the whole is in config.yaml. A password in a URI is blanked out. Characters that MLflow
-    refuses in a key become underscores.
+    Values that are not text are written as JSON. A long one is cut and gets a hash that distinguishes it; the whole is
+    in config.yaml. A password in a URI is blanked out. Characters that MLflow refuses in a key become underscores.
     """
     return {
         REFUSED.sub("_", key)[:LONGEST_KEY]: _short(value if isinstance(value, str) else json.dumps(value))

@@ -1,4 +1,4 @@
-"""What a tracker is given, kept in the cell's folder: a store that was unreachable can be filled later."""
+"""A tracker's input, written into the cell's folder: a store that was unreachable can be filled later."""
 
 import json
 from dataclasses import asdict
@@ -13,14 +13,14 @@ from codechat.tracking import FinishedCell
 FILE = "tracking.json"
 
 
-def keep(cell: FinishedCell) -> None:
-    """Write down what is tracked of a cell, beside its records."""
+def write_tracking(cell: FinishedCell) -> None:
+    """Write the tracked values of a cell beside its records."""
     values = {**asdict(cell), "folder": "."}
     write_atomically(cell.folder / FILE, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
 
 
-def kept(folder: Path) -> FinishedCell:
-    """What is tracked of the cell in a folder. Raises `UserError` where the folder holds no finished cell."""
+def read_tracking(folder: Path) -> FinishedCell:
+    """The tracked values of the cell in a folder. Raises `UserError` if the folder holds no finished cell."""
     try:
         values = json.loads((folder / FILE).read_bytes())
         return TypeAdapter(FinishedCell).validate_python({**values, "folder": folder})

@@ -1,4 +1,4 @@
-"""MLflow: every cell is one flat run, named by what varies, found again by its cell id."""
+"""MLflow: every cell is one flat run, named like the cell and found by its cell id."""
 
 import platform
 import time
@@ -17,14 +17,14 @@ from codechat.tracking.address import REMEDY, Address, problem_of, without_passw
 from codechat.tracking.attachments import TABLES, log_dataset, log_tables
 from codechat.tracking.describe import headline_first, note_tags
 from codechat.tracking.flatten import flat_params
-from codechat.tracking.store import Store, failures, locked
+from codechat.tracking.store import Store, failures, lock
 from codechat.tracking.traces import MOST, log_traces
 
 CELL_TAG = "codechat.cell_id"
 SWEEP_TAG = "codechat.sweep"
 FILES = ("config.yaml", "sessions.jsonl", "metrics.json")
 FOLDERS = (TABLES, "figures")
-# What MLflow takes in one request.
+# MLflow's limits of one request.
 METRICS_PER_BATCH = 1_000
 PARAMS_PER_BATCH = 100
 
@@ -63,12 +63,12 @@ class MlflowTracker:
         self._address, self._experiment, self._traces = address, experiment, traces
 
     def log(self, cell: FinishedCell) -> TrackedRun:
-        """Log the cell; a second time brings the same run up to date, and adds the sweep to its tag."""
+        """Log the cell; a second time updates the same run, and adds the sweep to its tag."""
         with failures(self._address):
             store = Store.open(self._address, self._experiment)
-            with locked(self._address):
+            with lock(self._address):
                 run_id, outdated = _run_for(store, cell)
-                if cell.dataset is not None:  # two cells that add one dataset at once would stumble over each other
+                if cell.dataset is not None:  # two cells that add one dataset at once would conflict
                     log_dataset(store.client, store.client.get_run(run_id), cell.dataset)
             _fill(store, run_id, cell)
             sessions = cell.folder / "sessions.jsonl"
@@ -86,10 +86,10 @@ class MlflowTracker:
 
 
 def _run_for(store: Store, cell: FinishedCell) -> tuple[str, list[str]]:
-    """The id of the run that shall hold the cell, its tags set, and the ids of those it stands in for.
+    """The id of the cell's run, with its tags set, and the ids of the runs that it replaces.
 
-    An older run is used again where its points can stand. MLflow never forgets a point, and its charts draw all of
-    them, so a run whose turns have changed since (the cell was resumed) gives way to a fresh one with its tags.
+    An older run is used again if its points are still right. MLflow never deletes a point, and its charts draw all of
+    them, so a run whose turns have changed (the cell was resumed) is replaced by a fresh one with its tags.
     """
     query = f"tags.`{CELL_TAG}` = '{cell.cell_id}'"
     found = store.client.search_runs([store.experiment_id], query, order_by=["attributes.start_time DESC"])
@@ -100,7 +100,7 @@ def _run_for(store: Store, cell: FinishedCell) -> tuple[str, list[str]]:
     if cell.sweep:
         sweeps = inherited.get(SWEEP_TAG, "").split(",")
         tags[SWEEP_TAG] = ",".join(dict.fromkeys(name for name in [*sweeps, cell.sweep] if name))
-    if not found or not _can_stand(store, found[0], cell.points):
+    if not found or not _is_still_right(store, found[0], cell.points):
         fresh = store.client.create_run(store.experiment_id, tags={**inherited, **tags}, run_name=cell.name)
         return str(fresh.info.run_id), ids
     for key, value in tags.items():
@@ -109,14 +109,14 @@ def _run_for(store: Store, cell: FinishedCell) -> tuple[str, list[str]]:
     return ids[0], ids[1:]
 
 
-def _can_stand(store: Store, run: Any, points: Sequence[Point]) -> bool:
-    """Whether all that the run shows is still so, but for scalars, of which only the last value is shown."""
+def _is_still_right(store: Store, run: Any, points: Sequence[Point]) -> bool:
+    """Whether all series of the run are still right; of a scalar only the last value is shown."""
     gone = run.data.metrics.keys() - {point.key for point in points}
     return not gone and _series_of(store, run, points) <= set(points)
 
 
 def _series_of(store: Store, run: Any, points: Sequence[Point]) -> set[Point]:
-    """The points that the run holds of the series among `points`."""
+    """The run's points of the series among `points`."""
     keys = {point.key for point in points if point.step} & run.data.metrics.keys()
     return {
         Point(key, metric.value, metric.step)
@@ -126,7 +126,7 @@ def _series_of(store: Store, run: Any, points: Sequence[Point]) -> set[Point]:
 
 
 def _fill(store: Store, run_id: str, cell: FinishedCell) -> None:
-    """Add what the run lacks, and put the cell's files in place of older ones."""
+    """Add missing params and points to the run, and replace its files by the cell's."""
     from mlflow.entities import Metric, Param
 
     run = store.client.get_run(run_id)
@@ -138,7 +138,7 @@ def _fill(store: Store, run_id: str, cell: FinishedCell) -> None:
         for point in headline_first(cell)
         if (point not in kept if point.key in series else run.data.metrics.get(point.key) != point.value)
     ]
-    # Params are written once: a run keeps those of its first logging (they may differ in what changes no result)
+    # Params are written once: a run keeps those of its first logging (they may differ in run options)
     params = [Param(key, value) for key, value in flat_params(cell.params).items() if key not in run.data.params]
     for batch in _batches(metrics, METRICS_PER_BATCH):
         store.client.log_batch(run_id, metrics=batch)
@@ -158,7 +158,7 @@ def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 
 def _versions() -> Mapping[str, str]:
-    """What the figures were made with."""
+    """The versions of the software that made the figures."""
     return {
         "codechat.version": VERSION,
         "codechat.version.python": platform.python_version(),

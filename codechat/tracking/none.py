@@ -1,4 +1,4 @@
-"""No tracking: the cell's folder is all there is."""
+"""No tracking: only the cell's folder."""
 
 from typing import Literal
 
@@ -13,13 +13,13 @@ class NoTrackingConfig(Config):
 
 
 class NoTracker:
-    """Keeps nothing."""
+    """Does not track."""
 
     def log(self, cell: FinishedCell) -> None:
-        """Do nothing: the cell's records and metrics.json are written already."""
+        """Do nothing: the cell's records and metrics.json are already written."""
 
 
 @TRACKING.register("none", NoTrackingConfig)
 def no_tracker(config: NoTrackingConfig) -> Tracker:
-    """Track nowhere: the cell's folder is all that is kept."""
+    """Track nowhere: only the cell's folder is kept."""
     return NoTracker()

@@ -1,4 +1,4 @@
-"""An MLflow store, opened so that cells that start together neither break it nor talk over the terminal."""
+"""An MLflow store, opened so that concurrent cells do not break it and MLflow does not print."""
 
 import contextlib
 import logging
@@ -18,14 +18,14 @@ from codechat.tracking.address import Address, without_password
 
 LOCK_TIMEOUT_S = 120
 CONNECT_TIMEOUT_S = 5
-# A server that does not answer costs the cell half a minute, not the quarter of an hour of MLflow's defaults.
+# A silent server delays the cell by half a minute, not by the quarter of an hour of MLflow's defaults.
 PATIENCE = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
 }
 
-# The page that MLflow would print after each run can hold the password of the URI.
+# The address that MLflow would print after each run can contain the password of the URI.
 QUIET = {"MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true"}
 
 
@@ -37,17 +37,17 @@ class Store:
 
     @classmethod
     def open(cls, address: Address, experiment: str) -> "Store":
-        """Create the database and the experiment where they are missing. Raises as `failures` does, and `UserError`."""
+        """Create the database and the experiment if they are missing. Raises as `failures` does, and `UserError`."""
         prepare(address)
-        with locked(address), warnings.catch_warnings():
-            # A local database is created while its lock is held: two migrations at once would break it for good.
+        with lock(address), warnings.catch_warnings():
+            # A local database is created under its lock: two migrations at once would break it for good.
             warnings.simplefilter("ignore")
             client = client_of(address)
             return cls(address, client, _experiment(client, experiment, address.artifacts))
 
 
 def prepare(address: Address) -> None:
-    """Keep MLflow quiet, at home and impatient, and fail fast where the store cannot be reached."""
+    """Configure MLflow's output, telemetry and timeouts, and fail fast if the store cannot be reached."""
     os.environ |= QUIET
     silence(os.environ)
     for name, value in PATIENCE.items():
@@ -56,7 +56,7 @@ def prepare(address: Address) -> None:
 
 
 def client_of(address: Address) -> Any:
-    """MLflow's client for a store that `prepare` has found; opening a local store can migrate it."""
+    """MLflow's client for a store after `prepare`; opening a local store can migrate it."""
     import mlflow
 
     for chatter in ("mlflow", "alembic"):
@@ -65,7 +65,7 @@ def client_of(address: Address) -> Any:
 
 
 def _reach(address: Address) -> None:
-    """Fail fast where MLflow would go on trying: on a file it cannot open, on a database server that is not there."""
+    """Fail fast if MLflow would keep trying: for a file it cannot open, or a database server that is down."""
     if address.database is not None:
         address.database.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.closing(sqlite3.connect(address.database, timeout=CONNECT_TIMEOUT_S)) as connection:
@@ -77,7 +77,7 @@ def _reach(address: Address) -> None:
 
 
 def _experiment(client: Any, name: str, artifacts: str | None) -> str:
-    """The id of the experiment of this name, made if need be; another process may make it at the same time."""
+    """The id of the experiment of this name, created if missing; another process may create it at the same time."""
     import mlflow
 
     found = client.get_experiment_by_name(name)
@@ -97,7 +97,7 @@ def _experiment(client: Any, name: str, artifacts: str | None) -> str:
 
 
 @contextlib.contextmanager
-def locked(address: Address) -> Iterator[None]:
+def lock(address: Address) -> Iterator[None]:
     """Hold a local store's lock. A server orders its own clients."""
     if address.database is None:
         yield
@@ -111,7 +111,7 @@ def locked(address: Address) -> Iterator[None]:
 
 @contextlib.contextmanager
 def failures(address: Address) -> Iterator[None]:
-    """Turn what a store raises into `TrackingError`, and a missing database driver into `UserError`."""
+    """Turn a store's errors into `TrackingError`, and a missing database driver into `UserError`."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -122,13 +122,13 @@ def failures(address: Address) -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, _store_errors()):
             raise
-        # The cause may hold the URI with its password, so it is told in words and not kept.
-        told = without_password(str(error).strip().partition("\n")[0])[:300] or type(error).__name__
-        raise TrackingError(f"cannot log to MLflow at {without_password(address.uri)}: {told}") from None
+        # The cause may hold the URI with its password, so only its cleaned words are kept.
+        cause = without_password(str(error).strip().partition("\n")[0])[:300] or type(error).__name__
+        raise TrackingError(f"cannot log to MLflow at {without_password(address.uri)}: {cause}") from None
 
 
 def _store_errors() -> tuple[type[Exception], ...]:
-    """What MLflow and the libraries under it raise for a store that fails; MLflow may not have been imported yet."""
+    """The exceptions of MLflow and its libraries for a failing store; MLflow may not be imported yet."""
     import mlflow
     import requests
     import sqlalchemy

@@ -1,6 +1,6 @@
 """The dialogues of a finished cell as MLflow traces: a span per turn, and in it the model, the judge and the sandbox.
 
-Records know how long each part took, not when: in a trace the parts stand end to end, before the moment of logging.
+Records know how long each part took but not when: in a trace the parts follow each other up to the time of logging.
 """
 
 import itertools
@@ -15,13 +15,13 @@ from codechat.domain import Message, Usage
 from codechat.files import content_hash
 from codechat.records import SessionRecord, TurnRecord, read_sessions
 
-MOST = 200  # dialogues of a cell: the list of traces is for reading, and each dialogue costs some 40 spans
+MOST = 200  # dialogues of a cell: people read the list of traces, and each dialogue takes some 40 spans
 DIALOGUES_PER_BATCH = 20
 
 
 @dataclass(frozen=True)
 class Part:
-    """A span to be; `seconds` is its own time, to which that of its parts is added."""
+    """A span to log; `seconds` is its own time, without that of its parts."""
 
     name: str
     kind: str
@@ -34,13 +34,14 @@ class Part:
 
     @property
     def duration_ns(self) -> int:
+        """The time of the span with all its parts, in nanoseconds."""
         return int(self.seconds * 1e9) + sum(part.duration_ns for part in self.parts)
 
 
 def log_traces(client: Any, uri: str, experiment_id: str, run_id: str, path: Path) -> str | None:
-    """Log the dialogues of a sessions.jsonl beside a run, in place of what the experiment shows of them already.
+    """Log the dialogues of a sessions.jsonl beside a run, replacing their earlier traces in the experiment.
 
-    Returns a notice where there are more than `MOST`, of which only the first are logged.
+    Returns a notice if there are more than `MOST`: only the first are logged.
     """
     from mlflow.tracing.client import TracingClient
 
@@ -58,7 +59,7 @@ def log_traces(client: Any, uri: str, experiment_id: str, run_id: str, path: Pat
 
 
 def _trace(session: SessionRecord, experiment_id: str, run_id: str) -> tuple[Any, list[Any]]:
-    """A dialogue's trace and its spans. Ids follow from the session, so that it is found again."""
+    """A dialogue's trace and its spans. Ids are derived from the session, so that the trace is found again."""
     from mlflow.entities import TraceInfo, TraceLocation, TraceState
 
     number = content_hash([experiment_id, session.session_id])[:32]
@@ -119,7 +120,7 @@ def _chat(name: str, request: Sequence[Message], response: str | None, seconds: 
 
 
 def _outcome(turn: TurnRecord) -> dict[str, Any]:
-    return {"outcome": turn.outcome, "failure": turn.failure and turn.failure.stated()}
+    return {"outcome": turn.outcome, "failure": turn.failure and turn.failure.given_fields()}
 
 
 def _feedback(turn: TurnRecord, trace: str) -> Iterator[Any]:
@@ -136,7 +137,7 @@ def _feedback(turn: TurnRecord, trace: str) -> Iterator[Any]:
 
 
 def _spans(part: Part, trace: str, parent: str | None, start_ns: int) -> Iterator[Any]:
-    """The spans of a part and of all that is in it. `parent` is the place of the one around it."""
+    """The spans of a part and of its parts. `parent` is the place of the enclosing one."""
     from mlflow.entities import Span
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import ReadableSpan

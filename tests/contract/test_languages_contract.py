@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codechat.domain import Target
-from codechat.languages import Plain, extract, fenced, language_of, languages, register, without_thinking
+from codechat.languages import Plain, extract, fence, language_of, languages, register, without_thinking
 
 TAGS = [*(language.names[0] for language in languages()), "c++", "Objective-C"]
 CODES = {
@@ -50,7 +50,7 @@ def code_of(tag: str) -> str:
 @pytest.mark.parametrize("tag", TAGS)
 def test_fenced_code_comes_back(tag: str, entry_point: str) -> None:
     code, target = code_of(tag), Target(tag, entry_point)
-    for reply in (fenced(code, tag), f"So:\n{fenced(code, tag)}That is all."):
+    for reply in (fence(code, tag), f"So:\n{fence(code, tag)}That is all."):
         found = extract(reply, target)
         assert (found.code, found.problem) == (code, None), found
         assert found.program is not None
@@ -62,15 +62,15 @@ def test_every_name_is_a_tag_of_its_fences(tag: str) -> None:
     language = language_of(tag)
     for name in language.names:
         assert language_of(name.upper()) == language
-        decoy = fenced(f"{code_of(tag)}\n", "text").replace("solve", "other")
-        assert extract(decoy + fenced(code_of(tag), name.upper()), Target(tag, "solve")).code == code_of(tag)
+        decoy = fence(f"{code_of(tag)}\n", "text").replace("solve", "other")
+        assert extract(decoy + fence(code_of(tag), name.upper()), Target(tag, "solve")).code == code_of(tag)
 
 
 @pytest.mark.parametrize("tag", TAGS)
 def test_thoughts_are_no_code(tag: str) -> None:
-    code, draft = code_of(tag), fenced(code_of(tag).replace("x", "y"), tag)
-    assert extract(f"<think>\n{draft}\n</think>\n{fenced(code, tag)}", Target(tag, "solve")).code == code
-    assert extract(f"{draft}\n</think>\n{fenced(code, tag)}", Target(tag, "solve")).code == code
+    code, draft = code_of(tag), fence(code_of(tag).replace("x", "y"), tag)
+    assert extract(f"<think>\n{draft}\n</think>\n{fence(code, tag)}", Target(tag, "solve")).code == code
+    assert extract(f"{draft}\n</think>\n{fence(code, tag)}", Target(tag, "solve")).code == code
     for reply in (f"<think>\n{draft}", "", " \n"):
         found = extract(reply, Target(tag, "solve"))
         assert (found.code, found.program, found.problem) == (None, None, "no_code")
@@ -78,7 +78,7 @@ def test_thoughts_are_no_code(tag: str) -> None:
 
 @pytest.mark.parametrize("tag", TAGS)
 def test_a_missing_entry_point_is_named(tag: str) -> None:
-    found = extract(fenced(code_of(tag), tag), Target(tag, "absent"))
+    found = extract(fence(code_of(tag), tag), Target(tag, "absent"))
     assert found.problem == "no_code"
     assert "does not define" in found.reason
     assert "absent" in found.reason
@@ -114,7 +114,7 @@ def test_nothing_is_raised_for_any_text(reply: str, entry_point: str, tag: str) 
 def test_no_backticks_in_the_code_close_its_fence(text: str) -> None:
     code = text.rstrip()
     if code and "think" not in code and "\r" not in code:
-        assert extract(fenced(text, "c++"), Target("c++")).code == code
+        assert extract(fence(text, "c++"), Target("c++")).code == code
 
 
 HOSTILE: dict[str, Callable[[str], str]] = {
@@ -123,14 +123,14 @@ HOSTILE: dict[str, Callable[[str], str]] = {
     "a megabyte of fences": lambda tag: f"```{tag}\nx\n" * (10**6 // (len(tag) + 6)),
     "a megabyte of spaces": lambda tag: f"```{tag}\n{' ' * 10**6}x\n```",
     "a megabyte of closing tags": lambda tag: "</think>" * 125_000,
-    "a long dotted import": lambda tag: fenced("import " + "a." * 500_000 + "a", tag),
-    "a dotted import on many lines": lambda tag: fenced("import " + "a\u0301 . \\\n" * 150_000 + "a", tag),
-    "many dotted imports": lambda tag: fenced(f"import {'a.' * 998}a\n" * 500, tag),
+    "a long dotted import": lambda tag: fence("import " + "a." * 500_000 + "a", tag),
+    "a dotted import on many lines": lambda tag: fence("import " + "a\u0301 . \\\n" * 150_000 + "a", tag),
+    "many dotted imports": lambda tag: fence(f"import {'a.' * 998}a\n" * 500, tag),
     "a megabyte of sentences": lambda tag: "This is a sentence. " * 50_000,
-    "a long chain of attributes": lambda tag: fenced("x = " + "a." * 50_000 + "a", tag),
-    "opened brackets": lambda tag: fenced("x = " + "(" * 100_000, tag),
-    "closed brackets": lambda tag: fenced("x = " + "[" * 50_000 + "]" * 50_000, tag),
-    "one long line": lambda tag: fenced("x = 1; " * 15_000, tag),
+    "a long chain of attributes": lambda tag: fence("x = " + "a." * 50_000 + "a", tag),
+    "opened brackets": lambda tag: fence("x = " + "(" * 100_000, tag),
+    "closed brackets": lambda tag: fence("x = " + "[" * 50_000 + "]" * 50_000, tag),
+    "one long line": lambda tag: fence("x = 1; " * 15_000, tag),
     "a long tag": lambda tag: f"```{'a' * 10**6}\nsolve\n```",
 }
 
@@ -178,10 +178,10 @@ register(Plain(("kotlin", "kt")))
 '''
 USE = """
 from codechat.domain import Target
-from codechat.languages import extract, fenced, language_of, languages
+from codechat.languages import extract, fence, language_of, languages
 assert extract("say HELLO", Target("yell")).code == "HELLO"
 assert language_of("Shout").defines("HI") == {"H", "I"}
-assert extract(fenced("no", "java") + fenced("fun f() = 1", "kt"), Target("kotlin")).code == "fun f() = 1"
+assert extract(fence("no", "java") + fence("fun f() = 1", "kt"), Target("kotlin")).code == "fun f() = 1"
 print(*(language.names[0] for language in languages()))
 """
 

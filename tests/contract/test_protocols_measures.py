@@ -27,7 +27,7 @@ def protocol(name: str) -> DialogueProtocol:
 
 def metrics_of(found: DialogueProtocol) -> dict[str, Any]:
     """metrics.json of a cell without sessions, read back."""
-    metrics = {**found.metrics([], seed=0, effort=Effort()), FIELD: found.measures.described()}
+    metrics = {**found.metrics([], seed=0, effort=Effort()), FIELD: found.measures.describe()}
     read: dict[str, Any] = json.loads(json.dumps(metrics))
     return read
 

@@ -189,7 +189,7 @@ def test_a_dynamic_cell_is_scored_again(dynamic: Outcome, tmp_path: Path) -> Non
 def test_a_dialogue_over_other_instructions_is_not_scored_again(dynamic: Outcome, tasks: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.jsonl"
     other.write_text(tasks.read_text().replace("List A, too.", "List A as well."))
-    with pytest.raises(UserError, match="asks for 'A', which the task has no more: List A, too"):
+    with pytest.raises(UserError, match="asks for 'A', which the task no longer has: List A, too"):
         run_rescore([f"run={dynamic.folder}", f"dataset.path={other}", f"out={tmp_path / 'again'}"])
 
 

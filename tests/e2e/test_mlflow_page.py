@@ -9,7 +9,7 @@ import pytest
 
 from codechat.metrics import REFINE, Point, headline_of
 from codechat.tracking import TRACKING, DatasetInfo, FinishedCell, TrackedRun
-from codechat.tracking.kept import keep, kept
+from codechat.tracking.kept import read_tracking, write_tracking
 
 POINTS = (
     *(Point("turn/pass_at_1", value, turn) for turn, value in enumerate([1.0, 0.75, 0.5])),
@@ -127,10 +127,10 @@ def test_the_headline_comes_first(folder: Path) -> None:
 
 def test_what_the_page_shows_survives_until_an_upload(folder: Path) -> None:
     cell = cell_in(folder)
-    keep(cell)
-    again = kept(cell.folder)
+    write_tracking(cell)
+    again = read_tracking(cell.folder)
     assert (again.dataset, again.command) == (cell.dataset, cell.command)
     old = json.loads((cell.folder / "tracking.json").read_text())
     del old["dataset"], old["command"]
     (cell.folder / "tracking.json").write_text(json.dumps(old))
-    assert kept(cell.folder).dataset is None
+    assert read_tracking(cell.folder).dataset is None

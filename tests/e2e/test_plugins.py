@@ -163,7 +163,7 @@ def test_a_suite_of_another_language(tmp_path: Path) -> None:
     assert session["turns"][0]["code"].startswith("my ($n)")
     status, output = codechat(tmp_path, "dataset=jsonl", words[2], "model=echo", "judge=rules")
     assert status == 2
-    assert "judge=rules knows python alone, and perl/1 is in perl" in output
+    assert "judge=rules knows only python, and perl/1 is in perl" in output
 
 
 GO = "Here:\n```go\nfunc main() { }\n```\n"

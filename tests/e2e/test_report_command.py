@@ -146,8 +146,8 @@ def test_what_is_left_out_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert run_report([f"runs={tmp_path / 'runs'}", f"out={tmp_path / 'out'}"]) == 0
     told = capsys.readouterr().err
     assert f"not finished: {running.name}" in told
-    assert "does not say what they measure (run them again" in told
-    assert f"written anew): {other.name}." in told
+    assert "does not describe its measures (run them again" in told
+    assert f"written again): {other.name}." in told
     assert [row["model"] for row in table(tmp_path / "out", "leaderboard")] == ["done"]
     with pytest.raises(UserError, match="none of these cells says what it measures"):
         run_report([f"runs={other}", f"out={tmp_path / 'none'}"])

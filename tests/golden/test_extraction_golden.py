@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from codechat.domain import Extraction, Target
-from codechat.languages import extract, fenced, without_thinking
+from codechat.languages import extract, fence, without_thinking
 
 KEYS = {"name", "reply", "language", "entry_point", "problem", "code", "program", "calls", "reason_has", "history"}
 KEYS |= {"code_has", "code_lacks", "program_has", "program_lacks"}
@@ -48,7 +48,7 @@ def test_case(case: dict[str, Any]) -> None:
 
 def check_again(found: Extraction, target: Target) -> None:
     assert found.code is not None
-    again = extract(found.code if target.language == "python" else fenced(found.code, target.language), target)
+    again = extract(found.code if target.language == "python" else fence(found.code, target.language), target)
     assert (again.code, again.program) == (found.code, found.program)
 
 

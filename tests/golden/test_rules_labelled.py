@@ -56,7 +56,7 @@ def test_every_kind_of_difficulty_is_there_in_every_scope_and_change() -> None:
     kinds = Counter(one.hard for one in hard)
     assert kinds.keys() == KINDS
     assert min(kinds.values()) >= 10, kinds
-    cells = Counter(one.instruction.cell for one in hard)
+    cells = Counter(one.instruction.kind for one in hard)
     assert cells.keys() == {f"{scope}/{change}" for scope in SCOPES for change in CHANGES}
     assert min(cells.values()) >= 25, cells
     assert {one.adherence for one in hard} == {"adhered", "violated"}

@@ -46,7 +46,7 @@ def write_talk(made: Talk, runs: Path) -> Path:
     write_sessions(folder / "sessions.jsonl", sessions)
     measures = MEASURES[made.protocol]
     metrics = conversation_metrics(sessions, measures, converses=True, seed=0)
-    (folder / "metrics.json").write_text(json.dumps({**metrics, FIELD: measures.described()}))
+    (folder / "metrics.json").write_text(json.dumps({**metrics, FIELD: measures.describe()}))
     config = {
         "model": {"kind": "openai", "name": made.model}, "dataset": {"kind": made.dataset},
         "protocol": {"kind": made.protocol}, "agenda": {"turns": 10}, "seed": 0,

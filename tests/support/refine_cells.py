@@ -1,4 +1,4 @@
-"""Made-up refinement cells: what a finished cell leaves, without a model, a sandbox or a dataset."""
+"""Made-up refinement cells: the files of a finished cell, without a model, a sandbox or a dataset."""
 
 import json
 import random
@@ -51,6 +51,7 @@ class Made:
 
     @property
     def cell_id(self) -> str:
+        """An id made of the options."""
         return f"{self.model}/{self.dataset}/{self.agenda}/{self.turns}/{self.judge}/{self.seed}"
 
 
@@ -67,7 +68,7 @@ def write_cell(made: Made, runs: Path) -> Path:
 
 
 def config_of(made: Made) -> dict[str, Any]:
-    """What config.yaml holds, as far as a report reads it."""
+    """The content of config.yaml, as far as a report reads it."""
     return {
         "model": {"kind": "openai", "name": made.model, "base_url": "http://127.0.0.1:1/v1"},
         "dataset": {"kind": made.dataset, "limit": None},
@@ -117,11 +118,11 @@ def _turns(made: Made, draws: random.Random, hard: float, overflow: int | None) 
             weight = WEIGHT[instruction.scope] * WEIGHT[instruction.change]
             passed = draws.random() >= made.breaks * weight if passed else draws.random() < made.mends
             history.append(Message(role="user", content=instruction.text))
-        yield _answered(made, draws, instruction, passed=passed, request=list(history), number=number)
+        yield _answered_turn(made, draws, instruction, passed=passed, request=list(history), number=number)
         history.append(Message(role="assistant", content=made.code))
 
 
-def _answered(
+def _answered_turn(
     made: Made, draws: random.Random, instruction: InstructionRecord | None, *, passed: bool,
     request: Sequence[Message], number: int,
 ) -> TurnRecord:  # fmt: skip
@@ -151,7 +152,7 @@ PAPER_MODELS = {
 
 
 def paper(tasks: tuple[int, int] = (164, 378), **options: Any) -> list[Made]:
-    """Eight models on two datasets, as many tasks as the paper has unless told otherwise."""
+    """Eight models on two datasets; by default as many tasks as in the paper."""
     return [
         Made(model, dataset, count, first=first - (0.05 if dataset == "mbpp" else 0.0), breaks=breaks, **options)
         for model, (first, breaks) in PAPER_MODELS.items()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from codechat.audit.labels import LabelRow, inert, read_labels, sample_csv
+from codechat.audit.labels import LabelRow, escape_formula, read_labels, sample_csv
 from codechat.audit.result import audit, markdown, write_audit
-from codechat.audit.sampling import Decision, draw_sample
+from codechat.audit.sampling import AuditDecision, draw_sample
 from codechat.errors import UserError
 from support.audit_cells import of, session, turn, write_cell
 
@@ -18,13 +18,13 @@ HOSTILE = '=HYPERLINK("http://x")\n"quoted", and\r\n,,\n'
 
 
 @pytest.fixture
-def decisions(tmp_path: Path) -> tuple[Decision, ...]:
+def decisions(tmp_path: Path) -> tuple[AuditDecision, ...]:
     turns = [turn(1, COSMETIC[0], COSMETIC[1:3], code=HOSTILE), turn(2, COSMETIC[3])]
     write_cell(tmp_path / "c", [session("c", f"t/{n}", turns) for n in range(3)])
     return draw_sample([tmp_path / "c"], 100, 0).decisions
 
 
-def labelled(path: Path, decisions: tuple[Decision, ...], *labels: tuple[str, str], **more: str) -> Path:
+def labelled(path: Path, decisions: tuple[AuditDecision, ...], *labels: tuple[str, str], **more: str) -> Path:
     """Write the sample with labels row by row; rows without are left empty."""
     table = list(csv.DictReader(io.StringIO(sample_csv(decisions), newline="")))
     for row, (applicable, adherence) in zip(table, labels, strict=False):
@@ -41,22 +41,22 @@ def read_table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def test_what_is_written_is_read_again(tmp_path: Path, decisions: tuple[Decision, ...]) -> None:
+def test_what_is_written_is_read_again(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
     rows = read_labels(labelled(tmp_path / "a.csv", decisions, ("YES ", ""), ("no", "")))
     assert [row.sample for _, row in rows.values()] == [one.key for one in decisions]
     assert [row.applicable for _, row in rows.values()][:3] == ["yes", "no", ""]
     assert all(row.is_genuine for _, row in rows.values())
 
 
-def test_the_code_is_in_the_sample_and_is_no_formula(decisions: tuple[Decision, ...]) -> None:
+def test_the_code_is_in_the_sample_and_is_no_formula(decisions: tuple[AuditDecision, ...]) -> None:
     table = list(csv.DictReader(io.StringIO(sample_csv(decisions), newline="")))
     changed = [row["code_after"] for row, one in zip(table, decisions, strict=True) if one.after == HOSTILE]
     assert changed == ["'" + HOSTILE] * 3
-    assert inert("-1") == "'-1"
-    assert inert("x = 1") == "x = 1"
+    assert escape_formula("-1") == "'-1"
+    assert escape_formula("x = 1") == "x = 1"
 
 
-def test_labels_do_not_need_the_code(tmp_path: Path, decisions: tuple[Decision, ...]) -> None:
+def test_labels_do_not_need_the_code(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
     path = labelled(tmp_path / "a.csv", decisions, ("yes", ""))
     table = read_table(path)
     with path.open("w", newline="") as stream:
@@ -66,7 +66,7 @@ def test_labels_do_not_need_the_code(tmp_path: Path, decisions: tuple[Decision, 
     assert len(read_labels(path)) == len(decisions)
 
 
-def test_semicolons_and_a_byte_order_mark_are_read(tmp_path: Path, decisions: tuple[Decision, ...]) -> None:
+def test_semicolons_and_a_byte_order_mark_are_read(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
     rows = read_table(labelled(tmp_path / "a.csv", decisions, ("yes", "")))
     with (tmp_path / "b.csv").open("w", newline="", encoding="utf-8-sig") as stream:
         writer = csv.DictWriter(stream, list(rows[0]), delimiter=";")
@@ -82,7 +82,7 @@ def replaced(path: Path, old: str, new: str) -> Path:
     return path
 
 
-def test_a_wrong_label_is_told_by_line(tmp_path: Path, decisions: tuple[Decision, ...]) -> None:
+def test_a_wrong_label_is_told_by_line(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
     path = labelled(tmp_path / "a.csv", decisions, ("yes", ""), ("maybe", ""))
     line = 2 + sample_csv(decisions[:1]).count("\n") - 1  # codes span lines
     with pytest.raises(UserError, match=rf"a\.csv:{line}: applicable is 'maybe'") as caught:
@@ -91,7 +91,7 @@ def test_a_wrong_label_is_told_by_line(tmp_path: Path, decisions: tuple[Decision
 
 
 def test_adherence_needs_a_judged_change_and_an_applicable_instruction(
-    tmp_path: Path, decisions: tuple[Decision, ...]
+    tmp_path: Path, decisions: tuple[AuditDecision, ...]
 ) -> None:
     unchosen = [("yes", "adhered") if one.adherence is None else ("", "") for one in decisions]
     with pytest.raises(UserError, match="judged no change here"):
@@ -101,7 +101,7 @@ def test_adherence_needs_a_judged_change_and_an_applicable_instruction(
         read_labels(labelled(tmp_path / "b.csv", decisions, *early))
 
 
-def test_an_altered_or_strange_row_is_told(tmp_path: Path, decisions: tuple[Decision, ...]) -> None:
+def test_an_altered_or_strange_row_is_told(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
     path = labelled(tmp_path / "a.csv", decisions)
     path.write_text(path.read_text().replace(decisions[0].key, "0" * 16))
     with pytest.raises(UserError, match=r"a\.csv:2: no export drew this row"):
@@ -111,7 +111,7 @@ def test_an_altered_or_strange_row_is_told(tmp_path: Path, decisions: tuple[Deci
         read_labels(flipped)
 
 
-def test_rows_twice_missing_columns_and_no_file_are_told(tmp_path: Path, decisions: tuple[Decision, ...]) -> None:
+def test_rows_twice_missing_columns_and_no_file_are_told(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
     twice = labelled(tmp_path / "a.csv", (*decisions, decisions[0]))
     with pytest.raises(UserError, match="the row of line 2 again"):
         read_labels(twice)
@@ -131,11 +131,11 @@ def labelled_nothing(path: Path) -> Path:
     return path
 
 
-def all_yes(decisions: tuple[Decision, ...]) -> list[tuple[str, str]]:
+def all_yes(decisions: tuple[AuditDecision, ...]) -> list[tuple[str, str]]:
     return [("yes", "adhered" if one.adherence else "") for one in decisions]
 
 
-def test_one_annotator(tmp_path: Path, decisions: tuple[Decision, ...]) -> None:
+def test_one_annotator(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
     path = labelled(tmp_path / "ada.csv", decisions, *all_yes(decisions), note="hm")
     found = audit([path])
     score = found.scores["ada"]
@@ -148,7 +148,7 @@ def test_one_annotator(tmp_path: Path, decisions: tuple[Decision, ...]) -> None:
     assert len(found.disputes) == 6
 
 
-def test_two_annotators_and_the_files(tmp_path: Path, decisions: tuple[Decision, ...]) -> None:
+def test_two_annotators_and_the_files(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
     first = labelled(tmp_path / "ada.csv", decisions, *all_yes(decisions))
     other = all_yes(decisions)
     other[0] = ("no", "")
@@ -181,7 +181,7 @@ def test_two_annotators_and_the_files(tmp_path: Path, decisions: tuple[Decision,
     assert "None" not in text
 
 
-def test_two_samples_do_not_mix(tmp_path: Path, decisions: tuple[Decision, ...]) -> None:
+def test_two_samples_do_not_mix(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
     half = labelled(tmp_path / "a.csv", decisions[:6])
     whole = labelled(tmp_path / "b.csv", decisions)
     with pytest.raises(UserError, match=r"b\.csv:\d+: .*a\.csv has no such row"):

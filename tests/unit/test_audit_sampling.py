@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from codechat.audit.sampling import Decision, draw_sample
+from codechat.audit.sampling import AuditDecision, draw_sample
 from codechat.errors import UserError
 from support.audit_cells import CODE, POOL, of, session, turn, write_cell
 
@@ -23,8 +23,8 @@ def cell(folder: Path, name: str = "c1", sessions: int = 12) -> Path:
     return write_cell(folder / name, [session(name, f"t/{number}", turns) for number in range(sessions)])
 
 
-def strata(decisions: tuple[Decision, ...]) -> Counter[str]:
-    return Counter(one.instruction.cell for one in decisions)
+def strata(decisions: tuple[AuditDecision, ...]) -> Counter[str]:
+    return Counter(one.instruction.kind for one in decisions)
 
 
 def test_every_stratum_has_its_share(tmp_path: Path) -> None:

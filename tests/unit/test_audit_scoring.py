@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from codechat.audit.labels import LabelRow, row_of
-from codechat.audit.sampling import Decision
+from codechat.audit.sampling import AuditDecision
 from codechat.audit.scoring import agreement, items_of, kappa, score, share
 from codechat.domain import Instruction
 
@@ -16,7 +16,7 @@ INSTRUCTION = Instruction("i", "Remove all comments.", "cosmetic", "remove")
 def row(number: int, judged: str, label: str = "", adherence: str = "", true: str = "", **more: Any) -> LabelRow:
     """A row that the judge found `judged`, the change `adherence`, labelled `label` and `true`."""
     instruction = more.pop("instruction", INSTRUCTION)
-    decision = Decision(
+    decision = AuditDecision(
         cell_id="c", model="m", dataset="d", task_id=f"t/{number}", turn=1, instruction=instruction,
         before="x", after="y" if adherence else None,
         applicable={"yes": True, "no": False, "undecided": None}[judged], by=more.pop("by", "rules"),

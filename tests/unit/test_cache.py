@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from codechat.calls import traffic
-from codechat.calls.cache import Question, answered, clear, contents, location, open_file, settle
+from codechat.calls.cache import CachedQuestion, clear, contents, location, open_file, recall_or_ask, settle
 from codechat.domain import Reply, Usage
 from codechat.errors import InfrastructureError, UserError
 from support.descriptors import open_files
 
 ROOT = Path(__file__).parents[2]
-QUESTION = Question("http://here/v1/chat", "m", {"messages": [{"role": "user", "content": "a\ud800"}]}, None)
+QUESTION = CachedQuestion("http://here/v1/chat", "m", {"messages": [{"role": "user", "content": "a\ud800"}]}, None)
 REPLY = Reply("x\ud800\u00e9", "length", 0.125, usage=Usage(1, 2, 1), retries=3, rate_limited=2)
 
 
@@ -45,9 +45,9 @@ def closed() -> Iterator[None]:
 
 async def test_a_reply_is_kept_with_its_usage_and_latency_and_says_so() -> None:
     endpoint, before = Endpoint(), traffic().cache_hits
-    first = await answered(QUESTION, endpoint.ask)
+    first = await recall_or_ask(QUESTION, endpoint.ask)
     await settle()
-    again = await answered(QUESTION, endpoint.ask)
+    again = await recall_or_ask(QUESTION, endpoint.ask)
     assert (first, endpoint.asked) == (REPLY, 1)
     assert again == replace(REPLY, retries=0, rate_limited=0, cached=True)
     assert traffic().cache_hits - before == 1
@@ -63,18 +63,18 @@ async def test_a_reply_is_kept_with_its_usage_and_latency_and_says_so() -> None:
         replace(QUESTION, sample=0),
     ],
 )
-async def test_everything_that_determines_the_answer_counts(other: Question) -> None:
+async def test_everything_that_determines_the_answer_counts(other: CachedQuestion) -> None:
     endpoint = Endpoint()
-    await answered(QUESTION, endpoint.ask)
+    await recall_or_ask(QUESTION, endpoint.ask)
     await settle()
-    await answered(other, endpoint.ask)
+    await recall_or_ask(other, endpoint.ask)
     assert endpoint.asked == 2
 
 
 async def test_samples_are_told_apart() -> None:
     endpoint = Endpoint()
     for sample in (0, 1, 0, 1):
-        await answered(replace(QUESTION, sample=sample), endpoint.ask)
+        await recall_or_ask(replace(QUESTION, sample=sample), endpoint.ask)
         await settle()
     assert endpoint.asked == 2
 
@@ -86,7 +86,7 @@ async def test_the_order_of_fields_does_not_count() -> None:
 async def test_what_is_no_question_is_never_kept() -> None:
     endpoint = Endpoint()
     for _ in range(2):
-        await answered(None, endpoint.ask)
+        await recall_or_ask(None, endpoint.ask)
     assert endpoint.asked == 2
     assert not location().exists()
 
@@ -96,10 +96,10 @@ async def test_errors_and_filtered_replies_are_not_kept() -> None:
         raise InfrastructureError("down")
 
     with pytest.raises(InfrastructureError):
-        await answered(QUESTION, fail)
+        await recall_or_ask(QUESTION, fail)
     filtered = Endpoint(replace(REPLY, finish_reason="content_filter"))
-    await answered(QUESTION, filtered.ask)
-    await answered(replace(QUESTION, model="n"), Endpoint().ask, keep=lambda reply: False)
+    await recall_or_ask(QUESTION, filtered.ask)
+    await recall_or_ask(replace(QUESTION, model="n"), Endpoint().ask, keep=lambda reply: False)
     await settle()
     assert contents().entries == 0
 
@@ -107,7 +107,7 @@ async def test_errors_and_filtered_replies_are_not_kept() -> None:
 async def test_replies_are_written_behind_without_being_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("codechat.calls.cache.GROUPING_S", 0.001)
     for sample in range(5):
-        await answered(replace(QUESTION, sample=sample), Endpoint().ask)
+        await recall_or_ask(replace(QUESTION, sample=sample), Endpoint().ask)
     for _ in range(2000):
         if contents().entries == 5:
             break
@@ -116,7 +116,7 @@ async def test_replies_are_written_behind_without_being_asked_to(monkeypatch: py
 
 
 async def test_it_holds_no_conversation_and_only_the_user_may_look() -> None:
-    await answered(replace(QUESTION, body={"messages": "a very private question"}), Endpoint().ask)
+    await recall_or_ask(replace(QUESTION, body={"messages": "a very private question"}), Endpoint().ask)
     await settle()
     assert b"private" not in location().read_bytes()
     assert location().parent.stat().st_mode & 0o077 == 0
@@ -124,9 +124,9 @@ async def test_it_holds_no_conversation_and_only_the_user_may_look() -> None:
 
 def test_one_event_loop_after_another_finds_it() -> None:
     endpoint = Endpoint()
-    asyncio.run(answered(QUESTION, endpoint.ask))  # the loop ends before anything is written
+    asyncio.run(recall_or_ask(QUESTION, endpoint.ask))  # the loop ends before anything is written
     asyncio.run(settle())
-    asyncio.run(answered(QUESTION, endpoint.ask))
+    asyncio.run(recall_or_ask(QUESTION, endpoint.ask))
     assert endpoint.asked == 1
 
 
@@ -163,7 +163,7 @@ async def test_a_file_that_cannot_be_used_costs_one_warning(spoil: Any, caplog: 
     spoil(location())
     endpoint = Endpoint()
     for _ in range(3):
-        assert (await answered(QUESTION, endpoint.ask)).text == REPLY.text
+        assert (await recall_or_ask(QUESTION, endpoint.ask)).text == REPLY.text
         await settle()
     assert endpoint.asked == 3
     warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
@@ -183,7 +183,7 @@ def test_clearing_mends_what_cannot_be_read(spoil: Any) -> None:
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 async def test_a_folder_that_cannot_be_written_costs_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     location().parent.mkdir(mode=0o500)
-    assert (await answered(QUESTION, Endpoint().ask)).text == REPLY.text
+    assert (await recall_or_ask(QUESTION, Endpoint().ask)).text == REPLY.text
     assert len(caplog.records) == 1
 
 
@@ -196,41 +196,41 @@ async def test_a_file_that_is_opened_for_writing_alone_is_closed_again(
         return open_file(path, wait_s)
 
     monkeypatch.setattr("codechat.calls.cache.open_file", once)
-    assert (await answered(QUESTION, Endpoint().ask)).text == REPLY.text
+    assert (await recall_or_ask(QUESTION, Endpoint().ask)).text == REPLY.text
     assert len(caplog.records) == 1
     assert not open_files(location().parent)
 
 
 async def test_a_damaged_reply_costs_one_warning(caplog: pytest.LogCaptureFixture) -> None:
-    await answered(QUESTION, Endpoint().ask)
+    await recall_or_ask(QUESTION, Endpoint().ask)
     await settle()
     with contextlib.closing(sqlite3.connect(location())) as db, db:
         db.execute("UPDATE replies SET reply='[1, 2'")
     endpoint = Endpoint()
-    await answered(QUESTION, endpoint.ask)
-    await answered(QUESTION, endpoint.ask)
+    await recall_or_ask(QUESTION, endpoint.ask)
+    await recall_or_ask(QUESTION, endpoint.ask)
     assert (endpoint.asked, len(caplog.records)) == (2, 1)
 
 
 async def test_a_write_that_fails_costs_one_warning(caplog: pytest.LogCaptureFixture) -> None:
-    await answered(QUESTION, Endpoint().ask)
+    await recall_or_ask(QUESTION, Endpoint().ask)
     await settle()
-    await answered(replace(QUESTION, sample=1), Endpoint().ask)  # opened, and about to be written
+    await recall_or_ask(replace(QUESTION, sample=1), Endpoint().ask)  # opened, and about to be written
     with contextlib.closing(sqlite3.connect(location())) as db:
         db.execute("DROP TABLE replies")
     await settle()
-    assert (await answered(replace(QUESTION, sample=2), Endpoint().ask)).text == REPLY.text
+    assert (await recall_or_ask(replace(QUESTION, sample=2), Endpoint().ask)).text == REPLY.text
     assert len(caplog.records) == 1
 
 
 async def test_a_file_that_others_hold_has_no_answer_now_and_is_not_given_up(caplog: pytest.LogCaptureFixture) -> None:
-    await answered(QUESTION, Endpoint().ask)
+    await recall_or_ask(QUESTION, Endpoint().ask)
     await settle()
     endpoint = Endpoint()
-    await answered(QUESTION, endpoint.ask)
+    await recall_or_ask(QUESTION, endpoint.ask)
     with contextlib.closing(sqlite3.connect(location(), isolation_level=None)) as db:
         db.execute("BEGIN IMMEDIATE")
-        await answered(QUESTION, endpoint.ask)  # a writer does not hinder who reads
+        await recall_or_ask(QUESTION, endpoint.ask)  # a writer does not hinder who reads
         db.execute("ROLLBACK")
     assert endpoint.asked == 0
     assert caplog.records == []
@@ -240,15 +240,15 @@ async def test_a_file_that_others_hold_has_no_answer_now_and_is_not_given_up(cap
 
 WRITER = """
 import asyncio, sys
-from codechat.calls.cache import Question, answered, settle
+from codechat.calls.cache import CachedQuestion, recall_or_ask, settle
 from codechat.domain import Reply
 
 async def main(name):
     async def ask():
         return Reply("x" * 1000)
     for number in range(200):
-        await answered(Question("here", name, {"n": number}, None), ask)
-        await answered(Question("here", "both", {"n": number}, None), ask)
+        await recall_or_ask(CachedQuestion("here", name, {"n": number}, None), ask)
+        await recall_or_ask(CachedQuestion("here", "both", {"n": number}, None), ask)
         if number % 20 == 0:
             await settle()
     await settle()
@@ -278,19 +278,19 @@ def cleared_by_another_process() -> tuple[int, int]:
 async def test_clearing_beside_a_run_gives_the_space_back_and_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
     large = Endpoint(Reply("x" * 100_000))
     for sample in range(20):
-        await answered(replace(QUESTION, sample=sample), large.ask)
+        await recall_or_ask(replace(QUESTION, sample=sample), large.ask)
     await settle()
     small = Endpoint()
-    await answered(replace(QUESTION, sample=0), small.ask)  # the run has it open
+    await recall_or_ask(replace(QUESTION, sample=0), small.ask)  # the run has it open
     before = contents()
     assert (before.entries, before.size > 2_000_000) == (20, True)
     entries, freed = await asyncio.to_thread(cleared_by_another_process)
     assert (entries, contents().entries) == (20, 0)
     assert freed > 1_900_000
     assert location().stat().st_size < 100_000
-    await answered(replace(QUESTION, sample=0), small.ask)
+    await recall_or_ask(replace(QUESTION, sample=0), small.ask)
     await settle()
-    assert (await answered(replace(QUESTION, sample=0), small.ask)).cached
+    assert (await recall_or_ask(replace(QUESTION, sample=0), small.ask)).cached
     assert (small.asked, caplog.records) == (1, [])
 
 
@@ -300,7 +300,7 @@ def test_an_empty_cache_is_no_mistake() -> None:
 
 
 def test_a_reply_is_kept_as_json() -> None:
-    asyncio.run(answered(QUESTION, Endpoint().ask))
+    asyncio.run(recall_or_ask(QUESTION, Endpoint().ask))
     asyncio.run(settle())
     with contextlib.closing(sqlite3.connect(location())) as db:
         model, reply = db.execute("SELECT model, reply FROM replies").fetchone()

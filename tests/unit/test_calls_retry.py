@@ -6,7 +6,7 @@ from email.utils import formatdate
 
 import pytest
 
-from codechat.calls import Endpoint, Limits, Passing, Policy, Timing, persist, retry_after, traffic
+from codechat.calls import Endpoint, Limits, Passing, Policy, Timing, call_with_retries, retry_after, traffic
 from codechat.domain import Reply, Usage
 from codechat.errors import ContextOverflow, EndpointDown, InfrastructureError
 
@@ -55,14 +55,14 @@ def policy(retries: int = 6, call_s: float = 1000.0, attempt_s: float = 300.0) -
 
 async def test_a_good_attempt_is_the_reply_with_its_latency() -> None:
     clock = Clock()
-    reply = await persist(attempts(GOOD, clock=clock, each_s=2.0), policy(), Endpoint(clock.timing))
+    reply = await call_with_retries(attempts(GOOD, clock=clock, each_s=2.0), policy(), Endpoint(clock.timing))
     assert (reply.text, reply.latency_s, reply.retries, reply.rate_limited) == ("x", 2.0, 0, 0)
     assert clock.slept == []
 
 
 async def test_waits_double_up_to_a_bound_and_the_reply_tells_how_often() -> None:
     clock = Clock()
-    reply = await persist(attempts(*[TROUBLE] * 7, GOOD), policy(retries=7), Endpoint(clock.timing))
+    reply = await call_with_retries(attempts(*[TROUBLE] * 7, GOOD), policy(retries=7), Endpoint(clock.timing))
     assert clock.slept == [1, 2, 4, 8, 16, 30, 30]
     assert (reply.retries, reply.rate_limited) == (7, 0)
 
@@ -75,7 +75,7 @@ async def test_waits_are_drawn_from_nothing_to_the_bound() -> None:
         return low
 
     timing = Timing(lambda: clock.now, clock.sleep, draw)
-    await persist(attempts(TROUBLE, TROUBLE, GOOD), policy(), Endpoint(timing))
+    await call_with_retries(attempts(TROUBLE, TROUBLE, GOOD), policy(), Endpoint(timing))
     assert bounds == [(0.0, 1.0), (0.0, 2.0)]
     assert clock.slept == [0.0, 0.0]
 
@@ -83,7 +83,7 @@ async def test_waits_are_drawn_from_nothing_to_the_bound() -> None:
 async def test_what_the_endpoint_asks_for_is_waited_at_least() -> None:
     clock = Clock()
     busy = Passing(InfrastructureError("busy"), limited=True, after=20.0)
-    reply = await persist(attempts(busy, GOOD), policy(), Endpoint(clock.timing))
+    reply = await call_with_retries(attempts(busy, GOOD), policy(), Endpoint(clock.timing))
     assert clock.slept == [21.0]
     assert (reply.retries, reply.rate_limited) == (1, 1)
 
@@ -91,7 +91,7 @@ async def test_what_the_endpoint_asks_for_is_waited_at_least() -> None:
 async def test_the_last_failure_is_raised_with_what_it_took() -> None:
     clock = Clock()
     with pytest.raises(InfrastructureError, match=r"^too many$") as caught:
-        await persist(attempts(TROUBLE, LIMITED), policy(retries=2), Endpoint(clock.timing))
+        await call_with_retries(attempts(TROUBLE, LIMITED), policy(retries=2), Endpoint(clock.timing))
     assert (caught.value.retries, caught.value.rate_limited) == (2, 2)
 
 
@@ -100,13 +100,13 @@ async def test_the_kind_of_the_failure_is_kept() -> None:
     down = Passing(EndpointDown("nobody there"))
     for bounds in (policy(retries=1), policy(call_s=2.0)):
         with pytest.raises(EndpointDown, match="nobody there"):
-            await persist(attempts(down), bounds, Endpoint(clock.timing))
+            await call_with_retries(attempts(down), bounds, Endpoint(clock.timing))
 
 
 async def test_the_time_of_a_call_bounds_attempts_and_waits_together() -> None:
     clock = Clock()
     with pytest.raises(InfrastructureError, match=r"trouble; gave up within 10 s in all \(call_timeout_s\)") as caught:
-        await persist(attempts(TROUBLE, clock=clock, each_s=2.0), policy(call_s=10.0), Endpoint(clock.timing))
+        await call_with_retries(attempts(TROUBLE, clock=clock, each_s=2.0), policy(call_s=10.0), Endpoint(clock.timing))
     assert clock.slept == [1, 2]  # 2 + 1 + 2 + 2 + 2 = 9, and the next wait would be 4
     assert caught.value.retries == 2
 
@@ -115,7 +115,7 @@ async def test_a_wait_beyond_the_calls_time_is_not_begun() -> None:
     clock = Clock()
     busy = Passing(InfrastructureError("busy"), limited=True, after=3600.0)
     with pytest.raises(InfrastructureError, match="busy and asks to wait 3600 s; gave up within 60 s"):
-        await persist(attempts(busy), policy(call_s=60.0), Endpoint(clock.timing))
+        await call_with_retries(attempts(busy), policy(call_s=60.0), Endpoint(clock.timing))
     assert clock.slept == []
 
 
@@ -130,20 +130,20 @@ async def test_an_attempt_that_does_not_end_is_cut_and_tried_again() -> None:
         return GOOD
 
     clock = Clock()
-    reply = await persist(attempt, policy(attempt_s=0.01), Endpoint(clock.timing))
+    reply = await call_with_retries(attempt, policy(attempt_s=0.01), Endpoint(clock.timing))
     assert (reply.retries, calls) == (1, 2)
 
 
 async def test_a_timeout_of_the_providers_own_is_its_bug() -> None:
     with pytest.raises(TimeoutError):
-        await persist(attempts(TimeoutError("not ours")), policy(), Endpoint(Clock().timing))
+        await call_with_retries(attempts(TimeoutError("not ours")), policy(), Endpoint(Clock().timing))
 
 
 @pytest.mark.parametrize("error", [ContextOverflow("full"), EndpointDown("no quota"), ValueError("bug")])
 async def test_anything_else_ends_the_call_at_once(error: Exception) -> None:
     before = traffic()
     with pytest.raises(type(error)):
-        await persist(attempts(error), policy(), Endpoint(Clock().timing))
+        await call_with_retries(attempts(error), policy(), Endpoint(Clock().timing))
     after = traffic()
     assert after.attempts - before.attempts == 1
     assert (after.in_flight, after.waiting) == (before.in_flight, before.waiting)
@@ -151,7 +151,7 @@ async def test_anything_else_ends_the_call_at_once(error: Exception) -> None:
 
 async def test_an_error_of_a_later_attempt_tells_what_came_before() -> None:
     with pytest.raises(EndpointDown) as caught:
-        await persist(attempts(LIMITED, EndpointDown("gone")), policy(), Endpoint(Clock().timing))
+        await call_with_retries(attempts(LIMITED, EndpointDown("gone")), policy(), Endpoint(Clock().timing))
     assert (caught.value.retries, caught.value.rate_limited) == (1, 1)
 
 
@@ -160,8 +160,8 @@ async def test_a_pause_that_the_endpoint_asks_of_one_call_holds_for_all() -> Non
     endpoint = Endpoint(clock.timing)
     busy = Passing(InfrastructureError("busy"), limited=True, after=20.0)
     with pytest.raises(InfrastructureError):
-        await persist(attempts(busy), policy(retries=0), endpoint)
-    await persist(attempts(GOOD), policy(), endpoint)
+        await call_with_retries(attempts(busy), policy(retries=0), endpoint)
+    await call_with_retries(attempts(GOOD), policy(), endpoint)
     assert clock.now == 20.0
 
 
@@ -175,7 +175,7 @@ async def test_traffic_is_counted() -> None:
             raise LIMITED
         return GOOD
 
-    await persist(attempt, policy(), Endpoint(clock.timing))
+    await call_with_retries(attempt, policy(), Endpoint(clock.timing))
     after = traffic()
     assert seen == [1, 1, 1]
     assert after.in_flight == before.in_flight
@@ -191,14 +191,14 @@ async def test_a_cancelled_call_leaves_nothing_behind() -> None:
         await asyncio.sleep(60)
         return GOOD
 
-    calls = [asyncio.create_task(persist(attempt, policy(), endpoint)) for _ in range(3)]
+    calls = [asyncio.create_task(call_with_retries(attempt, policy(), endpoint)) for _ in range(3)]
     await asyncio.sleep(0.01)
     assert (traffic().in_flight - before.in_flight, traffic().waiting - before.waiting) == (1, 2)
     for call in calls:
         call.cancel()
     await asyncio.gather(*calls, return_exceptions=True)
     assert (traffic().in_flight, traffic().waiting) == (before.in_flight, before.waiting)
-    assert (await persist(attempts(GOOD), policy(), endpoint)).text == "x"
+    assert (await call_with_retries(attempts(GOOD), policy(), endpoint)).text == "x"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 from pathlib import Path
 
-from codechat.calls import Endpoint, Limits, Policy, persist
+from codechat.calls import Endpoint, Limits, Policy, call_with_retries
 from codechat.domain import Reply, Usage
 from codechat.errors import InfrastructureError
 from codechat.journal import Journal
@@ -33,7 +33,7 @@ async def test_nobody_calls_before_the_reply_before_is_recorded(tmp_path: Path) 
 
     def step(number: int) -> "asyncio.Future[Reply]":
         async def ask() -> Reply:
-            return await persist(attempt, POLICY, endpoint)
+            return await call_with_retries(attempt, POLICY, endpoint)
 
         return asyncio.ensure_future(journal.step("s", f"{number}/reply", "d", Reply, ask))
 
@@ -47,8 +47,8 @@ async def test_a_record_of_several_calls_does_not_wait_for_itself(tmp_path: Path
     endpoint, journal = _one_at_a_time(), Journal(tmp_path / "journal.db")
 
     async def ask_twice() -> Reply:
-        await persist(_answer, POLICY, endpoint)
-        return await persist(_answer, POLICY, endpoint)
+        await call_with_retries(_answer, POLICY, endpoint)
+        return await call_with_retries(_answer, POLICY, endpoint)
 
     steps = [journal.step("s", f"{number}/reply", "d", Reply, ask_twice) for number in range(5)]
     async with asyncio.timeout(10):
@@ -60,7 +60,7 @@ async def test_a_step_that_fails_after_its_call_gives_the_slot_back(tmp_path: Pa
     endpoint, journal = _one_at_a_time(), Journal(tmp_path / "journal.db")
 
     async def fail() -> Reply:
-        await persist(_answer, POLICY, endpoint)
+        await call_with_retries(_answer, POLICY, endpoint)
         raise InfrastructureError("no use")
 
     for number in range(3):

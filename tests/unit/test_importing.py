@@ -137,7 +137,7 @@ def test_the_first_bad_line_is_named(tmp_path: Path, tasks: Path, rows: list[Any
 
 
 def test_without_tasks_only_a_conversation_can_be_placed(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="only the tasks tell"):
+    with pytest.raises(UserError, match="without the tasks this reply"):
         read(tmp_path / "x.jsonl", None, BASE, *(completion(name, 1) for name in ORDER))
 
 

@@ -76,7 +76,7 @@ def test_distribution(pool: Pool) -> None:
     scopes = Counter(one.scope for one in pool.instructions)
     changes = Counter(one.change for one in pool.instructions)
     assert total >= 160
-    assert {one.cell for one in pool.instructions} == {f"{s}/{c}" for s in SCOPES for c in CHANGES}
+    assert {one.kind for one in pool.instructions} == {f"{s}/{c}" for s in SCOPES for c in CHANGES}
     assert min(scopes.values()) >= 45
     assert 0.35 <= scopes["cosmetic"] / total <= 0.45
     assert 0.45 <= changes["add"] / total <= 0.55

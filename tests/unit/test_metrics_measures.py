@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from codechat.metrics import Breakdown, Final, Measures, Point, Series, headline_of, points_of
-from codechat.metrics.measures import FIELD, interval_of, measures_in, merged, size_of, value_of
+from codechat.metrics.measures import FIELD, interval_of, measures_in, merge, size_of, value_of
 
 KEPT = Series("kept", "Kept", first_turn=1)
 GRADE = Final("grade", "Grade", at="marks.mean", unit="number", help="the mean mark")
@@ -42,9 +42,9 @@ def test_values_intervals_and_sizes_lie_under_the_same_place() -> None:
 
 
 def test_metrics_json_carries_its_description() -> None:
-    assert measures_in({FIELD: MEASURES.described()}) == MEASURES
+    assert measures_in({FIELD: MEASURES.describe()}) == MEASURES
     assert measures_in({}) is None
-    later = {**MEASURES.described(), "series": [{"key": "kept"}]}
+    later = {**MEASURES.describe(), "series": [{"key": "kept"}]}
     assert measures_in({FIELD: later}) is None, "what this version cannot read is not guessed"
 
 
@@ -57,7 +57,7 @@ def test_cells_of_one_protocol_may_measure_more_or_less() -> None:
     """The option that adds a measure is in some cells only: a report has a place for all, in the fuller order."""
     less = replace(MEASURES, series=(), breakdowns=())
     other = replace(less, finals=(Final("own", "Own"),))
-    together = merged([less, other, MEASURES])
-    assert merged([less, MEASURES]) == merged([MEASURES, less]) == MEASURES
+    together = merge([less, other, MEASURES])
+    assert merge([less, MEASURES]) == merge([MEASURES, less]) == MEASURES
     assert [final.key for final in together.finals] == ["grade", "own"]
     assert (together.series, together.breakdowns) == (MEASURES.series, MEASURES.breakdowns)

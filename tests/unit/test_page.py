@@ -121,7 +121,7 @@ def assert_whole(session: SessionRecord, body: dict[str, Any], instructions: lis
         if asked is not None:
             assert instructions[stored["instruction"]] == [asked.id, asked.text, asked.scope, asked.change]
         if turn.failure is not None:
-            assert stored["failure"] == turn.failure.stated()
+            assert stored["failure"] == turn.failure.given_fields()
         if turn.adherence is not None:
             assert stored["adherence"] == [turn.adherence.verdict, turn.adherence.by, turn.adherence.reason]
         assert [tuple(each) for each in stored.get("candidates", [])] == [

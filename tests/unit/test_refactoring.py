@@ -50,8 +50,8 @@ HANDLED = {
 
 def test_each_cell_has_as_many_transformations_as_are_said() -> None:
     assert transformable() <= POOL.keys()
-    assert Counter(POOL[name].cell for name in transformable()) == COUNTS
-    assert COUNTS.keys() == {one.cell for one in POOL.values()}
+    assert Counter(POOL[name].kind for name in transformable()) == COUNTS
+    assert COUNTS.keys() == {one.kind for one in POOL.values()}
 
 
 def test_libcst_is_imported_at_the_first_use_and_not_before() -> None:
@@ -67,12 +67,12 @@ def test_a_change_meets_its_rule_and_a_refusal_changes_nothing() -> None:
         assert task.reference is not None
         for one in (one for one in POOL.values() if applicable(task.reference, one).applicable):
             revision = refactor(task.reference, one, task.target.entry_point)
-            applies[one.cell] += 1
+            applies[one.kind] += 1
             if not revision.changed:
                 assert revision.code == task.reference
                 assert revision.reason
                 continue
-            handled[one.cell] += 1
+            handled[one.kind] += 1
             assert adherence(task.reference, revision.code, one).verdict == "adhered"
     assert {cell: (handled[cell], applies[cell]) for cell in applies} == HANDLED
 

@@ -209,7 +209,7 @@ def test_settings_of_one_protocol_stand_side_by_side(tmp_path: Path) -> None:
         config["protocol"]["context"] = context
         (folder / "config.yaml").write_text(yaml.safe_dump(config))
     metrics = json.loads((folders[1] / "metrics.json").read_text())
-    metrics["measures"] = static_measures(converses=False, official=False).described()
+    metrics["measures"] = static_measures(converses=False, official=False).describe()
     del metrics["ifr"], metrics["overall"]["ifr"], metrics["by_strategy"]["ifr"], metrics["by_level"]["ifr"]
     (folders[1] / "metrics.json").write_text(json.dumps(metrics))
     sessions = (folders[1] / "sessions.jsonl").read_text().replace('"cell_id":"', '"cell_id":"single/')

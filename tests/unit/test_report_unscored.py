@@ -38,7 +38,7 @@ def write_unscored(made: Talk, runs: Path, turns: set[int] | None = None) -> Pat
     write_sessions(folder / "sessions.jsonl", sessions)
     measures = MEASURES[made.protocol]
     metrics = conversation_metrics(sessions, measures, converses=True, seed=0)
-    (folder / "metrics.json").write_text(json.dumps({**metrics, FIELD: measures.described()}))
+    (folder / "metrics.json").write_text(json.dumps({**metrics, FIELD: measures.describe()}))
     return folder
 
 

@@ -84,14 +84,14 @@ def test_the_judges_cost_is_exact_or_null(applicability: Any, adherence: Any, co
 
 async def test_a_pulled_brake_wakes_who_waits_to_try_again() -> None:
     brake = Brake()
-    await brake.rest(asyncio.sleep(0))
-    waiting = asyncio.create_task(brake.rest(asyncio.sleep(3600)))
+    await brake.wait(asyncio.sleep(0))
+    waiting = asyncio.create_task(brake.wait(asyncio.sleep(3600)))
     await asyncio.sleep(0)
     brake.pull("the budget is reached")
     with pytest.raises(Stopped, match="the budget is reached"):
         await waiting
     with pytest.raises(Stopped):
-        await brake.rest(asyncio.sleep(3600))
+        await brake.wait(asyncio.sleep(3600))
     brake.pull("another budget")
     assert (brake.reason, brake.interrupted) == ("the budget is reached", False)
     brake.pull("interrupted", interrupted=True)

@@ -1,7 +1,7 @@
-"""Python: how its code is found in a reply, and what its text says.
+"""Python: extracts its code from replies and analyses its text.
 
-`extraction` has the rules, `source` and `prose` read text that may be Python, `definitions` and `program` know what it
-binds and what only tries it out. `syntax` and `assembly` serve the rooms that read Python themselves.
+`extraction` has the rules, `source` and `prose` read text that may be Python, `definitions` finds the names that it
+binds, and `program` leaves out tests of it. `syntax` and `assembly` are for other parts of codechat.
 """
 
 from codechat.domain import Extraction, Target
@@ -12,7 +12,7 @@ from codechat.languages.python.source import parse, tidy
 
 
 class Python:
-    """Python 3, as the interpreter that runs codechat reads it."""
+    """Python 3 in the version of the interpreter that runs codechat."""
 
     names = (
         *("python", "py", "python3", "py3", "python2", "py2"),

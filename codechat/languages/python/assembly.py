@@ -1,4 +1,4 @@
-"""The program that the texts of a dataset make in Python, and the signature that it must keep."""
+"""The Python program made of a dataset's texts, and the signature that it must keep."""
 
 import ast
 import io
@@ -8,12 +8,12 @@ from codechat.languages.python.syntax import parse
 
 
 def assemble(prompt: str, solution: str, entry_point: str) -> str:
-    """The complete program that a prompt and a canonical solution stand for.
+    """The complete program of a prompt and a canonical solution.
 
-    EvalPlus has two styles. HumanEval+: the prompt is the beginning of the program and the solution goes on where it
-    ends. MBPP+: the solution is complete and the prompt is a docstring or prose. The first reading that parses and
-    defines the entry point is taken; a prompt that is nothing but a docstring is not part of the program.
-    Raises `ValueError` if neither reading does.
+    EvalPlus has two styles. HumanEval+: the prompt is the beginning of the program and the solution continues it.
+    MBPP+: the solution is complete and the prompt is a docstring or prose. The first reading that parses and defines
+    the entry point is taken; a prompt that is only a docstring is not part of the program. Raises `ValueError` if
+    neither reading does.
     """
     joined = prompt if prompt.endswith("\n") else prompt + "\n"
     joined += solution
@@ -28,7 +28,7 @@ def assemble(prompt: str, solution: str, entry_point: str) -> str:
 
 
 def signature_of(source: str, entry_point: str) -> str | None:
-    """The `def` line of the entry point as the source words it (several lines if it spans them), or None.
+    """The `def` line of the entry point as in the source (possibly several lines), or None.
 
     A prompt that ends with the `def` line, without a body, has one too.
     """

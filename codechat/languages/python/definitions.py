@@ -1,4 +1,4 @@
-"""What a module defines, and what it lacks, read from its text alone."""
+"""The names that a module defines and lacks, from its text."""
 
 import ast
 import builtins
@@ -17,11 +17,11 @@ class Strength(IntEnum):
 
     NONE = 0
     STUB = 1
-    """A body of nothing but a docstring, `pass`, `...` or `raise NotImplementedError`: a signature that is shown."""
+    """A body of nothing but a docstring, `pass`, `...` or `raise NotImplementedError`: only a signature."""
     PARTIAL = 2
     """By import: a real alias, or the head of a test file that imports the answer.
 
-    If no name is asked for: by statements that define nothing but tests.
+    If no name is asked for: statements that define only tests.
     """
     FULL = 3
 
@@ -37,7 +37,7 @@ class Wrapper:
 
 
 def strength(tree: ast.Module, name: str) -> Strength:
-    """How `name` is defined at module level, or else as a method of the one class that has it.
+    """How well `name` is defined at module level, else as a method of the only class that has it.
 
     If `name` is empty: how well the module defines anything at all.
     """
@@ -51,7 +51,7 @@ def strength(tree: ast.Module, name: str) -> Strength:
 
 
 def module_level(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Every statement run in the module's own scope, also under `if`, `try`, loops and `with`; no main guard's."""
+    """Every statement run in the module's own scope, also under `if`, `try`, loops and `with`; not in main guards."""
     stack = list(reversed(tree.body))
     while stack:
         node = stack.pop()
@@ -72,7 +72,7 @@ def is_main_guard(node: ast.stmt) -> bool:
 
 
 def bound_names(node: ast.stmt) -> set[str]:
-    """The names one statement binds in its own scope; what its suites bind is theirs."""
+    """The names one statement binds in its own scope, without those that its suites bind."""
     if isinstance(node, Definition):
         return {node.name}
     if isinstance(node, ast.Import | ast.ImportFrom):
@@ -98,7 +98,7 @@ def module_names(tree: ast.Module) -> set[str]:
 
 
 def missing_names(text: str) -> set[str]:
-    """Global names that a valid module reads, in any scope, and neither binds nor has from the builtins."""
+    """Global names that a valid module reads, in any scope, and that are neither bound in it nor builtins."""
     module = symtable.symtable(text, "<reply>", "exec")
     bound = {symbol.get_name() for symbol in module.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
     return global_reads(module) - bound - _BUILTINS
@@ -152,14 +152,14 @@ def _needs_arguments(node: ast.ClassDef) -> bool:
 
 
 def is_test(node: Definition) -> bool:
-    """Whether a function or a class is named, or derived, as a test is."""
+    """Whether a function or a class is a test by its name or its base class."""
     if isinstance(node, ast.ClassDef):
-        return node.name.startswith("Test") or any(dotted(base).endswith("TestCase") for base in node.bases)
+        return node.name.startswith("Test") or any(dotted_name(base).endswith("TestCase") for base in node.bases)
     return node.name.startswith("test") or node.name == "check"
 
 
-def dotted(value: ast.expr) -> str:
-    """`a.b.c` of a name or an attribute chain; a call in it stands for what it calls; empty for anything else."""
+def dotted_name(value: ast.expr) -> str:
+    """`a.b.c` of a name or an attribute chain; a call in it counts as the called name; empty for anything else."""
     parts: list[str] = []
     while isinstance(value, ast.Attribute | ast.Call):
         if isinstance(value, ast.Attribute):
@@ -169,7 +169,7 @@ def dotted(value: ast.expr) -> str:
 
 
 def acts(node: ast.stmt) -> bool:
-    """Whether a statement does something; prose that happens to parse is a name, a tuple or a bare annotation."""
+    """Whether a statement does something; prose that parses by chance is a name, a tuple or a bare annotation."""
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Call)
     return not (isinstance(node, ast.AnnAssign) and node.value is None)

@@ -1,23 +1,22 @@
-"""From a model's reply to the Python code it gives and the program that is run. Nothing is executed here.
+"""Extract the Python code of a model's reply and the program to run. Nothing is executed here.
 
-Paper III-E2: a reply counts only if code that follows the predefined signature can be taken from it. The rules, in
-order (the first that finds the entry point decides):
+Paper III-E2: a reply counts only if it contains code that follows the predefined signature. The rules, in order (the
+first that finds the entry point decides):
 
 1. a whole reply that is valid Python is the code;
 2. else, after removal of `<think>` parts, the last fenced Python block that parses and defines the entry point with
    a body (models revise themselves, and show usage last); a block that only imports it, or shows its signature, counts
-   only if nothing better is there. Names it lacks are taken from other blocks, which are then joined in the
-   reply's order;
-3. else the Python blocks joined; blocks tagged as something else; the statements among the prose of an unclosed block;
-   those outside all blocks.
+   only if there is nothing better. Blocks that define names which it lacks are joined with it, in the reply's order;
+3. else the joined Python blocks; blocks with another tag; the statements among the prose of an unclosed block; those
+   outside all blocks.
 
-A transcript of an interactive session gives its input lines. A patch is not applied: the whole code was asked for.
-A function bound by assignment or import, or under `if` or `try`, is defined; one in a main guard is not.
+Of an interactive session only the input lines count. A patch is never applied: the whole code was asked for. A function
+bound by assignment or import, or under `if` or `try`, is defined; one in a main guard is not.
 
 If no entry point is asked for, the same rules look for code that does something. A function or a class with a body
-that is no test takes the place of the entry point; statements that define none count less, and signatures alone
-least. Statements are no answer beside a definition that does not parse, nor are those of a block tagged as
-something else. The program is then the whole code, as what it prints or tries out may be what was asked for.
+that is no test replaces the entry point; statements that define none count less, and mere signatures least. Statements
+beside a definition that does not parse are no answer, and neither are those of a block with another tag. The program is
+then the whole code, because its output or trial may be the answer.
 """
 
 import re
@@ -33,7 +32,7 @@ from codechat.languages.python.source import Source, parse, read, tidy
 from codechat.languages.thinking import without_thinking
 
 MAX_BLOCKS = 500
-"""Blocks of one reply that are looked at, from the end; more than that is no answer to a task."""
+"""Blocks of one reply that are read, from the end; a reply with more is no answer to a task."""
 
 _TAG = re.compile(r"(?:i?py(?:thon)?[\d.]*|pycon|python-repl|py-repl)\Z", re.IGNORECASE)
 _CODE_START = re.compile(r"(?:async\s+def|def|class|import)\s+\w|from\s+[\w.]+\s+import\b|@\w")
@@ -45,11 +44,11 @@ _FUTURE = re.compile(r"(?m)^from __future__ import .*$")
 def extract(reply: str, entry_point: str) -> Extraction:
     """The code of a reply, and the program that defines `entry_point` at module level; it may be empty.
 
-    `code` is the reply's own text (line ends made Unix's, the indentation of its fence removed); `program` has the
-    same lines without the test code, and binds the method of a class-wrapped answer. Never raises, for any text;
-    linear in the reply's length.
+    `code` is the reply's own text (with Unix line ends, without the indentation of its fence); `program` has the same
+    lines without test code, and binds the method of a class-wrapped answer. Never raises, for any text; linear in the
+    reply's length.
     """
-    with warnings.catch_warnings():  # nobody asked for those about the model's code
+    with warnings.catch_warnings():  # warnings about the model's code are of no interest
         warnings.simplefilter("ignore")
         text = tidy(reply)
         if not text:
@@ -67,13 +66,13 @@ def extract(reply: str, entry_point: str) -> Extraction:
 
 
 def _as_a_whole(text: str) -> Source | None:
-    """The reply read as Python; None if a line begins with a fence and no string may span lines: it is none."""
+    """The reply read as Python; None if a line begins with a fence and no string can span lines."""
     spans_lines = any(mark in text for mark in ('"""', "'''", "\\\n"))
     return parse(text) if spans_lines or "\n```" not in text else None
 
 
 def _is_python(block: Block) -> bool:
-    """Whether a block may be taken for Python: tagged so, or not tagged at all."""
+    """Whether a block may be Python: tagged so, or without a tag."""
     return not block.diff and (not block.tag or _FENCES.is_tag(block.tag))
 
 
@@ -104,7 +103,7 @@ def _strength_of(block: Block, source: Source, entry_point: str) -> Strength:
 
 
 def _with_missing(chosen: Source, position: int, blocks: list[Block], entry_point: str) -> Source | None:
-    """The chosen block joined with those that define the names it lacks, nearest before it first; None if none do."""
+    """The chosen block joined with those that define the names it lacks, the nearest before it first; None if none."""
     if len(blocks) == 1 or not missing_names(chosen.text):
         return None
     providers: dict[str, int] = {}
@@ -144,7 +143,7 @@ def _from_remnants(markdown: Markdown, entry_point: str, whole: Source | None) -
 
 
 def _remnants(blocks: tuple[Block, ...], outside: str, whole: Source | None) -> Iterator[tuple[Source | None, str]]:
-    """What may hold the code if no Python block does, best guess first, each with the place that it was found at."""
+    """Other texts that may hold the code, the best guess first, each with its place in the reply."""
     texts = [tidy(block.text) for block in blocks if _is_python(block)]
     if len(texts) > 1:
         yield _join(texts), f"{len(texts)} fenced blocks joined"
@@ -170,7 +169,7 @@ def _runnable(source: Source, entry_point: str, where: str) -> Extraction:
 
 
 def _nothing(answer: str, markdown: Markdown, entry_point: str, whole: Source | None) -> Extraction:
-    """Say why there is no program: what does not parse is worth keeping, what lacks the entry point is not."""
+    """An extraction without a program: code that does not parse is kept, code that lacks the entry point is not."""
     if not answer.strip():
         return _no_code("the reply holds nothing outside its <think> part")
     blocks = [block for block in markdown.blocks[-MAX_BLOCKS:] if _is_python(block)]

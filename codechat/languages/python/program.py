@@ -1,4 +1,4 @@
-"""The program of a code: the same lines, without those that only try it out."""
+"""The program to run: the code's lines without those that only try it out."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from codechat.languages.python.definitions import (
     Wrapper,
     bound_names,
-    dotted,
+    dotted_name,
     global_reads,
     is_main_guard,
     is_test,
@@ -40,20 +40,20 @@ class _Statement:
 
 
 def program(source: Source, entry_point: str, wrapper: Wrapper | None) -> Trimmed:
-    """What is run of a valid module: its statements but for those that test or demonstrate the entry point.
+    """The statements of a valid module except those that test or demonstrate the entry point.
 
     Left out: main guards; bare asserts; calls, as statements, of print, the entry point, `check`, a test function or
-    a test runner; and, if nothing that stays reads the names they bind, loops, conditions and `try`s of nothing but
-    these, test functions and classes, imports of test frameworks, and variables that hold a result of the entry point
-    or of `input()`. Everything else stays, as it may prepare what the function needs.
-    A wrapper's method is bound at the end. If `entry_point` is empty, nothing is left out.
+    a test runner; and, if no remaining statement reads the names they bind: loops, conditions and `try`s of only these,
+    test functions and classes, imports of test frameworks, and variables that hold a result of the entry point or of
+    `input()`. All other statements stay, because the function may need them. A wrapper's method is bound at the end.
+    If `entry_point` is empty, nothing is left out.
     """
     if not entry_point:
         return Trimmed(f"{source.text}\n", 0)
     assert source.tree is not None
     dropped = _trials(source, entry_point, wrapper)
     text = _without(source, dropped) if dropped else source.text
-    if dropped and "\\\n" in text and parse(text).tree is None:  # a continuation that leads nowhere any more
+    if dropped and "\\\n" in text and parse(text).tree is None:  # a line continuation lost its next line
         text, dropped = source.text, set()
     if wrapper:
         owner = f"{wrapper.name}()" if wrapper.needs_instance else wrapper.name
@@ -83,7 +83,7 @@ def _test_functions(tree: ast.Module) -> set[str]:
 
 
 def _keeping_state(tree: ast.Module, entry_point: str) -> set[str]:
-    """Functions named like trials that set globals: a call of one may prepare what the entry point needs."""
+    """Functions with names of trials that set globals: the entry point may need a call of one."""
     return {
         node.name
         for node in tree.body
@@ -95,9 +95,9 @@ def _keeping_state(tree: ast.Module, entry_point: str) -> set[str]:
 
 
 def _settle(source: Source, dropped: set[int], optional: list[ast.stmt]) -> set[int]:
-    """Drop also the optional statements that nothing reads that stays, until nothing changes.
+    """Drop also the optional statements whose names no remaining statement reads, until nothing changes.
 
-    A statement is looked at once, and again for every reader of its names that is dropped: linear.
+    A statement is checked once, and again for every dropped reader of its names: linear.
     """
     assert source.tree is not None
     scopes = _scopes(source.text)
@@ -123,12 +123,12 @@ def _settle(source: Source, dropped: set[int], optional: list[ast.stmt]) -> set[
 
 
 def _tries(node: ast.stmt, trial_calls: set[str]) -> bool:
-    """Whether a statement does nothing but try the code out; one that binds a name by `:=` may do more."""
+    """Whether a statement only tries the code out; one that binds a name by `:=` may do more."""
     stack, calls_something = [node], False
     while stack:
         current = stack.pop()
         if isinstance(current, ast.Expr):
-            if not isinstance(current.value, ast.Call) or dotted(current.value.func) not in trial_calls:
+            if not isinstance(current.value, ast.Call) or dotted_name(current.value.func) not in trial_calls:
                 return False
             calls_something = True
         elif isinstance(current, ast.For | ast.If | ast.Try | ast.With):
@@ -143,12 +143,12 @@ def _tries(node: ast.stmt, trial_calls: set[str]) -> bool:
 
 
 def _only_names(node: ast.stmt) -> bool:
-    """Whether a statement assigns to plain variables and to nothing that exists already."""
+    """Whether a statement assigns only to plain variables, not to parts of existing objects."""
     return isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets)
 
 
 def _may_go(node: ast.stmt, entry_calls: set[str], protected: set[str]) -> bool:
-    """Whether a statement may be left out if nothing that stays reads what it binds."""
+    """Whether a statement may be left out if no remaining statement reads its names."""
     if bound_names(node) & protected:
         return False
     if isinstance(node, Definition):
@@ -157,7 +157,7 @@ def _may_go(node: ast.stmt, entry_calls: set[str], protected: set[str]) -> bool:
         modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
         return all(module.split(".")[0] in _TEST_MODULES for module in modules)
     if isinstance(node, ast.Assign) and _only_names(node):
-        calls = {dotted(inner.func) for inner in ast.walk(node.value) if isinstance(inner, ast.Call)}
+        calls = {dotted_name(inner.func) for inner in ast.walk(node.value) if isinstance(inner, ast.Call)}
         return bool(calls & (entry_calls | {"input"}))
     return False
 
@@ -170,7 +170,7 @@ def _all_bound(node: ast.stmt) -> frozenset[str]:
 
 
 def _scopes(text: str) -> dict[int, list[symtable.SymbolTable]]:
-    """The scopes that the module opens, by the line of their head."""
+    """The module's scopes by the line of their head."""
     found: dict[int, list[symtable.SymbolTable]] = {}
     for table in symtable.symtable(text, "<reply>", "exec").get_children():
         found.setdefault(table.get_lineno(), []).append(table)

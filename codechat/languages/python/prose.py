@@ -1,4 +1,4 @@
-"""Code that stands among prose without fences."""
+"""Code among prose without fences."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from codechat.languages.python.definitions import acts
 from codechat.languages.python.source import Source, parse, read
 
 MAX_CHUNKS = 2000
-"""Pieces of one reply that are tried; more than that is no answer to a task."""
+"""Pieces of one reply that are tried; a reply with more is no answer to a task."""
 
 _CODE_LINE = re.compile(
     r"(?m)^([ \t]*)(?:(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(|class[ \t]+\w+[ \t]*[(:]|import[ \t]+\w|@\w)"
@@ -23,8 +23,8 @@ _TOKEN = re.compile(r"\\.|'''|\"\"\"|['\"#()\[\]{}]")
 
 
 @dataclass(slots=True)
-class _Reader:
-    """Whether a line still belongs to the statement begun above: what is open is a triple quote, or brackets."""
+class _OpenStatement:
+    """Whether a line belongs to a statement begun above, because a triple quote or a bracket is open."""
 
     quote: str = ""
     depth: int = 0
@@ -59,16 +59,16 @@ class _Chunk:
 
 
 def code_start(text: str) -> int | None:
-    """Where the first line begins that can only be code, or None."""
+    """The position of the first line that can only be code, or None."""
     found = [match.start() for pattern in (_CODE_LINE, _FROM_LINE) if (match := pattern.search(text))]
     return min(found, default=None)
 
 
 def gather(text: str) -> Source | None:
-    """The statements of a text that is partly prose, or None. The prose between and around them is left out.
+    """The statements of a text that is partly prose, without the prose, or None.
 
-    A function or class that is no valid Python is broken code, not prose: then there is nothing to gather.
-    The indentation of the first line of code is taken as that of all. Each piece is parsed once: linear.
+    A function or class that is not valid Python is broken code, not prose: the result is None. All code is taken to
+    have the indentation of its first line. Each piece is parsed once: linear.
     """
     start = code_start(text)
     if start is None:
@@ -93,9 +93,9 @@ def gather(text: str) -> Source | None:
 
 
 def _chunks(text: str, margin: int) -> Iterator[_Chunk]:
-    """Runs of lines that begin at the margin with what may be code."""
+    """Runs of lines at the margin that may be code."""
     chunk: _Chunk | None = None
-    reader = _Reader()
+    reader = _OpenStatement()
     for raw in text.split("\n"):
         indented = not raw[:margin].strip()
         line = raw[margin:] if indented else raw.lstrip()
@@ -105,7 +105,7 @@ def _chunks(text: str, margin: int) -> Iterator[_Chunk]:
             if chunk:
                 yield chunk
             chunk = _Chunk() if indented and _FIRST_LINE.match(line) else None
-            reader = _Reader()
+            reader = _OpenStatement()
         if chunk:
             chunk.lines.append(line)
             reader.take(line)

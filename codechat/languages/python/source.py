@@ -13,7 +13,7 @@ from codechat.languages.python.syntax import parameters, tree_of
 LONGEST_ERROR = 200
 _BLANK_LINES = re.compile(r"\A(?:[ \t\f]*\n)+")
 _SCOPING_WORDS = ("__future__", "global", "nonlocal", "yield", "await", "lambda", ":=")
-_SCOPING = tuple(  # one by one: a pattern that begins with a word is searched for quickly
+_SCOPING = tuple(  # one by one: patterns that begin with a word are fast to search
     map(re.compile, (r"import[\s\\]*\*", r"type[\s\\]+\w", r"def[\s\\]+\w+[\s\\]*\[", r"class[\s\\]+\w+[\s\\]*\["))
 )
 _PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.)(?: |$)")
@@ -24,7 +24,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text read as Python: `tree` if it is a valid module, else `error`, one line. `how`: what was mended."""
+    """A text read as Python: `tree` if it is a valid module, else `error`, one line. `how`: the repair, if any."""
 
     text: str
     tree: ast.Module | None
@@ -39,7 +39,7 @@ class _Variant:
 
 
 def tidy(text: str) -> str:
-    """Unix line ends, as Python itself reads them; no byte order mark; no blank lines around."""
+    """The text with Unix line ends (as Python reads it), without byte order mark and without blank lines around."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
     return _BLANK_LINES.sub("", text).rstrip()
 
@@ -47,9 +47,9 @@ def tidy(text: str) -> str:
 def parse(text: str) -> Source:
     """Read `text` as a module.
 
-    The compiler proper is not asked: its time grows with the square of the number of functions, and doubles with
-    every nested `finally`. The symbol table finds most of what the grammar lets through, `_misplaced` the rest. It
-    takes longer than the tree itself, so it is made only if it may find something.
+    The compiler itself is not used: its time grows with the square of the number of functions, and doubles with every
+    nested `finally`. The symbol table finds most errors that the grammar allows, `_misplaced` the rest. Making it takes
+    longer than the tree, so it is made only if it may find something.
     """
     try:
         tree = tree_of(text)
@@ -68,10 +68,10 @@ def parse(text: str) -> Source:
 
 
 def read(text: str, indent: int = 0, known: Source | None = None) -> Source:
-    """`text`, or the first mended variant of it that is valid Python; the error is that of the text as it stands.
+    """`text`, or the first repaired variant of it that is valid Python; the error is that of the unchanged text.
 
-    `indent`: columns that the text is shifted by because its fence is (in a list, say). `known`: a text read before,
-    which is not parsed again.
+    `indent`: columns by which the text is indented because its fence is (in a list, say). `known`: the text as read
+    before, which is not parsed again.
     """
     first: Source | None = None
     for variant in _variants(tidy(text), indent):
@@ -120,16 +120,17 @@ def suites(statement: ast.stmt) -> list[list[ast.stmt]]:
 
 
 def is_compound(statement: ast.stmt) -> TypeGuard[Compound]:
+    """Whether a statement contains statements but opens no scope."""
     return isinstance(statement, Compound)
 
 
 def _has_scoping(text: str) -> bool:
-    """Whether the text may hold what the symbol table has rules for, parameters of one name aside."""
+    """Whether the symbol table may find an error in the text, except parameters of one name."""
     return any(word in text for word in _SCOPING_WORDS) or any(pattern.search(text) for pattern in _SCOPING)
 
 
 def _misplaced(tree: ast.Module) -> str:
-    """The error of a statement or a parameter that stands in a wrong place, or nothing."""
+    """The error of a misplaced statement or parameter, or an empty text."""
     preamble = True
     for position, statement in enumerate(tree.body):
         future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__" and not statement.level

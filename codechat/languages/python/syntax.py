@@ -1,4 +1,4 @@
-"""Text read as Python once, and what every room that reads code asks of its tree."""
+"""Text parsed as Python once, and questions about its tree."""
 
 import ast
 import re
@@ -13,9 +13,9 @@ _IN_A_LINE = re.compile(r"[ \t\f]+|\\\r?\n")
 
 @lru_cache(maxsize=128)
 def tree_of(text: str) -> ast.Module:
-    """The syntax tree, shared by all who ask: nobody changes it.
+    """The syntax tree, shared by all callers: do not change it.
 
-    Raises what the parser does: `SyntaxError`, `ValueError`, `RecursionError`, `MemoryError` or `OverflowError`. An
+    Raises the parser's errors: `SyntaxError`, `ValueError`, `RecursionError`, `MemoryError` or `OverflowError`. An
     import of more than 1,000 dotted parts is refused with `ValueError`: the parser's time grows with its square.
     """
     if text.count(".") >= _MANY_PARTS and _LONG_IMPORT.search(_IN_A_LINE.sub("", text)):
@@ -26,7 +26,7 @@ def tree_of(text: str) -> ast.Module:
 
 
 def parse(text: str) -> ast.Module | None:
-    """The syntax tree as `tree_of` gives it, or None if the text is not Python."""
+    """The syntax tree of `tree_of`, or None if the text is not Python."""
     try:
         return tree_of(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):

@@ -2,7 +2,7 @@
 
 from codechat.domain import Reply
 from codechat.errors import UserError
-from codechat.languages import fenced
+from codechat.languages import fence
 from codechat.models import BaselineView, Request
 
 BASELINES_VERSION = 2
@@ -33,4 +33,4 @@ def reference_of(view: BaselineView) -> str:
 
 def answer(code: str, view: BaselineView) -> Reply:
     """The code in a fence of the task's language."""
-    return Reply(fenced(code, view.task.target.language))
+    return Reply(fence(code, view.task.target.language))

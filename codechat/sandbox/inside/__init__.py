@@ -1,4 +1,4 @@
-"""What runs on the candidate's side of the sandbox: standard library only, nothing of codechat, no expected value.
+"""The candidate's side of the sandbox: standard library only, nothing of codechat, no expected value.
 
 `zygote` is a warm interpreter that forks one child per candidate; the child isolates itself (`isolate`, `seccomp`),
 runs the program (`candidate`) and writes its results as bytes (`encode`) in the frames of `wire`.

@@ -1,7 +1,7 @@
-"""Runs a program and then assertions on it, in one interpreter: what can be kept from the program is.
+"""Runs a program and then assertions on it in one interpreter, hiding from the program as much as possible.
 
-The parent knows a token that no program is told. While the candidate's code runs, the token lies on the interpreter's
-evaluation stack alone, where no name leads; it is sent once the last snippet has run to its end.
+The parent gives a token that the program must not learn. While the candidate's code runs, the token is only on the
+interpreter's evaluation stack, where no name refers to it; it is sent once the last snippet has run to its end.
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.
@@ -44,8 +44,8 @@ except StopIteration as _stop:
 """
 
 
-class Stopped(Exception):
-    """The program did not load, which has been told."""
+class NotLoaded(Exception):
+    """The program did not load; this has been reported."""
 
 
 @dataclass
@@ -69,11 +69,11 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap, kept: gu
     try:
         for number, snippet in enumerate(snippets, 1):
             linecache.cache[_name(number)] = (len(snippet), None, snippet.splitlines(keepends=True), _name(number))
-        scene = Scene(job, channel, kept | _imported(snippets, kept), path)
+        scene = Scene(job, channel, kept | _import_for(snippets, kept), path)
         channel.send(wire.DONE, _passed(scene, snippets))
-    except Stopped:
+    except NotLoaded:
         pass
-    except BaseException as error:  # noqa: BLE001  whatever program or assertion raises is the program's failure
+    except BaseException as error:  # noqa: BLE001  anything that program or assertion raises is the program's failure
         channel.send(wire.ERROR, describe(error, files))
     finally:
         channel.flush()
@@ -81,8 +81,8 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap, kept: gu
 
 
 def _passed(scene: Scene, snippets: list[str]) -> bytes:
-    """The token, once everything has run to its end: no name holds it, or what runs the snippets, before that."""
-    pieces = [(index, code) for index, snippet in enumerate(snippets) for code in _compiled(snippet, _name(index + 1))]
+    """The token, once everything has run to its end; before that no name refers to it, or to the running snippets."""
+    pieces = [(index, code) for index, snippet in enumerate(snippets) for code in _compile(snippet, _name(index + 1))]
     held: tuple[bytes, bool] = (
         scene.job.pop("token"),
         _exhaust(
@@ -104,17 +104,17 @@ def _exhaust(steps: Iterator[Any], loaded: bool) -> bool:
 
 
 def _load(scene: Scene) -> bool:
-    """Run the program's own code, from its file, and take over its names; True. Raises `Stopped`."""
+    """Run the program's own code, from its file, and take over its names; True. Raises `NotLoaded`."""
     job, channel = scene.job, scene.channel
     _write(scene.path, job["program"])
     guard.forbid(scene.kept)
     names = load(job["program"], scene.path, job["load_cpu_s"], channel)
     if names is None:
-        raise Stopped
+        raise NotLoaded
     entry = job["entry"]
     if entry and entry not in names:
         channel.send(wire.MISSING)
-        raise Stopped
+        raise NotLoaded
     channel.send(wire.LOADED)
     scene.module.update(names)
     scene.space.update((name, value) for name, value in names.items() if name == entry or name not in BUILTINS)
@@ -123,7 +123,7 @@ def _load(scene: Scene) -> bool:
 
 
 def _preparation(scene: Scene, mocks: bool) -> Callable[[int], None]:
-    """Before every piece of a snippet: all that assertions rely on is set back. `mocks`: they use mocks."""
+    """A function to call before every piece of a snippet: undoes all changes. `mocks`: the snippets use mocks."""
     restore, path, program = guard.restorer(scene.kept, scene.job["load_cpu_s"]), scene.path, scene.job["program"]
     cached, exists, unlink, write = linecache.cache, os.path.lexists, os.unlink, _write
     source = (path, (len(program), None, program.splitlines(keepends=True), path))
@@ -150,7 +150,7 @@ def _preparation(scene: Scene, mocks: bool) -> Callable[[int], None]:
 
 
 def _write(path: str, program: str) -> None:
-    """Have the program's text, and nothing else, in its file."""
+    """Write the program's text into its file again, if it is changed."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     with open(path, "w", encoding="utf-8", errors="surrogatepass", newline="") as stream:
@@ -161,8 +161,8 @@ def _name(number: int) -> str:
     return f"<assertion {number}>"
 
 
-def _imported(snippets: list[str], kept: guard.Kept) -> guard.Kept:
-    """Import what the snippets will, and remember it."""
+def _import_for(snippets: list[str], kept: guard.Kept) -> guard.Kept:
+    """Import and remember the modules that the snippets import."""
     names: list[str] = []
     for snippet in snippets:
         if "import" in snippet:
@@ -181,9 +181,11 @@ def _imports(tree: ast.Module) -> Iterator[str]:
             yield node.module
 
 
-def _compiled(snippet: str, name: str) -> list[CodeType | str]:
-    """The snippet's code, test cases and test functions called, in pieces: none goes on once it may have run the
-    program's code. The text itself where it does not parse, which tells so when it is run."""
+def _compile(snippet: str, name: str) -> list[CodeType | str]:
+    """The snippet's code in pieces, with calls of its tests: a piece ends once it may have run the program's code.
+
+    The text itself if it does not parse: running it raises the error.
+    """
     try:
         tree = ast.parse(snippet, name)
         tree.body = [node for node in tree.body if not (isinstance(node, ast.Expr) and _is_main(node.value))]
@@ -197,8 +199,8 @@ def _compiled(snippet: str, name: str) -> list[CodeType | str]:
 
 
 def _pieces(statements: list[ast.stmt]) -> Iterator[ast.Module]:
-    """Statements up to one that does something, and so on. A StopIteration leaves them as another exception: iterators
-    run the pieces, and would take it for their end."""
+    """Split statements after each one that does something. Pieces turn a StopIteration into another exception:
+    iterators run them, and would take it for their end."""
     gathered: list[ast.stmt] = []
     for node in statements:
         gathered.append(node)
@@ -211,7 +213,7 @@ def _pieces(statements: list[ast.stmt]) -> Iterator[ast.Module]:
 
 
 def _calls(tree: ast.Module) -> list[ast.stmt]:
-    """What runs the tests that a snippet only defines: classes of unittest, and functions as pytest would find them."""
+    """Statements that run the tests a snippet only defines: unittest classes, and functions that pytest would find."""
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     cases, calls = [], ""
     for node in tree.body:

@@ -1,4 +1,4 @@
-"""Runs one program on its inputs, in the child that was forked for it, and writes what comes out."""
+"""Runs one program on its inputs, in its forked child, and writes the results."""
 
 import gc
 import io
@@ -24,7 +24,7 @@ FLUSH_AFTER = 0.02  # seconds
 
 
 class Channel:
-    """Frames into shared memory, and over the socket when it fills, when 20 ms are gone, or when told."""
+    """Writes frames into shared memory; sends them when it is full, after 20 ms, or on `flush`."""
 
     def __init__(self, results: socket.socket, shared: mmap.mmap, head: "Head") -> None:
         self.results, self.shared, self.head = results, shared, head
@@ -33,6 +33,7 @@ class Channel:
         self.flushed = time.monotonic()
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
+        """Write a frame."""
         frame = wire.HEADER.pack(kind, len(payload), self.head.used) + payload
         if self.waiting + len(frame) > wire.FRAMES_ROOM:
             self.flush()
@@ -44,6 +45,7 @@ class Channel:
             self.flush()
 
     def flush(self) -> None:
+        """Send all written frames over the socket."""
         self.results.sendall(self.shared[wire.FRAMES_AT : wire.FRAMES_AT + self.waiting])
         self.start += self.waiting
         self.waiting = 0
@@ -51,6 +53,7 @@ class Channel:
         self.flushed = time.monotonic()
 
     def ask(self, kind: bytes, payload: bytes) -> bytes:
+        """Send a frame and wait for the parent's answer."""
         self.send(kind, payload)
         self.flush()
         return self.results.recv(1)
@@ -94,7 +97,7 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap) -> NoRet
 
 
 def prepare(results: socket.socket, shared: mmap.mmap) -> Channel:
-    """What every program finds: seeded random numbers, an empty input, an output whose head is kept, the collector."""
+    """Set up what every program finds: seeded random numbers, an empty input, a bounded output, the collector."""
     head = Head(shared, wire.STDOUT_ROOM)
     random.seed(0)
     sys.stdin, sys.stdout, sys.stderr = io.StringIO(), head, Head(shared, 0)
@@ -104,7 +107,7 @@ def prepare(results: socket.socket, shared: mmap.mmap) -> Channel:
 
 
 def load(program: str, name: str, limit: float, channel: Channel) -> dict[str, Any] | None:
-    """The program's names, after its code ran as that of a file `name`; None after telling why there are none."""
+    """The program's names, after its code ran as file `name`; None after reporting why it failed."""
     signal.setitimer(signal.ITIMER_PROF, limit)
     try:
         code = compile(program, name, "exec", dont_inherit=True)
@@ -117,7 +120,7 @@ def load(program: str, name: str, limit: float, channel: Channel) -> dict[str, A
     linecache.cache[name] = (len(program), None, program.splitlines(keepends=True), name)
     try:
         exec(code, module.__dict__)
-    except BaseException as error:  # noqa: BLE001  whatever the program raises is its own failure
+    except BaseException as error:  # noqa: BLE001  anything the program raises is its own failure
         channel.send(wire.ERROR, describe(error, {name: ""}))
         return None
     return module.__dict__
@@ -134,7 +137,7 @@ def _call(function: Any, calls: Any, job: dict[str, Any], channel: Channel) -> N
         try:
             value = function(*arguments)
             data, size = encode(value, elements)
-            if timed:  # with the encoding, which the limit of a candidate pays for, too
+            if timed:  # with the encoding, which a candidate's limit covers too
                 send(wire.CPU, wire.DOUBLE.pack(time.process_time() - began))
             if not size:
                 send(wire.VALUE, data)
@@ -142,14 +145,14 @@ def _call(function: Any, calls: Any, job: dict[str, Any], channel: Channel) -> N
             answer = channel.ask(wire.DIGEST, data + size.to_bytes(8, "little"))
             if answer == wire.ASK_CANONICAL:
                 send(wire.CANONICAL, canonical(value))
-        except BaseException as error:  # noqa: BLE001  whatever the program raises is its own failure
+        except BaseException as error:  # noqa: BLE001  anything the program raises is its own failure
             send(wire.ERROR, describe(error, {NAME: ""}))
             return
     send(wire.DONE)
 
 
 def describe(error: BaseException, files: dict[str, str]) -> bytes:
-    """Type, text, traceback lines in `files` (name: what to say of it) and what it means, bounded, as plain data."""
+    """Type, text, traceback lines in `files` (name: its label) and the outcome, bounded, as plain data."""
     kind = "memory" if isinstance(error, MemoryError) else "exit" if isinstance(error, SystemExit) else "error"
     lines: list[str] = []
     trace = error.__traceback__

@@ -1,4 +1,4 @@
-"""Runs any program as a user would: in a folder with its files, with an exit status for an answer."""
+"""Runs any program as a user would: in a folder with its files, by its exit status."""
 
 # No pathlib: every module loaded here is memory that each fork copies.
 # ruff: noqa: PTH101, PTH102, PTH103, PTH109, PTH118, PTH120, PTH123
@@ -13,32 +13,32 @@ from typing import Any, NoReturn
 from codechat.sandbox.inside import wire
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
-OF_THE_INTERPRETER = "LD_LIBRARY_PATH"  # where its own libraries are, which are not a tool's
+OF_THE_INTERPRETER = "LD_LIBRARY_PATH"  # the path of its own libraries, which tools must not load
 NOT_RUN = 127
 
 
 def own_folder(scratch: list[str], namespaces: bool) -> None:
-    """Go where files may be written: the folder that is the program's alone, else one that is made for it."""
+    """Go to a writable folder: the program's own, else one made for it."""
     folder = scratch[-1] if scratch else "/tmp"
     if not namespaces:
-        folder = _named(folder, os.getpid())
+        folder = _folder_of(folder, os.getpid())
         os.mkdir(folder, 0o700)
     os.chdir(folder)
 
 
 def clear(scratch: list[str], process: int) -> None:
-    """Without namespaces: remove the folder that was made for a process."""
-    folder = _named(scratch[-1] if scratch else "/tmp", process)
+    """Without namespaces: remove the folder made for a process."""
+    folder = _folder_of(scratch[-1] if scratch else "/tmp", process)
     if os.path.isdir(folder):  # noqa: PTH112
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _named(folder: str, process: int) -> str:
+def _folder_of(folder: str, process: int) -> str:
     return os.path.join(folder, f"codechat-{process}")
 
 
 def make_ready(job: dict[str, Any]) -> None:
-    """Write what the command brings into the working folder, and go to where it runs."""
+    """Write the command's files into the working folder, and go to the folder in which it runs."""
     for name, data in job["files"].items():
         os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
         with open(name, "wb") as stream:

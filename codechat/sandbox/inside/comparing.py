@@ -1,8 +1,8 @@
-"""Comparisons in assertions that a result cannot answer itself: `f(1) == 2` does not ask an object of the program's.
+"""Comparisons in assertions that a program cannot forge: `f(1) == 2` does not call an `__eq__` of the program.
 
-Where the class of one side compares by code of the program's and the other's does not, the first counts by the plain
-value that it holds (a subclass of int as that int), or equals nothing. Values of the standard library and of installed
-packages compare as ever, and so do two of the program's own objects.
+If the class of one side compares by the program's code and the other's does not, the first counts by the plain value
+that it holds (a subclass of int as that int), or equals nothing. Values of the standard library and of installed
+packages compare as usual, and so do two objects of the program.
 """
 
 import ast
@@ -39,13 +39,13 @@ OF_TWO = frozenset(
         *("assertSetEqual", "assertDictEqual", "assertSequenceEqual", "assertMultiLineEqual", "assertCountEqual"),
     )
 )
-MOCK = "unittest/mock.py"  # has an object that equals everything: for tests, not for their answers
+MOCK = "unittest/mock.py"  # has an object that equals everything: for tests, not for results
 ASKED = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__", "__iter__")
 DEEPEST = 50
 
 
 class Guarded(ast.NodeTransformer):
-    """Has comparisons, and the methods of test cases that compare two values, go through here."""
+    """Replaces comparisons, and the comparing methods of test cases, by guarded ones."""
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
@@ -67,8 +67,8 @@ class Guarded(ast.NodeTransformer):
 
 
 def names(path: str, mocks: bool) -> dict[str, Callable[..., Any]]:
-    """What guarded comparisons call, made before the program's code runs. `path` is the program's file; `mocks` tells
-    that the assertions use `unittest.mock` themselves."""
+    """The functions of guarded comparisons, made before the program's code runs. `path` is the program's file;
+    `mocks`: the assertions use `unittest.mock` themselves."""
     plain, operators = _plainly(path, mocks), dict(OPERATORS.values())
 
     def pair(one: Any, other: Any) -> tuple[Any, Any]:
@@ -82,7 +82,7 @@ def names(path: str, mocks: bool) -> dict[str, Callable[..., Any]]:
 
 
 def _plainly(path: str, mocks: bool) -> Callable[[Any, int], tuple[Any, bool]]:
-    """A function of a value: what it holds, and whether anything in it compares by the program's code."""
+    """A function of a value: its plain value, and whether anything in it compares by the program's code."""
     kind_of, is_kind, scalars, bases, own_of = (
         type,
         issubclass,
@@ -119,7 +119,7 @@ def _plainly(path: str, mocks: bool) -> Callable[[Any, int], tuple[Any, bool]]:
 
 
 def _of_the_program(path: str, mocks: bool) -> Callable[[type], bool]:
-    """Whether objects of a class are compared by code of the program's, or by something odd in its place."""
+    """Whether objects of a class are compared by the program's code, a mock or an odd method."""
     kind_of, function, slots, asked = type, FunctionType, (WrapperDescriptorType, MethodDescriptorType), ASKED
     line, space = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__
     flags = type.__dict__["__flags__"].__get__

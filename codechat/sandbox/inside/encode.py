@@ -1,4 +1,4 @@
-"""Values as deterministic bytes: marshal version 2 of plain data, digests of what is big."""
+"""Values as deterministic bytes: marshal version 2 of plain data, digests of big values."""
 
 import hashlib
 import marshal
@@ -19,7 +19,7 @@ def encode(value: Any, elements: bool) -> tuple[bytes, int]:
     `elements`: the oracle compares elements, so that an iterator counts by what it yields.
     """
     if type(value) not in PLAIN or "numpy" in sys.modules:
-        value = iterated(value) if elements and _is_iterable(value) else plain(value, 0)
+        value = as_list(value) if elements and _is_iterable(value) else plain(value, 0)
     if type(value) in (list, tuple) and len(value) > MANY:
         return _digest_slices(value)
     try:
@@ -50,7 +50,8 @@ def _is_iterable(value: Any) -> bool:
     return not issubclass(kind, (str, bytes, list, tuple, dict, set, frozenset)) and hasattr(kind, "__iter__")
 
 
-def iterated(value: Any) -> Any:
+def as_list(value: Any) -> Any:
+    """The items of an iterable, marked as such."""
     return (..., "iterator", [plain(item, 1) for item in value])
 
 

@@ -1,8 +1,8 @@
-"""Keeps what assertions rely on as it was before the candidate's code ran, in the interpreter that they share.
+"""Protects the modules that assertions use from the candidate's code, in the interpreter that they share.
 
-The checkers and the standard library are loaded beforehand and their bindings remembered; before every snippet whatever
-differs is set back. What would get behind that (the collector's view of all objects, raw memory, tracing, other code in
-known functions) is refused by an audit hook, which nobody can remove.
+The checkers and the standard library are loaded beforehand and their bindings remembered; before every snippet, all
+changes are undone. Ways around that (the collector's view of all objects, raw memory, tracing, replaced code of known
+functions) are refused by an audit hook, which cannot be removed.
 """
 
 import _signal  # type: ignore[import-not-found]  # what `signal` wraps, without the wrapping
@@ -40,7 +40,7 @@ Names = tuple[Any, tuple[str, ...], tuple[Any, ...]]  # a live view, its names, 
 
 
 class Refused(RuntimeError):
-    """What a program that assertions test may not do."""
+    """An action that is forbidden to a program tested by assertions."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ class Kept:
 
 
 def warm() -> Kept:
-    """Load what assertions rely on and remember it. What is not installed is left out."""
+    """Load and remember the modules that assertions use, as far as they are installed."""
     for name in RELIED_ON:
         try_import(name)
-    if "pycodestyle" in sys.modules:  # its settings file would lie where the program can write
+    if "pycodestyle" in sys.modules:  # the program could write its settings file
         sys.modules["pycodestyle"].USER_CONFIG = None  # type: ignore[attr-defined]
     containers: list[Any] = [sys.path, sys.meta_path, sys.path_hooks, sys.path_importer_cache, gc.callbacks]
     containers += [getattr(re, name) for name in ("_cache", "_cache2") if hasattr(re, name)]
@@ -81,7 +81,7 @@ def warm() -> Kept:
 
 
 def try_import(name: str) -> None:
-    """Import a module if there is one that can be: whoever needs it meets the error."""
+    """Import a module if possible: an error is raised again if it is needed."""
     try:
         __import__(name)
     except Exception:  # noqa: BLE001
@@ -89,7 +89,7 @@ def try_import(name: str) -> None:
 
 
 def remember(names: Iterable[str], known: Collection[str]) -> Kept:
-    """How modules are now, with all that they use in turn, but for the known ones."""
+    """The state of modules and of all modules they use, except the `known` ones."""
     modules: dict[str, ModuleType] = {}
     classes: dict[type, Names] = {}
     functions: set[FunctionType] = set()
@@ -127,10 +127,9 @@ def _contents(container: Any) -> list[tuple[Any, Any]]:
 
 
 def restorer(kept: Kept, limit: float) -> Callable[[], None]:
-    """A function that sets everything back and grants `limit` CPU seconds; to be made before the candidate's code runs.
+    """A function that restores everything and grants `limit` CPU seconds; make it before the candidate's code runs.
 
-    All that it uses is bound beforehand: the functions that it would otherwise look up are among what a program may
-    have replaced.
+    All that it uses is bound beforehand, because the program may have replaced the functions it would look up.
     """
     bindings, classes, process = _bindings(kept), _classes(kept), _process(limit)
 
@@ -143,7 +142,7 @@ def restorer(kept: Kept, limit: float) -> Callable[[], None]:
 
 
 def _bindings(kept: Kept) -> Callable[[], None]:
-    """Sets back the names of modules, what modules there are, and the contents of containers."""
+    """Restores the names of modules, the loaded modules, and the contents of containers."""
     spaces = (*(names for names in kept.spaces if names[0] is not vars(sys)), _names(vars(sys)))
     contents = tuple((KINDS[type(one)], one.clear, one, copy.copy()) for one, copy in kept.contents)
     loaded, modules, update, pairs, changed = sys.modules, tuple(kept.modules.items()), dict.update, zip, _change()
@@ -163,7 +162,7 @@ def _bindings(kept: Kept) -> Callable[[], None]:
 
 
 def _classes(kept: Kept) -> Callable[[], None]:
-    """Sets back the attributes of classes, and drops those that were added."""
+    """Restores the attributes of classes, and drops added ones."""
     classes, changed = tuple(kept.classes), _change()
     assign, drop, pairs = type.__setattr__, type.__delattr__, zip
 
@@ -191,7 +190,7 @@ def _change() -> Callable[[Any, tuple[str, ...], tuple[Any, ...]], bool]:
 def _process(limit: float) -> Callable[[], None]:
     """Takes away the program's signal handlers and timers, and sets the timer of the limit.
 
-    Raises `Refused` where a thread of the program's could interfere at any time.
+    Raises `Refused` if the program has a thread, which could interfere at any time.
     """
     handler, handle, timer, threads, refused = (
         _signal.getsignal,
@@ -220,7 +219,7 @@ def _process(limit: float) -> Callable[[], None]:
 
 
 def forbid(kept: Kept) -> None:
-    """Refuse from now on, in this process, what would get behind `restorer`."""
+    """Refuse from now on, in this process, all ways around `restorer`."""
     known, refused_events, code = kept.functions, REFUSED, CODE
     function, refused, kind_of = FunctionType, Refused, type
     for name, attributes in RAW_MEMORY:

@@ -1,7 +1,7 @@
 """Takes rights away from this process: user, namespaces, capabilities, limits.
 
 Namespaces are entered once by the zygote, which stays the init process of its own PID namespace and keeps the
-capabilities of its own user namespace; every child gets a PID and a mount namespace more and loses all of them.
+capabilities of its own user namespace; every child gets further PID and mount namespaces and loses all capabilities.
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.
@@ -28,17 +28,18 @@ libc = ctypes.CDLL(None, use_errno=True)
 _filters = {contained: Filter(contained) for contained in (False, True)}
 
 
-class Refused(OSError):
-    """The system does not grant an isolation that was asked for."""
+class NotGranted(OSError):
+    """The system does not grant a requested isolation."""
 
 
 def _check(result: int, what: str) -> None:
     if result != 0:
         code = ctypes.get_errno()
-        raise Refused(code, f"{what}: {os.strerror(code)}")
+        raise NotGranted(code, f"{what}: {os.strerror(code)}")
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    """mount(2); raises `NotGranted`."""
     _check(
         libc.mount(source.encode(), target.encode(), kind.encode() or None, flags, options.encode() or None),
         f"mount {target}",
@@ -48,8 +49,8 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
 def reach(paths: list[str], uid: int) -> None:
     """As root, before the user is dropped: keep the interpreter's folders readable for `uid`.
 
-    Where a folder lies below one that others may not enter, that one is covered, in this process's own view of
-    the file system, by an empty folder that holds the interpreter's folders alone.
+    If one of them lies below a folder that others may not enter, that folder is covered, in this process's own view
+    of the file system, by an empty one that holds only the interpreter's folders.
     """
     barred: dict[str, list[str]] = {}
     for path in paths:
@@ -88,7 +89,7 @@ def drop_user(uid: int) -> None:
 
 
 def enter_namespaces(hide: list[str]) -> int:
-    """Move into namespaces of our own and return a handle on the PID namespace; raises `Refused` where denied.
+    """Move into namespaces of our own and return a handle on the PID namespace; raises `NotGranted` if denied.
 
     Returns in a child that is the init process there. The tree becomes read-only, and /proc and `hide` empty.
     """
@@ -119,14 +120,14 @@ def _write(path: str, text: str) -> None:
 
 
 def _stand_by(child: int) -> None:
-    """What is left of the process outside the namespaces: hold nothing, wait, end as the inner one ends."""
+    """The process left outside the namespaces: close everything, wait, and end as the inner one ends."""
     os.closerange(0, 256)
     _, status = os.waitpid(child, 0)
     os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 
 
 def lock_down() -> None:
-    """For the zygote: nothing it starts gains rights, nobody else reads its memory, orphans come back to it."""
+    """For the zygote: its children gain no rights, other processes cannot read its memory, orphans return to it."""
     for capability in range(64):
         libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -135,11 +136,12 @@ def lock_down() -> None:
 
 
 def new_pid_namespace() -> None:
-    """The next child of this process is the init of a PID namespace: with it dies all that it starts."""
+    """Make the next child the init of a PID namespace: all its processes die with it."""
     _check(libc.unshare(NEWPID), "unshare pid")
 
 
 def back_to(handle: int) -> None:
+    """Enter the PID namespace of a handle: the next child is in it."""
     _check(libc.setns(handle, NEWPID), "setns pid")
 
 
@@ -147,7 +149,7 @@ def confine(limits: dict[str, int], namespaces: bool, scratch: list[str]) -> Non
     """For the child, before the candidate's first line: own temporary folders, limits, no capability, the filter.
 
     A CPU timer that rings ends the process with status `TIMED_OUT`, whatever it is doing: the handler is the C
-    library's own `_exit`, since an init process is not killed by a signal's default action.
+    library's own `_exit`, because a signal's default action does not kill an init process.
     """
     if namespaces:
         _check(libc.unshare(NEWNS), "unshare mounts")
@@ -184,7 +186,7 @@ def filter_works() -> bool:
 
 
 def sweep(main: int) -> None:
-    """Without a PID namespace: kill and reap what the child left behind; its orphans are ours (subreaper)."""
+    """Without a PID namespace: kill and reap the processes that the child left; they are ours (subreaper)."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(main, signal.SIGKILL)
     while True:

@@ -75,7 +75,7 @@ PR_SET_SECCOMP, FILTER_MODE = 22, 2
 
 
 def _program(denied: dict[str, tuple[int, int]]) -> bytes | None:
-    """The filter's instructions for this machine, or None where its numbers are not known."""
+    """The filter's instructions for this machine, or None if its numbers are not known."""
     if platform.machine() not in ARCHITECTURES:
         return None
     column, architecture = ARCHITECTURES[platform.machine()]
@@ -108,7 +108,7 @@ class _Filter(ctypes.Structure):
 
 
 class Filter:
-    """The filter, made once and installed in every child. `contained`: the child has a PID namespace of its own."""
+    """The filter, made once and installed in every child. `contained`: the child has its own PID namespace."""
 
     def __init__(self, contained: bool) -> None:
         code = _program(DENIED if contained else DENIED | SIGNALS)
@@ -116,7 +116,7 @@ class Filter:
         self._filter = _Filter(len(code) // 8, code) if code else None
 
     def install(self, libc: ctypes.CDLL) -> bool:
-        """Bind this process to the filter for good; False where that cannot be had. Needs no_new_privs."""
+        """Bind this process to the filter for good; False if that fails. Needs no_new_privs."""
         if self._filter is None:
             return False
         return bool(libc.prctl(PR_SET_SECCOMP, FILTER_MODE, ctypes.byref(self._filter), 0, 0) == 0)

@@ -9,30 +9,30 @@ child's death, and go over the results socket when it fills.
 import struct
 
 RUN, KILL = b"R", b"K"
-HANDLES = 5  # the most descriptors that a RUN brings
-WARM = b"W"  # load what assertion tests import: once, before the first job that has such
+HANDLES = 5  # the most descriptors in a RUN
+WARM = b"W"  # load the modules of assertion tests: once, before the first such job
 STATUS = struct.Struct("<iddq")  # wait status, user and system CPU seconds, peak resident KiB
 HEADER = struct.Struct("<cIH")  # kind, length of the payload, bytes printed so far
 CURSOR = struct.Struct("<QQ")  # bytes waiting in the buffer, stream position of its start
 DOUBLE = struct.Struct("<d")
 
-STDOUT_AT, STDOUT_ROOM = 64, 2048  # the head of what was printed, zero-padded
+STDOUT_AT, STDOUT_ROOM = 64, 2048  # the head of the printed bytes, zero-padded
 FRAMES_AT, FRAMES_ROOM = 4096, 1 << 20
 SHARED_SIZE = FRAMES_AT + FRAMES_ROOM
 
-DIGEST_OVER = 256 * 1024  # bytes of a value beyond which its digest goes instead
-CANONICAL_UP_TO = 16 << 20  # bytes of a value up to which a second, type-blind digest is made when asked for
+DIGEST_OVER = 256 * 1024  # bytes of a value beyond which its digest is sent instead
+CANONICAL_UP_TO = 16 << 20  # bytes of a value up to which a second, type-blind digest is made on request
 MANY = 65_536  # items of a sequence beyond which it is digested in slices
 
-STARTED = b"P"  # first of all, before any code of the candidate's
+STARTED = b"P"  # sent first, before any of the candidate's code
 LOADED, MISSING, SYNTAX = b"L", b"M", b"S"
 VALUE, DIGEST, CANONICAL = b"V", b"D", b"C"
 ERROR, CPU, DONE = b"X", b"T", b"Z"
-AT = b"A"  # which assertion snippet comes next; there DONE carries the job's token
+AT = b"A"  # the next assertion snippet; in such a job DONE carries the token
 INDEX = struct.Struct("<I")
 
 NEXT, ASK_CANONICAL = b"n", b"c"  # the parent's answers to a DIGEST
 
-PYTHON = "{python}"  # in a command's place of the program: the box's own interpreter
+PYTHON = "{python}"  # as a command's program: the box's own interpreter
 
 TIMED_OUT = 27  # exit status of a child whose CPU timer rang (SIGPROF's number)

@@ -1,4 +1,4 @@
-"""The warm interpreter: forks one isolated child per candidate and reports how it ended."""
+"""The warm interpreter: forks one isolated child per candidate and reports its end."""
 
 # No pathlib: every module loaded here is memory that each fork copies.
 # ruff: noqa: PTH110
@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from codechat.sandbox.inside import assertions, candidate, command, guard, isolate, wire
 
-# What programs import most; what is missing here is imported by the child that asks for it.
+# The most imported modules of programs; the child imports any other itself.
 WARM = (
     "abc bisect calendar cmath collections contextlib copy datetime decimal enum fractions functools heapq itertools "
     "json math numbers operator random re statistics string textwrap time typing"
@@ -37,7 +37,7 @@ def main(text: str) -> NoReturn:
     os.dup2(nothing, 0)
     sys.path[:] = [*(sys.path if config["own_path"] else ()), *config["paths"]]
     for name in [name for name in sys.modules if name.partition(".")[0] == "codechat"]:
-        del sys.modules[name]  # what a program imports by that name is not this
+        del sys.modules[name]  # a program that imports this name means another module
     for name in WARM.split():
         __import__(name)
     if config["uid"] is not None:
@@ -58,7 +58,7 @@ def main(text: str) -> NoReturn:
 
 
 def _settle() -> None:
-    """Keep the collector off what is loaded: forks share it as long as nobody writes to it."""
+    """Keep the collector off loaded objects: forks share their memory until something writes to it."""
     gc.collect()
     gc.freeze()
 
@@ -98,7 +98,7 @@ def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def _watch(control: socket.socket, child: int, contained: bool) -> None:
-    """Wait for the child's end, killing it when told, and report."""
+    """Wait for the child's end, killing it on KILL, and report."""
     pidfd = os.pidfd_open(child)
     poll = select.poll()
     poll.register(control, select.POLLIN)
@@ -121,7 +121,7 @@ def _watch(control: socket.socket, child: int, contained: bool) -> None:
 
 
 def _child(handles: list[int], config: dict[str, Any], namespaces: bool, kept: guard.Kept | None) -> NoReturn:
-    """Read the job, confine, run. Never returns; what goes wrong before the candidate's code is told on stderr."""
+    """Read the job, confine, run. Never returns; errors before the candidate's code go to stderr."""
     try:
         job_file, shared_file, results_file, *outputs = handles
         job = marshal.loads(_whole(job_file))

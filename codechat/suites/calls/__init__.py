@@ -16,14 +16,14 @@ from codechat.files import content_hash
 from codechat.sandbox import Box, Job, Sandbox, SandboxConfig, WorkerDied
 from codechat.suites import SUITES
 from codechat.suites.calls.oracle import Comparison, Oracle
-from codechat.suites.calls.prepared import Prepared, Store
+from codechat.suites.calls.prepared import Prepared, PreparedStore
 from codechat.suites.calls.reader import CallsReader
 from codechat.suites.calls.truth import Expected, Recorder, Truth, compute, encode_expected, load, place, save
-from codechat.suites.endings import how_it_ended, run_in_box
+from codechat.suites.endings import explain_end, run_in_box
 
 REFERENCE_INPUT_S, REFERENCE_TOTAL_S, REFERENCE_IDLE_S = 300.0, 1200, (60.0, 1200.0)
-PREPARED = Store()
-"""What references answer on this machine is the same for every sandbox of this process."""
+PREPARED = PreparedStore()
+"""Shared by all sandboxes of this process: references give the same answers in each."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Calls:
 
     @functools.cached_property
     def key(self) -> str:
-        """See `Suite.key`. Raises `UserError` for an input that cannot be handed over."""
+        """See `Suite.key`. Raises `UserError` for an input that is not plain data."""
         rules = [self.kind, self.entry_point, self.reference, self.oracle, self.atol, len(self.base)]
         digest = hashlib.sha256(content_hash(rules).encode())
         for data in (self._bytes(), *(value.data if value else b"?" for value in self._given())):
@@ -63,11 +63,9 @@ class Calls:
 
     @property
     def outside(self) -> dict[str, str]:
-        """Nothing."""
         return {}
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
-        """See `Suite.check`."""
         if not self.inputs:
             raise UserError(f"{self.name} has no tests: every program would pass", "add tests to it or leave it out")
         return await run_in_box(sandbox, lambda box: self._run(box, program, sandbox.config))
@@ -132,7 +130,7 @@ class Calls:
         return Truth(expected, truth.cpu_s)
 
     def _run_reference(self, box: Box, inputs: bytes, recorder: Recorder) -> str | None:
-        """Run the reference under generous limits; answer how it ended if not well."""
+        """Run the reference under generous limits; returns why it failed, None if it did not."""
         job = self._job(self.reference or "", inputs) | {
             "limits": (REFERENCE_INPUT_S,) * len(self.inputs),
             "load_cpu_s": REFERENCE_INPUT_S,
@@ -144,17 +142,17 @@ class Calls:
             ended = box.python(Job(marshal.dumps(job, 2), *REFERENCE_IDLE_S, REFERENCE_TOTAL_S), recorder.read)
         except WorkerDied:
             raise InfrastructureError(f"the sandbox fails on the reference of {self.name}") from None
-        return None if ended.status == 0 and ended.why is None else how_it_ended(ended, REFERENCE_TOTAL_S)[1]
+        return None if ended.status == 0 and ended.why is None else explain_end(ended, REFERENCE_TOTAL_S)[1]
 
     def _bytes(self) -> bytes:
-        """The inputs as the child reads them; raises `UserError` for what cannot be handed over."""
+        """The inputs as the child reads them; raises `UserError` for one that is not plain data."""
         try:
             return marshal.dumps([tuple(arguments) for arguments in self.inputs], 2)
         except ValueError as error:
             raise UserError(f"an input of {self.name} is not plain data: {error}", "mend the dataset") from error
 
     def _given(self) -> tuple[Expected | None, ...]:
-        """The expected values that the dataset itself gives, base first; None if the reference is asked."""
+        """The expected values in the dataset, base first; None for those that the reference computes."""
         known: list[Expected | None] = []
         for calls, values in ((self.base, self.expected_base), (self.plus, self.expected_plus)):
             known += [None] * len(calls) if values is None else [encode_expected(value) for value in values]

@@ -1,7 +1,7 @@
-"""How a result is compared with the reference's: EvalPlus 0.3.1's rules, over decoded plain data.
+"""Comparison of a result with the reference's: EvalPlus 0.3.1's rules, over decoded plain data.
 
-A dataset names the comparison of each task. Deliberate differences from EvalPlus: HumanEval/32 is decided by the
-polynomial's value alone (there its bookkeeping fails everybody), tolerance never broadcasts one shape to another,
+A dataset names the comparison of each task. Deliberate differences from EvalPlus: HumanEval/32 is decided only by the
+polynomial's value (EvalPlus's own comparison fails every program), tolerance never broadcasts one shape to another,
 and NumPy scalars count as the numbers they hold. Set-valued results compare as sets whatever their type.
 """
 
@@ -11,8 +11,8 @@ from typing import Any, Literal, get_args
 
 from codechat.sandbox.decode import Iterated
 
-RTOL = 1e-07  # the relative tolerance that goes with an absolute one
-FLOAT_ATOL = 1e-6  # what a float result gets where the task names no tolerance
+RTOL = 1e-07  # the relative tolerance, added to the absolute one
+FLOAT_ATOL = 1e-6  # for a float result if the task names no tolerance
 INT64 = 2**63
 
 Oracle = Literal[
@@ -82,7 +82,7 @@ _RULES: dict[Oracle, Rule] = {
     "digit_distance": _digit_distance,
 }
 
-# Right solutions that EvalPlus 0.3.1 nevertheless fails, and why: a pass here is a verdict that it gives otherwise.
+# Right solutions that EvalPlus 0.3.1 nevertheless fails, and why: here they pass.
 EVALPLUS_FAILS: dict[str, str] = {
     "HumanEval/32": "its oracle never records that an input was done",
     "Mbpp/255": "its memory limit counts what the child inherits",
@@ -92,8 +92,8 @@ EVALPLUS_FAILS: dict[str, str] = {
 class Comparison:
     """Compares the results of one suite in order.
 
-    It has a memory as EvalPlus's has: after the first result that is a float, or a sequence of floats alone,
-    the float tolerance holds for the rest of the suite.
+    It has a memory, as EvalPlus has: after the first result that is a float or a sequence of only floats, the float
+    tolerance applies to the rest of the suite.
     """
 
     def __init__(self, oracle: Oracle, atol: float) -> None:
@@ -101,7 +101,7 @@ class Comparison:
         self._atol = atol
 
     def holds(self, actual: Any, expected: Any, arguments: Arguments) -> bool:
-        """Whether `actual`, decoded plain data, is as good as `expected`; never raises for its content."""
+        """Whether `actual`, decoded plain data, counts as equal to `expected`; never raises for its content."""
         try:
             exact = self._rule(actual, expected, arguments, self._atol)
         except (TypeError, ValueError, ArithmeticError, RecursionError, AttributeError):
@@ -112,13 +112,13 @@ class Comparison:
         return close(actual, expected, self._atol)
 
     def note(self, expected: Any) -> None:
-        """Remember a result that was found equal without being compared here."""
+        """Remember a result that was found equal without `holds`."""
         if self._atol == 0 and is_floats(expected):
             self._atol = FLOAT_ATOL
 
 
 def is_floats(value: Any) -> bool:
-    """Whether `value` is a float or a non-empty list or tuple of floats alone."""
+    """Whether `value` is a float or a non-empty list or tuple of only floats."""
     if isinstance(value, (list, tuple)):
         return bool(value) and all(isinstance(item, float) for item in value)
     return isinstance(value, float)
@@ -137,7 +137,7 @@ def close(actual: Any, expected: Any, atol: float) -> bool:
 
 
 def _pair(actual: Any, expected: Any, pairs: list[tuple[Any, Any]]) -> bool:
-    """Collect the numbers of two nests side by side; False where their shapes differ or a leaf is no number."""
+    """Collect the numbers of two nests side by side; False if their shapes differ or a leaf is no number."""
     if isinstance(expected, (list, tuple)):
         if not isinstance(actual, (list, tuple)) or len(actual) != len(expected):
             return False
@@ -148,7 +148,7 @@ def _pair(actual: Any, expected: Any, pairs: list[tuple[Any, Any]]) -> bool:
 
 
 def _is_integer64(values: tuple[Any, ...]) -> bool:
-    """Integers alone must fit 64 bits: beyond, an array of them is not numeric and tolerance does not apply."""
+    """Whether integers fit 64 bits: larger ones make no numeric array, and tolerance does not apply."""
     return any(not isinstance(value, int) for value in values) or all(-INT64 <= value < INT64 for value in values)
 
 

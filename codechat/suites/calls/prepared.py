@@ -1,4 +1,4 @@
-"""Suites of calls made ready to be run, the latest in memory: what a check needs beside the program."""
+"""Suites of calls prepared for checking; the latest stay in memory."""
 
 import threading
 from collections import OrderedDict
@@ -12,7 +12,7 @@ KEPT_BYTES = 48 << 20  # of expected values and inputs in memory
 
 @dataclass(frozen=True)
 class Prepared:
-    """The inputs' bytes, what the reference answers, and the limits from that: CPU seconds per input, and in all."""
+    """The inputs' bytes, the expected results, and the limits in CPU seconds per input and in all."""
 
     inputs: bytes
     truth: Truth
@@ -21,12 +21,12 @@ class Prepared:
 
     @property
     def weight(self) -> int:
-        """Bytes that it holds in memory, about."""
+        """The rough number of bytes in memory."""
         return len(self.inputs) + self.truth.weight
 
 
-class Store:
-    """What was prepared, by key. Every key is prepared by one thread; others wait for it."""
+class PreparedStore:
+    """Prepared suites by key. One thread prepares a key; others wait for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,7 +34,7 @@ class Store:
         self._kept: OrderedDict[str, Prepared] = OrderedDict()
 
     def get(self, key: str, make: Callable[[], Prepared]) -> Prepared:
-        """From memory, or made; raises what `make` raises."""
+        """From memory, else from `make`; raises what `make` raises."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)

@@ -1,4 +1,4 @@
-"""The verdict over one candidate's stream: compared in order, decided at the first failure."""
+"""The verdict on one candidate's stream: results are compared in order, and the first failure decides."""
 
 import reprlib
 from collections.abc import Callable
@@ -12,16 +12,16 @@ from codechat.sandbox.inside import wire
 from codechat.sandbox.stream import Frames, Malformed
 from codechat.suites.calls.oracle import Comparison
 from codechat.suites.calls.truth import FLOATS, NOT_A_NUMBER, Expected, Truth
-from codechat.suites.endings import ADDRESS, SHOWN, how_it_ended, read_exception
+from codechat.suites.endings import ADDRESS, SHOWN, explain_end, read_exception
 
 Part = Literal["base", "plus"]
 
 
 class CallsReader:
-    """Reads one candidate's stream. What the candidate writes is a claim about results, and nothing else.
+    """Reads one candidate's stream, which is only a claim about results.
 
-    `inputs` are the calls' arguments, the first `base` of them those of the base tests; `comparison` makes what
-    compares the results of one part; `output_limit` is in bytes.
+    `inputs` are the calls' arguments, the first `base` of them those of the base tests; `comparison` makes the
+    `Comparison` for the results of one part; `output_limit` is in bytes.
     """
 
     def __init__(
@@ -47,14 +47,16 @@ class CallsReader:
 
     @property
     def part(self) -> Part:
+        """The part of the current call."""
         return "base" if self.index < self._base else "plus"
 
     @property
     def passed_base(self) -> bool:
+        """Whether all base calls were right."""
         return self.loaded and self.index >= self._base
 
     def read(self, data: bytes) -> tuple[bytes, bool]:
-        """Take bytes; answer what to send back and whether the verdict is decided."""
+        """Take bytes; return the answer to send back, and whether the verdict is decided."""
         self._room -= len(data)
         answer = b""
         try:
@@ -112,7 +114,7 @@ class CallsReader:
         return wire.NEXT if kind == wire.DIGEST else b""
 
     def _same_bytes(self, expected: Expected, data: bytes, size: int) -> bool:
-        """Whether the bytes, which are one for one value, are the expected ones."""
+        """Whether the bytes, which are unique for a value, are the expected ones."""
         if data != expected.data or size != expected.size or expected.flags & NOT_A_NUMBER:
             return False
         if expected.flags & FLOATS:
@@ -129,8 +131,8 @@ class CallsReader:
         return self._comparison.holds(actual, wanted, self._inputs[self.index])
 
     def _wrong(self, kind: bytes, payload: bytes, expected: Expected) -> None:
-        shown = shown_bytes(payload) if kind == wire.VALUE else "a value too long to be shown"
-        wanted = "a value too long to be shown" if expected.size else shown_bytes(expected.data)
+        shown = show_bytes(payload) if kind == wire.VALUE else "a value too long to be shown"
+        wanted = "a value too long to be shown" if expected.size else show_bytes(expected.data)
         self._fail("fail", "wrong result", expected=wanted, actual=shown)
 
     def _raised(self, payload: bytes) -> None:
@@ -138,11 +140,11 @@ class CallsReader:
         self._fail(outcome, reason, exception=described)
 
     def _fail(self, outcome: Outcome, reason: str, **details: Any) -> None:
-        """Decide, with the input that it happened on."""
+        """Decide: the program failed on the current input."""
         self.outcome = outcome
         if self.loaded and self.index < len(self._inputs):
             at = self.index - (0 if self.part == "base" else self._base)
-            arguments = ", ".join(shown(argument) for argument in self._inputs[self.index])
+            arguments = ", ".join(show(argument) for argument in self._inputs[self.index])
             details |= {"suite": self.part, "index": at, "input": arguments[: 2 * SHOWN]}
         self.failure = Failure(reason, **details)
 
@@ -150,8 +152,8 @@ class CallsReader:
         """The verdict, once the child is gone."""
         printed = ended.stdout
         if self.outcome is None:
-            self._fail(*how_it_ended(ended, cpu_limit))
-        else:  # what was printed after the frame that decided depends on when the child was killed
+            self._fail(*explain_end(ended, cpu_limit))
+        else:  # output after the deciding frame depends on when the child was killed
             printed = printed[: self._frames.printed]
         outcome = self.outcome or "crash"
         failure = self.failure
@@ -179,18 +181,19 @@ class _Bounded(reprlib.Repr):
 _bounded = _Bounded()
 
 
-def shown(value: object) -> str:
+def show(value: object) -> str:
     """A bounded representation of plain data."""
     if isinstance(value, Opaque):
         return f"<{value.name}>"
     if isinstance(value, Iterated):
-        return "<iterator of " + shown(value.items) + ">"
+        return "<iterator of " + show(value.items) + ">"
     text = _bounded.repr(value)
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
-def shown_bytes(data: bytes) -> str:
+def show_bytes(data: bytes) -> str:
+    """A bounded representation of encoded plain data."""
     try:
-        return shown(decode(data))
+        return show(decode(data))
     except Undecodable:
         return "<a value that is not plain data>"

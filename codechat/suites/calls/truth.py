@@ -1,8 +1,8 @@
-"""What the reference solution answers and how long it takes, computed once per machine and kept on disk.
+"""The reference solution's results and CPU times, computed once per machine and kept on disk.
 
-Nothing of this is ever sent to a candidate. A file holds one task: a JSON line with the kinds, sizes and CPU times,
-then the values' bytes as the child wrote them. The key covers reference, inputs, interpreter, machine and the code
-that makes the bytes, so that a change of any of them computes anew.
+None of this is ever sent to a candidate. A file holds one task: a JSON line with the kinds, sizes and CPU times, then
+the values' bytes as the child wrote them. The key covers reference, inputs, interpreter, machine and the code that
+makes the bytes, so that a change of any of them computes them again.
 """
 
 import functools
@@ -29,7 +29,7 @@ NOT_A_NUMBER, FLOATS = 1, 2  # flags of an expected value
 
 @dataclass(frozen=True)
 class Expected:
-    """One expected value: its bytes, or a digest with the size of what was digested (else 0)."""
+    """One expected value: its bytes, or their digest with their size (else 0)."""
 
     data: bytes
     size: int
@@ -46,18 +46,18 @@ class Truth:
 
     @property
     def weight(self) -> int:
-        """Bytes that it holds in memory, about."""
+        """The rough number of bytes in memory."""
         return sum(len(value.data) + 200 for value in self.expected)
 
 
 def encode_expected(value: object) -> Expected:
-    """An expected value that the dataset itself gives."""
+    """An expected value from the dataset itself."""
     data, size = encode(value, elements=False)
     return Expected(data, size, canonical(value) if size else None, 0 if size else _flags(data))
 
 
 def place(reference: str, entry_point: str, oracle: str, inputs: bytes) -> Path:
-    """The file in which what a reference does is kept."""
+    """The file that keeps a reference's results."""
     parts = [reference, entry_point, str(oracle == "set_equal"), machine()]
     digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass"))
     digest.update(inputs)
@@ -66,7 +66,7 @@ def place(reference: str, entry_point: str, oracle: str, inputs: bytes) -> Path:
 
 @functools.cache
 def machine() -> str:
-    """What CPU times and bytes depend on: host, processor, interpreter, and the code inside the sandbox."""
+    """The parts that CPU times and bytes depend on: host, processor, interpreter, and the code inside the sandbox."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -78,7 +78,7 @@ def machine() -> str:
 
 
 def cache_folder() -> Path:
-    """Where truths are kept: readable for this user alone."""
+    """The folder of the truths, readable only for this user."""
     return secret_folder("expected")
 
 
@@ -93,13 +93,14 @@ class Recorder:
         self.problem: str | None = None
 
     def read(self, data: bytes) -> tuple[bytes, bool]:
+        """Take bytes; return the answer to send back, and whether the run has failed."""
         for kind, payload in self._frames.feed(data):
             if kind == wire.CPU:
                 self.cpu_s.append(wire.DOUBLE.unpack(payload)[0])
             elif kind == wire.VALUE:
                 self.values.append(Expected(payload, 0, None, _flags(payload)))
             elif kind == wire.DIGEST:
-                return self._digested(payload), False
+                return self._add_digest(payload), False
             elif kind == wire.CANONICAL:
                 last = self.values[-1]
                 self.values[-1] = Expected(last.data, last.size, payload, 0)
@@ -109,7 +110,7 @@ class Recorder:
                 self.problem = _problem(kind, payload)
         return b"", self.problem is not None
 
-    def _digested(self, payload: bytes) -> bytes:
+    def _add_digest(self, payload: bytes) -> bytes:
         size = int.from_bytes(payload[32:], "little")
         self.values.append(Expected(payload[:32], size, None, 0))
         return wire.ASK_CANONICAL if size <= wire.CANONICAL_UP_TO else wire.NEXT
@@ -133,17 +134,18 @@ def _flags(data: bytes) -> int:
 
 
 def has_nan(value: object) -> bool:
-    """Whether a plain value is, or holds, something that is not equal to itself."""
+    """Whether a plain value is, or holds, a NaN: a value that is not equal to itself."""
     if isinstance(value, Iterated):
         return has_nan(value.items)
     if isinstance(value, dict):
         return any(has_nan(part) for pair in value.items() for part in pair)
     if isinstance(value, (list, tuple, frozenset)):
         return any(has_nan(item) for item in value)
-    return value != value  # noqa: PLR0124  what tells NaN
+    return value != value  # noqa: PLR0124  true only for NaN
 
 
 def save(path: Path, truth: Truth) -> None:
+    """Write a truth, with a checksum, readable only for this user."""
     head = {
         "sizes": [value.size for value in truth.expected],
         "flags": [value.flags for value in truth.expected],
@@ -158,7 +160,7 @@ def save(path: Path, truth: Truth) -> None:
 
 
 def load(path: Path) -> Truth | None:
-    """What `save` wrote, or None where there is no whole file."""
+    """The truth that `save` wrote, or None if the file is missing or damaged."""
     try:
         line, _, blob = path.read_bytes().partition(b"\n")
         head = json.loads(line)
@@ -176,8 +178,10 @@ def load(path: Path) -> Truth | None:
 
 
 def compute(name: str, wanted: int, run: Callable[[Recorder], str | None]) -> Truth:
-    """Run a reference through `run`, which answers how the child ended if it ended badly; `wanted` is how many results
-    it owes. Raises `UserError`."""
+    """Run a reference by `run`, which returns why the child failed, if it did; `wanted` is the number of results.
+
+    Raises `UserError`.
+    """
     recorder = Recorder()
     ended = run(recorder)
     if not recorder.done or len(recorder.values) != wanted or len(recorder.cpu_s) != wanted:

@@ -26,8 +26,8 @@ class Breaking:
 class Outcomes(Verdicts):
     """One cell's completed sessions; `regression_at` and `adherence_at` start at turn 1."""
 
-    regression: ByType[Figure] = field(default_factory=lambda: ByType.filled(Figure))
-    self_correction: ByType[Figure] = field(default_factory=lambda: ByType.filled(Figure))
+    regression: ByType[Figure] = field(default_factory=lambda: ByType.create(Figure))
+    self_correction: ByType[Figure] = field(default_factory=lambda: ByType.create(Figure))
     regression_at: list[Figure] = field(default_factory=list)
     adherence_at: list[Figure] = field(default_factory=list)
     adherence: Figure = field(default_factory=Figure)
@@ -70,7 +70,7 @@ class Outcomes(Verdicts):
         """Count a completed session."""
         super().add(session)
         for before, turn in pairwise(session.turns):
-            if session.answered(turn):
+            if session.has_answer(turn):
                 self._add_transition(session.task_id, before, turn)
                 self._add_adherence(session.task_id, turn)
 
