@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from codechat.patterns.base import Occurrence, at, pattern
+from codechat.patterns.base import Occurrence, at, pair, pattern
 from codechat.patterns.code import Code
 from codechat.patterns.comments import is_elif
 from codechat.patterns.tree import FUNCTIONS, LOOPS, Function, body_without_docstring, own_nodes
@@ -51,22 +51,18 @@ def if_chain(code: Code) -> Iterable[Occurrence]:
             yield at(node)
 
 
-@pattern("if_with_else", "if statement with an else branch", "if statements with an else branch")
-def if_with_else(code: Code) -> Iterable[Occurrence]:
-    """`if` statements whose chain ends in `else`."""
-    return (at(node) for node in code.find(ast.If) if not is_elif(code, node) and _has_else(code, node))
-
-
-@pattern("if_without_else", "if statement without an else branch", "if statements without an else branch")
-def if_without_else(code: Code) -> Iterable[Occurrence]:
-    """The others."""
-    return (at(node) for node in code.find(ast.If) if not is_elif(code, node) and not _has_else(code, node))
-
-
-def _has_else(code: Code, node: ast.If) -> bool:
-    while len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If) and is_elif(code, node.orelse[0]):
-        node = node.orelse[0]
-    return bool(node.orelse)
+@pair(
+    ("if_with_else", "if statement with an else branch", "if statements with an else branch"),
+    ("if_without_else", "if statement without an else branch", "if statements without an else branch"),
+)
+def if_with_else(code: Code) -> Iterable[tuple[Occurrence, bool]]:
+    """`if` statements; whether their chain ends in `else`."""
+    for node in code.find(ast.If):
+        last = node
+        while len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If) and is_elif(code, last.orelse[0]):
+            last = last.orelse[0]
+        if not is_elif(code, node):
+            yield at(node), bool(last.orelse)
 
 
 @pattern("else_after_exit", "else branch after an exit", "else branches after an exit")
