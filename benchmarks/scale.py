@@ -71,7 +71,7 @@ def measure(sessions: int, place: str | None) -> dict[str, float]:
 
     from codechat.calls import Brake
     from codechat.engine.budget import Budget
-    from codechat.engine.run import hold_sessions, write_sessions
+    from codechat.engine.run import run_missing_sessions, write_sessions
     from codechat.engine.sessions import Recorded
     from codechat.journal import Journal
     from codechat.metrics import Effort
@@ -84,7 +84,7 @@ def measure(sessions: int, place: str | None) -> dict[str, float]:
         journal, watch = Journal(cell.folder / "journal.db"), Watch(Path(folder))
         watch.start()
         began, cpu = time.perf_counter(), time.process_time()
-        asyncio.run(hold_sessions(cell, journal, Silent(), Brake(), Budget(None, None, Tariff())))
+        asyncio.run(run_missing_sessions(cell, journal, Silent(), Brake(), Budget(None, None, Tariff())))
         wall, cpu = time.perf_counter() - began, time.process_time() - cpu
         during, began = peak_mb(), time.perf_counter()
         write_sessions(cell, journal)

@@ -73,7 +73,7 @@ def engine(url: str, sessions: int, concurrency: int) -> dict[str, float]:
     from codechat.engine.budget import Budget
     from codechat.engine.cell import build_cell
     from codechat.engine.compose import compose
-    from codechat.engine.run import hold_sessions
+    from codechat.engine.run import run_missing_sessions
     from codechat.journal import Journal
     from codechat.metrics.spending import Tariff
 
@@ -91,7 +91,7 @@ def engine(url: str, sessions: int, concurrency: int) -> dict[str, float]:
         import codechat.calls.transport  # noqa: F401
 
         journal = Journal(cell.folder / "journal.db")
-        return _timed(lambda: hold_sessions(cell, journal, Silent(), Brake(), Budget(None, None, Tariff())))
+        return _timed(lambda: run_missing_sessions(cell, journal, Silent(), Brake(), Budget(None, None, Tariff())))
 
 
 def _timed(work: Any) -> dict[str, float]:

@@ -6,19 +6,16 @@ outcome = run(compose(["model=echo", "dataset.limit=3", "tracking=none"]))
 outcome.status, outcome.metrics["mst"], outcome.folder, list(outcome.sessions)
 """
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
+
+from codechat.environment import VERSION
 
 if TYPE_CHECKING:
     from codechat.engine.compose import compose
     from codechat.engine.run import run
     from codechat.errors import UserError
 
-try:
-    __version__ = version("codechat")
-except PackageNotFoundError:  # a source tree that was never installed
-    __version__ = "0+unknown"
-
+__version__ = VERSION
 _HOMES = {"compose": "codechat.engine.compose", "run": "codechat.engine.run", "UserError": "codechat.errors"}
 
 

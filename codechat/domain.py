@@ -5,7 +5,7 @@ reply, turn 0 being the initial generation; an *agenda* fixes the type of instru
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 Role = Literal["system", "user", "assistant"]
@@ -157,6 +157,10 @@ class Failure:
     actual: str | None = None
     exception: str | None = None
     stdout: str | None = None
+
+    def stated(self) -> dict[str, Any]:
+        """The fields that say something."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

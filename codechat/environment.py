@@ -4,7 +4,16 @@ import os
 import shutil
 import sys
 from collections.abc import MutableMapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+PACKAGE = Path(__file__).parent
+"""The folder of this package."""
+
+try:
+    VERSION = version("codechat")
+except PackageNotFoundError:  # a source tree that was never installed
+    VERSION = "0+unknown"
 
 SILENCED = {
     "MLFLOW_DISABLE_TELEMETRY": "true",

@@ -1,13 +1,23 @@
 """sessions.jsonl: what a cell leaves, one session a line (contract, section 2)."""
 
-import functools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from codechat.domain import AdherenceVerdict, Change, Message, Outcome, Role, Scope
+from codechat.domain import (
+    AdherenceVerdict,
+    Change,
+    Extraction,
+    Failure,
+    Message,
+    Outcome,
+    Reply,
+    Scope,
+    Usage,
+    Verdict,
+)
 from codechat.errors import UserError
 from codechat.files import write_atomically
 
@@ -17,23 +27,6 @@ SCHEMA = 1
 
 class Record(BaseModel):
     model_config = ConfigDict(extra="forbid")
-
-
-class MessageRecord(Record):
-    role: Role
-    content: str
-
-
-@functools.lru_cache(maxsize=4096)
-def message_record(message: Message) -> MessageRecord:
-    """The record of a message; those of a growing history are made once, not once a turn."""
-    return MessageRecord(role=message.role, content=message.content)
-
-
-class UsageRecord(Record):
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_input_tokens: int = 0
 
 
 class InstructionRecord(Record):
@@ -57,19 +50,6 @@ class AdherenceRecord(Record):
     reason: str
 
 
-class FailureRecord(Record):
-    """The first failing input with both values (bounded), or the exception."""
-
-    reason: str
-    suite: Literal["base", "plus"] | None = None
-    index: int | None = None
-    input: str | None = None
-    expected: str | None = None
-    actual: str | None = None
-    exception: str | None = None
-    stdout: str | None = None
-
-
 class TurnRecord(BaseModel):
     """One turn. Protocols other than `refine` add fields of their own.
 
@@ -83,24 +63,49 @@ class TurnRecord(BaseModel):
     instruction: InstructionRecord | None = None
     skipped: bool = False
     candidates: list[CandidateRecord] = []
-    request: list[MessageRecord] = []
+    request: list[Message] = []
     response: str | None = None
     finish_reason: str | None = None
     code: str | None = None
     outcome: Outcome | None = None
     passed: bool | None = None
     passed_base: bool | None = None
-    failure: FailureRecord | None = None
+    failure: Failure | None = None
     cpu_s: float = 0.0
     adherence: AdherenceRecord | None = None
-    usage: UsageRecord = UsageRecord()
-    judge_usage: UsageRecord = UsageRecord()
+    usage: Usage = Usage()
+    judge_usage: Usage = Usage()
     latency_s: float = 0.0
 
-    def usage_of_roles(self) -> Iterator[tuple[str, UsageRecord]]:
+    @classmethod
+    def of(
+        cls,
+        turn: int,
+        request: Iterable[Message],
+        answer: tuple[Reply, Extraction | None] | None,
+        verdict: Verdict | None = None,
+        **own: Any,
+    ) -> "TurnRecord":
+        """A turn's record; `answer` is None if the model was not asked, or could take no more.
+
+        `verdict` is None if the turn is not scored; `own` are further fields, those of the protocol's own included.
+        """
+        reply, extraction = answer or (None, None)
+        fields: dict[str, Any] = {"turn": turn, "request": list(request)}
+        if reply is not None:
+            fields |= {"response": reply.text, "finish_reason": reply.finish_reason}
+            fields |= {"usage": reply.usage, "latency_s": reply.latency_s}
+        if extraction is not None:
+            fields["code"] = extraction.code
+        if verdict is not None:
+            fields |= {"outcome": verdict.outcome, "passed": verdict.passed, "passed_base": verdict.passed_base}
+            fields |= {"failure": verdict.failure, "cpu_s": verdict.cpu_s}
+        return cls(**{**fields, **own})
+
+    def usage_of_roles(self) -> Iterator[tuple[str, Usage]]:
         """The tokens of every further role of the protocol."""
         for name, used in ((self.model_extra or {}).get("usage_by_role") or {}).items():
-            yield name, UsageRecord.model_validate(used)
+            yield name, Usage(**used)
 
     def calls(self) -> "Iterator[CallRecord]":
         """What each role was asked and answered at this turn, in order, if the record tells calls apart."""
@@ -112,10 +117,10 @@ class CallRecord(Record):
     """One call of a role at a turn, in protocols where a turn takes several."""
 
     role: str
-    request: list[MessageRecord]
+    request: list[Message]
     response: str | None
     finish_reason: str | None = None
-    usage: UsageRecord = UsageRecord()
+    usage: Usage = Usage()
     latency_s: float = 0.0
 
 

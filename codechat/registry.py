@@ -5,16 +5,14 @@ names under the entry-point group `codechat.<group>`. Nothing else lists it. Its
 importing a component's module must be cheap, so heavy libraries are imported inside the factory.
 """
 
-import importlib
 import inspect
-import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
 from codechat.config import Config, validate
 from codechat.errors import UserError, nearest
+from codechat.plugins import import_all
 
 T = TypeVar("T")
 """What a registry's factories make."""
@@ -73,22 +71,10 @@ class Registry(Generic[T, X]):
         return remember
 
     def discover(self) -> None:
-        """Import every module that may register a component: those of the room, then those of other packages."""
-        if self._discovered:
-            return
-        self._discovered = True
-        room = importlib.import_module(self.room)
-        for module in pkgutil.iter_modules(getattr(room, "__path__", []), f"{self.room}."):
-            importlib.import_module(module.name)
-        for point in entry_points(group=f"codechat.{self.group}"):
-            try:
-                point.load()
-            except Exception as error:
-                package = point.dist.name if point.dist else point.value
-                raise UserError(
-                    f"the {self.group} '{point.name}' of the package {package} cannot be loaded: {error}",
-                    f"mend or uninstall {package}",
-                ) from error
+        """Import every module that may register a component. Raises `UserError` for a package that is broken."""
+        if not self._discovered:
+            self._discovered = True
+            import_all(self.room, self.group)
 
     def __iter__(self) -> Iterator[Component[T, X]]:
         self.discover()

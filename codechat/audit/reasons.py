@@ -3,14 +3,14 @@
 import json
 from pathlib import Path
 
-from codechat.journal import recorded_values
+from codechat.journal import read_values
 
 JUDGE = "applicability"
 
 
 def applicability_reasons(folder: Path) -> dict[tuple[str, int, str], str]:
     """The judge's reasons by (session, turn, instruction); nothing if the journal is gone or cannot be read."""
-    return dict(_reason(*row) for row in recorded_values(folder / "journal.db", JUDGE))
+    return dict(_reason(*row) for row in read_values(folder / "journal.db", JUDGE))
 
 
 def _reason(session: str, name: str, value: str) -> tuple[tuple[str, int, str], str]:

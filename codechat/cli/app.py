@@ -5,10 +5,9 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-import codechat
 from codechat.cli.command import Command
 from codechat.cli.terminal import err, out
-from codechat.environment import shell_command, silence
+from codechat.environment import VERSION, shell_command, silence
 from codechat.errors import InfrastructureError, UserError, nearest
 
 MISTAKE, FAILED, INTERRUPTED = 2, 3, 130
@@ -41,7 +40,7 @@ def _dispatch(argv: list[str]) -> int:
 
         return print_help(COMMANDS)
     if "--version" in argv:
-        out.print(f"codechat {codechat.__version__}", markup=False)
+        out.print(f"codechat {VERSION}", markup=False)
         return 0
     if argv and "=" not in argv[0] and not argv[0].startswith(("-", "+", "~")):
         return _command(argv[0])(argv[1:])

@@ -1,5 +1,6 @@
 """`dry_run=true`: what a cell, or all of a sweep, would take."""
 
+from rich.markup import escape
 from rich.table import Table
 
 from codechat.cli.terminal import out
@@ -13,7 +14,9 @@ from codechat.metrics.spending import JUDGE
 def show_estimate(cell: Cell, estimate: Estimate) -> None:
     """The estimate of one cell."""
     whole = f" of {len(cell.tasks)}" if estimate.sessions != len(cell.tasks) else ""
-    out.print(f"[bold]{cell.name}[/bold] would hold {estimate.sessions}{whole} sessions, {estimate.turns} turns")
+    out.print(
+        f"[bold]{escape(cell.name)}[/bold] would hold {estimate.sessions}{whole} sessions, {estimate.turns} turns"
+    )
     show_sum(estimate, "")
 
 

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from rich.markup import escape
+
 from codechat.calls import Brake
 from codechat.cli.estimate import show_assumptions, show_estimate
 from codechat.cli.interruption import on_signal, termination_as_interrupt
@@ -36,7 +38,8 @@ class Terminal(Silent):
     def begin(self, cell: Cell, turns: int, budget: Budget) -> None:
         """Print the cell's name, size and folder."""
         self._cell, self._turns, self._budget = cell, turns, budget
-        out.print(f"[bold]{cell.name}[/bold] · {len(cell.tasks)} tasks, {turns} turns · {cell.folder}")
+        facts = f"{len(cell.tasks)} tasks, {turns} turns · {cell.folder}"
+        out.print(f"[bold]{escape(cell.name)}[/bold] · {escape(facts)}")
 
     def note(self, text: str) -> None:
         """Print a line, above the bar if there is one."""
@@ -72,7 +75,7 @@ class Terminal(Silent):
 
     def measured(self, cell: Cell, metrics: Mapping[str, Any], seconds: float) -> None:
         """Print the summary."""
-        out.print(summary(cell.protocol().measures, metrics, f"\n{cell.name} ({seconds:.1f} s)"))
+        out.print(summary(cell.protocol().measures, metrics, f"\n{escape(cell.name)} ({seconds:.1f} s)"))
         _say_what_it_was(cell)
 
 

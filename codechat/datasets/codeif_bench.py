@@ -14,7 +14,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
-from codechat.config import original_option, run_option
+from codechat.config import original_option, place_option
 from codechat.datasets import DATASETS, DatasetConfig, select
 from codechat.datasets.rows import Snippets, lines_of, problem_of
 from codechat.domain import Target
@@ -51,8 +51,8 @@ class CodeIFConfig(DatasetConfig):
     """Options of `codeif_bench`."""
 
     kind: Literal["codeif_bench"] = original_option("codeif_bench", "which dataset")
-    path: str = run_option(..., "a task file of CodeIF-Bench, .jsonl or .jsonl.gz", min_length=1)
-    repos: str | None = run_option(
+    path: str = place_option(..., "a task file of CodeIF-Bench, .jsonl or .jsonl.gz", min_length=1)
+    repos: str | None = place_option(
         None, "the folder of the repositories (its Source_Code), for tasks that need theirs", min_length=1
     )
 

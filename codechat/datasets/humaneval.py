@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Literal
 
-from codechat.config import original_option, run_option
+from codechat.config import original_option, place_option
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.datasets.release import Release
 from codechat.datasets.rows import load_rows
@@ -17,8 +17,8 @@ class HumanEvalConfig(DatasetConfig):
     """Options of `humaneval`."""
 
     kind: Literal["humaneval"] = original_option("humaneval", "which dataset")
-    path: str | None = run_option(None, "a local HumanEvalPlus .jsonl or .jsonl.gz; null: its cache", min_length=1)
-    url: str | None = run_option(None, "what is downloaded where no path is given; null: its release", min_length=1)
+    path: str | None = place_option(None, "a local HumanEvalPlus .jsonl or .jsonl.gz; null: its cache", min_length=1)
+    url: str | None = place_option(None, "what is downloaded where no path is given; null: its release", min_length=1)
 
 
 @DATASETS.register("humaneval", HumanEvalConfig)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from codechat.config import original_option, run_option
+from codechat.config import original_option, place_option
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.datasets.rows import load_rows
 from codechat.tasks import Dataset
@@ -13,7 +13,7 @@ class JsonlConfig(DatasetConfig):
     """Options of `jsonl`."""
 
     kind: Literal["jsonl"] = original_option("jsonl", "which dataset")
-    path: str = run_option(..., "the file with one task a line, .jsonl or .jsonl.gz", min_length=1)
+    path: str = place_option(..., "the file with one task a line, .jsonl or .jsonl.gz", min_length=1)
 
 
 @DATASETS.register("jsonl", JsonlConfig)

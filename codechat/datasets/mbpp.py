@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
-from codechat.config import original_option, run_option
+from codechat.config import original_option, place_option
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.datasets.release import Release
 from codechat.datasets.rows import load_rows
@@ -19,8 +19,8 @@ class MbppConfig(DatasetConfig):
     """Options of `mbpp`."""
 
     kind: Literal["mbpp"] = original_option("mbpp", "which dataset")
-    path: str | None = run_option(None, "a local MbppPlus .jsonl or .jsonl.gz; null: its cache", min_length=1)
-    url: str | None = run_option(None, "what is downloaded where no path is given; null: its release", min_length=1)
+    path: str | None = place_option(None, "a local MbppPlus .jsonl or .jsonl.gz; null: its cache", min_length=1)
+    url: str | None = place_option(None, "what is downloaded where no path is given; null: its release", min_length=1)
 
 
 @DATASETS.register("mbpp", MbppConfig)

@@ -1,4 +1,4 @@
 """The engine: from a validated config to a cell's folder, without a terminal.
 
-`run` is what the command line, notebooks, tests and benchmarks call; `compose` makes what it runs.
+`compose` turns overrides into a config; `run` runs it, for the command line, notebooks, tests and benchmarks.
 """

@@ -1,4 +1,4 @@
-"""What a cell's calls cost, and what it may spend over all its processes."""
+"""The prices of a cell's calls, and its budget over all its processes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from codechat.models.roles import models_in, role_of
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """US dollars and tokens of all roles together; None is no limit. What the response cache gave is free."""
+    """US dollars and tokens of all roles together; None is no limit. Replies from the response cache are free."""
 
     usd: float | None
     tokens: int | None
@@ -38,12 +38,12 @@ class Budget:
         return cls(config.budget_usd, config.budget_tokens, tariff_of(config.model, judge, config.protocol))
 
     def spent_usd(self, ledger: Ledger) -> float | None:
-        """What was paid so far, as far as prices are known; None if none is."""
+        """The dollars spent so far on models with a known price; None if no price is known."""
         known = [cost for cost in spent_usd(ledger.spent, self.tariff).values() if cost is not None]
         return sum(known) if known else None
 
-    def reached(self, ledger: Ledger) -> str:
-        """Which budget is used up, in words; empty while none is."""
+    def reason_to_stop(self, ledger: Ledger) -> str:
+        """Which budget is used up, in words; empty if none is."""
         if self.tokens is not None and ledger.tokens >= self.tokens:
             return f"the budget of {self.tokens:,} tokens (budget_tokens) is reached"
         if self.usd is not None and (self.spent_usd(ledger) or 0.0) >= self.usd:
@@ -52,10 +52,10 @@ class Budget:
 
 
 def tariff_of(model: ModelConfig, judge: Config | None = None, protocol: Config | None = None) -> Tariff:
-    """The prices of the models that a cell asks, by role; no `judge` if the protocol uses none.
+    """The prices of a cell's models, by role; `judge` is None if the protocol uses none.
 
-    A judge's model serves the role that its option is named for, and both roles if it is named otherwise. A baseline
-    asks nobody, so that it needs no price.
+    A judge's model serves the role that its option is named after; with another name it serves both roles. A baseline
+    calls no endpoint, so it needs no price.
     """
     judging = dict(models_in(judge, "judge")) if judge else {}
     further = dict(models_in(protocol, "protocol")) if protocol else {}
@@ -63,7 +63,7 @@ def tariff_of(model: ModelConfig, judge: Config | None = None, protocol: Config 
     prices: dict[str, Price | None] = {UNDER_TEST: _price(model)}
     for name in roles:
         serving = [each for place, each in judging.items() if role_of(place) == name or role_of(place) not in roles]
-        prices[name] = _only(map(_price, serving))
+        prices[name] = _common(map(_price, serving))
     prices.update({role_of(place): _price(each) for place, each in further.items()})
     free = MODELS.of(model).traits.baseline
     places = {"model": model, **judging, **further}
@@ -79,7 +79,7 @@ def _price(config: ModelConfig) -> Price | None:
     return Price(prices.input, prices.output, cached)
 
 
-def _only(prices: Iterable[Price | None]) -> Price | None:
-    """The price that all agree on."""
+def _common(prices: Iterable[Price | None]) -> Price | None:
+    """The price that all share; None if they differ."""
     found = list(prices)
     return found[0] if found and all(price == found[0] for price in found) else None

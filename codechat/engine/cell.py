@@ -25,9 +25,9 @@ from codechat.tracking.address import without_password
 
 @dataclass(frozen=True)
 class Composed:
-    """A validated config with how it was asked for: the chosen option of every group, and the words themselves.
+    """A validated config, the chosen option of every group, and the overrides (`words`) it was composed from.
 
-    `settings` are the words that belong into the cell's name.
+    `settings` are the overrides that are part of the cell's name.
     """
 
     config: CellConfig
@@ -38,10 +38,10 @@ class Composed:
 
 @dataclass(frozen=True)
 class Cell:
-    """What the engine runs. The name is for people; the id alone identifies.
+    """A config with its data, ready to run. The name is for people; only the id identifies the cell.
 
-    `pool` is None if the protocol uses no instructions. `older` are the ids that the cell had under earlier versions
-    of the rules and baselines in it: what was begun under one of them is not continued.
+    `pool` is None if the protocol uses no instructions. `older` are the ids of the cell under earlier versions of its
+    rules and baselines: a run begun under one of them is not continued.
     """
 
     config: CellConfig
@@ -55,11 +55,11 @@ class Cell:
 
     @property
     def folder(self) -> Path:
-        """Where the cell leaves its files."""
+        """The folder of the cell's files."""
         return self.folder_of(self.id)
 
     def folder_of(self, identity: str) -> Path:
-        """Where the cell would leave its files under another id."""
+        """The folder that the cell would have under another id."""
         readable = re.sub(r"[^A-Za-z0-9.]+", "-", self.name).strip("-.").lower()[:80].rstrip("-.")
         return Path(self.config.runs_dir) / f"{readable}-{identity[:8]}"
 
@@ -79,7 +79,7 @@ class Cell:
         return PROTOCOLS.build(config.protocol, Parts(config.agenda, self.pool, config.judge))
 
     def resources(self) -> Resources:
-        """What the engine may use of the machine."""
+        """The share of the machine that the engine may use."""
         return HARDWARE.build(self.config.hardware)
 
     def config_yaml(self) -> str:
@@ -87,7 +87,7 @@ class Cell:
         values = {**self.config.model_dump(mode="json"), "choices": dict(self.choices)}
         return without_password(as_yaml(values))
 
-    def abandoned(self) -> Path | None:
+    def abandoned_folder(self) -> Path | None:
         """A folder in which the cell was begun under earlier rules, baselines or repositories, if there is one."""
         return next((place for place in map(self.folder_of, self.older) if (place / "journal.db").exists()), None)
 
@@ -98,17 +98,19 @@ def as_yaml(values: Mapping[str, Any]) -> str:
 
 
 def build_cell(composed: Composed) -> Cell:
-    """Load what the identity depends on, and name the cell. Raises `UserError`."""
+    """Load the data that the id depends on, and name the cell. Raises `UserError`."""
     config = composed.config
     dataset = DATASETS.build(config.dataset)
     tasks = select(dataset, config.dataset)
     if not tasks:
-        raise UserError(f"the dataset {dataset.name} has no tasks", "choose another dataset, or mend dataset.path")
+        raise UserError(f"the dataset {dataset.name} has no tasks", "choose another dataset, or correct dataset.path")
     check_fit(config, dataset, tasks)
     pool = load_pool(config)
     identity = cell_id(config, dataset, tasks, pool)
     name = _name(composed, dataset, tasks)
-    return Cell(config, composed.choices, dataset, tasks, pool, identity, name, _older(config, dataset, tasks, pool))
+    return Cell(
+        config, composed.choices, dataset, tasks, pool, identity, name, _older_ids(config, dataset, tasks, pool)
+    )
 
 
 def load_pool(config: CellConfig) -> Pool | None:
@@ -116,8 +118,8 @@ def load_pool(config: CellConfig) -> Pool | None:
     return INSTRUCTIONS.build(config.instructions) if "instructions" in config.uses else None
 
 
-def _older(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...], pool: Pool | None) -> tuple[str, ...]:
-    """The ids under every earlier version, and from when repositories did not count."""
+def _older_ids(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...], pool: Pool | None) -> tuple[str, ...]:
+    """The ids under every earlier version, with repositories in the id and (as at first) without."""
     now = cell_id(config, dataset, tasks, pool)
     versions = range(config.versions())
     found = [
@@ -127,7 +129,7 @@ def _older(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...], pool: 
 
 
 def _name(composed: Composed, dataset: Dataset, tasks: tuple[Task, ...]) -> str:
-    """What varies between cells: `gpt5 humaneval balanced`, and whatever departs from the default."""
+    """A name such as `gpt5 humaneval balanced`, followed by the settings that differ from the defaults."""
     config = composed.config
     parts = [_model_label(config, composed.choices), dataset.name]
     if "agenda" in config.uses:
@@ -159,7 +161,7 @@ def lock(cell: Cell) -> Iterator[None]:
         file.acquire()
     except Timeout:
         raise UserError(
-            f"the cell {cell.folder} is in use by another process", "wait for it, or stop it; what it did is kept"
+            f"the cell {cell.folder} is in use by another process", "wait for it, or stop it; its results are kept"
         ) from None
     except OSError as error:
         raise UserError(f"cannot write {cell.folder}: {error.strerror}", "set runs_dir to a writable folder") from error

@@ -4,41 +4,39 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import codechat
 from codechat.config import Config, defaults_of, is_identity
 from codechat.engine.cell import Composed
 from codechat.engine.config import GROUPS, CellConfig
+from codechat.environment import PACKAGE
 from codechat.errors import UserError, nearest
 from codechat.models.roles import presets_in
-
-_PACKAGE = Path(codechat.__file__).parent
 
 
 def data_folder(name: str) -> Path:
     """`conf` or `sweeps`: inside an installed package, or beside it in a source tree."""
-    packed = _PACKAGE / "_data" / name
-    return packed if packed.is_dir() else _PACKAGE.parent / name
+    packed = PACKAGE / "_data" / name
+    return packed if packed.is_dir() else PACKAGE.parent / name
 
 
 NAMED = ("model", "model.name", "dataset", "agenda", "agenda.turns")
-"""What the name of a cell says anyway."""
+"""Keys that every cell's name already shows."""
 
 
 def compose(overrides: Sequence[str]) -> Composed:
     """The cell that the overrides describe, written as on the command line. Raises `UserError`."""
     values, choices = compose_values(overrides)
     config = CellConfig.from_values(values)
-    telling = [word for word in overrides if names_cell(config, word)]
-    return Composed(config, choices, _departures(telling, overrides, values, choices), tuple(overrides))
+    naming = [word for word in overrides if names_cell(config, word)]
+    return Composed(config, choices, _departures(naming, overrides, values, choices), tuple(overrides))
 
 
 def _departures(
-    telling: Sequence[str], overrides: Sequence[str], values: Mapping[str, Any], choices: Mapping[str, str]
+    naming: Sequence[str], overrides: Sequence[str], values: Mapping[str, Any], choices: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """The words without those that spell a default out: `seed=0` is the cell, and the folder, of no word at all."""
-    groups = {_key(word) for word in telling} & set(choices)
+    """The words that change a default: `seed=0` must name the same cell, and folder, as no word at all."""
+    groups = {_key(word) for word in naming} & set(choices)
     usual_choices = compose_values([])[1] if groups else {}
-    plain = [word for word in telling if _key(word) not in groups]
+    plain = [word for word in naming if _key(word) not in groups]
     usual_values = compose_values([word for word in overrides if _key(word) in choices])[0] if plain else {}
 
     def departs(word: str) -> bool:
@@ -47,7 +45,7 @@ def _departures(
             return choices[key] != usual_choices.get(key)
         return word.startswith(("+", "~")) or _at(values, key) != _at(usual_values, key)
 
-    return tuple(word for word in telling if departs(word))
+    return tuple(word for word in naming if departs(word))
 
 
 def _key(override: str) -> str:
@@ -61,7 +59,7 @@ def _at(values: Any, key: str) -> Any:
 
 
 def names_cell(config: CellConfig, override: str) -> bool:
-    """Whether an override belongs into the cell's name: it can change a result, and the name does not say it yet."""
+    """Whether an override is part of the cell's name: it can change a result, and the name does not show it yet."""
     key = _key(override)
     if key in NAMED or not config.can_change_result(key):
         return False
@@ -82,7 +80,7 @@ def compose_values(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, 
     conf = str(data_folder("conf"))
     try:
         with initialize_config_dir(config_dir=conf, version_base="1.3", job_name="codechat"):
-            config = hydra_compose("config", _replacing(overrides), return_hydra_config=True)
+            config = hydra_compose("config", _replace_mappings(overrides), return_hydra_config=True)
         labels = {key: value for key, value in config.hydra.runtime.choices.items() if key in GROUPS}
         OmegaConf.set_struct(config, False)
         del config["hydra"]
@@ -93,8 +91,8 @@ def compose_values(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, 
     return {str(key): value for key, value in values.items()}, labels
 
 
-def _replacing(overrides: Sequence[str]) -> list[str]:
-    """A mapping given for a key takes the old one's place, where Hydra would merge the two."""
+def _replace_mappings(overrides: Sequence[str]) -> list[str]:
+    """Make a mapping given for a key replace the old one; Hydra alone would merge the two."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     result: list[str] = []
@@ -107,7 +105,7 @@ def _replacing(overrides: Sequence[str]) -> list[str]:
 
 
 def _explain(error: Exception, overrides: Sequence[str]) -> UserError:
-    """A Hydra error in the user's terms: what was wrong, and the nearest that is right."""
+    """A Hydra error in the user's terms: the mistake, and the nearest valid name."""
     from hydra.errors import MissingConfigException, OverrideParseException
 
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
@@ -134,7 +132,7 @@ def _explain(error: Exception, overrides: Sequence[str]) -> UserError:
 
 
 def _unknown_key(key: str, overrides: Sequence[str]) -> UserError:
-    """Name the nearest keys beside an unknown one, with the groups chosen as they are."""
+    """Suggest the keys nearest to an unknown one, given the chosen options of the groups."""
     chosen = [
         text for text in overrides if "=" in text and "." not in text.partition("=")[0] and not text.startswith("+")
     ]
@@ -154,7 +152,7 @@ def _unknown_key(key: str, overrides: Sequence[str]) -> UserError:
 def offer_components() -> None:
     """Make every registered kind an option of its group, with its defaults, unless a YAML has that name.
 
-    A role of a kind is played by its preset unless `model@<group>.<role>=NAME` names another.
+    A role has its preset model unless `model@<group>.<role>=NAME` names another.
     """
     from hydra.core.config_store import ConfigStore
     from omegaconf import OmegaConf
@@ -172,7 +170,7 @@ def offer_components() -> None:
 
 
 def _read_prompt(name: str) -> str:
-    """The text of a prompt file: a path of the user's, else one of codechat's own prompts."""
+    """The text of a prompt file: a path given by the user, else one of codechat's own prompts."""
     own = data_folder("conf") / "prompts"
     for path in (Path(name), own / name):
         if path.is_file():

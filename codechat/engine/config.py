@@ -1,4 +1,4 @@
-"""A cell's whole configuration, validated, and the identity that follows from it."""
+"""A cell's whole configuration, validated, and the cell id."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -37,11 +37,11 @@ GROUPS: Mapping[str, Registry[Any, Any]] = {
     )
 }
 NEEDED = ("model", "dataset", "protocol")
-"""The groups that every protocol builds on; it names the others in `uses`."""
+"""The groups that every protocol needs; it names the others in `uses`."""
 
 
 SCORING = {"scoring": True}
-"""Marks a group that decides how replies are scored, and not which replies there are: `rescore` may change it."""
+"""Marks a group that affects how replies are scored but not the replies themselves: `rescore` may change it."""
 
 
 class CellConfig(Config):
@@ -55,7 +55,7 @@ class CellConfig(Config):
     agenda: SerializeAsAny[AgendaConfig] = original_option(..., "how many turns, of which types")
     protocol: SerializeAsAny[Config] = original_option(..., "how a dialogue unfolds")
     judge: SerializeAsAny[JudgeConfig] = original_option(
-        ..., "who decides applicability and adherence", json_schema_extra=SCORING
+        ..., "decides applicability and adherence", json_schema_extra=SCORING
     )
     sandbox: SerializeAsAny[SandboxConfig] = original_option(
         ..., "where candidate code runs, within which limits", json_schema_extra=SCORING
@@ -85,7 +85,7 @@ class CellConfig(Config):
 
     @property
     def uses(self) -> frozenset[str]:
-        """The groups that count: what the protocol names, and what every cell needs."""
+        """The groups that affect the cell: those that the protocol names, and those that every cell needs."""
         return PROTOCOLS.of(self.protocol).traits.uses | set(NEEDED)
 
     def identity(self, older: int = 0) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class CellConfig(Config):
         return {name: value for name, value in super().identity(older).items() if name not in unused}
 
     def field_at(self, key: str) -> FieldInfo | None:
-        """The field that a dotted key names: the last one that is declared; None if there is none of that name."""
+        """The declared field nearest to the end of a dotted key; None if a part of the key is unknown."""
         node: Any = self
         field: FieldInfo | None = None
         for name in key.split("."):
@@ -107,13 +107,13 @@ class CellConfig(Config):
         return field
 
     def can_change_result(self, key: str) -> bool:
-        """Whether what a dotted key names is part of the cell id: no part of it may be a run option."""
+        """Whether a dotted key is part of the cell id: none of its parts may be a run option."""
         parts = key.split(".")
         fields = [self.field_at(".".join(parts[: count + 1])) for count in range(len(parts))]
         return all(field is not None and is_identity(field) for field in fields)
 
     def can_change_in_rescoring(self, key: str) -> bool:
-        """Whether a key leaves recorded dialogues as they are: their scoring, where things lie, this machine."""
+        """Whether a key leaves recorded dialogues as they are: it concerns scoring, paths or this machine."""
         group, field = type(self).model_fields[key.partition(".")[0]], self.field_at(key)
         if _is_scoring(group) or part_of(group) == "run":
             return True
@@ -141,8 +141,8 @@ def cell_id(
 ) -> str:
     """Hex SHA-256 of everything that can change a result (contract, section 2).
 
-    `older` asks for the id that the cell had so many versions of its rules and baselines ago; `outside=False` for the
-    one that it had when repositories did not count.
+    `older` gives the id of so many versions of the rules and baselines ago; `outside=False` the id from before
+    repositories were part of it.
     """
     identity: dict[str, Any] = {"schema": IDENTITY_SCHEMA, **config.identity(older)}
     identity["dataset"] = {
@@ -159,7 +159,7 @@ def cell_id(
 
 
 def content_outside(tasks: tuple[Task, ...]) -> dict[str, str]:
-    """What verdicts depend on beside the dataset's own content, such as repositories: name → content hash."""
+    """Content outside the dataset that verdicts depend on, such as repositories: name → content hash."""
     return dict(sorted(_outside(tasks)))
 
 

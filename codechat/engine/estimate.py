@@ -1,4 +1,4 @@
-"""What a cell would take, before anything is spent: what its protocol expects to ask, by stated assumptions."""
+"""An estimate of a cell's calls, tokens and cost before anything is spent, by stated assumptions."""
 
 import math
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ ASSUMPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Sessions and turns that are missing, calls and tokens by role; `usd` by payer, as far as prices are known."""
+    """Missing sessions and turns, their calls and tokens by role, and `usd` by payer (None without a price)."""
 
     sessions: int
     turns: int
@@ -38,7 +38,7 @@ class Estimate:
     usd: Costs
 
     def __add__(self, other: "Estimate") -> "Estimate":
-        """The sum; a cost that is not known of one is not known of the sum, unless that one asks nobody."""
+        """The sum; a cost that one does not know is unknown, unless that one makes no call."""
         return Estimate(
             self.sessions + other.sessions,
             self.turns + other.turns,
@@ -56,8 +56,8 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 
 def estimate_of(cell: Cell, tariff: Tariff) -> Estimate:
-    """What is missing of a cell; what its journal holds already costs nothing. Writes nothing, asks nobody."""
-    protocol, known = cell.protocol(), _recorded(cell)
+    """The estimate for the part of a cell that its journal does not hold yet. Writes nothing, calls no model."""
+    protocol, known = cell.protocol(), _count_replies(cell)
     sizes = _Sizes.of(cell)
     calls: dict[str, int] = dict.fromkeys(tariff.prices, 0)
     tokens: dict[str, Usage] = dict.fromkeys(calls, Usage())
@@ -82,8 +82,8 @@ def total(estimates: Iterable[Estimate]) -> Estimate:
     return reduce(lambda one, other: one + other, estimates)
 
 
-def _recorded(cell: Cell) -> dict[str, int]:
-    """The replies in the cell's journal, by task; all of them for a session that is finished."""
+def _count_replies(cell: Cell) -> dict[str, int]:
+    """The number of replies in the cell's journal, by task; a huge number for a finished session."""
     path = cell.folder / "journal.db"
     if not path.exists():
         return {}
@@ -98,7 +98,7 @@ def _recorded(cell: Cell) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """What turns expected calls into tokens: the longest reply of each role, and which roles cost nothing."""
+    """The sizes that turn expected calls into tokens: each role's longest reply, and the roles that cost nothing."""
 
     longest: dict[str, float]
     free: frozenset[str]
@@ -111,7 +111,7 @@ class _Sizes:
         return cls({role: model.longest_reply() for role, model in models.items()}, frozenset(free))
 
     def session(self, asks: Iterable[Ask], done: int) -> dict[str, tuple[int, Usage]]:
-        """Calls and tokens that a session still has to ask for, of which so many turns are answered."""
+        """Calls and tokens by role that a session still needs, after `done` answered turns."""
         sums: dict[str, list[float]] = {}
         for ask in asks:
             if ask.turn < done or ask.role in self.free:

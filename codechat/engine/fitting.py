@@ -1,4 +1,4 @@
-"""Whether the parts of a cell fit each other: reported before anything runs."""
+"""Checks that the parts of a cell fit each other, before anything runs."""
 
 from codechat.engine.config import CellConfig
 from codechat.errors import UserError
@@ -30,6 +30,6 @@ def _check_languages(part: str, languages: frozenset[str] | None, tasks: tuple[T
     for task in tasks:
         if task.target.language not in languages:
             raise UserError(
-                f"{part} knows {', '.join(sorted(languages))} alone, and {task.task_id} is in {task.target.language}",
-                "choose another, or tasks in a language that it knows (dataset.tasks)",
+                f"{part} knows only {', '.join(sorted(languages))}, and {task.task_id} is in {task.target.language}",
+                "choose another, or tasks in a language it knows (dataset.tasks)",
             )

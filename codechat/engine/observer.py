@@ -1,4 +1,4 @@
-"""Who watches a cell run: the terminal's progress bar, a notebook's own view, or nobody."""
+"""The view on a running cell: the terminal's progress bar, a notebook's own view, or none."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -12,16 +12,16 @@ from codechat.records import SessionRecord, TurnRecord
 
 
 class Observer(Protocol):
-    """What a running cell reports. Derive from `Silent` to hear of some of it only."""
+    """Is called as a cell runs. Derive from `Silent` to implement only some of the methods."""
 
     def begin(self, cell: Cell, turns: int, budget: Budget) -> None:
         """A cell of at most so many turns begins, or is found finished."""
 
     def note(self, text: str) -> None:
-        """Something that the user should know."""
+        """Show the user a remark."""
 
     def watching(self, ledger: Ledger) -> AbstractContextManager[object]:
-        """Surrounds the sessions; `ledger` has the running sums of what they use."""
+        """Surrounds the sessions; `ledger` has the running sums of their usage."""
 
     def interruptible(self, brake: Brake) -> AbstractContextManager[object]:
         """Surrounds the sessions within the event loop: pulling the brake ends them."""
@@ -30,17 +30,17 @@ class Observer(Protocol):
         """A turn was finished; not `new` if all of it was in the journal."""
 
     def session(self, session: SessionRecord, planned: int) -> None:
-        """A session of at most so many turns, each of which `turn` was given, was finished or errored."""
+        """A session of at most `planned` turns was finished or errored; `turn` was called for each of its turns."""
 
     def recalled(self, session: SessionRecord, planned: int) -> None:
-        """A session was found finished in the journal: `turn` was given none of its turns."""
+        """A session was found finished in the journal; `turn` is not called for its turns."""
 
     def measured(self, cell: Cell, metrics: Mapping[str, Any], seconds: float) -> None:
         """The metrics are written, after so many seconds; tracking follows."""
 
 
 class Silent:
-    """Hears everything and says nothing."""
+    """An observer that does nothing."""
 
     def begin(self, cell: Cell, turns: int, budget: Budget) -> None: ...
 

@@ -1,13 +1,12 @@
-"""What a run was made with: versions, content hashes and the commit of the code."""
+"""The provenance of a run: versions, content hashes and the commit of the code."""
 
 import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
-import codechat
 from codechat.engine.cell import Cell
 from codechat.engine.rescore import RescoredCell
+from codechat.environment import PACKAGE, VERSION
 
 _LIBRARIES = ("mlflow", "evalplus", "openai", "pymannkendall", "radon", "mccabe", "pycodestyle")
 
@@ -17,7 +16,7 @@ def tags_of(cell: Cell) -> dict[str, str]:
     tags = {
         "codechat.cell_id": cell.id,
         "codechat.dataset_hash": cell.dataset.content_hash,
-        "codechat.version": codechat.__version__,
+        "codechat.version": VERSION,
         "codechat.python": platform.python_version(),
         **{f"codechat.choice.{group}": choice for group, choice in cell.choices.items()},
         "codechat.model": cell.model_label,
@@ -38,15 +37,15 @@ def tags_of(cell: Cell) -> dict[str, str]:
 
 
 def git_commit() -> str | None:
-    """The commit of codechat's own source tree, with `-dirty` where it was changed; None for an installed package."""
-    root = Path(codechat.__file__).parent.parent
+    """The commit of codechat's own source tree, with `-dirty` if it has changes; None for an installed package."""
+    root = PACKAGE.parent
     if not (root / ".git").exists():
         return None
     try:
-        told = subprocess.run(
+        described = subprocess.run(
             ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
             capture_output=True, text=True, timeout=10, check=True,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return None
-    return told.stdout.strip()
+    return described.stdout.strip()

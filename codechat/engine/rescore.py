@@ -1,8 +1,8 @@
-"""Score recorded dialogues again: their replies are extracted, tested and judged for adherence anew.
+"""Score recorded dialogues again: extract, test and judge the adherence of their replies.
 
-No model under test is asked. What decided the path of a dialogue is not decided again, as another decision would have
-led to another dialogue: candidates, instructions and requests stay as recorded, and so does what was skipped or no
-longer fitted the model's context. Tokens of the judge are those that scoring again has cost.
+No model under test is asked. Decisions that chose the path of a dialogue are not made again, because another decision
+would have led to another dialogue: candidates, instructions, requests, skips and context overflows stay as recorded.
+The judge's tokens are those of this scoring.
 """
 
 import random
@@ -37,7 +37,7 @@ class Recording:
 
 @dataclass(frozen=True, kw_only=True)
 class RescoredCell(Cell):
-    """A cell whose replies are recorded already. Its folder is the one that was asked for."""
+    """A cell whose replies are already recorded. The user chooses its folder."""
 
     recording: Recording
     place: Path
@@ -51,7 +51,7 @@ class RescoredCell(Cell):
         return Rescoring(super().protocol(), self.recording)
 
     def config_yaml(self) -> str:
-        """The configuration, with the id of the cell that the replies come from."""
+        """The configuration, with the id of the recorded cell."""
         values = {**self.config.model_dump(mode="json"), "choices": dict(self.choices)}
         values["rescored_from"] = self.recording.cell_id
         return without_password(as_yaml(values))
@@ -90,7 +90,7 @@ class Rescoring:
 
 
 def read_recording(path: Path) -> Recording:
-    """The sessions of a cell. Raises `UserError` where there is nothing that can be scored again."""
+    """The sessions of a cell. Raises `UserError` if none can be scored again."""
     cell_id, errored = "", 0
     sessions: dict[str, str] = {}
     for record in read_sessions(path):

@@ -40,10 +40,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a cell ended with.
+    """The result of running a cell.
 
     `status` is the exit status. `metrics` is the content of metrics.json, None if the cell was interrupted or only
-    estimated. `unfinished` says in words what ended the cell early, empty if nothing did.
+    estimated. `unfinished` says in words why the cell ended early, empty if it did not.
     """
 
     status: int
@@ -56,12 +56,12 @@ class Outcome:
 
     @property
     def folder(self) -> Path:
-        """Where the cell left its files."""
+        """The folder of the cell's files."""
         return self.cell.folder
 
     @property
     def sessions(self) -> Iterator[SessionRecord]:
-        """The cell's sessions in dataset order, read from sessions.jsonl as they are asked for."""
+        """The cell's sessions in dataset order, read lazily from sessions.jsonl."""
         path = self.folder / "sessions.jsonl"
         return read_sessions(path) if path.exists() else iter(())
 
@@ -73,11 +73,10 @@ def run(
     sweep: str | None = None,
     command: Sequence[str] | None = None,
 ) -> Outcome:
-    """Build a cell and run it, or what is missing of it; with `dry_run` only estimate what it would take.
+    """Build a cell and run its missing sessions; with `dry_run` only estimate its cost.
 
-    Synchronous, also if an event loop runs already; prints nothing: `observer` is given the progress. `sweep` names the
-    sweep that the cell belongs to, and `command` are the words that make or resume it. Raises `UserError` for a user's
-    mistake.
+    Synchronous, even if an event loop is running; prints nothing, but reports progress to `observer`. `sweep` names the
+    cell's sweep, and `command` is the command line that starts or resumes it. Raises `UserError` for a user's mistake.
     """
     silence(os.environ)
     cell = build_cell(composed)
@@ -90,19 +89,19 @@ def run(
 def run_built(
     cell: Cell, command: Sequence[str], observer: Observer | None = None, *, sweep: str | None = None
 ) -> Outcome:
-    """Run a cell, or what is missing of it. Raises `UserError`."""
+    """Run the missing sessions of a cell. Raises `UserError`."""
     watcher, protocol = observer or Silent(), cell.protocol()
     budget, tracker = Budget.of(cell.config), TRACKING.build(cell.config.tracking)
     planned = sum(protocol.turns(task) for task in cell.tasks)
     watcher.begin(cell, planned, budget)
-    abandoned = cell.abandoned()
+    abandoned = cell.abandoned_folder()
     if abandoned is not None and not cell.folder.exists():
         watcher.note(f"{abandoned} was begun under other rules, baselines or repositories: it is not continued")
     started, brake = time.monotonic(), Brake()
     with lock(cell):
         write_atomically(cell.folder / "config.yaml", cell.config_yaml())
         with contextlib.closing(Journal(cell.folder / "journal.db")) as journal:
-            _hold(cell, journal, watcher, brake, budget)
+            _run_and_write(cell, journal, watcher, brake, budget)
             effort = _effort(journal, budget, journal.add_wall(time.monotonic() - started))
             if brake.interrupted:
                 return Outcome(INTERRUPTED, cell, unfinished="interrupted", seconds=time.monotonic() - started)
@@ -116,25 +115,25 @@ def run_built(
     return Outcome(TOO_MANY_ERRORS if early else DONE, cell, metrics, None, unfinished, seconds, tracking)
 
 
-def _hold(cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget) -> None:
-    """Hold the missing sessions; sessions.jsonl is written whatever happened. An interruption pulls the brake."""
+def _run_and_write(cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget) -> None:
+    """Run the missing sessions and write sessions.jsonl in every case. An interruption pulls the brake."""
     try:
-        with _written_sessions(cell, journal), watcher.watching(journal.ledger):
-            run_coroutine(lambda: hold_sessions(cell, journal, watcher, brake, budget), brake)
+        with _write_sessions_at_end(cell, journal), watcher.watching(journal.ledger):
+            run_coroutine(lambda: run_missing_sessions(cell, journal, watcher, brake, budget), brake)
     except (KeyboardInterrupt, asyncio.CancelledError):
         brake.pull("interrupted", interrupted=True)
 
 
-async def hold_sessions(cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget) -> None:
-    """Hold the sessions that are missing, until they are done, a budget is reached, or the user interrupts."""
+async def run_missing_sessions(cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget) -> None:
+    """Run the missing sessions until they are done, a budget is reached, or the user interrupts."""
 
-    def look(_: object = None) -> None:
-        reason = budget.reached(journal.ledger)
+    def check_budget(_: object = None) -> None:
+        reason = budget.reason_to_stop(journal.ledger)
         if reason:
             brake.pull(reason)
 
-    journal.watch = look
-    look()
+    journal.watch = check_budget
+    check_budget()
     with watcher.interruptible(brake), _collect_seldom():
         try:
             await run_sessions(cell, journal, watcher, brake)
@@ -174,9 +173,9 @@ def run_coroutine(start: Callable[[], Coroutine[Any, Any, T]], brake: Brake) -> 
 
 @contextlib.contextmanager
 def _collect_seldom() -> Iterator[None]:
-    """The collector looks less often: replies are read into many small objects, hardly one of them in a cycle.
+    """Run the garbage collector less often: replies make many small objects, hardly any of them in cycles.
 
-    At Python's own pace it takes a fifth of the engine's time.
+    At Python's default rate it takes a fifth of the engine's time.
     """
     usual = gc.get_threshold()
     gc.set_threshold(100_000, *usual[1:])
@@ -187,8 +186,8 @@ def _collect_seldom() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _written_sessions(cell: Cell, journal: Journal) -> Iterator[None]:
-    """Leaving writes sessions.jsonl, whatever happened; a disk that is full is reported once."""
+def _write_sessions_at_end(cell: Cell, journal: Journal) -> Iterator[None]:
+    """Write sessions.jsonl on leaving, after an error too; a full disk is reported once."""
     try:
         yield
     except BaseException:
@@ -231,7 +230,7 @@ def _effort(journal: Journal, budget: Budget, wall_s: float) -> Effort:
 
 
 def _unfinished(journal: Journal, budget: Budget, brake: Brake) -> str:
-    """What a budget that ended the cell early means, in words; empty if none did."""
+    """A message for the user if a budget ended the cell early, else empty."""
     if not brake.refused:
         return ""
     paid = budget.spent_usd(journal.ledger)

@@ -1,7 +1,7 @@
-"""Samples in EvalPlus's format, checked by their tasks' suites, no model involved: the command `codechat verify`.
+"""Check samples in EvalPlus's format by their tasks' suites, without a model: the command `codechat verify`.
 
-Results gather in `OUT.partial`, one line as each is known, so that an interrupted run goes on where it was; the file
-OUT is written at the end, in the samples' order.
+Each result is appended to `OUT.partial` at once, so that an interrupted run can resume; the file OUT is written at the
+end, in the samples' order.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ REMEDY = 'a line is one JSON object with "task_id" and "solution" (or "completio
 
 
 class View(Protocol):
-    """What the person at the terminal is shown."""
+    """Shows the user the progress."""
 
     def notice(self, text: str) -> None:
-        """Something to know before it starts."""
+        """Show a remark before the start."""
 
     def progress(self, done: int, of: int) -> None:
-        """Samples tested, of how many."""
+        """Show how many of the samples are done."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Summary:
     differs: dict[str, int]
 
     def lines(self) -> Iterator[str]:
-        """What is printed."""
+        """The lines to print."""
         yield f"{self.samples} samples of {self.tasks} of {self.dataset_tasks} tasks: " + ", ".join(
             f"{count} {outcome}" for outcome, count in sorted(self.outcomes.items())
         )
@@ -69,7 +69,7 @@ class Summary:
 
 
 def read_samples(path: Path, dataset: Dataset) -> list[Sample]:
-    """The samples in a file; raises `UserError` that names the line of the first that is malformed."""
+    """The samples in a file; raises `UserError` that names the line of the first malformed one."""
     tasks = {task.task_id: task for task in dataset.tasks}
     try:
         lines = path.read_bytes().split(b"\n")
@@ -103,12 +103,11 @@ async def check_samples(
 ) -> None:
     """Check every sample whose number is not in `known`, the longest first; calls `done` with each verdict.
 
-    Raises `InfrastructureError` if the sandbox fails, and `UserError` if a task has no tests or they cannot be run;
-    what was done by then has been handed to `done`.
+    Raises `InfrastructureError` if the sandbox fails, and `UserError` if a task has no tests or they cannot be run.
     """
     missing = [number for number in range(len(samples)) if number not in known]
     tasks = {samples[number].task.task_id: samples[number].task for number in missing}
-    costs = dict(zip(tasks, await asyncio.gather(*(_cost_s(task, sandbox) for task in tasks.values())), strict=True))
+    costs = dict(zip(tasks, await asyncio.gather(*(cost_s(task, sandbox) for task in tasks.values())), strict=True))
     checker = Checker(sandbox)
 
     async def one(number: int) -> None:
@@ -121,15 +120,15 @@ async def check_samples(
             group.create_task(one(number))
 
 
-async def _cost_s(task: Task, sandbox: Sandbox) -> float:
-    """CPU seconds that a right program takes, about; 0 if its suite cannot tell. Raises `UserError`."""
+async def cost_s(task: Task, sandbox: Sandbox) -> float:
+    """The rough CPU seconds of a right program; 0 if its suite does not know. Raises `UserError`."""
     if task.suite is None:
         raise UserError(f"{task.task_id} has no tests: every program would pass", "add tests to it or leave it out")
     return await task.suite.cost_s(sandbox) if isinstance(task.suite, Costed) else 0.0
 
 
 class Partial:
-    """The results so far, on disk; `key` covers samples, dataset and limits, so that no other run's are taken."""
+    """The results so far, on disk; `key` covers samples, dataset and limits, so that it reads no other run's."""
 
     def __init__(self, out: Path, key: str) -> None:
         self._path, self._key = out.with_name(out.name + ".partial"), key
@@ -163,7 +162,7 @@ class Partial:
         self._stream.flush()
 
     def add(self, number: int, verdict: Verdict) -> None:
-        """Keep a verdict."""
+        """Write a verdict to disk."""
         self.results[number] = result = _result(verdict)
         self._append({"number": number, "result": result})
 
@@ -194,8 +193,8 @@ def check_file(
 ) -> Summary:
     """Check the samples in the file `samples` and write `out`.
 
-    Raises `UserError` for the user's mistakes and `InfrastructureError` if the sandbox fails; either way, and when
-    interrupted, the same call goes on where this one was.
+    Raises `UserError` for the user's mistakes and `InfrastructureError` if the sandbox fails. After these, and after
+    an interruption, the same call resumes.
     """
     dataset = DATASETS.build(dataset_config)
     rows = read_samples(samples, dataset)
@@ -212,7 +211,7 @@ def check_file(
 
 
 def _key(samples: Path, dataset: Dataset, rows: Sequence[Sample], config: SandboxConfig) -> str:
-    """What the results follow from: the samples, the dataset, what lies outside of it, and the limits."""
+    """A hash of all that the results depend on: the samples, the dataset, content outside of it, and the limits."""
     parts = [hashlib.sha256(samples.read_bytes()).hexdigest(), dataset.content_hash, canonical_json(config.identity())]
     outside = {name: value for row in rows if row.task.suite for name, value in row.task.suite.outside.items()}
     return content_hash("\x1f".join([*parts, canonical_json(outside)] if outside else parts))

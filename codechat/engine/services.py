@@ -19,7 +19,7 @@ from codechat.suites.checker import Checker, NoSandbox
 async def services_of(
     cell: Cell, journal: Journal, note: Callable[[str], None], brake: Brake
 ) -> AsyncIterator[Services]:
-    """Build the components, and close them at the end. `note` is given what the user should know beforehand."""
+    """Build the components, and close them at the end. `note` gets remarks for the user."""
     config = cell.config
     async with contextlib.AsyncExitStack() as stack:
         players = _players(config, stack)
@@ -36,7 +36,7 @@ async def services_of(
 
 
 def _players(config: CellConfig, stack: contextlib.AsyncExitStack) -> dict[str, Player]:
-    """Who plays which role: the model under test, and the models that the protocol's config holds."""
+    """The model of each role: the model under test, and the models in the protocol's config."""
     traits = MODELS.of(config.model).traits
     players = {UNDER_TEST: Player.of(MODELS.build(config.model), baseline=traits.baseline)}
     for place, model in models_in(config.protocol, "protocol"):

@@ -1,4 +1,4 @@
-"""From a cell to its session records: resumes from the journal, runs sessions concurrently, records what failed."""
+"""From a cell to its session records: resumes from the journal, runs sessions concurrently, records failures."""
 
 import asyncio
 import contextlib
@@ -19,16 +19,16 @@ from codechat.records import SessionRecord
 from codechat.tasks import Task
 
 # An endpoint that stays dead would cost every remaining session minutes of retries: after this many failures in a
-# row, without one session that finished in between, the cell stops asking.
+# row, without a finished session in between, the cell stops asking.
 FAILURES_IN_A_ROW = 5
 
-# Calls that are under way when the cell is to end may take so long to finish; what they answer is kept.
+# Calls under way when the cell must end may take so long to finish; their answers are kept.
 GRACE_S = 30.0
 
 
 @dataclass
 class Progress:
-    """How the sessions of this process went. Their records are in the journal, so that memory does not grow."""
+    """Failures among the sessions of this process. The records are in the journal, so that memory does not grow."""
 
     failures_in_a_row: int = 0
     last_failure: str = ""
@@ -48,7 +48,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Recorded(Iterable[SessionRecord]):
-    """The sessions that a cell's journal knows, in dataset order, without their texts: read again at each iteration."""
+    """The sessions in a cell's journal, in dataset order, without their texts; each iteration reads them again."""
 
     cell: Cell
     journal: Journal
@@ -71,10 +71,10 @@ class Recorded(Iterable[SessionRecord]):
 
 
 async def run_sessions(cell: Cell, journal: Journal, observer: Observer, brake: Brake | None = None) -> None:
-    """Run what is missing of a cell, until the brake is pulled. Raises `UserError`, or a bug bare.
+    """Run a cell's missing sessions until the brake is pulled. Raises `UserError`, or a bug, outside any group.
 
-    Once it is pulled, calls under way are finished and kept. A budget leaves what was not finished as errored sessions;
-    an interruption leaves them to the next run.
+    Once the brake is pulled, calls under way are finished and kept. After a budget the unfinished sessions are errored;
+    after an interruption they are left to the next run.
     """
     protocol = cell.protocol()
     missing: list[Task] = []
@@ -88,34 +88,34 @@ async def run_sessions(cell: Cell, journal: Journal, observer: Observer, brake: 
         return
     brake = brake or Brake()
     BRAKE.set(brake)
-    async with services_of(cell, journal, observer.note, brake) as services, _land(journal):
+    async with services_of(cell, journal, observer.note, brake) as services, _finish_steps(journal):
         workers = _Workers(cell, protocol, services, Progress(), observer)
-        # Twice as many sessions as calls are under way: one that is tested leaves no slot idle, and no cell of middling
-        # size ends with a few sessions that were begun last and fill a part of the slots.
+        # Twice as many sessions as slots: a session being tested leaves no slot idle, and a cell of middling size
+        # does not end with a few late sessions that fill only some of the slots.
         count = min(len(missing), 2 * (cell.config.model.max_concurrency + cell.resources().workers))
         queue = iter(missing)
         await _unwrap_group(_run_together([workers.work(queue) for _ in range(count)]))
 
 
 @contextlib.asynccontextmanager
-async def _land(journal: Journal) -> AsyncIterator[None]:
-    """Leaving waits for the steps that are under way, though not when cancelled."""
+async def _finish_steps(journal: Journal) -> AsyncIterator[None]:
+    """Wait on leaving for the steps under way, unless cancelled."""
     try:
         try:
             yield
         except asyncio.CancelledError:
             raise
         except BaseException:
-            await journal.land(GRACE_S)
+            await journal.finish_steps(GRACE_S)
             raise
-        await journal.land(GRACE_S)
+        await journal.finish_steps(GRACE_S)
     finally:
         await journal.abandon()
 
 
 @dataclass(frozen=True)
 class _Workers:
-    """What the concurrent workers of a cell share."""
+    """The concurrent workers of a cell."""
 
     cell: Cell
     protocol: DialogueProtocol
@@ -140,7 +140,7 @@ class _Workers:
             self.observer.session(outline, self.protocol.turns(task))
 
     async def _session(self, task: Task) -> tuple[SessionRecord, bool]:
-        """The record of a session, and whether it is short because no new call may be started."""
+        """Run a session: its record, and whether a budget or an interruption cut it short."""
         identity = session_id(self.cell.id, task.task_id)
         kit = Kit(
             task,
@@ -188,7 +188,7 @@ async def _run_together(coroutines: list[Coroutine[Any, Any, None]]) -> None:
 
 
 async def _unwrap_group(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Await; from an exception group raise its most important member: a bug, then a `UserError`, then the rest."""
+    """Await; from an exception group raise the most important member: a bug, then a `UserError`, then the rest."""
     try:
         await coroutine
     except BaseExceptionGroup as group:

@@ -15,14 +15,14 @@ from codechat.tracking.kept import keep
 
 @dataclass(frozen=True)
 class Tracking:
-    """Where a cell is tracked: None if nowhere. `failure` is why the store did not take it, empty if it did."""
+    """The tracked run, None if there is none. `failure` is why the store refused it, empty if it did not."""
 
     run: TrackedRun | None = None
     failure: str = ""
 
 
 def track(cell: Cell, tracker: Tracker, metrics: Mapping[str, Any], sweep: str | None, command: str) -> Tracking:
-    """Keep what is tracked beside the records, then send it; a store that fails never costs the cell."""
+    """Write the tracked values beside the records, then send them; a failing store does not fail the cell."""
     finished = finished_cell(cell, metrics, sweep, command)
     keep(finished)
     try:
@@ -32,7 +32,7 @@ def track(cell: Cell, tracker: Tracker, metrics: Mapping[str, Any], sweep: str |
 
 
 def finished_cell(cell: Cell, metrics: Mapping[str, Any], sweep: str | None, command: str) -> FinishedCell:
-    """All that a tracker shows of a cell."""
+    """All that a tracker shows about a cell."""
     config = cell.config.dataset
     options = config.model_dump(mode="json")
     source = options.get("path") or options.get("url") or f"{config.kind}: {DATASETS.of(config).summary}"

@@ -17,10 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from codechat.datasets import DATASETS
 from codechat.datasets.rows import lines_of
-from codechat.domain import Outcome
+from codechat.domain import Failure, Outcome
 from codechat.errors import UserError
 from codechat.metrics.exchange import OfficialRecord, RequirementRecord
-from codechat.records import FailureRecord, SessionRecord, TurnRecord
+from codechat.records import SessionRecord, TurnRecord
 from codechat.tasks import Requirement, Task
 
 BASE = "Base"
@@ -195,8 +195,6 @@ def _turn(number: int, row: Completion, requirement: Requirement | None) -> Turn
         outcome=outcome,
         passed=passed,
         passed_base=passed,
-        failure=None
-        if passed
-        else FailureRecord(reason=unscored if extra["official"] is None else f"published: {reason}"),
+        failure=None if passed else Failure(reason=unscored if extra["official"] is None else f"published: {reason}"),
         **extra,
     )

@@ -1,7 +1,7 @@
 """The durable journal of a cell: every reply, decision and verdict, on disk before anything depends on it."""
 
 from codechat.journal.ledger import Charge, Ledger
-from codechat.journal.reading import recorded_values
+from codechat.journal.reading import read_values
 from codechat.journal.store import Journal
 
-__all__ = ["Charge", "Journal", "Ledger", "recorded_values"]
+__all__ = ["Charge", "Journal", "Ledger", "read_values"]

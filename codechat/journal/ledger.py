@@ -1,4 +1,4 @@
-"""What a cell's calls used, by who pays for them: running sums, kept in the journal over all processes."""
+"""Running sums of a cell's usage by role, kept in the journal over all processes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,9 +9,9 @@ from codechat.errors import InfrastructureError
 
 
 class Charge(NamedTuple):
-    """What one call added, or all of a payer's calls together.
+    """The usage of one call, or of all of a payer's calls.
 
-    `payer` is the role that was asked. `input_tokens` and the like count nothing for a reply of the response cache.
+    `payer` is the role that was asked. A reply of the response cache counts no tokens.
     """
 
     payer: str
@@ -29,7 +29,7 @@ class Charge(NamedTuple):
         return Usage(self.input_tokens, self.output_tokens, self.cached_input_tokens)
 
     def plus(self, other: "Charge") -> "Charge":
-        """Both together, of this one's payer."""
+        """The sum, with this charge's payer."""
         return Charge(self.payer, *(mine + its for mine, its in zip(self[1:], other[1:], strict=True)))
 
 
@@ -37,7 +37,7 @@ COUNTS = Charge._fields[1:]
 
 
 def charge_of(payer: str, value: Any) -> Charge | None:
-    """The charge of a step's value; None if it is no answer, or nobody was asked for it."""
+    """The charge of a step's value; None if no model was asked for it."""
     if not isinstance(value, Spent):
         return None
     asked = isinstance(value, Reply) or value.usage != Usage()
@@ -57,7 +57,7 @@ def charge_of(payer: str, value: Any) -> Charge | None:
 
 
 def failure_charge(payer: str, error: InfrastructureError) -> Charge:
-    """The charge of a call that failed in the end: its attempts, as nobody knows what they used."""
+    """The charge of a call that failed in the end: only its attempts, because their tokens are not known."""
     return Charge(payer, retries=error.retries, rate_limited=error.rate_limited)
 
 

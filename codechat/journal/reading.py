@@ -1,4 +1,4 @@
-"""Journals of finished cells, read without being touched."""
+"""Read the journals of finished cells without changing them."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from codechat.errors import UserError
 from codechat.journal.schema import SCHEMA, prepare
 
 
-def recorded_values(path: Path, payer: str) -> Iterator[tuple[str, str, str]]:
+def read_values(path: Path, payer: str) -> Iterator[tuple[str, str, str]]:
     """Session, step and value (JSON) of every answer of a role; nothing if the journal is gone or cannot be read.
 
     An older journal is brought up to date in memory; the file stays as it is.
@@ -25,5 +25,5 @@ def recorded_values(path: Path, payer: str) -> Iterator[tuple[str, str, str]]:
                 prepare(memory, path)
                 journal = memory
             yield from journal.execute("SELECT session, name, value FROM steps WHERE payer=?", (payer,))
-    except (sqlite3.Error, UserError):  # a copy of a cell without its journal can be read too, but for this
+    except (sqlite3.Error, UserError):  # a cell copied without its journal can still be read
         return

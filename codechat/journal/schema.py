@@ -1,7 +1,7 @@
-"""The journal's tables, and how those of earlier versions become these.
+"""The journal's tables, and the migration from earlier versions.
 
-A step's name is `<turn>/<role or kind of step>`, then what tells steps of that sort at one turn apart. `payer` is the
-role that paid for it; null for a step that asks no model.
+A step's name is `<turn>/<role or kind of step>`, followed by more parts if a turn has several of them. `payer` is the
+role that is charged; null for a step that asks no model.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ SELECT CASE WHEN name LIKE '%/reply' THEN 'model' WHEN name LIKE '%/adherence' T
 FROM steps WHERE name LIKE '%/reply' OR name LIKE '%/adherence' OR name LIKE '%/applicable' GROUP BY payer;
 """
 # `4/reply` and `4/<instruction>/applicable` became `4/model` and `4/applicability/<instruction>`. Steps of tests keep
-# their old names, which nobody asks for: a session that is not finished runs its tests again, which costs no call.
+# their old names, which are never looked up: an unfinished session runs its tests again, which costs no call.
 _FROM_2 = """
 ALTER TABLE steps ADD COLUMN payer TEXT;
 UPDATE steps SET payer = 'adherence' WHERE name LIKE '%/adherence';

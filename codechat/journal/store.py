@@ -1,6 +1,6 @@
-"""The journal's file. A step is found again by session, name and the digest of what it was computed from.
+"""The journal's file. A step is found by session, name and the digest of its inputs.
 
-So a resumed session replays what it has and computes only what is missing.
+So a resumed session replays its recorded steps and computes only the missing ones.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from codechat.journal.ledger import COUNTS, Charge, Ledger, charge_of, failure_c
 from codechat.journal.schema import CHARGE, guard, prepare
 
 ROWS_AT_ONCE = (64, 8, 1)
-"""Rows of one statement: few sizes, since every one is a statement that SQLite has to prepare and keep."""
+"""Rows of one statement: few sizes, because SQLite prepares and keeps a statement for each."""
 
 T = TypeVar("T")
 _USED = """
@@ -36,7 +36,7 @@ FROM steps JOIN sessions USING (session) WHERE completed AND payer IS NOT NULL G
 
 @dataclass(frozen=True, slots=True)
 class _Put:
-    """One write: a row for a table, or a charge alone."""
+    """One write: a row for a table, or only a charge."""
 
     done: "asyncio.Future[None]"
     into: str = ""
@@ -53,9 +53,9 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 class Journal:
     """One SQLite file in WAL mode. All puts of one moment share a transaction and one fsync.
 
-    A step that was begun is finished and recorded even where nobody waits for it any more: a reply that was paid for
-    is not lost because something else in its session failed. `ledger` holds what all calls used, in all processes;
-    `watch` is told of it after every call.
+    A step that was begun is finished and recorded even if its caller was cancelled: a paid reply is not lost because
+    something else in its session failed. `ledger` sums the usage of all processes; `watch` is called with it after
+    every call.
     """
 
     def __init__(self, path: Path) -> None:
@@ -67,7 +67,8 @@ class Journal:
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
             prepare(self._db, path)
-            reader = sqlite3.connect(path, isolation_level=None)  # reads never wait for a commit's fsync
+            # Reads never wait for a commit's fsync. The loop may run in another thread than the one that opens this.
+            reader = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
             self._reader = self._files.enter_context(closing(reader))
             self.ledger = self._read_ledger()
         except BaseException as error:
@@ -78,7 +79,7 @@ class Journal:
             raise
         self.watch: Callable[[Ledger], None] = lambda _: None
         self._begun: set[asyncio.Task[Any]] = set()
-        self._steps: dict[str, set[tuple[str, str]]] = {}  # of the sessions that are not finished
+        self._steps: dict[str, set[tuple[str, str]]] = {}  # of unfinished sessions
         self._unwritten: dict[str, asyncio.Future[None]] = {}  # the last free step of a session
         self._pending: list[_Put] = []
         self._flusher: asyncio.Task[None] | None = None
@@ -99,9 +100,9 @@ class Journal:
     ) -> T:
         """The recorded value of a step, or the computed one once it is on disk.
 
-        `payer` is the role that a step asks, and that its value (`Spent`) is charged to. A `free` step returns before
-        it is written; it is on disk before the session's next other step begins. If the caller is cancelled, a free
-        step is dropped, any other is finished and recorded.
+        `payer` is the role that the step asks and that its value (`Spent`) is charged to. A `free` step returns before
+        it is written; it is on disk before the session's next step that is not free begins. If the caller is cancelled,
+        a free step is dropped; any other is finished and recorded.
         """
         key = (session, name, digest)
         if key[1:] in self._steps_of(session):
@@ -120,7 +121,7 @@ class Journal:
     async def _compute(
         self, key: tuple[str, str, str], kind: Any, compute: Callable[[], Awaitable[T]], payer: str | None
     ) -> T:
-        """A step of its own task. A call keeps its slot until it is on disk: a kill loses no more calls than slots."""
+        """Compute and record a step. A call keeps its slot until it is on disk: a kill loses one a slot."""
         slots = Slots()
         SLOTS.set(slots)
         if key[0] in self._unwritten:
@@ -139,18 +140,18 @@ class Journal:
     def _record(self, key: tuple[str, str, str], kind: Any, value: Any, payer: str | None) -> "asyncio.Future[None]":
         """Write a step's value; the future is done when it is on disk."""
 
-        def known(done: "asyncio.Future[None]") -> None:
+        def remember(done: "asyncio.Future[None]") -> None:
             if not done.cancelled() and done.exception() is None and key[0] in self._steps:
                 self._steps[key[0]].add(key[1:])
 
         text = _adapter(kind).dump_json(value).decode()
         charge = None if payer is None else charge_of(payer, value)
         done = self._put("steps (session, name, digest, value, payer)", (*key, text, payer), charge)
-        done.add_done_callback(known)
+        done.add_done_callback(remember)
         return done
 
     def _steps_of(self, session: str) -> set[tuple[str, str]]:
-        """Name and digest of a session's recorded steps: read once, so that a new step costs no query."""
+        """Name and digest of a session's recorded steps, read once, so that a new step costs no query."""
         if session not in self._steps:
             query = "SELECT name, digest FROM steps WHERE session=?"
             self._steps[session] = set(self._reader.execute(query, (session,)))
@@ -159,15 +160,15 @@ class Journal:
     def _forget(self, step: "asyncio.Task[Any]") -> None:
         self._begun.discard(step)
         if not step.cancelled():
-            step.exception()  # what nobody waits for any more must not leave a warning behind
+            step.exception()  # else asyncio would warn about a step whose caller was cancelled
 
-    async def land(self, seconds: float) -> None:
-        """Wait, at most so long, for the steps that were begun."""
+    async def finish_steps(self, seconds: float) -> None:
+        """Wait at most so many seconds for the steps under way."""
         if self._begun:
             await asyncio.wait(set(self._begun), timeout=seconds)
 
     async def abandon(self) -> None:
-        """Stop the steps that are under way; what is recorded stays."""
+        """Cancel the steps under way; recorded ones stay."""
         for step in self._begun:
             step.cancel()
         await asyncio.gather(*self._begun, return_exceptions=True)
@@ -175,25 +176,25 @@ class Journal:
     # -- sessions --------------------------------------------------------------------------------------------------
 
     def record(self, session: str) -> str | None:
-        """A session's whole record as JSON, completed or errored; None for one that has none yet."""
+        """A session's whole record as JSON, completed or errored; None if it has none yet."""
         row = self._reader.execute("SELECT record FROM sessions WHERE session=?", (session,)).fetchone()
         return None if row is None else str(row[0])
 
     def outline(self, session: str, *, completed: bool = False) -> str | None:
-        """A session's record without its texts, where there is one (or one that completed)."""
+        """A session's record without its texts; None if it has none (or, with `completed`, did not complete)."""
         query = "SELECT coalesce(slim, record) FROM sessions WHERE session=? AND completed>=?"
         row = self._reader.execute(query, (session, int(completed))).fetchone()
         return None if row is None else str(row[0])
 
     async def finish(self, session: str, record: str, outline: str, *, completed: bool) -> None:
-        """Record a session: one that completed is never run again, an errored one goes on with the next process."""
+        """Record a session: a completed one is never run again, an errored one resumes in the next process."""
         values = (session, record, int(completed), outline)
         await self._put("sessions (session, record, completed, slim)", values)
         self._steps.pop(session, None)
         self._unwritten.pop(session, None)
 
     def answers(self, session: str, payer: str) -> int:
-        """The answers of a role that are recorded of a session."""
+        """The number of a role's recorded answers in a session."""
         query = "SELECT count(*) FROM steps WHERE session=? AND payer=?"
         return int(self._reader.execute(query, (session, payer)).fetchone()[0])
 
@@ -206,7 +207,7 @@ class Journal:
         return ledger
 
     def used(self) -> dict[str, Usage]:
-        """Each payer's tokens in completed sessions, those of the response cache included."""
+        """Each payer's tokens in completed sessions, including those of the response cache."""
         return {row[0]: Usage(*row[1:]) for row in self._reader.execute(_USED)}
 
     def add_wall(self, seconds: float) -> float:
@@ -235,7 +236,7 @@ class Journal:
                 await loop.run_in_executor(self._thread, self._commit, batch)
             except UserError as error:
                 for put in batch:
-                    if not put.done.cancelled():  # by who waited for it
+                    if not put.done.cancelled():  # by its caller
                         put.done.set_exception(error)
             else:
                 for put in batch:
@@ -258,7 +259,7 @@ class Journal:
             self._db.execute("COMMIT")
 
     def _insert(self, into: str, rows: list[tuple[Any, ...]]) -> None:
-        """Many rows by one statement: the thread lets go of the interpreter, and waits for it again, at each."""
+        """Insert many rows by one statement: at each statement the thread releases the interpreter and waits for it."""
         start = 0
         for size in ROWS_AT_ONCE:
             row = f"({','.join('?' * len(rows[0]))})"

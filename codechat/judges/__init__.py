@@ -1,7 +1,7 @@
 """Judges of instructions: does an instruction apply to this code; was it followed? One file per kind.
 
-Other questions are a protocol's own: it asks one of its roles by `Kit.decide`, which rests on
-`codechat.judges.deciding` as the judges here do.
+For other questions a protocol asks one of its roles by `Kit.decide`, which uses `codechat.judges.deciding` as the
+judges here do.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from codechat.domain import Adherence, Applicability, Instruction
 from codechat.registry import Registry
 
 APPLICABILITY, ADHERENCE = "applicability", "adherence"
-"""The roles of the two questions: who pays for them, and how the journal calls them."""
+"""The roles of the two questions: their names in prices and in the journal."""
 
 
 class JudgeConfig(Config):
@@ -28,7 +28,7 @@ class JudgeConfig(Config):
         return False
 
     def question_length(self, role: str) -> int:
-        """The characters of a question beside instruction and code, for estimates."""
+        """The characters of a question without instruction and code, for estimates."""
         return 0
 
 
@@ -36,13 +36,13 @@ class Judge(Protocol):
     """Decides about code by reading it; never runs it."""
 
     async def check(self) -> None:
-        """Called once before the first decision that is needed; raises `UserError` as a model's `check` does."""
+        """Called once before the first needed decision; raises `UserError` as a model's `check` does."""
 
     async def applicable(self, code: str, instruction: Instruction) -> Applicability:
         """Is_Applicable of Algorithm 1. Raises `InfrastructureError` if the judge cannot be asked."""
 
     async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
-        """Whether the change from `before` to `after` does what was asked, correctness aside (paper III-E1)."""
+        """Whether the change from `before` to `after` follows the instruction, correctness aside (paper III-E1)."""
 
     async def aclose(self) -> None:
         """Release connections."""
@@ -50,9 +50,9 @@ class Judge(Protocol):
 
 @dataclass(frozen=True)
 class JudgeTraits:
-    """What is known of a kind of judge before it is built.
+    """The properties of a kind of judge that are known before it is built.
 
-    `offline`: it decides by itself, so that a decision costs nothing. `languages`: those that it reads; None for all.
+    `offline`: it calls no endpoint, so that a decision costs nothing. `languages`: those that it reads; None for all.
     """
 
     offline: bool = False

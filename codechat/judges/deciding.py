@@ -1,10 +1,9 @@
-"""The one way to decide by a model: a question with a closed set of answers, read strictly, or else undecided.
+"""Decide by a model: a question with a closed set of answers, read strictly, else undecided.
 
-What is judged is quoted between marker lines whose mark is a hash of the quoted text, so no text can hold its own end
-marker. A decision counts only if the model's answer ends with it, each label standing there once with one of its
-words. An answer that cannot be read is asked for again, then given up: undecided, never guessed. A model whose
-context is too small is undecided too, since the candidate's text made it so; a model that cannot be reached is an
-`InfrastructureError`.
+The judged text is quoted between marker lines whose mark is a hash of that text, so no text can hold its own end
+marker. A decision counts only if the model's answer ends with it and has each label once, with one of its words. If an
+answer cannot be read, the model is asked again, and in the end the decision is undecided, never guessed. A context
+overflow is undecided too, because the candidate's text caused it; an unreachable model is an `InfrastructureError`.
 """
 
 import hashlib
@@ -21,7 +20,7 @@ from codechat.template import fill
 
 MAX_REASON = 300
 MAX_LINE = 100
-"""Characters of a line that answers."""
+"""Characters of a line with an answer."""
 VERDICT = "VERDICT"
 
 _REASON_LINE = re.compile(r"^[\s>*_`#]*REASON[\s*_`]*:[\s*_`]*(.+)$", re.IGNORECASE)
@@ -29,12 +28,12 @@ _REASON_LINE = re.compile(r"^[\s>*_`#]*REASON[\s*_`]*:[\s*_`]*(.+)$", re.IGNOREC
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, and the answers that count.
+    """A question, and the answers that count.
 
     `answers` has the words that count for each label, in capitals, `_` for a blank: `{"VERDICT": ("YES", "NO")}` is
-    answered by a line `VERDICT: YES`. Labels stand in any order, the last of `answers` on the last line. `reask` is
-    said after an answer that cannot be read, at most `max_reasks` times. `name` says what is asked: it tells the
-    questions of one role at one turn apart.
+    answered by a line `VERDICT: YES`. Labels may come in any order, but the last of `answers` on the last line. `reask`
+    is sent after an unreadable answer, at most `max_reasks` times. `name` identifies the question among those of a
+    role at one turn.
     """
 
     name: str
@@ -46,7 +45,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Decision(Spent):
-    """The word chosen for every label, None if no answer could be read; what it took is that of all replies."""
+    """The word chosen for every label, None if no answer could be read; its usage is that of all replies."""
 
     answers: dict[str, str] | None
     reason: str
@@ -58,7 +57,7 @@ class Decision(Spent):
 
 
 class Reading(NamedTuple):
-    """What an answer says."""
+    """The content of an answer."""
 
     answers: dict[str, str]
     reason: str
@@ -67,7 +66,7 @@ class Reading(NamedTuple):
 async def decide(model: Model, question: Question, place: Request) -> Decision:
     """Ask until an answer can be read, or give up. Raises `InfrastructureError` if the model cannot be asked.
 
-    `place` says for which task, turn and role it is asked; its messages are those of the question.
+    `place` has the task, turn and role; its messages are replaced by the question.
     """
     messages, spent = [Message("user", question.prompt)], Spent(cached=True)
     for _ in range(question.max_reasks + 1):
@@ -90,12 +89,12 @@ async def decide(model: Model, question: Question, place: Request) -> Decision:
 
 
 def reask(template: str, answers: Mapping[str, tuple[str, ...]]) -> str:
-    """The words of a re-ask: `{{verdicts}}` becomes every line that would count."""
+    """The text of a re-ask: `{{verdicts}}` becomes every line that would count."""
     lines = [f"{label}: {word}" for label, words in answers.items() for word in words]
     return fill(template, verdicts="\n".join(lines))
 
 
-def quoted(template: str, **parts: str) -> str:
+def quote(template: str, **parts: str) -> str:
     """The prompt with every part between marker lines that the part itself cannot contain."""
     boundary = _boundary(parts)
     blocks = {
@@ -106,7 +105,7 @@ def quoted(template: str, **parts: str) -> str:
 
 
 def _boundary(parts: Mapping[str, str]) -> str:
-    """A mark that depends on nothing but the parts, and occurs in none of them."""
+    """A mark that depends only on the parts and occurs in none of them."""
     content = "\x1f".join(parts.values())
     mark = content
     while (mark := hashlib.sha256(mark.encode("utf-8", "surrogatepass")).hexdigest()[:24]) in content:
@@ -115,7 +114,7 @@ def _boundary(parts: Mapping[str, str]) -> str:
 
 
 def read_answer(answer: str, answers: Mapping[str, tuple[str, ...]]) -> Reading | None:
-    """The word of every label, if each stands there once and the answer ends with the last; markdown is forgiven."""
+    """The word of every label, if each occurs once and the answer ends with the last; markdown is allowed."""
     lines = [line.strip() for line in answer.splitlines() if line.strip(" \t`~")]
     found: dict[str, str] = {}
     for label, words in answers.items():
@@ -130,7 +129,7 @@ def read_answer(answer: str, answers: Mapping[str, tuple[str, ...]]) -> Reading 
 
 
 def _word_of(label: str, line: str) -> str | None:
-    """What a line says for a label, as a word in capitals."""
+    """A line's word for a label, in capitals."""
     if len(line) > MAX_LINE:
         return None
     pattern = rf"^[\s>*_`#]*{re.escape(label)}[\s*_`]*:[\s*_`]*(\w+(?:[ -]\w+)?)[\s*_`.]*$"
@@ -139,7 +138,7 @@ def _word_of(label: str, line: str) -> str | None:
 
 
 def _reason(lines: list[str]) -> str:
-    """The line that says so, or else the last one before the verdict; one line, bounded."""
+    """The line marked as the reason, else the last one before the verdict; one line, bounded."""
     stated = [match.group(1) for match in map(_REASON_LINE.match, lines) if match]
     reason = stated[-1] if stated else (lines[-1] if lines else "")
     return reason if len(reason) <= MAX_REASON else reason[: MAX_REASON - 1] + "…"

@@ -1,7 +1,7 @@
-"""The judge that reads where a rule decides, and asks a language model otherwise.
+"""The judge that decides by rules if it can, and asks a language model otherwise.
 
-With `rules_first=false` both are asked wherever a rule decides. The rule's decision counts, `by` is `rules`, and the
-reason opens with what the language model said of it, so that records and audits can count it:
+With `rules_first=false` the language model is asked in addition to a rule. The rule's decision counts, `by` is
+`rules`, and the reason begins with the language model's opinion, so that records and audits can count it:
 `llm agrees | 2 comments left: lines 3, 9`, or `llm disagrees (adhered: they are gone) | 2 comments left: lines 3, 9`,
 or `llm undecided | …`.
 """
@@ -21,7 +21,7 @@ DISAGREES = "llm disagrees"
 
 
 class HybridConfig(JudgeConfig):
-    """Which language models stand beside the rules, and when they are asked."""
+    """The language models beside the rules, and when they are asked."""
 
     version: ClassVar[int] = RULES_VERSION
 
@@ -32,7 +32,7 @@ class HybridConfig(JudgeConfig):
     llm: LlmJudgeConfig = original_option(..., "the language models, as the options of judge=llm")
 
     def asks(self, instruction: Instruction) -> bool:
-        """Only about an instruction without a rule, unless both are always asked."""
+        """Only for an instruction without a rule, unless both are always asked."""
         return instruction.rule is None or not self.rules_first
 
     def question_length(self, role: str) -> int:
@@ -64,7 +64,7 @@ class HybridJudge:
         if ruled.applicable is None:
             return asked
         said = None if asked.applicable is None else "applicable" if asked.applicable else "not applicable"
-        reason = _both(ruled.reason, asked.applicable == ruled.applicable, said, asked.reason)
+        reason = _mark_agreement(ruled.reason, asked.applicable == ruled.applicable, said, asked.reason)
         return replace(asked, applicable=ruled.applicable, by=ruled.by, reason=reason)
 
     async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
@@ -75,7 +75,7 @@ class HybridJudge:
         if ruled.verdict == "undecided":
             return asked
         said = None if asked.verdict == "undecided" else asked.verdict
-        reason = _both(ruled.reason, asked.verdict == ruled.verdict, said, asked.reason)
+        reason = _mark_agreement(ruled.reason, asked.verdict == ruled.verdict, said, asked.reason)
         return replace(asked, verdict=ruled.verdict, by=ruled.by, reason=reason)
 
     async def _checked_llm(self) -> LlmJudge:
@@ -86,8 +86,8 @@ class HybridJudge:
         return self._llm
 
 
-def _both(ruled: str, agree: bool, said: str | None, asked: str) -> str:
-    """The rule's reason after what the language model said; the mark comes first, where no quoted text can forge it."""
+def _mark_agreement(ruled: str, agree: bool, said: str | None, asked: str) -> str:
+    """The rule's reason after the language model's; the mark comes first, so that no quoted text can forge it."""
     if said is None:
         return f"llm undecided | {ruled}"
     return f"llm agrees | {ruled}" if agree else f"{DISAGREES} ({said}: {asked}) | {ruled}"

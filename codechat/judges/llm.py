@@ -10,7 +10,7 @@ from pydantic import SerializeAsAny, ValidationInfo, field_validator
 from codechat.config import Config, original_option
 from codechat.domain import Adherence, AdherenceVerdict, Applicability, Instruction
 from codechat.judges import ADHERENCE, APPLICABILITY, JUDGES, JudgeConfig
-from codechat.judges.deciding import VERDICT, Decision, Question, decide, quoted, reask
+from codechat.judges.deciding import VERDICT, Decision, Question, decide, quote, reask
 from codechat.models import MODELS, Model, ModelConfig, Request
 from codechat.models.roles import Roles, role
 from codechat.template import require
@@ -37,7 +37,7 @@ class JudgePrompts(Config):
 
 
 class LlmJudgeConfig(JudgeConfig, Roles):
-    """Which models judge, with which prompts."""
+    """The judging models and their prompts."""
 
     place: ClassVar[str] = "judge"
 
@@ -85,14 +85,14 @@ class LlmJudge:
 
     async def applicable(self, code: str, instruction: Instruction) -> Applicability:
         """Ask the first model; `applicable` is None if no verdict could be read."""
-        prompt = quoted(self.config.prompts.applicability, instruction=instruction.text, code=code)
+        prompt = quote(self.config.prompts.applicability, instruction=instruction.text, code=code)
         found = await self._decide(self._applicability, APPLICABILITY, prompt)
         decided = None if found.verdict is None else found.verdict == "APPLICABLE"
         return Applicability(decided, "llm", found.reason, **found.fields())
 
     async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
         """Ask the second model; `undecided` if no verdict could be read."""
-        prompt = quoted(self.config.prompts.adherence, instruction=instruction.text, before=before, after=after)
+        prompt = quote(self.config.prompts.adherence, instruction=instruction.text, before=before, after=after)
         found = await self._decide(self._adherence, ADHERENCE, prompt)
         verdicts: dict[str | None, AdherenceVerdict] = {"ADHERED": "adhered", "VIOLATED": "violated"}
         return Adherence(verdicts.get(found.verdict, "undecided"), "llm", found.reason, **found.fields())

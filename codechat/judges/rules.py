@@ -29,7 +29,7 @@ class RulesJudge:
         return adherence(before, after, instruction)
 
     async def aclose(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
 
 @JUDGES.register("rules", RulesConfig, offline=True, languages=frozenset({"python"}))

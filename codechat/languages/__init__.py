@@ -6,19 +6,15 @@ language that needs nothing but its aliases, `register(Plain(("kotlin", "kt")))`
 is read as plain fenced code.
 """
 
-import importlib
-import pkgutil
 import re
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Protocol
 
 from codechat.domain import Extraction, Target
-from codechat.errors import UserError
 from codechat.languages.plain import Plain
 from codechat.languages.thinking import without_thinking
+from codechat.plugins import import_all
 
-GROUP = "codechat.language"
 _BACKTICKS = re.compile("`+")
 
 
@@ -63,17 +59,7 @@ def language_of(tag: str) -> Language:
 
 @cache
 def _discover() -> None:
-    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
-        importlib.import_module(module.name)
-    for point in entry_points(group=GROUP):
-        try:
-            point.load()
-        except Exception as error:
-            package = point.dist.name if point.dist else point.value
-            raise UserError(
-                f"the language '{point.name}' of the package {package} cannot be loaded: {error}",
-                f"mend or uninstall {package}",
-            ) from error
+    import_all(__name__, "language")
 
 
 def extract(reply: str, target: Target) -> Extraction:
@@ -89,7 +75,6 @@ def fenced(code: str, language: str) -> str:
 
 
 __all__ = [
-    "GROUP",
     "Language",
     "Plain",
     "extract",

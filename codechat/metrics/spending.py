@@ -5,18 +5,18 @@ the model under test is `model`, and every further role of a protocol stands bes
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from codechat.domain import Usage
-from codechat.records import SessionRecord, UsageRecord
+from codechat.records import SessionRecord
 
 JUDGE = "judge"
 """The name under which the judges of instructions are summed."""
 CHOOSING = "applicability"
 """The judge of candidates: its records leave out what a lookahead asked in vain."""
 
-Tokens = dict[str, UsageRecord]
+Tokens = dict[str, Usage]
 """Tokens by payer, those of the judges of instructions as `judge`."""
 Costs = dict[str, float | None]
 """US dollars by payer; None if no price is known, which is not the same as free."""
@@ -30,7 +30,7 @@ class Price:
     output: float
     cached_input: float
 
-    def cost(self, usage: UsageRecord | Usage) -> float:
+    def cost(self, usage: Usage) -> float:
         """The price of what was used, in US dollars."""
         fresh = usage.input_tokens - usage.cached_input_tokens
         paid = fresh * self.input + usage.cached_input_tokens * self.cached_input + usage.output_tokens * self.output
@@ -94,7 +94,7 @@ def spending_of(tokens: Tokens, effort: Effort) -> dict[str, Any]:
         "retries": effort.retries,
         "rate_limited": effort.rate_limited,
         "cached_replies": effort.cached_replies,
-        "tokens": {name: used.model_dump() for name, used in tokens.items()},
+        "tokens": {name: asdict(used) for name, used in tokens.items()},
         "cost_usd": costs,
         "spent_usd": spent_usd(effort.spent, tariff),
         "wall_s": effort.wall_s,
@@ -115,7 +115,7 @@ def _sum(costs: list[float | None]) -> float | None:
     return sum(known) if known and len(known) == len(costs) else None
 
 
-def _judging(used: UsageRecord, effort: Effort) -> float | None:
+def _judging(used: Usage, effort: Effort) -> float | None:
     """The cost of judging: null unless every judge has a price, as what was used is not all priced then."""
     tariff = effort.tariff
     if any(tariff.price(payer) is None for payer in tariff.judges):
@@ -123,20 +123,20 @@ def _judging(used: UsageRecord, effort: Effort) -> float | None:
     if tariff.agreed:
         return _cost(tariff.price(tariff.judges[0]), used)
     others = {payer: effort.judged.get(payer, Usage()) for payer in tariff.judges if payer != CHOOSING}
-    rest = Usage(used.input_tokens, used.output_tokens, used.cached_input_tokens)
+    rest = used
     for usage in others.values():
         rest -= usage
     parts = {**others, CHOOSING: rest} if CHOOSING in tariff.judges else others
     return _sum([_cost(tariff.price(payer), usage) for payer, usage in parts.items()])
 
 
-def _cost(price: Price | None, usage: UsageRecord | Usage) -> float | None:
+def _cost(price: Price | None, usage: Usage) -> float | None:
     return None if price is None else price.cost(usage)
 
 
 def no_tokens() -> Tokens:
     """The sum over no session."""
-    return {"model": UsageRecord(), JUDGE: UsageRecord()}
+    return {"model": Usage(), JUDGE: Usage()}
 
 
 def tokens_of(sessions: Iterable[SessionRecord]) -> Tokens:
@@ -151,7 +151,4 @@ def add_tokens(total: Tokens, session: SessionRecord) -> None:
     """Add a session's tokens to the total, for a reader of sessions one by one."""
     for turn in session.turns:
         for name, used in (("model", turn.usage), (JUDGE, turn.judge_usage), *turn.usage_of_roles()):
-            sum_ = total.setdefault(name, UsageRecord())
-            sum_.input_tokens += used.input_tokens
-            sum_.output_tokens += used.output_tokens
-            sum_.cached_input_tokens += used.cached_input_tokens
+            total[name] = total.get(name, Usage()) + used

@@ -1,4 +1,4 @@
-"""Models: whatever answers a conversation. One file per provider."""
+"""Models: they answer conversations. One file per provider."""
 
 import math
 from dataclasses import dataclass
@@ -41,9 +41,9 @@ UNDER_TEST = "model"
 
 @dataclass(frozen=True, slots=True)
 class BaselineView:
-    """What only a baseline may see: the task, and where the session stands.
+    """The task and the state of the session, which only a baseline may see.
 
-    `reference` is the right answer to this request if it is another than the task's.
+    `reference` is the right answer to this request if it differs from the task's.
     """
 
     task: Task
@@ -57,9 +57,8 @@ class BaselineView:
 class Request:
     """One call. `view` is None for every model that is not registered as a baseline.
 
-    `task_id`, `turn`, `role` and `number`, which counts a role's calls at one turn, say which recorded answer a replay
-    returns; they are never sent to an endpoint. `sample` tells independent draws of one conversation apart if decoding
-    is not greedy.
+    `task_id`, `turn`, `role` and `number` (of a role's calls at one turn) select the recorded answer of a replay; they
+    are never sent to an endpoint. `sample` numbers independent draws of one conversation if decoding is not greedy.
     """
 
     messages: tuple[Message, ...]
@@ -72,16 +71,16 @@ class Request:
 
 
 class Model(Protocol):
-    """Something that answers."""
+    """Answers conversations."""
 
     async def check(self) -> None:
-        """Called once before the first call that is needed: raises `UserError` for a missing key or dead endpoint."""
+        """Called once before the first needed call; raises `UserError` for a missing key or dead endpoint."""
 
     async def complete(self, request: Request) -> Reply:
         """Answer, after the provider's retries.
 
-        Raises `ContextOverflow`, `InfrastructureError` (`EndpointDown` where nothing answers at all), or `UserError`
-        where only the first call can tell that the config is wrong (a refused key, an unknown model name).
+        Raises `ContextOverflow`, `InfrastructureError` (`EndpointDown` if the endpoint is unreachable), or `UserError`
+        if the first call shows that the config is wrong (a refused key, an unknown model name).
         """
 
     async def aclose(self) -> None:
@@ -90,10 +89,10 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class ModelTraits:
-    """What is known of a kind of model before it is built.
+    """The properties of a kind of model that are known before it is built.
 
-    `baseline`: it may see a task's reference (`BaselineView`), and is no evidence about any model. `offline`: it asks
-    no endpoint, as no baseline does, so that its calls cost nothing. `languages`: those it can answer in; None for all.
+    `baseline`: it may see a task's reference (`BaselineView`), and is no evidence about any model. `offline`: it calls
+    no endpoint, so that its calls cost nothing; so does a baseline. `languages`: those it can answer in; None for all.
     """
 
     baseline: bool = False

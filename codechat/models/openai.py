@@ -1,7 +1,7 @@
 """Any endpoint that speaks the OpenAI protocol: hosted, vLLM, or another server, by its base URL.
 
-One attempt is made here; attempts, limits and the cache are those of `codechat.calls`, and the
-SDK's own retries are off. docs/calls.md tells the fate of every fault.
+This file makes one attempt; `codechat.calls` has retries, limits and the cache, and the SDK's own retries are off.
+docs/calls.md lists every fault and how it is handled.
 """
 
 import asyncio
@@ -39,9 +39,9 @@ TOLD_BY_THE_SDK = (
     *("Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Async"),
     *("Retry-Count", "Read-Timeout"),
 )
-"""Headers `X-Stainless-…` that tell an endpoint about this machine: no call sends them."""
+"""Headers `X-Stainless-…` that describe this machine: no call sends them."""
 FIRST_REPLY_TOKENS = 500
-"""Where tokens per minute are limited and the reply is not: what is set aside for the first replies."""
+"""Tokens reserved for the first replies if tokens per minute are limited and `max_tokens` is not set."""
 
 
 @MODELS.register("openai", OpenAIConfig)
@@ -96,7 +96,7 @@ class OpenAIModel:
                 base_url=self.config.base_url,
                 api_key=key or NO_KEY,
                 max_retries=0,
-                # The attempt as a whole has a limit of its own, which a server that drips cannot stretch.
+                # The whole attempt has its own limit, which a slowly dripping server cannot extend.
                 timeout=httpx2.Timeout(None, connect=min(CONNECT_TIMEOUT_S, self.config.timeout_s)),
                 http_client=Client(self.config.base_url),
             )
@@ -121,7 +121,7 @@ class OpenAIModel:
         """Nothing yet: key and endpoint are tried before the first call that the cache cannot answer."""
 
     async def _reach(self) -> None:
-        """One of the first callers tries the endpoint, the others wait for it."""
+        """Check the endpoint once; concurrent first callers wait for the result."""
         while not self._reached:
             if self._reaching is not None:
                 await self._reaching.wait()
@@ -135,7 +135,7 @@ class OpenAIModel:
                 self._reaching = None
 
     async def _probe(self) -> None:
-        """Ask for the list of models: any answer but a refused key will do, since not every server has one."""
+        """Ask for the list of models. Any answer except a refused key is good: not every server has a list."""
         import openai
 
         probe = self._connect().with_options(timeout=min(PROBE_TIMEOUT_S, self.config.timeout_s))
@@ -143,7 +143,7 @@ class OpenAIModel:
             answer = await probe.models.with_raw_response.list(extra_headers=self._quiet.get("headers"))
         except openai.APIStatusError as error:
             if error.status_code in (401, 403):
-                raise self._failures.key_refused(error.status_code) from None
+                raise self._failures.refuse_key(error.status_code) from None
         except openai.APIConnectionError as error:
             raise UserError(
                 f"nothing answers at {self.config.base_url} ({self._failures.cause_of(error)})",
@@ -153,7 +153,7 @@ class OpenAIModel:
             self._failures.served = _model_names(answer.http_response)
 
     async def aclose(self) -> None:
-        """Close the connections, and let the cache write what it has."""
+        """Close the connections, and write the cache's pending entries."""
         client, self._client, self._endpoint = self._client, None, None
         await settle()
         if client is not None:
@@ -162,11 +162,11 @@ class OpenAIModel:
     # -- a call ----------------------------------------------------------------------------------------------------
 
     async def complete(self, request: Request) -> Reply:
-        """Send the conversation, or recall its answer. See `Model.complete` for what it raises."""
-        return await answered(self._question(request), lambda: self._ask(request), self._is_kept)
+        """Send the conversation, or return its cached answer. Raises as `Model.complete`."""
+        return await answered(self._question(request), lambda: self._ask(request), self._may_cache)
 
     def _question(self, request: Request) -> Question | None:
-        """What the answer follows from, as it was asked for, whatever the endpoint turns out to take of it."""
+        """The cache's key: the request as configured, even if the endpoint later refuses some of its parameters."""
         config = self.config
         if config.cache is False:
             return None
@@ -176,8 +176,8 @@ class OpenAIModel:
             return None
         return Question(self._address, config.name, body, None if greedy else request.sample)
 
-    def _is_kept(self, reply: Reply) -> bool:
-        """An endpoint that refused the temperature did not decode as it was asked to."""
+    def _may_cache(self, reply: Reply) -> bool:
+        """No reply that was decoded without the configured temperature is cached."""
         return is_final(reply) and self._dialect.temperature
 
     async def _ask(self, request: Request) -> Reply:
@@ -191,7 +191,7 @@ class OpenAIModel:
         return reply
 
     def _tokens_of(self, request: Request) -> int:
-        """About what a call comes to: four characters a token, and the longest reply or what replies came to so far."""
+        """The rough tokens of a call: four characters a token, and the longest reply or the average reply so far."""
         sent = sum(len(message.content) for message in request.messages) // 4
         return sent + (self.config.max_tokens or int(self._usual_reply))
 
@@ -203,7 +203,7 @@ class OpenAIModel:
             raise self._failures.of_answer(str(error)) from None
 
     async def _post(self, request: Request) -> "httpx2.Response":
-        """The response of a good status; a parameter that the endpoint refuses is left out from then on."""
+        """The response of a good status; a refused parameter is left out from then on."""
         import httpx2
         import openai
 
@@ -221,8 +221,8 @@ class OpenAIModel:
             if dialect.after(refusal, body) is None:
                 raise self._failures.of_refusal(refusal, headers, has_answered=self._has_answered)
             learnt = self._dialect.after(refusal, body)
-            if learnt is not None:  # else another call has learnt it meanwhile
-                said = self._failures.redacted(refusal.message)
+            if learnt is not None:  # else another call has learnt it in the meantime
+                said = self._failures.redact(refusal.message)
                 log.warning("%s: asked again without what it refuses: %s", config.place, said)
                 self._dialect = learnt
 

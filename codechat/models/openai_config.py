@@ -14,7 +14,7 @@ from codechat.models.openai_protocol import Api
 
 
 class OpenAIConfig(ModelConfig):
-    """Where the model is, and how it is asked to answer."""
+    """The model's endpoint and decoding."""
 
     kind: Literal["openai"] = original_option("openai", "which provider answers")
     name: str = original_option(..., "the model's name as the endpoint knows it", min_length=1)

@@ -1,6 +1,6 @@
-"""What a failure of an OpenAI-compatible endpoint means: a mistake, an overflow, or trouble that may pass.
+"""Failures of an OpenAI-compatible endpoint, classified: a mistake, an overflow, or trouble that may pass.
 
-No message holds the key, and none is chained to the SDK's, whose text may quote headers or the endpoint's words.
+No message holds the key, and none is chained to an SDK error, whose text may quote headers or the endpoint's words.
 """
 
 import os
@@ -21,16 +21,16 @@ NO_MONEY = 402
 
 
 class Failures:
-    """Words and fates for one model. `served` are the names that the endpoint lists, where it does."""
+    """Turns failures of one model into exceptions. `served` are the model names that the endpoint lists, if it does."""
 
     def __init__(self, config: OpenAIConfig) -> None:
         self._config = config
         self.served: tuple[str, ...] = ()
 
     def of_refusal(self, refusal: Refusal, headers: Mapping[str, str], *, has_answered: bool) -> Exception:
-        """The fate of an HTTP error. `has_answered`: a call was good before, so that the config is."""
+        """The exception for an HTTP error. `has_answered`: an earlier call succeeded, so the config is right."""
         status = refusal.status
-        said = f"{self._config.place}: HTTP {status}: {self.redacted(refusal.message)}"
+        said = f"{self._config.place}: HTTP {status}: {self.redact(refusal.message)}"
         if refusal.is_overflow:
             return self._overflow(refusal, said)
         if status in (401, 403):
@@ -39,13 +39,13 @@ class Failures:
             return EndpointDown(said)
         if status in BUSY or status >= 500:
             return Passing(InfrastructureError(said), limited=status == 429, after=retry_after(headers, time.time()))
-        # Once a call was good a refusal is about this conversation, or the endpoint's state.
+        # After a successful call a refusal is about this conversation, or the endpoint's state.
         if refusal.is_filter or has_answered:
             return InfrastructureError(said)
         return self._mistake(status, said)
 
     def of_connection(self, error: "openai.APIConnectionError") -> Passing:
-        """The fate of a request that got no response."""
+        """The exception for a request without a response."""
         import httpx2
 
         cause = error.__cause__
@@ -54,11 +54,11 @@ class Failures:
         return Passing(InfrastructureError(f"{self._config.place}: the connection broke ({self.cause_of(error)})"))
 
     def of_answer(self, problem: str) -> Passing:
-        """The fate of a good status with an answer that is none."""
-        return Passing(InfrastructureError(f"{self._config.place}: {self.redacted(problem)}"))
+        """The exception for a good status with an unreadable answer."""
+        return Passing(InfrastructureError(f"{self._config.place}: {self.redact(problem)}"))
 
-    def key_refused(self, status: int) -> UserError:
-        """The key is wrong, or missing."""
+    def refuse_key(self, status: int) -> UserError:
+        """The error for a wrong or missing key."""
         place, variable = self._config.place, self._config.api_key_env
         if variable is None:
             return UserError(f"{place} asks for a key (HTTP {status})", "set api_key_env to the variable that holds it")
@@ -68,11 +68,11 @@ class Failures:
         )
 
     def cause_of(self, error: Exception) -> str:
-        """What broke, without the key."""
+        """The cause of an error in words, without the key."""
         cause = error.__cause__ or error
-        return self.redacted(f"{cause}" or type(cause).__name__)
+        return self.redact(f"{cause}" or type(cause).__name__)
 
-    def redacted(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """The text, bounded, without the key."""
         variable = self._config.api_key_env
         key = os.environ.get(variable, "").strip() if variable else ""
@@ -85,10 +85,10 @@ class Failures:
         return ContextOverflow(said)
 
     def _mistake(self, status: int, said: str) -> UserError:
-        """What the user got wrong, told by the first answer."""
+        """The user's mistake that the first answer shows."""
         config = self._config
         if status in (401, 403):
-            return self.key_refused(status)
+            return self.refuse_key(status)
         if status == 404:
             remedy = nearest(config.name, self.served) if self.served else "is there a /v1 missing in base_url?"
             return UserError(said, f"check name and base_url; {remedy}")

@@ -1,9 +1,8 @@
-"""The OpenAI protocol as values: request bodies, replies, and what a refusal says. Nothing here touches a socket.
+"""The OpenAI protocol as values: request bodies, replies and refusals. Nothing here touches a socket.
 
-Fates of an odd reply: no text (null content, a tool call, a limit of tokens that reasoning used up) is a reply with
-empty text, and a refusal is a reply with the refusal's text, since the model did answer; a body that is no JSON, holds
-no choice or reports an error is `Unreadable`, since the endpoint failed. Reasoning that the endpoint returns in a field
-of its own is not part of the text.
+A reply without text (null content, a tool call, a token limit used up by reasoning) has empty text, and a refusal has
+the refusal's text, because the model did answer; a body that is not JSON, has no choice or reports an error is
+`Unreadable`, because the endpoint failed. Reasoning in a field of its own is not part of the text.
 """
 
 import json
@@ -27,7 +26,7 @@ UNSUPPORTED = re.compile(r"unsupported|not supported|does not support|not allowe
 
 
 class Unreadable(Exception):
-    """An answer with a good status that is no answer."""
+    """A good status with a body that is no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class Refusal:
         return self.status == 400 and self.code in ("content_filter", "content_policy_violation", "invalid_prompt")
 
     def names_unsupported(self, parameter: str) -> bool:
-        """Whether the endpoint says that it takes no such parameter, or not this value, for this model."""
+        """Whether the endpoint says that it does not support the parameter, or its value, for this model."""
         if self.status not in (400, 422):
             return False
         named = self.param == parameter or re.search(rf"\b{parameter}\b", self.message) is not None
@@ -63,7 +62,7 @@ class Refusal:
 
     @property
     def context_limit(self) -> int | None:
-        """The model's context in tokens where the message tells it."""
+        """The model's context in tokens if the message has it."""
         found = re.search(r"maximum context length is (\d+)", self.message)
         return int(found.group(1)) if found else None
 
@@ -87,7 +86,7 @@ def refusal_of(status: int, body: str) -> Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What this endpoint takes: learnt from its refusals, the same for every call after."""
+    """The parameters that this endpoint supports, learnt from its refusals and used for every later call."""
 
     temperature: bool = True
     """Whether a temperature may be sent."""
@@ -95,7 +94,7 @@ class Dialect:
     """Whether the chat API's `max_tokens` is called `max_completion_tokens`."""
 
     def after(self, refusal: Refusal, body: Mapping[str, Any]) -> "Dialect | None":
-        """The dialect that avoids the refusal; None where nothing that was sent can be left out or renamed."""
+        """The dialect that avoids the refusal; None if nothing in the body can be left out or renamed."""
         if self.temperature and "temperature" in body and refusal.names_unsupported("temperature"):
             return replace(self, temperature=False)
         if not self.renames_cap and "max_tokens" in body and refusal.names_unsupported("max_tokens"):
@@ -105,7 +104,7 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How to answer; None leaves the endpoint's default."""
+    """Options of decoding; None leaves the endpoint's default."""
 
     temperature: float | None
     max_tokens: int | None

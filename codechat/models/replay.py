@@ -1,8 +1,7 @@
 """Answers from a recorded sessions.jsonl: the same replies again, for another judge, sandbox or extraction.
 
-What was recorded is looked up by (task, turn, role, number of the role's call). A question that was not recorded means
-that the session takes another path than the recording did, so the recorded reply would answer something else: a user's
-mistake, reported as such.
+Replies are looked up by (task, turn, role, number of the role's call). If the instruction asked now is not the recorded
+one, the session has left the recorded path: that is reported as a user's mistake.
 """
 
 import hashlib
@@ -14,24 +13,24 @@ from codechat.config import original_option, place_option
 from codechat.domain import Reply, Usage
 from codechat.errors import ContextOverflow, UserError
 from codechat.models import MODELS, UNDER_TEST, ModelConfig, Request
-from codechat.records import CallRecord, SessionRecord, TurnRecord, UsageRecord, read_sessions
+from codechat.records import CallRecord, SessionRecord, TurnRecord, read_sessions
 
 
 class ReplayConfig(ModelConfig):
-    """Which recording. The cell id covers the file's content, wherever it lies."""
+    """The recording. The cell id covers the file's content, not its path."""
 
     kind: Literal["replay"] = original_option("replay", "which provider answers")
     name: str = original_option("replay", "the name that the records show", min_length=1)
     path: str = place_option(..., "a sessions.jsonl: its content, not its place, is part of the cell id", min_length=1)
 
     def identity(self, older: int = 0) -> dict[str, Any]:
-        """The options and the hash of the recording. Raises `UserError` where it cannot be read."""
+        """The options and the hash of the recording. Raises `UserError` if it cannot be read."""
         return {**super().identity(older), "content": _hash_of(Path(self.path))}
 
 
 @dataclass(frozen=True, slots=True)
-class _Recorded:
-    """One recorded turn; `reply` is None where the model was not asked or could take no more."""
+class _RecordedTurn:
+    """One recorded turn; `reply` is None if the model was not asked or its context overflowed."""
 
     reply: Reply | None
     instruction: str | None
@@ -41,7 +40,7 @@ class _Recorded:
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    turns: dict[int, _Recorded]
+    turns: dict[int, _RecordedTurn]
     overflowed: bool
     error: str | None
 
@@ -60,7 +59,7 @@ class Replay:
             self._sessions = _load(Path(self.config.path))
 
     async def complete(self, request: Request) -> Reply:
-        """The recorded reply. Raises `ContextOverflow` where the recording did, `UserError` where it has no reply."""
+        """The recorded reply. Raises `ContextOverflow` if it is recorded, and `UserError` if there is no reply."""
         await self.check()
         assert self._sessions is not None
         session = self._sessions.get(request.task_id)
@@ -84,8 +83,8 @@ class Replay:
             raise self._absent(request, f"it answers another instruction there: {turn.instruction:.80}", _SAME_PATH)
         return turn.reply
 
-    def _call(self, request: Request, turn: _Recorded) -> Reply:
-        """The reply in a recording that tells the calls of a turn apart."""
+    def _call(self, request: Request, turn: _RecordedTurn) -> Reply:
+        """The reply in a recording that lists the calls of a turn."""
         calls = [call for call in turn.calls if call.role == request.role]
         if request.number >= len(calls):
             raise self._absent(request, f"{request.role} was asked {len(calls)} times there", _SAME_PATH)
@@ -120,20 +119,19 @@ def _session(record: SessionRecord) -> _Session:
     return _Session(turns, record.ended == "context_overflow", record.error)
 
 
-def _turn(turn: TurnRecord) -> _Recorded:
+def _turn(turn: TurnRecord) -> _RecordedTurn:
     reply = None
     if turn.response is not None:
         reply = _reply(turn.response, turn.finish_reason, turn.usage, turn.latency_s)
-    return _Recorded(reply, _asked_for(turn), turn.skipped, tuple(turn.calls()))
+    return _RecordedTurn(reply, _asked_for(turn), turn.skipped, tuple(turn.calls()))
 
 
-def _reply(text: str, finish_reason: str | None, used: UsageRecord, latency_s: float) -> Reply:
-    usage = Usage(used.input_tokens, used.output_tokens, used.cached_input_tokens)
-    return Reply(text, finish_reason, latency_s, usage=usage)
+def _reply(text: str, finish_reason: str | None, used: Usage, latency_s: float) -> Reply:
+    return Reply(text, finish_reason, latency_s, usage=used)
 
 
 def _asked_for(turn: TurnRecord) -> str | None:
-    """The text that the request of a turn carried: a refinement, or the `requirement` that other protocols record."""
+    """The text of the turn's instruction: a refinement, or the `requirement` that other protocols record."""
     requirement = (turn.model_extra or {}).get("requirement")
     if isinstance(requirement, dict) and isinstance(requirement.get("text"), str):
         return str(requirement["text"]).strip()

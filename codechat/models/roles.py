@@ -15,20 +15,20 @@ PRESET = "preset"
 def role(preset: str, description: str) -> Any:
     """A role's model in a config that derives from `Roles`, annotated `SerializeAsAny[ModelConfig]`.
 
-    `preset` is the option of the group `model` that plays the role unless `model@<place>.<role>=NAME` names another.
+    `preset` is the role's option of the group `model` unless `model@<place>.<role>=NAME` names another.
     """
     return result_option(..., description, json_schema_extra={PRESET: preset})
 
 
 class Roles(Config):
-    """A field a role. The field's name is the role's, by which it is asked, paid for and recorded."""
+    """A config with one field per role. The field's name is the role's name in calls, prices and records."""
 
     place: ClassVar[str] = "protocol.roles"
-    """Where the config stands in a cell's, for messages."""
+    """The config's key in a cell's config, for messages."""
 
     @field_validator("*", mode="before")
     @classmethod
-    def _a_model(cls, value: Any, info: ValidationInfo) -> Any:
+    def _is_model(cls, value: Any, info: ValidationInfo) -> Any:
         field = cls.model_fields[info.field_name or ""]
         extra = field.json_schema_extra
         if not isinstance(extra, dict) or PRESET not in extra:
@@ -44,7 +44,7 @@ class Roles(Config):
 
 
 def presets_in(config: type[Config], place: str = "") -> Iterator[tuple[str, str]]:
-    """The places of the roles below a config, joined by dots, each with the preset that plays it by default."""
+    """The dotted places of the roles below a config, each with its default preset."""
     for name, field in config.model_fields.items():
         here = f"{place}.{name}" if place else name
         extra, kind = field.json_schema_extra, field.annotation
@@ -55,7 +55,7 @@ def presets_in(config: type[Config], place: str = "") -> Iterator[tuple[str, str
 
 
 def models_in(config: Config, place: str) -> Iterator[tuple[str, ModelConfig]]:
-    """Every model in a config, with its place, such as `judge.llm.adherence`: its last part is the role's name."""
+    """Every model in a config, with its place, such as `judge.llm.adherence`, whose last part is the role."""
     for name in type(config).model_fields:
         value = getattr(config, name)
         if isinstance(value, ModelConfig):

@@ -1,4 +1,4 @@
-"""A model whose answers are written down beforehand: for tests and demonstrations, on the same path as a real one."""
+"""A model with answers written beforehand, for tests and demonstrations, on the same path as a real one."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
@@ -24,7 +24,7 @@ class ScriptedConfig(ModelConfig):
 class Scripted:
     """Answers from a list by turn, or by calling a function (which may be a coroutine) with the request.
 
-    A `str` is a reply, an `Exception` is raised. The answer depends on the request alone, never on the order of calls.
+    A `str` is a reply, an `Exception` is raised. The answer depends only on the request, never on the order of calls.
     """
 
     def __init__(self, script: Script) -> None:
@@ -34,7 +34,7 @@ class Scripted:
         """Nothing outside is needed."""
 
     async def complete(self, request: Request) -> Reply:
-        """The scripted answer. Raises `UserError` where the script has ended."""
+        """The scripted answer. Raises `UserError` if the script has no answer left."""
         answer = await self._answer(request)
         if isinstance(answer, Exception):
             raise answer

@@ -23,8 +23,8 @@ from codechat.tasks import Task
 class Ask:
     """Calls that a session is expected to make at a turn, for estimates.
 
-    `characters` are those of one request, beside the earlier `replies` that it holds; `answer` those of one reply, None
-    for a judgement. `times` may be a fraction if only a share of the sessions makes the call.
+    `characters` counts one request without the `replies` earlier replies in it; `answer` counts one reply, None for a
+    judgement. `times` may be a fraction if only a share of the sessions makes the call.
     """
 
     role: str
@@ -40,19 +40,19 @@ class DialogueProtocol(Protocol):
 
     @property
     def measures(self) -> Measures:
-        """What `metrics` holds: all that is tracked, tabled, drawn and reported follows from it."""
+        """A description of `metrics`, from which tracking, tables, figures and reports are made."""
 
     def turns(self, task: Task) -> int:
-        """The most turns that a session over the task can have: what progress and estimates count.
+        """The most turns that a session over the task can have, for progress and estimates.
 
-        It is called for every task before anything runs: raises `UserError` for a task that does not fit the protocol.
+        Called for every task before anything runs: raises `UserError` for a task that does not fit the protocol.
         """
 
     def agenda(self, generator: random.Random) -> list[str]:
         """The types of the turns after the first, as the record keeps them; [] if the protocol has none."""
 
     def asks(self, task: Task) -> Iterator[Ask]:
-        """What a session over the task is expected to ask of whom."""
+        """The calls that a session over the task is expected to make."""
 
     async def run(self, task: Task, kit: Kit) -> None:
         """Hold the dialogue, writing finished turns to `kit.log`, whose agenda is set.
@@ -61,16 +61,16 @@ class DialogueProtocol(Protocol):
         """
 
     async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        """Score a recorded dialogue over the task again: its requests and replies, tested and judged anew.
+        """Test and judge a recorded dialogue over the task again.
 
-        What was asked stays as it was, even if another verdict would have led to another dialogue.
+        The requests stay as recorded, even if another verdict would have led to another dialogue.
         """
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
         """The content of metrics.json, as `measures` says, with what `spending_of` makes of the effort.
 
-        The sessions come without their texts (`SessionRecord.slim`) and are read from the journal each time they are
-        iterated over: look at them once if you can, and keep little of each.
+        The sessions come without their texts (`SessionRecord.slim`), and each iteration reads them from the journal:
+        iterate once if you can, and keep little of each.
         """
 
 
@@ -85,9 +85,9 @@ class Parts:
 
 @dataclass(frozen=True)
 class ProtocolTraits:
-    """What is known of a protocol before it is built.
+    """The properties of a protocol that are known before it is built.
 
-    `uses` names the groups, beside model and dataset, that can change its results: `agenda`, `instructions`, `judge`,
+    `uses` names the groups besides model and dataset that can change its results: `agenda`, `instructions`, `judge`,
     `sandbox`. Only these are built, checked, admitted and part of the cell id. `over` is the type of its tasks.
     """
 

@@ -1,4 +1,4 @@
-"""What conversations of verifiable instructions share: what is tested at a turn, and how the turn is recorded.
+"""Shared parts of conversations with verifiable instructions: the checks of a turn and its record.
 
 The task itself is the first instruction, with its own tests (CodeIF-Bench, paper 3.1).
 """
@@ -17,7 +17,7 @@ from codechat.metrics.exchange import BASE, TASK, CheckRecord, Exchange, Officia
 from codechat.protocols import Ask, Kit
 from codechat.protocols.expecting import growing_dialogue
 from codechat.protocols.opening import OpeningPrompt
-from codechat.records import FailureRecord, TurnRecord, UsageRecord, message_record
+from codechat.records import TurnRecord
 from codechat.tasks import Requirement, Task
 from codechat.template import require
 
@@ -27,7 +27,7 @@ NO_ROOM = Verdict.without_run("no_code", "the conversation no longer fits the mo
 
 
 class Prompts(OpeningPrompt):
-    """What every such conversation says to the model; `{{name}}` is filled in."""
+    """The prompts that every such conversation has; `{{name}}` is filled in."""
 
     requirement: str = original_option(..., "one requirement; fills {{requirement}}")
 
@@ -39,7 +39,7 @@ class Prompts(OpeningPrompt):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One instruction's tests on a turn's code; `asked` is False where the conversation has not come to it."""
+    """One instruction's tests on a turn's code; `asked` is False if the conversation has not asked for it yet."""
 
     instruction: Requirement
     asked: bool
@@ -48,7 +48,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One request: what it asks for, as which kind of round, in which words."""
+    """One request: its kind of round, the instruction it asks for, and its messages."""
 
     turn: int
     kind: RoundKind
@@ -81,7 +81,7 @@ def requirements_of(task: Task) -> tuple[Requirement, ...]:
 
 
 def recorded_instruction(turn: TurnRecord, instructions: Sequence[Requirement]) -> Requirement:
-    """What a recorded turn asked for. Raises `UserError` where the task does not ask for it any more."""
+    """The instruction of a recorded turn. Raises `UserError` if the task no longer has it."""
     asked = Exchange.of(turn).requirement
     if asked is None:
         return instructions[0]
@@ -89,8 +89,8 @@ def recorded_instruction(turn: TurnRecord, instructions: Sequence[Requirement]) 
         if (each.id, each.text) == (asked.id, asked.text):
             return each
     raise UserError(
-        f"turn {turn.turn} of the recording asks for '{asked.id}', which the task has no more: {asked.text:.80}",
-        "dataset.path names the file that the dialogues were held over",
+        f"turn {turn.turn} of the recording asks for '{asked.id}', which the task no longer has: {asked.text:.80}",
+        "set dataset.path to the file that the dialogues were recorded with",
     )
 
 
@@ -103,13 +103,13 @@ async def checks_of(
     return [Check(each, each.id in asked, done.result()) for each, done in zip(instructions, running, strict=True)]
 
 
-def unmet(instructions: Sequence[Requirement], asked: Collection[str], verdict: Verdict) -> list[Check]:
-    """The checks of a turn that has no program to test."""
+def fail_all(instructions: Sequence[Requirement], asked: Collection[str], verdict: Verdict) -> list[Check]:
+    """The same verdict on every instruction, for a turn without a program to test."""
     return [Check(each, each.id in asked, verdict) for each in instructions]
 
 
 def verdict_on(checks: Sequence[Check], instruction: Requirement) -> Verdict:
-    """What the checks say of one instruction."""
+    """The verdict on one instruction."""
     return next(check.verdict for check in checks if check.instruction.id == instruction.id)
 
 
@@ -122,10 +122,10 @@ def turn_record(
     official: Verdict | None = None,
     discarded: bool = False,
 ) -> TurnRecord:
-    """The record of a turn; `answer` is None where the conversation no longer fitted the model.
+    """The record of a turn; `answer` is None if the conversation no longer fitted the model's context.
 
-    The turn passes if everything passes that must hold: all that was asked so far and lasts, and where the turn's own
-    instruction does not last, that one alone.
+    The turn passes if all instructions asked so far that accumulate pass; if the turn's own instruction does not
+    accumulate, it alone has to pass.
     """
     own = round_.instruction
     broken = _broken(own, checks)
@@ -137,26 +137,21 @@ def turn_record(
         discarded=discarded,
         official=_official_record(official),
     )
-    reply, extraction = answer or (None, None)
-    return TurnRecord(
-        turn=round_.turn,
-        request=[message_record(message) for message in round_.request],
-        response=reply.text if reply else None,
-        finish_reason=reply.finish_reason if reply else None,
-        code=extraction.code if extraction else None,
+    return TurnRecord.of(
+        round_.turn,
+        round_.request,
+        answer,
         outcome=broken.verdict.outcome if broken else "pass",
         passed=broken is None,
         passed_base=checks[0].verdict.passed,
-        failure=_failure_record(broken),
+        failure=_failure(broken),
         cpu_s=sum(check.verdict.cpu_s for check in checks),
-        usage=UsageRecord.model_validate(asdict(reply.usage)) if reply else UsageRecord(),
-        latency_s=reply.latency_s if reply else 0.0,
         **exchange.model_dump(),
     )
 
 
 def _broken(own: Requirement, checks: Sequence[Check]) -> Check | None:
-    """The first check that must hold at a turn and does not."""
+    """The first check that should pass at a turn and fails."""
     holding = [check for check in checks if check.asked and check.instruction.accumulates]
     if not own.accumulates:
         holding = [check for check in checks if check.instruction.id == own.id]
@@ -164,7 +159,7 @@ def _broken(own: Requirement, checks: Sequence[Check]) -> Check | None:
 
 
 def failure_text(failure: Failure | None) -> str:
-    """A failure as a developer would report it: what went in, what came out, what was raised."""
+    """A failure as a developer would report it: input, expected and actual value, exception."""
     if failure is None:
         return "the tests fail"
     parts = [failure.reason]
@@ -206,11 +201,11 @@ def _reason(verdict: Verdict) -> str | None:
     return text if len(text) <= REASON_LENGTH else text[: REASON_LENGTH - 1] + "…"
 
 
-def _failure_record(broken: Check | None) -> FailureRecord | None:
-    """The failure of the first instruction that is not met, which it names."""
+def _failure(broken: Check | None) -> Failure | None:
+    """The failure of a check, with the name of its instruction."""
     if broken is None or broken.verdict.failure is None:
         return None
     values = asdict(broken.verdict.failure)
     if broken.instruction.id != TASK:
         values["reason"] = f"{broken.instruction.id}: {values['reason']}"
-    return FailureRecord.model_validate(values)
+    return Failure(**values)

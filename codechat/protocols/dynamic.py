@@ -23,12 +23,12 @@ from codechat.protocols.conversation import (
     RoundKind,
     checks_of,
     expected_asks,
+    fail_all,
     failure_text,
     recorded_instruction,
     requirements_of,
     task_requirement,
     turn_record,
-    unmet,
     verdict_on,
 )
 from codechat.protocols.grading import reply_of, request_of
@@ -38,7 +38,7 @@ from codechat.template import fill, require
 
 
 class DynamicPrompts(Prompts):
-    """What is said to the model; `{{name}}` is filled in."""
+    """The prompts; `{{name}}` is filled in."""
 
     feedback: str = original_option(..., "a feedback round; fills {{requirement}} and {{feedback}}")
 
@@ -58,10 +58,9 @@ class DynamicConfig(Config):
 class Dynamic:
     """Instruction rounds and feedback rounds over the whole dialogue.
 
-    The task is the first instruction. An instruction is open until it was discarded, after an instruction round and its
-    feedback round failed, or until it was met where later code need not keep it. Of the open ones the first that the
-    code does not meet is asked next; one that was met and is met no more is asked again. The code is the last that a
-    reply held.
+    The task is the first instruction. An instruction closes if its instruction round and its feedback round both fail
+    (it is discarded), or if it is met and does not accumulate. The first open instruction that the current code fails
+    is asked next, so one that breaks again is asked again. The current code is the last that a reply contained.
     """
 
     measures = DYNAMIC
@@ -92,7 +91,7 @@ class Dynamic:
             try:
                 reply = await kit.ask(UNDER_TEST, turn, history, code=code or None)
             except ContextOverflow:
-                kit.finish_turn(turn_record(task, round_, unmet(instructions, asked, NO_ROOM), None))
+                kit.finish_turn(turn_record(task, round_, fail_all(instructions, asked, NO_ROOM), None))
                 kit.log.ended = "context_overflow"
                 return
             extraction = extract(reply.text, task.target)
@@ -118,7 +117,7 @@ class Dynamic:
             history += (Message("user", self._instruction(task, current)),)
 
     async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        """Rounds stay of the kind they were, and what was discarded stays so."""
+        """The kinds of the rounds stay as recorded, and so do the discarded instructions."""
         instructions = _instructions(task)
         asked = set[str]()
         for turn in recorded.turns:
@@ -126,7 +125,7 @@ class Dynamic:
             asked.add(current.id)
             round_ = Round(turn.turn, exchange.round, current, request_of(turn))
             if turn.response is None:
-                kit.finish_turn(turn_record(task, round_, unmet(instructions, asked, NO_ROOM), None))
+                kit.finish_turn(turn_record(task, round_, fail_all(instructions, asked, NO_ROOM), None))
                 kit.log.ended = "context_overflow"
                 return
             extraction = extract(turn.response, task.target)
@@ -155,7 +154,7 @@ def dynamic(config: DynamicConfig, parts: Parts) -> Dynamic:
 
 
 def _instructions(task: Task) -> tuple[Requirement, ...]:
-    """The task, then what its conversation asks for. Raises `UserError` where it asks for nothing."""
+    """The task, then the instructions of its conversation. Raises `UserError` if there are none."""
     return (task_requirement(task), *(each for each in requirements_of(task) if each.asked))
 
 

@@ -1,4 +1,4 @@
-"""What a session is expected to ask, for estimates: sizes by stated assumptions."""
+"""The expected calls of a session, for estimates: sizes by stated assumptions."""
 
 from collections.abc import Iterator
 
@@ -11,16 +11,16 @@ PROSE = 200
 UNKNOWN_CODE = 1_000
 """Characters of the code for a task without a reference."""
 CHECKS = 2
-"""Candidates that are checked for each instruction: every second one applies."""
+"""Candidates checked for each instruction, as if every second one applied."""
 
 
 def length_of(task: Task) -> int:
-    """The characters of the code that answers a task."""
+    """The expected number of characters of a task's code."""
     return len(task.reference) if task.reference else UNKNOWN_CODE
 
 
 def growing_dialogue(task: Task, turns: int, initial: int, followup: int) -> Iterator[Ask]:
-    """A dialogue that is sent whole at every turn; `initial` and `followup` are the characters around its texts."""
+    """The calls of a dialogue sent whole at every turn; `initial` and `followup` are characters around its texts."""
     answer = length_of(task) + PROSE
     for turn in range(turns):
         yield Ask(UNDER_TEST, turn, initial + len(task.prompt) + turn * followup, answer, replies=turn)

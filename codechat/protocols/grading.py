@@ -1,11 +1,11 @@
-"""Turns that are tested and judged beside the dialogue or after it, and recorded in their order."""
+"""Test and judge turns while the dialogue goes on, and record them in order."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
-from codechat.domain import Message, Reply, Usage
+from codechat.domain import Message, Reply
 from codechat.errors import InfrastructureError
 from codechat.records import TurnRecord
 
@@ -13,14 +13,14 @@ Graded = asyncio.Task[TurnRecord]
 
 
 class Grading:
-    """Grades the turns of one session: each is given the turn before it, whose record must come first."""
+    """Grades the turns of one session. Each gets the task of the turn before it, whose record must come first."""
 
     def __init__(self, group: asyncio.TaskGroup) -> None:
         self._group = group
         self._last: Graded | None = None
 
     def start(self, grade: Callable[[Graded | None], Coroutine[Any, Any, TurnRecord]]) -> None:
-        """Grade a turn while the dialogue goes on. `grade` awaits what it is given before it records its own turn."""
+        """Grade a turn while the dialogue goes on. `grade` awaits its argument before it records its own turn."""
         self._last = self._group.create_task(grade(self._last))
 
     async def settle(self) -> None:
@@ -30,10 +30,10 @@ class Grading:
 
 
 @contextlib.asynccontextmanager
-async def in_order() -> AsyncIterator[Grading]:
+async def grade_in_order() -> AsyncIterator[Grading]:
     """A session's grading; leaving waits for it.
 
-    Where something outside fails, the turns before it are finished first: an errored session keeps the same turns
+    If something outside fails, the turns before it are finished first: an errored session then has the same turns
     whatever the timing.
     """
     async with asyncio.TaskGroup() as group:
@@ -46,12 +46,10 @@ async def in_order() -> AsyncIterator[Grading]:
 
 
 def request_of(turn: TurnRecord) -> tuple[Message, ...]:
-    """What a recorded turn asked."""
-    return tuple(Message(message.role, message.content) for message in turn.request)
+    """The messages of a recorded turn's request."""
+    return tuple(turn.request)
 
 
 def reply_of(turn: TurnRecord) -> Reply:
-    """What a recorded turn was answered."""
-    used = turn.usage
-    usage = Usage(used.input_tokens, used.output_tokens, used.cached_input_tokens)
-    return Reply(turn.response or "", turn.finish_reason, turn.latency_s, usage=usage)
+    """The reply of a recorded turn."""
+    return Reply(turn.response or "", turn.finish_reason, turn.latency_s, usage=turn.usage)

@@ -1,7 +1,7 @@
-"""What a protocol may do: ask a model, let a judge decide, check a program, run a tool, draw a random number.
+"""The verbs of a protocol: ask a model, let a judge decide, check a program, run a tool, draw a random number.
 
-Every verb is a journal step: its result is on disk before the protocol sees it, and a resumed session gets
-the recorded one back. So a protocol must be deterministic given its verbs' results.
+Every verb is a journal step: its result is on disk before the protocol sees it, and a resumed session gets the
+recorded result. So a protocol must be deterministic given the results of its verbs.
 """
 
 import random
@@ -17,7 +17,7 @@ from codechat.judges import ADHERENCE, APPLICABILITY, Judge
 from codechat.judges.deciding import Decision, Question, decide
 from codechat.models import UNDER_TEST, BaselineView, Request
 from codechat.protocols.services import CheckOnce, Player, Services
-from codechat.records import CallRecord, TurnRecord, UsageRecord, message_record
+from codechat.records import CallRecord, TurnRecord
 from codechat.sandbox import Command, Ran
 from codechat.seeding import generator
 from codechat.suites import Suite
@@ -28,9 +28,9 @@ T = TypeVar("T")
 
 @dataclass
 class SessionLog:
-    """What a session has shown so far; the engine makes its record from it.
+    """A session's results so far, from which the engine makes its record.
 
-    `judgement` is what a protocol's judge says of the whole dialogue, as JSON.
+    `judgement` is the protocol's verdict on the whole dialogue, as JSON.
     """
 
     agenda: list[str] = field(default_factory=list)
@@ -47,13 +47,13 @@ class _Overflowed:
 
 
 class Kit:
-    """The verbs of one session. `on_turn` is given every finished turn, in order, and whether a step of it is new."""
+    """The verbs of one session. `on_turn` gets every finished turn, in order, and whether one of its steps is new."""
 
     def __init__(
         self, task: Task, session_id: str, seed: int, services: Services, on_turn: Callable[[TurnRecord, bool], None]
     ) -> None:
         self.log = SessionLog()
-        self._worked_at: set[int] = set()  # turns of which a step was not in the journal
+        self._worked_at: set[int] = set()  # turns with a step that was not in the journal
         self._task, self._session, self._seed = task, session_id, seed
         self._services, self._on_turn = services, on_turn
         self._conversations: dict[str, GrowingHash] = {}
@@ -62,15 +62,15 @@ class Kit:
 
     @property
     def judge_offline(self) -> bool:
-        """Whether the judge asks nobody, so that a decision costs nothing."""
+        """Whether the judge calls no endpoint, so that a decision costs nothing."""
         return self._services.judge_offline
 
     def generator(self, purpose: str) -> random.Random:
-        """A generator of its own for every random choice, by (seed, task, purpose)."""
+        """A separate random generator for each purpose, by (seed, task, purpose)."""
         return generator(self._seed, self._task.task_id, purpose)
 
     def finish_turn(self, turn: TurnRecord) -> None:
-        """Append a finished turn to the session's record, with what its further roles were asked."""
+        """Append a finished turn to the session's record, with the calls of further roles."""
         if self._services.has_roles:
             turn = turn.model_copy(update=self._by_role(turn.turn))
         self.log.turns.append(turn)
@@ -88,9 +88,8 @@ class Kit:
     ) -> Reply:
         """The reply of the model that plays a role (`UNDER_TEST`, or one that the protocol declares).
 
-        `instruction`, the current `code` and the `reference` of this turn, if it is not the task's, reach baselines
-        only. Raises
-        `ContextOverflow`.
+        Only baselines see `instruction`, the current `code` and `reference` (that of this turn, if not the task's).
+        Raises `ContextOverflow`.
         """
         player, request = self._player(role), self._request(role, turn, messages)
         if player.baseline:
@@ -114,7 +113,7 @@ class Kit:
         return answer
 
     async def decide(self, role: str, turn: int, question: Question) -> Decision:
-        """What a role decides: one of the question's answers, or undecided. See `codechat.judges.deciding`."""
+        """A role's decision: one of the question's answers, or undecided. See `codechat.judges.deciding`."""
         player, place = self._player(role), self._request(role, turn, ())
 
         async def call() -> Decision:
@@ -154,23 +153,23 @@ class Kit:
         return await self._step(turn, ADHERENCE, digest, Adherence, call, payer=ADHERENCE, free=self.judge_offline)
 
     async def check(self, turn: int, extraction: Extraction, suite: Suite) -> Verdict:
-        """What a suite says of the extracted program, or why there is none to test."""
+        """The suite's verdict on the extracted program, or on its absence."""
         if extraction.problem is not None or extraction.program is None:
             return Verdict.without_run(extraction.problem or "no_code", extraction.reason)
         return await self.check_program(turn, extraction.program, suite)
 
     async def check_program(self, turn: int, source: str, suite: Suite) -> Verdict:
-        """What a suite says of a whole program for the task."""
+        """The suite's verdict on a whole program for the task."""
         tests, program = self._services.tests, Program(source, self._task.target)
         digest = content_hash([source, suite.key])
         return await self._step(turn, f"check/{suite.kind}", digest, Verdict, lambda: tests.check(program, suite))
 
     async def run(self, turn: int, command: Command) -> Ran:
-        """What a command did in a box of the sandbox."""
+        """Run a command in a box of the sandbox; its exit status and output."""
         return await self._step(turn, "run", command.key, Ran, lambda: self._services.tests.run(command))
 
     def _request(self, role: str, turn: int, messages: tuple[Message, ...]) -> Request:
-        """A call of a role, told apart from its other calls at this turn by its number."""
+        """A call of a role, numbered among its calls at this turn."""
         number = self._numbers[turn, role]
         self._numbers[turn, role] += 1
         return Request(messages, self._task.task_id, turn, sample=self._seed, role=role, number=number)
@@ -191,13 +190,11 @@ class Kit:
         return self._conversations.setdefault(role, GrowingHash(lambda message: [message.role, message.content]))
 
     def _by_role(self, turn: int) -> dict[str, Any]:
-        """What a turn's record adds in a protocol with further roles."""
+        """The fields that a turn's record has in a protocol with further roles."""
         used: dict[str, Usage] = {}
         for call in self._calls[turn]:
             if call.role != UNDER_TEST:
-                usage = call.usage
-                spent = Usage(usage.input_tokens, usage.output_tokens, usage.cached_input_tokens)
-                used[call.role] = used.get(call.role, Usage()) + spent
+                used[call.role] = used.get(call.role, Usage()) + call.usage
         return {
             "usage_by_role": {role: asdict(usage) for role, usage in used.items()},
             "calls": [call.model_dump() for call in self._calls[turn]],
@@ -214,7 +211,7 @@ class Kit:
         payer: str | None = None,
         free: bool = False,
     ) -> T:
-        """A step of the session. An interruption lets none begin; a budget stops only what asks an endpoint."""
+        """A step of the session. After an interruption none begins; a budget stops only steps that call an endpoint."""
 
         async def begin() -> T:
             if self._services.brake.interrupted:
@@ -228,21 +225,20 @@ class Kit:
 
 
 def _call_record(role: str, messages: tuple[Message, ...], answer: Reply | _Overflowed) -> CallRecord:
-    request = [message_record(message) for message in messages]
+    request = list(messages)
     if isinstance(answer, _Overflowed):
         return CallRecord(role=role, request=request, response=None)
-    usage = UsageRecord.model_validate(asdict(answer.usage))
     return CallRecord(
         role=role,
         request=request,
         response=answer.text,
         finish_reason=answer.finish_reason,
-        usage=usage,
+        usage=answer.usage,
         latency_s=answer.latency_s,
     )
 
 
 def _writable(reply: Reply) -> Reply:
-    """The reply without lone surrogates, which no UTF-8 file can hold."""
+    """The reply without lone surrogates, which UTF-8 cannot encode."""
     text = reply.text.encode("utf-8", "replace").decode()
     return reply if text == reply.text else replace(reply, text=text)

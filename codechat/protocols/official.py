@@ -1,8 +1,8 @@
-"""The rules of CodeIF-Bench's own harness, as data: what it takes for code, which tests it appends, its limit.
+"""The rules of CodeIF-Bench's own harness: how it extracts code, which tests it appends, its time limit.
 
-They are kept as they are, faults included, so that published verdicts can be had again: a fence counts only where
-its opening line is exactly "```python", a test that does not parse fails everybody, and the verdict is an exit status,
-which the tested code decides. Beside it stands the verdict that codechat trusts, of the suite `assertions`.
+The rules keep their faults, so that published verdicts can be reproduced: a fence counts only if its opening line is
+exactly "```python", a test that does not parse fails every program, and the verdict is an exit status, which the
+tested code can choose. The verdict that codechat trusts, of the suite `assertions`, is recorded beside it.
 """
 
 import re
@@ -24,8 +24,8 @@ _DOCSTRING = re.compile(r' {4}"""\r?\n.*?"""', re.DOTALL)
 def official_code(mode: Mode, reply: str) -> str:
     """The code that the harness takes from a reply: the first ```python fence, else the whole reply.
 
-    Except in `base`, lines without content are deleted, and before that docstrings in triple double quotes behind four
-    spaces, though only those whose text begins on the line after the quotes.
+    Except in `base`, two things are deleted: docstrings in triple double quotes behind four spaces whose text begins on
+    the line after the quotes, then blank lines.
     """
     fence = _FENCE.search(reply)
     code = fence.group(1) if fence else reply
@@ -37,10 +37,10 @@ def official_code(mode: Mode, reply: str) -> str:
 def official_tests(
     mode: Mode, task: Assertions, asked: Sequence[Requirement], current: Requirement | None
 ) -> tuple[str, ...] | None:
-    """The snippets that the harness appends; None where it gives no verdict.
+    """The snippets that the harness appends; None if it gives no verdict.
 
-    `asked` are the requirements so far in the dialogue, the current one last. An extension of the function is tested by
-    its own test alone; in `n_round` it has no verdict and is not held against later turns.
+    `asked` are the requirements so far in the dialogue, the current one last. An extension of the function is tested
+    only by its own test; in `n_round` it has no verdict and does not count in later turns.
     """
     if current is None:
         return task.snippets

@@ -1,4 +1,4 @@
-"""How a dialogue begins: with the task."""
+"""The opening of a dialogue: the task."""
 
 from pydantic import field_validator
 
@@ -9,7 +9,7 @@ from codechat.template import fill, require
 
 
 class OpeningPrompt(Config):
-    """What is said to the model first; `{{name}}` is filled in."""
+    """The first prompt; `{{name}}` is filled in."""
 
     initial: str = original_option(..., "the task; fills {{prompt}} and {{signature}}")
 

@@ -18,7 +18,7 @@ from codechat.metrics import REFINE, Effort, refine_metrics
 from codechat.models import UNDER_TEST
 from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.protocols.expecting import CHECKS, growing_dialogue, length_of
-from codechat.protocols.grading import in_order, reply_of, request_of
+from codechat.protocols.grading import grade_in_order, reply_of, request_of
 from codechat.protocols.opening import OpeningPrompt
 from codechat.protocols.refine_turns import Answer, Selection, grade, overflow, skip
 from codechat.records import CandidateRecord, SessionRecord, TurnRecord
@@ -28,7 +28,7 @@ from codechat.template import fill, require
 
 
 class RefinePrompts(OpeningPrompt):
-    """What is said to the model; `{{name}}` is filled in."""
+    """The prompts; `{{name}}` is filled in."""
 
     followup: str = original_option(..., "later turns; fills {{instruction}}")
 
@@ -89,7 +89,7 @@ class Refine:
         pool = {kind: list(instructions) for kind, instructions in self._pool.items()}
         selection: Selection | None = None
         code = ""
-        async with in_order() as grading:
+        async with grade_in_order() as grading:
             for turn in range(self._agenda.turns):
                 if turn > 0:
                     candidates = pool.get(agenda[turn - 1], [])
@@ -113,18 +113,18 @@ class Refine:
                 code = extraction.code or code
 
     async def _select(self, kit: Kit, turn: int, code: str, candidates: list[Instruction]) -> Selection:
-        """Shuffled candidates, the first applicable one; `lookahead` are asked at once, in the same order."""
+        """Shuffle the candidates and take the first applicable one, checking `lookahead` of them at once."""
         kit.generator(f"agdis/{turn}").shuffle(candidates)
         tried: list[CandidateRecord] = []
         usage = Usage()
-        if not code:  # nothing was ever extracted: no instruction applies to no code
+        if not code:  # no reply had code, and no instruction applies to that
             return Selection(None, (), usage)
         for start in range(0, len(candidates), self._lookahead):
             batch = candidates[start : start + self._lookahead]
             asked = [kit.applicable(turn, code, each) for each in batch]
             checks = [await asked[0]] if len(asked) == 1 else await asyncio.gather(*asked, return_exceptions=True)
             for instruction, check in zip(batch, checks, strict=True):
-                if isinstance(check, BaseException):  # raised only where one at a time would have met it
+                if isinstance(check, BaseException):  # raised only if checking one at a time would have raised it
                     raise check
                 usage += check.usage
                 tried.append(CandidateRecord(id=instruction.id, applicable=check.applicable, by=check.by))
@@ -133,11 +133,11 @@ class Refine:
         return Selection(None, tuple(tried), usage)
 
     async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
-        """Applicability is not judged again, since another decision there would have led to another dialogue."""
+        """Applicability is not judged again: another decision would have led to another dialogue."""
         code = ""
-        async with in_order() as grading:
+        async with grade_in_order() as grading:
             for turn in recorded.turns:
-                selection = self._recorded(turn)
+                selection = self._selection(turn)
                 if turn.skipped:
                     grading.start(partial(skip, kit, turn.turn, selection))
                 elif turn.response is None:
@@ -153,8 +153,8 @@ class Refine:
                     grading.start(partial(grade, kit, answer))
                     code = extraction.code or code
 
-    def _recorded(self, turn: TurnRecord) -> Selection:
-        """The recorded choice. The instruction's rule is the pool's, where the pool still words it the same."""
+    def _selection(self, turn: TurnRecord) -> Selection:
+        """The recorded selection. The instruction has the pool's rule if its text in the pool is still the same."""
         chosen = turn.instruction
         if chosen is None:
             return Selection(None, tuple(turn.candidates), Usage())

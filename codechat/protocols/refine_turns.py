@@ -1,27 +1,19 @@
-"""A refinement turn: what was asked and answered, how it is tested and judged, and what is recorded of it."""
+"""A refinement turn: its selection and answer, its grading, and its record."""
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from codechat.domain import Adherence, Extraction, Instruction, Message, Reply, Usage, Verdict
+from codechat.domain import Adherence, Extraction, Failure, Instruction, Message, Reply, Usage
 from codechat.protocols.grading import Graded
 from codechat.protocols.kit import Kit
-from codechat.records import (
-    AdherenceRecord,
-    CandidateRecord,
-    FailureRecord,
-    InstructionRecord,
-    TurnRecord,
-    UsageRecord,
-    message_record,
-)
+from codechat.records import AdherenceRecord, CandidateRecord, InstructionRecord, TurnRecord
 from codechat.suites import Suite
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What AGDIS found for a turn: None where nothing applies (SKIP)."""
+    """The choice of AGDIS for a turn: no instruction if none applies (SKIP)."""
 
     instruction: Instruction | None
     candidates: tuple[CandidateRecord, ...]
@@ -30,7 +22,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A reply to a request, with what it was a change of."""
+    """A reply to a request, and the code `before` it."""
 
     turn: int
     selection: Selection | None
@@ -42,9 +34,9 @@ class Answer:
 
 
 async def grade(kit: Kit, answer: Answer, earlier: Graded | None) -> TurnRecord:
-    """Test and judge an answer; its record follows the earlier turn's, which is kept even where this one fails."""
+    """Test and judge an answer. The earlier turn is recorded first, even if this one fails."""
     try:
-        if kit.judge_offline:  # it is done at once: a task for it would cost as much as its decision
+        if kit.judge_offline:  # decided at once: a task would cost as much as the decision
             adherence = await _adherence(kit, answer)
             verdict = await kit.check(answer.turn, answer.extraction, answer.suite)
         else:
@@ -55,23 +47,15 @@ async def grade(kit: Kit, answer: Answer, earlier: Graded | None) -> TurnRecord:
             await earlier
     selection, reply = answer.selection, answer.reply
     judging = (selection.usage if selection else Usage()) + (adherence.usage if adherence else Usage())
-    record = TurnRecord(
-        turn=answer.turn,
+    record = TurnRecord.of(
+        answer.turn,
+        answer.request,
+        (reply, answer.extraction),
+        verdict,
         instruction=_instruction(selection.instruction) if selection else None,
         candidates=list(selection.candidates) if selection else [],
-        request=[message_record(message) for message in answer.request],
-        response=reply.text,
-        finish_reason=reply.finish_reason,
-        code=answer.extraction.code,
-        outcome=verdict.outcome,
-        passed=verdict.passed,
-        passed_base=verdict.passed_base,
-        failure=_failure(verdict),
-        cpu_s=verdict.cpu_s,
         adherence=_adherence_record(adherence),
-        usage=_usage(reply.usage),
-        judge_usage=_usage(judging),
-        latency_s=reply.latency_s,
+        judge_usage=judging,
     )
     kit.finish_turn(record)
     return record
@@ -99,7 +83,7 @@ async def skip(kit: Kit, turn: int, selection: Selection, earlier: Graded | None
         passed=before.passed,
         passed_base=before.passed_base,
         failure=before.failure,
-        judge_usage=_usage(selection.usage),
+        judge_usage=selection.usage,
     )
     kit.finish_turn(record)
     return record
@@ -120,12 +104,12 @@ async def overflow(
         record = TurnRecord(
             turn=turn,
             candidates=list(selection.candidates) if asked and selection else [],
-            request=[message_record(message) for message in request] if asked else [],
+            request=list(request) if asked else [],
             outcome="no_code",
             passed=False,
             passed_base=False,
-            failure=FailureRecord(reason="the conversation no longer fits the model's context"),
-            judge_usage=_usage(selection.usage if asked and selection else Usage()),
+            failure=Failure(reason="the conversation no longer fits the model's context"),
+            judge_usage=selection.usage if asked and selection else Usage(),
         )
         kit.finish_turn(record)
     kit.log.ended = "context_overflow"
@@ -144,15 +128,3 @@ def _adherence_record(adherence: Adherence | None) -> AdherenceRecord | None:
     if adherence is None:
         return None
     return AdherenceRecord(verdict=adherence.verdict, by=adherence.by, reason=adherence.reason)
-
-
-def _failure(verdict: Verdict) -> FailureRecord | None:
-    return None if verdict.failure is None else FailureRecord.model_validate(asdict(verdict.failure))
-
-
-def _usage(usage: Usage) -> UsageRecord:
-    return UsageRecord(
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cached_input_tokens=usage.cached_input_tokens,
-    )

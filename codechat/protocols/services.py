@@ -1,4 +1,4 @@
-"""What a session is given: who plays which role, who judges, where programs are checked, and the journal."""
+"""The services of a session: models by role, judge, tests and journal."""
 
 import asyncio
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class CheckOnce:
         self._open = False
 
     async def check(self) -> None:
-        """Raises what the component's `check` raises, for everybody until it succeeds."""
+        """Check unless a check has succeeded. Raises what the component's `check` raises."""
         if self._open:
             return
         async with self._lock:
@@ -40,15 +40,15 @@ class Tests(Protocol):
     """Checks programs and runs commands in the sandbox; `codechat.suites.checker.Checker` does."""
 
     async def check(self, program: Program, suite: Suite) -> Verdict:
-        """What the suite says of the program."""
+        """The suite's verdict on the program."""
 
     async def run(self, command: Command) -> Ran:
-        """What a command did in a box."""
+        """Run a command in a box; its exit status and output."""
 
 
 @dataclass(frozen=True)
 class Player:
-    """Who plays a role. `baseline`: it may see what only a baseline may."""
+    """The model of a role. A `baseline` is shown the `BaselineView`."""
 
     model: Model
     gate: CheckOnce
@@ -78,5 +78,5 @@ class Services:
 
     @property
     def has_roles(self) -> bool:
-        """Whether somebody is asked beside the model under test."""
+        """Whether the protocol asks other models than the one under test."""
         return len(self.players) > 1

@@ -24,13 +24,13 @@ from codechat.protocols.conversation import (
     Round,
     checks_of,
     expected_asks,
+    fail_all,
     recorded_instruction,
     requirements_of,
     task_requirement,
     turn_record,
-    unmet,
 )
-from codechat.protocols.grading import Graded, in_order, reply_of, request_of
+from codechat.protocols.grading import Graded, grade_in_order, reply_of, request_of
 from codechat.protocols.official import WALL_S, Mode, official_code, official_source, official_tests
 from codechat.records import SessionRecord, TurnRecord
 from codechat.suites.assertions import Assertions
@@ -42,7 +42,7 @@ Context = Literal["full", "single", "multi", "n_round"]
 
 
 class StaticPrompts(Prompts):
-    """What is said to the model; `{{name}}` is filled in."""
+    """The prompts; `{{name}}` is filled in."""
 
     together: str = original_option(
         ..., "the task with requirements in one message; fills {{prompt}}, {{requirement}} and {{signature}}"
@@ -70,7 +70,7 @@ class StaticConfig(Config):
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """What a turn asks for and what is tested: the last of `given` is its own, all of `given` were asked."""
+    """All requirements asked so far (`given`, the turn's own last), and those that are `tested` at the turn."""
 
     given: tuple[Requirement, ...]
     tested: tuple[Requirement, ...]
@@ -89,7 +89,7 @@ class Static:
         return self._config.context in ("full", "n_round")
 
     def turns(self, task: Task) -> int:
-        """The task itself, then one turn for each requirement. Raises `UserError` where there is none to ask for."""
+        """The task itself, then one turn for each requirement. Raises `UserError` if there is none."""
         if self._config.harness == "official" and not isinstance(task.suite, Assertions):
             raise UserError(
                 f"{task.task_id} has no assertion tests of its own, which CodeIF-Bench's harness needs",
@@ -102,7 +102,7 @@ class Static:
         return expected_asks(self._config.prompts, task, self.turns(task))
 
     def _asked(self, task: Task) -> tuple[Requirement, ...]:
-        """Where every requirement is asked by itself, those that the data's conversation leaves out are asked too."""
+        """The requirements to ask. If turns are independent, also those that the data's conversation leaves out."""
         return tuple(each for each in requirements_of(task) if each.asked or not self._converses)
 
     def agenda(self, generator: random.Random) -> list[str]:
@@ -112,7 +112,7 @@ class Static:
         asked = self._asked(task)
         replies: list[str] = []
         codes: list[str] = []
-        async with in_order() as grading:
+        async with grade_in_order() as grading:
             for turn in range(len(asked) + 1):
                 request = layout(self._config, task, asked[:turn], replies)
                 try:
@@ -127,10 +127,12 @@ class Static:
 
     async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
         instructions = (task_requirement(task), *self._asked(task))
-        async with in_order() as grading:
+        async with grade_in_order() as grading:
             for turn, expected in zip(recorded.turns, instructions, strict=False):
                 if recorded_instruction(turn, instructions).id != expected.id:
-                    raise UserError(f"{task.task_id} asks in another order now", "dataset.path names the file of then")
+                    raise UserError(
+                        f"{task.task_id} asks in another order now", "set dataset.path to the recorded file"
+                    )
                 if turn.response is None:
                     grading.start(partial(self._overflow, kit, task, turn.turn, request_of(turn)))
                     break
@@ -147,15 +149,15 @@ class Static:
         instruction = self._asked(task)[turn - 1] if turn else task_requirement(task)
         return Round(turn, "instruction" if turn else "initial", instruction, request)
 
-    def _scope(self, task: Task, turn: int) -> Tested:
-        """At a turn: the task, its own requirement, and where turns build on each other the earlier ones that last."""
+    def _tested(self, task: Task, turn: int) -> Tested:
+        """The task, the turn's requirement and, if turns build on each other, the earlier ones that accumulate."""
         given = self._asked(task)[:turn]
         earlier = given[:-1] if self._converses else ()
         return Tested(given, (task_requirement(task), *(each for each in earlier if each.accumulates), *given[-1:]))
 
     async def _grade(self, kit: Kit, task: Task, round_: Round, reply: Reply, earlier: Graded | None) -> TurnRecord:
-        scope = self._scope(task, round_.turn)
-        extraction = self._extracted(task, round_.turn, reply)
+        scope = self._tested(task, round_.turn)
+        extraction = self._extract(task, round_.turn, reply)
         try:
             checks = await checks_of(kit, round_.turn, extraction, scope.tested, _ids(scope.tested))
             official = await self._official(kit, task, round_, scope, reply)
@@ -166,8 +168,8 @@ class Static:
         kit.finish_turn(record)
         return record
 
-    def _extracted(self, task: Task, turn: int, reply: Reply) -> Extraction:
-        """The code of a reply; by the official harness's rules both verdicts are on the same program."""
+    def _extract(self, task: Task, turn: int, reply: Reply) -> Extraction:
+        """The code of a reply; under the official harness's rules both verdicts are on the same program."""
         if self._config.harness == "guarded":
             return extract(reply.text, task.target)
         program = official_code(self._mode(turn), reply.text)
@@ -198,8 +200,8 @@ class Static:
         if earlier is not None:
             await earlier
         for turn in range(first, self.turns(task)):
-            tested = self._scope(task, turn).tested
-            checks: list[Check] = unmet(tested, _ids(tested), NO_ROOM)
+            tested = self._tested(task, turn).tested
+            checks: list[Check] = fail_all(tested, _ids(tested), NO_ROOM)
             record = turn_record(task, self._round(task, turn, request if turn == first else ()), checks, None)
             kit.finish_turn(record)
         kit.log.ended = "context_overflow"
@@ -219,7 +221,7 @@ def static(config: StaticConfig, parts: Parts) -> Static:
 def layout(
     config: StaticConfig, task: Task, given: Sequence[Requirement], replies: Sequence[str]
 ) -> tuple[Message, ...]:
-    """The messages of a turn: the last of `given` is asked for, and `replies` are those of the turns before."""
+    """The messages of a turn that asks for the last of `given`, after the `replies` of earlier turns."""
     prompts = config.prompts
     start = prompts.opening(task)
     if not given:

@@ -1,6 +1,6 @@
 """What a report holds before it is drawn: tables of raw values, figures, and the sections of its page."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,6 +51,11 @@ class Column:
         return f"{value:{self.spec}}".replace("-", "−")
 
 
+def columns_of(spec: str = "", **titles: str) -> tuple[Column, ...]:
+    """A column for each key with its title, all of one format."""
+    return tuple(Column(key, title, spec) for key, title in titles.items())
+
+
 def with_interval(key: str, title: str, spec: str) -> tuple[Column, Column]:
     """The column of a figure and that of its interval."""
     return Column(key, title, spec), Column(f"{key}_ci", "95 % interval", spec)
@@ -71,12 +76,16 @@ class Table:
     group: str = "results"
     strong: frozenset[tuple[int, int]] = frozenset()
 
+    def named_rows(self) -> Iterator[dict[str, Any]]:
+        """The rows by the columns' keys."""
+        return (dict(zip((column.key for column in self.columns), row, strict=True)) for row in self.rows)
+
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A figure to be drawn: `draw` takes the study and its `Look`, and returns None if there is nothing to draw.
+    """A figure to be drawn. `caption` tells what is drawn; `on_page` is False if the report's page draws the same.
 
-    `name`, `caption`, `group` and `on_page` are those of the `FigureFile` that it becomes.
+    `draw` takes the study and its `Look`, and returns None if there is nothing to draw.
     """
 
     name: str
@@ -89,18 +98,11 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class FigureFile:
-    """One figure, as it lies on disk twice. `caption` tells what is drawn.
+    """One figure, as it lies on disk twice."""
 
-    `on_page` is False if the report's page draws the same by itself.
-    """
-
-    name: str
-    title: str
-    caption: str
+    of: Drawing
     png: Path
     svg: Path
-    group: str = "results"
-    on_page: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,11 +33,7 @@ def cell_folders(folder: Path) -> tuple[list[Path], list[Path]]:
     return finished, [path for path in candidates if path not in finished]
 
 
-def _unknown(place: str, values: Mapping[str, Any]) -> None:
-    """No option model: every option of a config counts."""
-
-
-def load_cells(folders: Sequence[Path], options: Options = _unknown) -> tuple[LoadedCell, ...]:
+def load_cells(folders: Sequence[Path], options: Options = lambda *_: None) -> tuple[LoadedCell, ...]:
     """The finished cells of the folders, by dataset, model, agenda, turns and seed; each once.
 
     `options` knows which options can change a result: only those are named in a cell's variant.

@@ -27,14 +27,15 @@ class Tool:
 
     `argv` begins with the tool: a name that is found on this machine, a path, `{python}` for the sandbox's interpreter,
     or `./NAME` for a file in the working folder. `{program}` stands for the program's `file` there, beside which lie
-    `files`, by name. `tools` are further paths of this machine that the tool needs; the tool's own version is no part
-    of the key, as the interpreter's is none. `executes` says that the tool runs the program, which then shares the
-    tool's process and could forge its verdict.
+    `files`, by name; `environment` adds variables. `tools` are further paths of this machine that the tool needs; the
+    tool's own version is no part of the key, as the interpreter's is none. `executes` says that the tool runs the
+    program, which then shares the tool's process and could forge its verdict.
     """
 
     argv: tuple[str, ...]
     file: str = "program"
     files: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
     tools: tuple[str, ...] = ()
     passes: int = 0
     wall_s: float = 10.0
@@ -49,8 +50,8 @@ class Tool:
     @cached_property
     def key(self) -> str:
         """See `Suite.key`."""
-        files = sorted(self.files.items())
-        return content_hash([self.kind, list(self.argv), self.file, files, self.passes, self.wall_s])
+        given = [sorted(self.files.items()), sorted(self.environment.items())]
+        return content_hash([self.kind, list(self.argv), self.file, *given, self.passes, self.wall_s])
 
     @property
     def outside(self) -> dict[str, str]:
@@ -74,7 +75,8 @@ class Tool:
             tools = (tool, *tools)
         texts = {**self.files, self.file: source}
         files = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
-        return Command(argv=(tool, *arguments), files=files, wall_s=self.wall_s, tools=tools)
+        argv = (tool, *arguments)
+        return Command(argv=argv, files=files, environment=self.environment, wall_s=self.wall_s, tools=tools)
 
 
 def _found(tool: str) -> str:
@@ -91,6 +93,7 @@ class ToolConfig(Config):
     argv: list[str] = result_option(..., "the tool and its arguments; {program} is the program's file", min_length=1)
     file: str = result_option("program", "the name of the program's file", min_length=1)
     files: dict[str, str] = result_option({}, "further files of the working folder: name and text")
+    environment: dict[str, str] = result_option({}, "further variables that the tool finds")
     tools: list[str] = result_option([], "further paths of this machine that the tool needs, read-only")
     passes: int = result_option(0, "the exit status that passes", ge=0, le=255)
     wall_s: float = result_option(10.0, "seconds by the clock", gt=0)
@@ -114,6 +117,7 @@ def tool(config: ToolConfig) -> Tool:
         argv=tuple(config.argv),
         file=config.file,
         files=config.files,
+        environment=config.environment,
         tools=tuple(config.tools),
         passes=config.passes,
         wall_s=config.wall_s,

@@ -9,8 +9,7 @@ As a command it answers every task of a dataset with the task's reference soluti
 
     python -m codechat.testing.openai_server --dataset starter --port 8000
 
-Beside it are small cells that run against such a server, and made-up cells that nobody ran. The engine imports
-nothing of this room.
+Beside it are small cells that run against such a server. The engine imports nothing of this room.
 """
 
 from codechat.testing.behaviour import (

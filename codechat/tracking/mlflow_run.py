@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import field_validator
 
-import codechat
 from codechat.config import Config, run_option
+from codechat.environment import VERSION
 from codechat.errors import UserError
 from codechat.metrics import Point
 from codechat.tracking import TRACKING, FinishedCell, TrackedRun, Tracker
@@ -160,7 +160,7 @@ def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 def _versions() -> Mapping[str, str]:
     """What the figures were made with."""
     return {
-        "codechat.version": codechat.__version__,
+        "codechat.version": VERSION,
         "codechat.version.python": platform.python_version(),
         **{f"codechat.version.{package}": version(package) for package in ("evalplus", "mlflow")},
     }

@@ -7,12 +7,13 @@ import itertools
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from codechat.domain import Message, Usage
 from codechat.files import content_hash
-from codechat.records import MessageRecord, SessionRecord, TurnRecord, UsageRecord, read_sessions
+from codechat.records import SessionRecord, TurnRecord, read_sessions
 
 MOST = 200  # dialogues of a cell: the list of traces is for reading, and each dialogue costs some 40 spans
 DIALOGUES_PER_BATCH = 20
@@ -110,17 +111,15 @@ def _turn(turn: TurnRecord, model: str) -> Part:
     return Part(f"turn {turn.turn}", "CHAIN", asked, {**_outcome(turn), **own}, parts=parts)
 
 
-def _chat(
-    name: str, request: Sequence[MessageRecord], response: str | None, seconds: float, used: Mapping[str, Any]
-) -> Part:
+def _chat(name: str, request: Sequence[Message], response: str | None, seconds: float, used: Mapping[str, Any]) -> Part:
     """A call of a model."""
-    asked = {"messages": [message.model_dump() for message in request]}
+    asked = {"messages": [asdict(message) for message in request]}
     reply = {"choices": [{"message": {"role": "assistant", "content": response}}]}
     return Part(name, "CHAT_MODEL", asked, reply, seconds, attributes=used)
 
 
 def _outcome(turn: TurnRecord) -> dict[str, Any]:
-    return {"outcome": turn.outcome, "failure": turn.failure and turn.failure.model_dump(exclude_none=True)}
+    return {"outcome": turn.outcome, "failure": turn.failure and turn.failure.stated()}
 
 
 def _feedback(turn: TurnRecord, trace: str) -> Iterator[Any]:
@@ -172,7 +171,7 @@ def _span_number(trace: str, place: str) -> int:
     return int(content_hash([trace, place])[:16], 16)
 
 
-def _tokens(usage: UsageRecord) -> dict[str, int]:
+def _tokens(usage: Usage) -> dict[str, int]:
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -183,4 +182,4 @@ def _tokens(usage: UsageRecord) -> dict[str, int]:
 def _tokens_of(turns: Sequence[TurnRecord]) -> dict[str, int]:
     """The model's tokens of a dialogue."""
     used = [_tokens(turn.usage) for turn in turns]
-    return {kind: sum(tokens[kind] for tokens in used) for kind in _tokens(UsageRecord())}
+    return {kind: sum(tokens[kind] for tokens in used) for kind in _tokens(Usage())}

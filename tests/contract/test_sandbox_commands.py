@@ -64,6 +64,12 @@ async def test_the_folder_is_empty_otherwise_and_gone_afterwards(sandbox: Sandbo
     assert (await perl(sandbox, list_all, files={"a": b"", "b": b""})).stdout == "a b"
 
 
+async def test_what_the_interpreter_needs_of_the_environment_is_not_a_tools(sandbox: Sandbox) -> None:
+    show = "print join(',', map { $ENV{$_} // '-' } qw(LD_LIBRARY_PATH HOME PYTHONPATH))"
+    assert (await perl(sandbox, show)).stdout == "-,/tmp,-"
+    assert (await perl(sandbox, show, environment={"LD_LIBRARY_PATH": "/opt"})).stdout == "/opt,/tmp,-"
+
+
 async def test_other_interpreters(sandbox: Sandbox) -> None:
     for tool, argv, files in (
         (AWK, ("-f", "sum.awk"), {"sum.awk": b"BEGIN { print 6 * 7 }"}),

@@ -83,6 +83,7 @@ EXAMPLES: dict[str, Example] = {
             "argv": ["perl", "-wc", "{program}"],
             "file": "b.pl",
             "files": {"notes": "x"},
+            "environment": {"PERL5LIB": "."},
             "passes": 255,
             "wall_s": 3.0,
         },

@@ -150,7 +150,7 @@ def test_verify_tests_samples_without_a_model(tmp_path: Path) -> None:
     from codechat.testing import dataset_tasks
 
     tasks = dataset_tasks("starter")[:3]
-    programs = [tasks[0].reference, "def other(): ...", f"{tasks[2].signature}\n    return 'nonsense'\n"]
+    programs = [tasks[0].reference, "def other(): ...", f"{tasks[2].target.signature}\n    return 'nonsense'\n"]
     rows = [{"task_id": t.task_id, "solution": p, "note": 1} for t, p in zip(tasks, programs, strict=True)]
     (tmp_path / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     done = codechat(tmp_path, "verify", "dataset=starter", "samples=samples.jsonl", "out=verdicts.jsonl")

@@ -204,13 +204,13 @@ def assert_scored_again(outcome: Outcome, out: Path) -> None:
 def test_a_replay_takes_the_recorded_path_and_refuses_another(dynamic: Outcome, tasks: Path, tmp_path: Path) -> None:
     recording = dynamic.folder / "sessions.jsonl"
     words = ["tracking=none", "dataset=jsonl", "protocol=dynamic", "model=replay", f"model.path={recording}"]
-    again = run(compose([*words, f"dataset.path={tasks}", f"runs_dir={tmp_path}"]))
+    again = run_composed(compose([*words, f"dataset.path={tasks}", f"runs_dir={tmp_path}"]))
     for recorded, replayed in zip(sessions_of(dynamic), sessions_of(again), strict=True):
         assert timeless(recorded["turns"]) == timeless(replayed["turns"])
     other = tmp_path / "other.jsonl"
     other.write_text(tasks.read_text().replace("List A, too.", "List A as well."))
     with pytest.raises(UserError, match="it answers another instruction there: List A, too"):
-        run(compose([*words, f"dataset.path={other}", f"runs_dir={tmp_path}"]))
+        run_composed(compose([*words, f"dataset.path={other}", f"runs_dir={tmp_path}"]))
 
 
 @pytest.mark.parametrize("protocol", ["static", "dynamic"])

@@ -81,9 +81,10 @@ def command() -> Iterator[str]:
         assert process.stdout is not None
         try:
             yield process.stdout.readline().split()[-1]
-        finally:
             process.send_signal(signal.SIGINT)
             assert process.wait(10) == 0
+        finally:
+            process.kill()
 
 
 async def test_the_command_serves_references(command: str) -> None:

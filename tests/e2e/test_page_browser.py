@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from codechat.records import SessionRecord
+from codechat.records import SessionRecord, TurnRecord
 from codechat.report.page import write_page
 from support.browser import chromium, requested, until
 from support.page_input import cell_of, made_cell, made_report, made_session
@@ -41,10 +41,13 @@ def hostile() -> SessionRecord:
     session = made_session(f"t/{HOSTILE}", HOSTILE, turns=4, breaks=0.9, lines=5, luck=random.Random(2))
     for turn in session.turns:
         turn.response, turn.code, turn.skipped = f"{HOSTILE} said", f"{HOSTILE}\n# {turn.turn}", False
+        made = turn.model_dump(mode="json")
         if turn.failure:
-            turn.failure.input = turn.failure.exception = HOSTILE
+            made["failure"] |= {"input": HOSTILE, "exception": HOSTILE}
         if turn.instruction and turn.adherence:
-            turn.instruction.text = turn.instruction.id = turn.adherence.reason = turn.candidates[0].id = HOSTILE
+            made["instruction"] |= {"text": HOSTILE, "id": HOSTILE}
+            made["adherence"]["reason"] = made["candidates"][0]["id"] = HOSTILE
+        session.turns[turn.turn] = TurnRecord.model_validate(made)
     return session.model_copy(update={"session_id": "hostile"})
 
 
@@ -342,4 +345,35 @@ def test_five_thousand_sessions(driver: Any, tmp_path: Path) -> None:
     until(lambda: "t/4999" in texts(driver, ".session .task"), "the last session")
     script(driver, "document.querySelector('#rows > :last-child').click()")
     until(lambda: texts(driver, "#dialogue h1") == ["t/4999"], "the last session opened")
+    assert [entry["message"] for entry in driver.get_log("browser")] == []
+
+
+def test_code_is_coloured_if_it_is_python_and_a_turn_without_a_verdict_says_so(driver: Any, tmp_path: Path) -> None:
+    python, java, mute = made_cell("m", tasks=3, breaks=0.0, turns=3).records
+    java = java.model_copy(update={"language": "java"})
+    for turn in mute.turns:
+        turn.outcome = turn.passed = turn.passed_base = turn.failure = None
+    java.turns[1].outcome = java.turns[1].passed = java.turns[1].passed_base = java.turns[1].failure = None
+    report = made_report([cell_of((python, java, mute), 3)], tmp_path / "figures")
+    show(driver, write_page(report, tmp_path).as_uri())
+    assert texts(driver, ".session .fate")[2] == "not scored"
+    assert "not scored" in texts(driver, "#filters option")
+    choose(driver, "outcome", "-")
+    assert counted(driver) == 2
+    choose(driver, "outcome", "")
+    choose(driver, "event", "broke")
+    assert counted(driver) == 0, "no verdict breaks nothing"
+    choose(driver, "event", "")
+    coloured = []
+    for place in range(2):
+        script(driver, f"document.getElementById('row-{place}').click()")
+        until(lambda place=place: texts(driver, "#dialogue h1") == [f"humaneval/{place}"], "the session")
+        coloured.append(len(texts(driver, ".py-word")))
+        assert texts(driver, "#turn-2 .code .text"), "the code is shown"
+        if place:
+            assert "not scored" in texts(driver, "#turn-1 .chip")
+        press(driver, "\ue00c")
+        until(lambda: script(driver, "return document.getElementById('dialogue').hidden"), "the list")
+    assert coloured[0] > 0
+    assert coloured[1] == 0
     assert [entry["message"] for entry in driver.get_log("browser")] == []

@@ -18,9 +18,9 @@ from codechat.engine.run import run
 from codechat.errors import UserError
 from codechat.report.loading import load_cells
 from codechat.testing import OpenAIServer, fading_solver
-from codechat.testing.refine_cells import Made, write_cell
 from codechat.tracking.find import find_cells
 from support.recount import near, recount
+from support.refine_cells import Made, write_cell
 
 STARTER = DATASETS.build(DATASETS.validate({"kind": "starter"})).tasks
 MODELS = ("fading-5", "fading-30")
@@ -83,10 +83,10 @@ def test_mlflow_agrees_with_the_recount(place: Path) -> None:
 
     client = mlflow.MlflowClient(f"sqlite:///{place}/mlflow/store.db")
     experiment = client.get_experiment_by_name("codechat")
-    for run in client.search_runs([experiment.experiment_id]):
-        model = run.data.params["model.name"]
+    for tracked in client.search_runs([experiment.experiment_id]):
+        model = tracked.data.params["model.name"]
         truth = recount(folder_of(model))
-        shown = run.data.metrics
+        shown = tracked.data.metrics
         assert shown["final/mst"] == pytest.approx(truth["mst"])
         assert shown["final/delta_pct"] == pytest.approx(truth["delta_pct"])
         assert shown["final/regression"] == pytest.approx(truth["regression"])

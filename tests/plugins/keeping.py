@@ -15,7 +15,7 @@ from codechat.languages import extract
 from codechat.metrics import Breakdown, Effort, Final, Measures, Series, spending_of, tokens_of
 from codechat.models import UNDER_TEST
 from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.records import SessionRecord, TurnRecord, message_record
+from codechat.records import SessionRecord, TurnRecord
 from codechat.sandbox import Sandbox
 from codechat.suites import SUITES
 from codechat.tasks import Dataset, Requirement, Task
@@ -111,18 +111,9 @@ class Keeping:
         extraction = extract(reply.text, task.target)
         found = {need.id: await kit.check(0, extraction, need.suite) for need in task.requirements}
         broken = next((verdict for verdict in found.values() if not verdict.passed), None)
-        kit.finish_turn(
-            TurnRecord(
-                turn=0,
-                request=[message_record(message) for message in request],
-                response=reply.text,
-                code=extraction.code,
-                outcome=broken.outcome if broken else "pass",
-                passed=broken is None,
-                passed_base=broken is None,
-                kept={name: verdict.passed for name, verdict in found.items()},
-            )
-        )
+        kept = {name: verdict.passed for name, verdict in found.items()}
+        verdict = broken or Verdict("pass", True)
+        kit.finish_turn(TurnRecord.of(0, request, (reply, extraction), verdict, kept=kept))
 
     async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
         raise NotImplementedError("a test's protocol is not scored again")

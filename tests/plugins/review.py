@@ -18,7 +18,7 @@ from codechat.metrics import Effort, Final, Measures, Series, spending_of, token
 from codechat.models import UNDER_TEST, ModelConfig
 from codechat.models.roles import Roles, role
 from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
-from codechat.records import SessionRecord, TurnRecord, message_record
+from codechat.records import SessionRecord, TurnRecord
 from codechat.sandbox import Command
 from codechat.tasks import Task
 
@@ -84,9 +84,8 @@ class Review:
                 same = (await kit.decide("reviewer", turn, question)).verdict
             history += (Message("assistant", reply.text),)
             text = reply.text
-            request = [message_record(message) for message in history[:-1]]
             words = int(count.stdout.split()[0])
-            kit.finish_turn(TurnRecord(turn=turn, request=request, response=reply.text, words=words, same=same))
+            kit.finish_turn(TurnRecord.of(turn, history[:-1], (reply, None), words=words, same=same))
 
     async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
         raise NotImplementedError("nothing is tested here")

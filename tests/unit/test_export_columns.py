@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
+from pyarrow import parquet
 
+from codechat.cli import export
 from codechat.cli.export import COLUMNS, run_export
 from codechat.cli.export_columns import own_columns
-from codechat.records import SessionRecord
+from codechat.records import SessionRecord, write_sessions
 from support.conversation_cells import Talk, write_talk
 
 TURN: dict[str, Any] = {"turn": 0, "outcome": "pass", "passed": True, "passed_base": True}
@@ -72,3 +75,26 @@ def test_a_conversation_is_exported_whole(tmp_path: Path) -> None:
         assert bool(line["discarded"]) is turn["discarded"]
         assert row["requirement_text"] == (turn["requirement"] or {"text": ""})["text"]
         assert row["agenda_type"] == ""
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_cell_is_written_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    folder = write_talk(Talk("m", "dynamic", tasks=4), tmp_path)
+    run_export([f"run={folder}", f"out={tmp_path / 'whole'}.{suffix}"])
+    monkeypatch.setattr(export, "CHUNK", 3)
+    run_export([f"run={folder}", f"out={tmp_path / 'pieces'}.{suffix}"])
+    read = pd.read_csv if suffix == "csv" else pd.read_parquet
+    whole, pieces = (read(tmp_path / f"{name}.{suffix}") for name in ("whole", "pieces"))
+    assert len(whole) > 9
+    pd.testing.assert_frame_equal(whole, pieces)
+    if suffix == "parquet":
+        assert parquet.ParquetFile(tmp_path / "pieces.parquet").num_row_groups == -(-len(whole) // 3)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_cell_without_a_turn_has_its_columns(tmp_path: Path, suffix: str) -> None:
+    write_sessions(tmp_path / "sessions.jsonl", [session().model_copy(update={"status": "errored"})])
+    run_export([f"run={tmp_path}", f"out={tmp_path / 'none'}.{suffix}"])
+    frame = pd.read_csv(tmp_path / "none.csv") if suffix == "csv" else pd.read_parquet(tmp_path / "none.parquet")
+    assert list(frame.columns) == [column.name for column in COLUMNS]
+    assert frame.empty

@@ -133,12 +133,12 @@ async def test_a_step_that_nobody_waits_for_any_more_is_kept(tmp_path: Path) -> 
     with pytest.raises(asyncio.CancelledError):
         await waiting
     answered.set()
-    await journal.land(10)
+    await journal.finish_steps(10)
     assert await journal.step("s", "0/reply", "d", Reply, Counting(None)) == Reply("paid for")
     answered.clear()
     waiting = asyncio.create_task(journal.step("s", "1/reply", "d", Reply, slow))
     await asyncio.sleep(0.01)
-    await journal.land(0.01)
+    await journal.finish_steps(0.01)
     await journal.abandon()
     with pytest.raises(asyncio.CancelledError):
         await waiting

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from codechat.domain import Usage
 from codechat.metrics import points_of
 from codechat.metrics.conversation import DYNAMIC, conversation_metrics, static_measures
 from codechat.metrics.exchange import CheckRecord, Exchange, OfficialRecord, RequirementRecord
 from codechat.metrics.spending import Effort
-from codechat.records import SessionRecord, TurnRecord, UsageRecord
+from codechat.records import SessionRecord, TurnRecord
 
 STATIC = static_measures(converses=True, official=False)
 NAMES = {"task": "Base", "A": "Edge Case Handling", "B": "Code Standard", "C": "Edge Case Handling"}
@@ -50,7 +51,7 @@ def turn(number: int, described: str, *, response: str | None = "…", **fields:
         outcome="pass" if passed else "fail",
         passed=passed,
         passed_base=records[0].passed,
-        usage=UsageRecord(input_tokens=10, output_tokens=1),
+        usage=Usage(input_tokens=10, output_tokens=1),
         **fields,
         **exchange.model_dump(),
     )

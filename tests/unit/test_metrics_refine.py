@@ -8,16 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codechat.domain import CHANGES, OUTCOMES, SCOPES
+from codechat.domain import CHANGES, OUTCOMES, SCOPES, Usage
 from codechat.metrics import Effort, Price, RefineMetrics, refine_metrics
 from codechat.metrics.spending import Tariff
-from codechat.records import (
-    AdherenceRecord,
-    CandidateRecord,
-    SessionRecord,
-    TurnRecord,
-    UsageRecord,
-)
+from codechat.records import AdherenceRecord, CandidateRecord, SessionRecord, TurnRecord
 
 VERDICTS = {"a": "adhered", "v": "violated", "u": "undecided"}
 OUTCOME_OF = {"P": "pass", "F": "fail", "N": "no_code"}
@@ -225,9 +219,9 @@ def test_delta_is_null_where_nothing_passes_at_first() -> None:
 
 def test_tokens_are_summed_apart_and_cost_null_without_a_price() -> None:
     spent = session("P P:a")
-    spent.turns[0].usage = UsageRecord(input_tokens=1000, output_tokens=100, cached_input_tokens=400)
-    spent.turns[1].usage = UsageRecord(input_tokens=500, output_tokens=50)
-    spent.turns[1].judge_usage = UsageRecord(input_tokens=7, output_tokens=3)
+    spent.turns[0].usage = Usage(input_tokens=1000, output_tokens=100, cached_input_tokens=400)
+    spent.turns[1].usage = Usage(input_tokens=500, output_tokens=50)
+    spent.turns[1].judge_usage = Usage(input_tokens=7, output_tokens=3)
     tariff = Tariff({"model": Price(input=2.0, output=8.0, cached_input=0.5)}, ("applicability", "adherence"))
     found = metrics(spent, effort=Effort(retries=4, wall_s=12.5, tariff=tariff))
     assert found["tokens"] == {

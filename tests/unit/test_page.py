@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codechat.records import MessageRecord, SessionRecord, TurnRecord
+from codechat.domain import Message
+from codechat.records import SessionRecord, TurnRecord
 from codechat.report import page
 from codechat.report.build import sections_of, studies_of
 from codechat.report.page.archive import Index, archive, as_json, packed
@@ -81,8 +82,8 @@ def hostile_session() -> SessionRecord:
         turn.code = HOSTILE
         turn.skipped = False
         turn.request = [
-            MessageRecord(role="user", content=HOSTILE),
-            MessageRecord(role="assistant", content="\ud800 alone"),
+            Message(role="user", content=HOSTILE),
+            Message(role="assistant", content="\ud800 alone"),
         ]
         if turn.instruction and turn.adherence:
             turn.instruction.text = turn.instruction.id = turn.adherence.reason = turn.candidates[0].id = HOSTILE
@@ -120,7 +121,7 @@ def assert_whole(session: SessionRecord, body: dict[str, Any], instructions: lis
         if asked is not None:
             assert instructions[stored["instruction"]] == [asked.id, asked.text, asked.scope, asked.change]
         if turn.failure is not None:
-            assert stored["failure"] == turn.failure.model_dump(exclude_none=True)
+            assert stored["failure"] == turn.failure.stated()
         if turn.adherence is not None:
             assert stored["adherence"] == [turn.adherence.verdict, turn.adherence.by, turn.adherence.reason]
         assert [tuple(each) for each in stored.get("candidates", [])] == [
@@ -148,13 +149,13 @@ TEXTS = st.text(st.sampled_from("ab\n`𝒳é\ud800<"), max_size=12)
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), min_size=1, max_size=4))
 def test_any_text_comes_back_whole(texts: list[tuple[str, str, str]]) -> None:
     turns = []
-    history: list[MessageRecord] = []
+    history: list[Message] = []
     for number, (before, code, asked) in enumerate(texts):
-        history = [*history, MessageRecord.model_construct(role="user", content=asked)]
+        history = [*history, Message(role="user", content=asked)]
         record = TurnRecord(turn=number, outcome="fail", passed=False, passed_base=False, request=history)
         record.response, record.code = before + code + asked, code
         turns.append(record)
-        history = [*history, MessageRecord.model_construct(role="assistant", content=before + code)]
+        history = [*history, Message(role="assistant", content=before + code)]
     session = made_session("t/1", "m", turns=2, breaks=0.5, lines=5, luck=random.Random(1))
     session = session.model_copy(update={"turns": turns})
     assert_whole(session, json.loads(as_json(body_of(session, {}, None))), [])
@@ -167,6 +168,13 @@ def test_a_repeated_text_is_stored_once() -> None:
     stored = len(as_json(body_of(session, index.instructions, None)))
     said = sum(len(turn.response or "") for turn in session.turns)
     assert stored < 1.6 * said < len(session.line()) / 3
+
+
+def test_another_language_is_named_and_python_is_not() -> None:
+    session = made_session("t/1", "m", turns=1, breaks=0.1, lines=5, luck=random.Random(1))
+    assert "language" not in body_of(session, {}, None)
+    assert "language" not in body_of(session.model_copy(update={"language": "python"}), {}, None)
+    assert body_of(session.model_copy(update={"language": "java"}), {}, None)["language"] == "java"
 
 
 def test_paper_scale_fits() -> None:

@@ -11,7 +11,8 @@ from codechat.cli.report import options_of
 from codechat.errors import UserError
 from codechat.report.build import build_report
 from codechat.report.loading import cell_folders, load_cells
-from codechat.testing.refine_cells import Made, write_cell
+from codechat.report.variants import variants
+from support.refine_cells import Made, write_cell
 
 
 def small(model: str = "m", **options: object) -> Made:
@@ -67,6 +68,23 @@ def test_options_of_one_choice_are_told_and_those_of_where_it_ran_are_not(tmp_pa
     edited(other, model__temperature=None)
     labels = [cell.label for cell in load_cells([tmp_path], options_of)]
     assert len(set(labels)) == 2, "cells that nothing tells apart are numbered"
+
+
+def test_groups_and_options_that_nobody_listed_are_told(tmp_path: Path) -> None:
+    """A variant follows from config.yaml and from what the options' own declarations say of them."""
+    one, two = {"launcher": {"kind": "serial", "nodes": 1}}, {"launcher": {"kind": "serial", "nodes": 2}}
+    assert variants([("m", "d", one), ("m", "d", two)], options_of) == ["launcher.nodes=1", "launcher.nodes=2"]
+    runs = [{"hardware": {"kind": "local", "workers": number}, "max_errors": number} for number in (1, 2)]
+    assert variants([("m", "d", config) for config in runs], options_of) == ["cell 1", "cell 2"]
+    chosen = [{"sandbox": {"kind": kind}, "choices": {"sandbox": kind}} for kind in ("auto", "process")]
+    assert variants([("m", "d", config) for config in chosen], options_of) == ["cell 1", "cell 2"]
+    picked = [{"dataset": {"kind": "starter", "limit": limit}, "choices": {"dataset": "starter"}} for limit in (3, 5)]
+    assert variants([("m", "d", config) for config in picked], options_of) == ["dataset.limit=3", "dataset.limit=5"]
+    judged = [{"judge": {"kind": "llm", "max_reasks": number, "lookahead": number}} for number in (1, 2)]
+    assert variants([("m", "d", config) for config in judged], options_of) == [
+        "judge.max_reasks=1",
+        "judge.max_reasks=2",
+    ]
 
 
 def test_the_same_cell_twice_is_refused(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from codechat.journal import Charge, Ledger
 from codechat.judges import JUDGES
 from codechat.metrics.spending import Effort, Price, Tariff, spending_of
 from codechat.models import MODELS
-from codechat.records import UsageRecord
 
 CHEAP, DEAR = {"input": 1.0, "output": 2.0}, {"input": 10.0, "output": 20.0, "cached_input": 1.0}
 PROMPTS = {
@@ -55,11 +54,11 @@ def test_a_budget_counts_all_payers_and_needs_their_prices() -> None:
     ledger = Ledger()
     budget = Budget(1.0, 1_000_000, tariff)
     ledger.add(Charge("model", input_tokens=500_000))
-    assert budget.reached(ledger) == ""
+    assert budget.reason_to_stop(ledger) == ""
     ledger.add(Charge("adherence", input_tokens=60_000, cached_input_tokens=20_000, output_tokens=4_000))
     assert budget.spent_usd(ledger) == pytest.approx(0.5 + 0.4 + 0.02 + 0.08)
-    assert "$1.00 (budget_usd)" in budget.reached(ledger)
-    assert "564,000 tokens (budget_tokens)" in Budget(None, 564_000, tariff).reached(ledger)
+    assert "$1.00 (budget_usd)" in budget.reason_to_stop(ledger)
+    assert "564,000 tokens (budget_tokens)" in Budget(None, 564_000, tariff).reason_to_stop(ledger)
     with pytest.raises(UserError, match=r"prices of model, judge\.applicability"):
         Budget(1.0, None, tariff_of(model(), judge(None, DEAR)))
 
@@ -74,7 +73,7 @@ def test_a_budget_counts_all_payers_and_needs_their_prices() -> None:
     ],
 )
 def test_the_judges_cost_is_exact_or_null(applicability: Any, adherence: Any, cost: float | None) -> None:
-    tokens = {"model": UsageRecord(), "judge": UsageRecord(input_tokens=1_000, output_tokens=100)}
+    tokens = {"model": Usage(), "judge": Usage(input_tokens=1_000, output_tokens=100)}
     tariff = tariff_of(model(), judge(applicability, adherence))
     found = spending_of(
         tokens, Effort(tariff=tariff, judged={"applicability": Usage(900, 80), "adherence": Usage(400, 40)})
@@ -102,7 +101,7 @@ async def test_a_pulled_brake_wakes_who_waits_to_try_again() -> None:
 def test_further_roles_have_prices_and_costs_of_their_own() -> None:
     price = Price(1, 2, 1)
     tariff = Tariff({"model": price, "user": price, "reviewer": None})
-    tokens = {"model": UsageRecord(input_tokens=10), "judge": UsageRecord(), "user": UsageRecord(output_tokens=3)}
+    tokens = {"model": Usage(input_tokens=10), "judge": Usage(), "user": Usage(output_tokens=3)}
     found = spending_of(tokens, Effort(tariff=tariff, spent={"model": Usage(20), "user": Usage(0, 5)}))
     assert found["cost_usd"] == {"model": 10 / 1e6, "judge": None, "user": 6 / 1e6}
     assert found["spent_usd"] == {"model": 20 / 1e6, "judge": None, "user": 10 / 1e6, "reviewer": None}

@@ -5,14 +5,11 @@ package that is named under the entry-point group `codechat.chapter`, or the pro
 A protocol without a chapter has the generic one.
 """
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import entry_points
 from typing import TypeVar
 
-from codechat.errors import UserError
+from codechat.plugins import import_all
 from codechat.report.generic import Chapter
 
 __all__ = ["Chapter", "chapter_of", "has_own_chapter", "register"]
@@ -47,14 +44,5 @@ def has_own_chapter(protocol: str) -> bool:
 
 @cache
 def _discover() -> None:
-    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
-        importlib.import_module(module.name)
-    for point in (*entry_points(group="codechat.chapter"), *entry_points(group="codechat.protocol")):
-        try:
-            point.load()
-        except Exception as error:
-            package = point.dist.name if point.dist else point.value
-            raise UserError(
-                f"the report's chapter '{point.name}' of the package {package} cannot be loaded: {error}",
-                f"mend or uninstall {package}",
-            ) from error
+    import_all(__name__, "chapter")
+    import_all(__name__, "protocol")

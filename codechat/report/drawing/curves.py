@@ -27,36 +27,42 @@ def curves(
     steps: bool = False,
     shares: bool = True,
 ) -> Any:
-    """One panel per dataset; a curve per entrant with its interval as a band, or as whiskers if there are many.
-
-    `shares` lie between 0 and 1. None if there is no value at all.
-    """
+    """One panel per dataset, all on one scale. `shares` lie between 0 and 1. None if there is no value at all."""
     figure, axes = panels(study.datasets)
-    heights: list[float] = []
-    for panel, dataset in zip(axes, study.datasets, strict=True):
-        entrants = list(study.on(dataset))
-        turns: set[int] = set()
-        for number, found in enumerate(entrants):
-            known = [(turn, share, ends or (share, share)) for turn, share, ends in values(found) if share is not None]
-            if not known:
-                continue
-            line = look.line(found.cell.label)
-            panel.plot(*list(zip(*known, strict=True))[:2], **line, drawstyle="steps-mid" if steps else "default")
-            if len(entrants) <= MOST_BANDS:
-                _band(panel, known, line["color"], steps=steps)
-            else:
-                _whiskers(panel, known, line["color"], DODGE * ((number + 0.5) / len(entrants) - 0.5))
-            turns |= {turn for turn, _, _ in known}
-            heights += [end for _, _, ends in known for end in ends]
-        panel.set(xlabel="Turn", xticks=sorted(turns)[:: max(1, round(len(turns) / 12))])
-        panel.set_ylabel(name)
+    places = zip(axes, study.datasets, strict=True)
+    heights = [
+        end for panel, dataset in places for end in lines(panel, values, look, list(study.on(dataset)), steps=steps)
+    ]
     if not heights:
         return None
-    if shares:
-        for panel in axes:
+    for panel in axes:
+        panel.set_ylabel(name)
+        if shares:
             panel.set_ylim(share_range(heights))
     legend(figure, axes)
     return figure
+
+
+def lines(
+    panel: Any, values: Callable[[V], list[Point]], look: Look, entrants: Sequence[V], *, steps: bool = False
+) -> list[float]:
+    """A curve per entrant with its interval as a band, or as whiskers if there are many; gives the intervals' ends."""
+    heights: list[float] = []
+    turns: set[int] = set()
+    for number, found in enumerate(entrants):
+        known = [(turn, share, ends or (share, share)) for turn, share, ends in values(found) if share is not None]
+        if not known:
+            continue
+        line = look.line(found.cell.label)
+        panel.plot(*list(zip(*known, strict=True))[:2], **line, drawstyle="steps-mid" if steps else "default")
+        if len(entrants) <= MOST_BANDS:
+            _band(panel, known, line["color"], steps=steps)
+        else:
+            _whiskers(panel, known, line["color"], DODGE * ((number + 0.5) / len(entrants) - 0.5))
+        turns |= {turn for turn, _, _ in known}
+        heights += [end for _, _, ends in known for end in ends]
+    panel.set(xlabel="Turn", xticks=sorted(turns)[:: max(1, round(len(turns) / 12))])
+    return heights
 
 
 def _band(panel: Any, points: Sequence[Known], colour: str, *, steps: bool) -> None:

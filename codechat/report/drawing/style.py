@@ -60,10 +60,6 @@ class Look:
         """A model's colour."""
         return self._colour[model]
 
-    def colour(self, label: str) -> str:
-        """An entrant's colour."""
-        return self._of[label][0]
-
     def line(self, label: str) -> dict[str, Any]:
         """Arguments of `plot` for an entrant's curve."""
         colour, marker, dash = self._of[label]
@@ -99,14 +95,16 @@ def styled() -> Iterator[None]:
         yield
 
 
-def panels(titles: Sequence[str], width: float = 5.0, height: float = 3.6, columns: int = 2) -> tuple[Any, list[Any]]:
-    """A figure with one panel per title, side by side, on one scale."""
+def panels(
+    titles: Sequence[str], width: float = 5.0, height: float = 3.6, columns: int = 2, *, one_scale: bool = True
+) -> tuple[Any, list[Any]]:
+    """A figure with one panel per title, side by side."""
     from matplotlib.figure import Figure
 
     columns = min(columns, len(titles))
     rows = -(-len(titles) // columns)
     figure = Figure(figsize=(max(width * columns, 6.0), height * rows), layout="constrained")
-    grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
+    grid = figure.subplots(rows, columns, sharey=one_scale, squeeze=False)
     axes = list(grid.flat)
     for unused in axes[len(titles) :]:
         unused.set_visible(False)

@@ -49,11 +49,8 @@ def costs(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table:
         name = payer.capitalize()
         columns += [Column(f"{payer}_{key}", f"{name}: {key.replace('_', ' ')}", ",d") for key in TOKENS]
         columns.append(Column(f"{payer}_usd", f"{name}: US$", ",.2f"))
-    columns += [
-        Column("model_tokens_per_session", "Model: tokens per session", ",.0f"),
-        Column("retries", "Retries", "d"),
-        Column("wall_s", "Wall time, s", ",.1f"),
-    ]
+    columns.append(Column("model_tokens_per_session", "Model: tokens per session", ",.0f"))
+    columns += [Column("retries", "Retries", "d"), Column("wall_s", "Wall time, s", ",.1f")]
     return named_table(
         study, columns, ((found, _costs(found)) for found in study.in_order()),
         name=f"{prefix}costs", title="Tokens, cost and time", group=group,

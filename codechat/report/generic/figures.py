@@ -1,17 +1,18 @@
 """Figures of whatever a protocol measures: its series over the turns, its breakdowns by group."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from codechat.metrics import Breakdown, Series
+from codechat.metrics import Breakdown, Measures, Series
 from codechat.metrics.measures import interval_of, value_of
 from codechat.report.data import Drawing
-from codechat.report.drawing.curves import Point, curves, numbered
-from codechat.report.drawing.points import from_zero, points
-from codechat.report.drawing.style import Look, panels
+from codechat.report.drawing.curves import Point, curves, lines, numbered
+from codechat.report.drawing.marks import from_zero, points
+from codechat.report.drawing.style import Look, legend, panels, save, share_range, styled
 from codechat.report.generic.tables import groups_in
-from codechat.report.study import Study, Verdicts
+from codechat.report.study import LoadedCell, Study, Verdicts
 
 FEW = 4  # groups that fit a narrow panel
 INTERVAL = "bands or whiskers: 95 % by task"
@@ -35,11 +36,33 @@ def points_of(metrics: Mapping[str, Any], series: Series) -> list[Point]:
     return numbered(value_of(metrics, series) or [], interval_of(metrics, series), series.first_turn)
 
 
-def _series(series: Series, study: Study[Any], look: Look) -> Any:
-    def values(found: Verdicts) -> list[Point]:
-        return points_of(found.cell.metrics, series)
+def write_cell_figures(measures: Measures, metrics: Mapping[str, Any], title: str, folder: Path) -> None:
+    """Write a cell's own figures: `turns`, all series over the turns, and `by_<group>`; none if there is nothing."""
+    cell = LoadedCell(folder, "", {}, metrics, title, "", measures.protocol, "", 0, 0, "")
+    study = Study(measures, (Verdicts(cell),))
+    look = Look(study)
+    with styled():
+        known = [each for each in measures.series if any(value is not None for _, value, _ in points_of(metrics, each))]
+        if known:
+            figure, axes = panels([each.label for each in known], 3.6, 2.7, 3, one_scale=False)
+            ends = [lines(*place, look, study.cells) for place in zip(axes, map(_points_of, known), strict=True)]
+            shares = [place for place, series in enumerate(known) if series.unit == "share"]
+            for place in shares:
+                axes[place].set_ylim(share_range([end for each in shares for end in ends[each]]))
+            legend(figure, axes)
+            save(figure, folder, "turns")
+        for by in dict.fromkeys(part.by for part in measures.breakdowns):
+            figure = _breakdown(by, study, look)
+            if figure is not None:
+                save(figure, folder, f"by_{by}")
 
-    return curves(study, look, values, series.label, shares=series.unit == "share")
+
+def _series(series: Series, study: Study[Any], look: Look) -> Any:
+    return curves(study, look, _points_of(series), series.label, shares=series.unit == "share")
+
+
+def _points_of(series: Series) -> Callable[[Verdicts], list[Point]]:
+    return lambda found: points_of(found.cell.metrics, series)
 
 
 def _breakdown(by: str, study: Study[Any], look: Look) -> Any:

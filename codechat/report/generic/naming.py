@@ -1,6 +1,6 @@
 """The columns that name a row (model, variant if there are any, dataset, N if it differs), and tables that begin so."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from codechat.report.data import Column, Table, Value
@@ -11,32 +11,19 @@ class Naming:
     """Which naming columns a study needs, and their values for a cell."""
 
     def __init__(self, study: Study[Any], *, with_dataset: bool = True) -> None:
-        self._variants = any(found.cell.variant for found in study.cells)
-        self._dataset = with_dataset
-        self._length = study.length is None and any(found.cell.agenda for found in study.cells)
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The naming columns, first in their table."""
-        columns = [Column("model", "Model")]
-        if self._variants:
-            columns.append(Column("variant", "Variant"))
-        if self._dataset:
-            columns.append(Column("dataset", "Dataset"))
-        if self._length:
-            columns.append(Column("turns", "N", "d"))
-        return tuple(columns)
+        length = study.length is None and any(found.cell.agenda for found in study.cells)
+        known: list[tuple[bool, Column, Callable[[Verdicts], Value]]] = [
+            (True, Column("model", "Model"), lambda found: found.cell.model),
+            (any(found.cell.variant for found in study.cells), Column("variant", "Variant"), lambda f: f.cell.variant),
+            (with_dataset, Column("dataset", "Dataset"), lambda found: found.cell.dataset),
+            (length, Column("turns", "N", "d"), lambda found: found.length),
+        ]
+        self.columns = tuple(column for needed, column, _ in known if needed)
+        self._values = [value for needed, _, value in known if needed]
 
     def of(self, found: Verdicts) -> tuple[Value, ...]:
         """The cell's values of these columns."""
-        values: list[Value] = [found.cell.model]
-        if self._variants:
-            values.append(found.cell.variant)
-        if self._dataset:
-            values.append(found.cell.dataset)
-        if self._length:
-            values.append(found.length)
-        return tuple(values)
+        return tuple(value(found) for value in self._values)
 
 
 def named_table(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codechat.metrics.statistics import percent_change, percentile_interval, rate
+from codechat.metrics.statistics import percentile_interval, rate
 from codechat.report.data import Interval
 
 
@@ -85,8 +85,3 @@ def difference(a: Sequence[float | None], b: Sequence[float | None]) -> Interval
     """The 95 % interval of A minus B. Both hold the figure in the same resamples of the same tasks."""
     pairs = zip(a, b, strict=True)
     return Interval.of(percentile_interval(None if x is None or y is None else x - y for x, y in pairs))
-
-
-def changes(first: Sequence[float | None], last: Sequence[float | None]) -> list[float | None]:
-    """The change in per cent from the first turn to the last, resample by resample."""
-    return [percent_change(x, y) for x, y in zip(first, last, strict=True)]

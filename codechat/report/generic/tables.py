@@ -14,6 +14,7 @@ from codechat.report.study import Study
 SPECS: Mapping[Unit, str] = {"share": ".3f", "percent": "+.1f", "count": "d", "number": ".3f", "p": "p"}
 INTERVALS = "Intervals: 95 %, resampled by task."
 Place = int | str | None  # where in a list or a mapping; None: the value itself
+Row = tuple[tuple[Value, ...], Mapping[str, Any], Place]  # its first values, and where in which metrics the others lie
 
 
 @dataclass(frozen=True)
@@ -37,15 +38,6 @@ class Sheet:
         return cls(study.measures, naming.columns, cells, f"{protocol}_", protocol)
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row to be: its first values, and where in which metrics the others lie."""
-
-    named: tuple[Value, ...]
-    metrics: Mapping[str, Any]
-    place: Place = None
-
-
 def tables_of(sheet: Sheet) -> Iterator[Table]:
     """Every table that there is something for."""
     if sheet.measures.finals:
@@ -58,7 +50,7 @@ def tables_of(sheet: Sheet) -> Iterator[Table]:
 
 def finals(sheet: Sheet) -> Table:
     """One row per cell; in bold what is best on its dataset."""
-    rows = [Row(named, metrics) for named, metrics in sheet.cells]
+    rows: list[Row] = [(named, metrics, None) for named, metrics in sheet.cells]
     measures = sheet.measures.finals
     columns, values = _filled(sheet.columns, measures, rows)
     better = {measure.key: measure.higher_is_better for measure in measures}
@@ -72,10 +64,10 @@ def finals(sheet: Sheet) -> Table:
 def turns(sheet: Sheet) -> Table:
     """One row per cell and turn."""
     measures = sheet.measures.series
-    rows = []
+    rows: list[Row] = []
     for named, metrics in sheet.cells:
         last = max(series.first_turn + len(value_of(metrics, series) or ()) for series in measures)
-        rows += [Row((*named, turn), metrics, turn) for turn in range(min(s.first_turn for s in measures), last)]
+        rows += [((*named, turn), metrics, turn) for turn in range(min(s.first_turn for s in measures), last)]
     columns, values = _filled((*sheet.columns, Column("turn", "Turn", "d")), measures, rows)
     return Table(f"{sheet.prefix}turns", _title(sheet, "turn by turn"), columns, values, _note(measures), sheet.group)
 
@@ -83,8 +75,7 @@ def turns(sheet: Sheet) -> Table:
 def breakdown(sheet: Sheet, by: str) -> Table:
     """One row per cell and group."""
     parts = [part for part in sheet.measures.breakdowns if part.by == by]
-    rows = [Row((*named, group), metrics, group)
-            for named, metrics in sheet.cells for group in groups_in(parts, [metrics])]  # fmt: skip
+    rows = [((*named, name), metrics, name) for named, metrics in sheet.cells for name in groups_in(parts, [metrics])]
     columns, values = _filled((*sheet.columns, Column(by, by.capitalize())), parts, rows)
     return Table(f"{sheet.prefix}by_{by}", _title(sheet, f"by {by}"), columns, values, _note(parts), sheet.group)
 
@@ -109,7 +100,7 @@ def _filled(
 ) -> tuple[tuple[Column, ...], tuple[tuple[Value, ...], ...]]:
     """The columns and values: of each measure its value, and its interval and size if any row has them."""
     columns = [*named]
-    values: list[list[Value]] = [[*row.named] for row in rows]
+    values: list[list[Value]] = [[*named] for named, _, _ in rows]
     sizes: list[list[Value]] = []  # measures that rest on the same numbers show them once
     for measure in measures:
         parts = (
@@ -118,7 +109,7 @@ def _filled(
             (Column(f"{measure.key}_n", "n", "d"), size_of),
         )
         for number, (column, read) in enumerate(parts):
-            found = [at(read(row.metrics, measure), measure, row.place) for row in rows]
+            found = [at(read(metrics, measure), measure, place) for _, metrics, place in rows]
             known = any(value is not None for value in found) and (read is not size_of or found not in sizes)
             sizes += [found] if read is size_of else []
             if number == 0 or known:

@@ -7,7 +7,6 @@ from codechat.files import write_atomically
 from codechat.report.data import ReportData
 from codechat.report.page.archive import Archive, archive
 from codechat.report.page.document import document
-from codechat.report.page.overview import overview
 from codechat.report.study import LoadedCell
 
 __all__ = ["write_page"]
@@ -24,16 +23,16 @@ def write_page(report: ReportData, out: Path) -> Path:
     """
     packed = _packed(report.cells)
     path = out / "index.html"
-    write_atomically(path, document(overview(report, packed.limit), packed, report))
+    write_atomically(path, document(packed, report))
     return path
 
 
 def _packed(cells: Sequence[LoadedCell]) -> Archive:
     """All sessions, with texts as long as the page can bear."""
-    for limit in LIMITS[:-1]:
-        found = archive((cell.sessions() for cell in cells), limit, MOST_BYTES)
-        if found is not None:
-            return found
-    last = archive((cell.sessions() for cell in cells), LIMITS[-1], 1 << 62)
-    assert last is not None
-    return last
+    found = None
+    for limit in LIMITS:
+        found = found or archive(
+            (cell.sessions() for cell in cells), limit, MOST_BYTES if limit != LIMITS[-1] else None
+        )
+    assert found is not None
+    return found

@@ -78,8 +78,8 @@ class Archive:
         return sum(map(len, self.chunks))
 
 
-def archive(cells: Iterable[Iterable[SessionRecord]], limit: int | None, most: int) -> Archive | None:
-    """Pack every session of every cell; None once the chunks are larger than `most` bytes."""
+def archive(cells: Iterable[Iterable[SessionRecord]], limit: int | None, most: int | None) -> Archive | None:
+    """Pack every session of every cell; None once the chunks are larger than `most` bytes, if there is such a bound."""
     index = Index()
     chunks: list[str] = []
     starts: list[int] = []
@@ -88,7 +88,7 @@ def archive(cells: Iterable[Iterable[SessionRecord]], limit: int | None, most: i
         chunks.append(packed("[" + ",".join(texts) + "]"))
         starts.append(first)
         size += len(chunks[-1])
-        if size > most:
+        if most is not None and size > most:
             return None
     return Archive(index, tuple(chunks), tuple(starts), limit)
 

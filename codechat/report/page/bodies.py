@@ -69,7 +69,7 @@ def _turn(
         "finish": turn.finish_reason,
         "code": None if turn.code is None else _slice(shortened(turn.code, limit and max(limit, CODE_LIMIT)), replies),
         "base": turn.passed_base,
-        "failure": turn.failure and turn.failure.model_dump(exclude_none=True),
+        "failure": turn.failure and turn.failure.stated(),
         "adherence": turn.adherence and [turn.adherence.verdict, turn.adherence.by, turn.adherence.reason],
         "tokens": [turn.usage.input_tokens, turn.usage.output_tokens, turn.usage.cached_input_tokens],
         "judge_tokens": [turn.judge_usage.input_tokens, turn.judge_usage.output_tokens],

@@ -3,38 +3,34 @@
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+from codechat.report.chapters import chapter_of
 from codechat.report.data import Column, FigureFile, Interval, ReportData, Table, Value
 from codechat.report.page.archive import Archive, as_json, packed
+from codechat.report.study import LoadedCell
 from codechat.template import fill
 
 # in the order in which they build on each other
-SCRIPTS = (
-    "elements.js",
-    "charts.js",
-    "code.js",
-    "sections.js",
-    "sessions.js",
-    "dialogue.js",
-    "page.js",
-)
+SCRIPTS = ("elements.js", "charts.js", "code.js", "sections.js", "sessions.js", "dialogue.js", "page.js")
 STYLES = ("page.css", "sessions.css")
 
 
-def document(overview: Mapping[str, Any], archive: Archive, summary: ReportData) -> str:
+def document(archive: Archive, report: ReportData) -> str:
     """The HTML. The page's script stands before the sessions, so that it works while they are still being read."""
     style, script = _joined(STYLES), '"use strict";\n(() => {\n' + _joined(SCRIPTS) + "})();\n"
     blocks = [("index", packed(as_json(archive.index.columns(list(archive.starts)))))]
-    blocks.append(("summary", packed(as_json(summary_values(summary)))))
+    blocks.append(("summary", packed(as_json(summary_values(report)))))
     blocks += [(f"chunk-{number}", chunk) for number, chunk in enumerate(archive.chunks)]
     return fill(
         _read("page.html"),
         policy=_policy(style, script),
         style=style,
         script=script,
-        overview=as_json(overview).replace("<", "\\u003c"),
+        overview=as_json(overview(report, archive.limit)).replace("<", "\\u003c"),
         data="".join(
             f'<script type="application/octet-stream" id="packed-{name}">{text}</script>\n' for name, text in blocks
         ),
@@ -69,7 +65,7 @@ def summary_values(summary: ReportData) -> dict[str, Any]:
                 "key": key,
                 "title": title,
                 "tables": [_table(table) for table in summary.tables if table.group == key],
-                "figures": [_figure(figure) for figure in summary.figures if figure.group == key and figure.on_page],
+                "figures": [_figure(each) for each in summary.figures if each.of.group == key and each.of.on_page],
             }
             for key, title in summary.groups.items()
         ],
@@ -98,4 +94,37 @@ def _cell(column: Column, value: Value, strong: bool) -> list[Any]:
 
 def _figure(figure: FigureFile) -> dict[str, str]:
     svg = base64.b64encode(figure.svg.read_bytes()).decode("ascii")
-    return {"name": figure.name, "title": figure.title, "caption": figure.caption, "svg": svg}
+    return {"name": figure.of.name, "title": figure.of.title, "caption": figure.of.caption, "svg": svg}
+
+
+def overview(report: ReportData, limit: int | None) -> dict[str, Any]:
+    """The headline, the cells, the sections; `limit` is the most characters kept of a text, None if all are."""
+    places = {cell.folder: place for place, cell in enumerate(report.cells)}
+    return {
+        "findings": _plain(report.headline, places),
+        "cells": [_named(cell) for cell in report.cells],
+        "sections": _plain(report.sections, places),
+        "limit": limit,
+    }
+
+
+def _named(cell: LoadedCell) -> dict[str, Any]:
+    return {
+        "label": cell.label,
+        "model": cell.model,
+        "dataset": cell.dataset,
+        "protocol": cell.protocol,
+        "setting": cell.variant or cell.agenda,
+        "baseline": cell.is_baseline,
+        "fates": chapter_of(cell.protocol).fates,
+    }
+
+
+def _plain(value: Any, places: Mapping[Path, int]) -> Any:
+    """JSON of a section's parts: a part is an object whose `is` names it, a cell is its number."""
+    if isinstance(value, LoadedCell):
+        return places[value.folder]
+    if is_dataclass(value):
+        parts = {field.name: _plain(getattr(value, field.name), places) for field in fields(value)}
+        return {"is": type(value).__name__, **parts}
+    return [_plain(each, places) for each in value] if isinstance(value, list | tuple) else value

@@ -53,15 +53,14 @@ def make_ready(job: dict[str, Any]) -> None:
 def run(job: dict[str, Any], paths: list[str]) -> NoReturn:
     """Become the program."""
     program, *arguments = job["argv"]
-    environment = {**os.environ, "TMPDIR": os.getcwd(), **job["environment"]}
+    given = job["environment"]
+    own = {"TMPDIR": os.getcwd(), **given}
     if program == wire.PYTHON:
-        first = job["environment"].get("PYTHONPATH", "")
-        environment["PYTHONPATH"] = os.pathsep.join([*filter(None, [first]), *paths])
-        os.execve(sys.executable, [sys.executable, "-s", "-B", *arguments], environment)
-    environment.pop(OF_THE_INTERPRETER, None)
-    environment.setdefault("PATH", PATH)
+        own["PYTHONPATH"] = os.pathsep.join([*filter(None, [given.get("PYTHONPATH")]), *paths])
+        os.execve(sys.executable, [sys.executable, "-s", "-B", *arguments], {**os.environ, **own})
+    of_the_box = {name: value for name, value in os.environ.items() if name != OF_THE_INTERPRETER}
     try:
-        os.execvpe(program, [program, *arguments], environment)
+        os.execvpe(program, [program, *arguments], {"PATH": PATH, **of_the_box, **own})
     except OSError as error:
         os.write(2, f"{program}: {os.strerror(error.errno or 0)}\n".encode())
         os.write(3, wire.HEADER.pack(wire.MISSING, 0, 0))

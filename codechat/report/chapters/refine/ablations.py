@@ -8,8 +8,8 @@ from typing import Any
 
 from codechat.domain import SCOPES
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
-from codechat.report.data import Column, Interval, Table, Value, with_interval
-from codechat.report.drawing.points import whiskers
+from codechat.report.data import Column, Table, Value, columns_of, with_interval
+from codechat.report.drawing.marks import whiskers
 from codechat.report.drawing.style import MARKERS, Look, legend
 
 # What can vary, with the words for it, and how a cell is called in such a table.
@@ -18,9 +18,8 @@ AXES: Mapping[str, str] = {"agenda": "Agenda distribution (D)", "turns": "Sessio
 
 @dataclass(frozen=True)
 class Series:
-    """Cells of one model and dataset that differ in the axis alone. `fixed` tells what they share; `cells` by value."""
+    """Cells of one model and dataset that differ in an axis alone, by its value. `fixed` says what they share."""
 
-    axis: str
     model: str
     dataset: str
     fixed: str
@@ -40,7 +39,7 @@ def series(study: RefineStudy, axis: str) -> list[Series]:
         cell = members[0].cell
         if len({getattr(found.cell, axis) for found in members}) > 1:
             fixed = ", ".join(f"{name} {getattr(cell, name)}" for name in varying)
-            result.append(Series(axis, cell.model, cell.dataset, fixed, _named(axis, members)))
+            result.append(Series(cell.model, cell.dataset, fixed, _named(axis, members)))
     return sorted(result, key=lambda found: (found.dataset, found.model, found.fixed))
 
 
@@ -63,18 +62,17 @@ def ablation_table(study: RefineStudy, axis: str) -> Table | None:
     value = Column(axis, {"agenda": "Agenda", "turns": "N", "judge": "Judge"}[axis])
     columns = (
         Column("dataset", "Dataset"), Column("model", "Model"), *([Column("fixed", "Fixed")] if fixed else []), value,
-        Column("completed", "Sessions", "d"),
-        Column("pass_first", "Pass@1 first", ".3f"), Column("pass_last", "last", ".3f"),
+        Column("completed", "Sessions", "d"), *columns_of(".3f", pass_first="Pass@1 first", pass_last="last"),
         *with_interval("delta_pct", "Δ %", "+.1f"),
         *with_interval("mst", "MST", ".3f"), Column("mst_share", "MST / N", ".3f"),
         *with_interval("regression", "Regression", ".3f"),
         *(Column(f"regression_{scope}", scope, ".3f") for scope in SCOPES),
         Column("adherence", "Adherence", ".3f"),
     )  # fmt: skip
-    rows: list[tuple[Value, ...]] = []
-    for one in found:
-        for name, cell in one.cells:
-            rows.append((one.dataset, one.model, *([one.fixed] if fixed else []), str(name), *_values(cell)))
+    rows = [
+        (one.dataset, one.model, *([one.fixed] if fixed else []), str(name), *_values(cell))
+        for one in found for name, cell in one.cells
+    ]  # fmt: skip
     return Table(
         f"ablation_{axis}", f"{AXES[axis]}, side by side", columns, tuple(rows), group="ablations",
         note="Cells of one model and dataset that differ in this choice alone. MST grows with N by itself: compare "
@@ -84,18 +82,10 @@ def ablation_table(study: RefineStudy, axis: str) -> Table | None:
 
 def _values(found: Outcomes) -> tuple[Value, ...]:
     metrics = found.cell.metrics
-    intervals = metrics["ci"]
     return (
-        metrics["completed"],
-        metrics["pass_at_1"][0],
-        metrics["pass_at_1"][-1],
-        metrics["delta_pct"],
-        Interval.of(intervals["delta_pct"]),
-        metrics["mst"],
-        Interval.of(intervals["mst"]),
-        None if metrics["mst"] is None else metrics["mst"] / found.length,
-        metrics["regression"]["overall"],
-        Interval.of(intervals["regression"]["overall"]),
+        *(metrics["completed"], metrics["pass_at_1"][0], metrics["pass_at_1"][-1]),
+        *(*found.measured("delta_pct"), *found.measured("mst"), _share(found)[0]),
+        *found.measured("regression.overall"),
         *(metrics["regression"]["by_scope"][scope] for scope in SCOPES),
         found.adherence.rate,
     )
@@ -104,28 +94,16 @@ def _values(found: Outcomes) -> tuple[Value, ...]:
 Measured = tuple[float | None, Sequence[float] | None]
 
 
-def _mst(found: Outcomes) -> Measured:
-    return found.cell.metrics["mst"], found.cell.metrics["ci"]["mst"]
-
-
 def _share(found: Outcomes) -> Measured:
-    mst, ends = _mst(found)
+    mst, ends = found.measured("mst")
     return (None, None) if mst is None else (mst / found.length, [end / found.length for end in ends] if ends else None)
 
 
-def _delta(found: Outcomes) -> Measured:
-    return found.cell.metrics["delta_pct"], found.cell.metrics["ci"]["delta_pct"]
-
-
-def _regression(found: Outcomes) -> Measured:
-    return found.cell.metrics["regression"]["overall"], found.cell.metrics["ci"]["regression"]["overall"]
-
-
 MEASURES: Mapping[str, Callable[[Outcomes], Measured]] = {
-    "MST": _mst,
+    "MST": lambda found: found.measured("mst"),
     "MST / N": _share,
-    "Δ Pass@1, %": _delta,
-    "Regression rate": _regression,
+    "Δ Pass@1, %": lambda found: found.measured("delta_pct"),
+    "Regression rate": lambda found: found.measured("regression.overall"),
 }
 
 

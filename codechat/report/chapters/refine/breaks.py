@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from codechat.domain import CHANGES, SCOPES
 from codechat.metrics.statistics import Figure
 from codechat.report.chapters.refine.outcomes import Breaking, Outcomes, RefineStudy
-from codechat.report.chapters.refine.shares import wilson
-from codechat.report.data import Column, Interval, Table, Value, with_interval
+from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.generic.naming import named_table
 
 BREAKDOWNS = ("by_scope", "by_change", "by_cell")
@@ -15,8 +14,7 @@ BREAKDOWNS = ("by_scope", "by_change", "by_cell")
 def transitions(study: RefineStudy) -> Table:
     """Regression and self-correction by type of instruction, with what they are shares of (the paper's RQ2)."""
     columns = (
-        Column("breakdown", "Breakdown"),
-        Column("type", "Type"),
+        *columns_of(breakdown="Breakdown", type="Type"),
         *with_interval("regression", "Regression", ".3f"),
         Column("passed_before", "Passed before", "d"),
         *with_interval("self_correction", "Self-correction", ".3f"),
@@ -32,28 +30,17 @@ def transitions(study: RefineStudy) -> Table:
 
 
 def _rows(found: Outcomes) -> Iterator[tuple[Value, ...]]:
-    intervals = found.cell.metrics["ci"]["regression"]
-    yield (
-        *("overall", "all"),
-        *_rate(found.regression.overall, intervals["overall"]),
-        *_own(found, found.self_correction.overall),
-    )
+    regression, correction = found.regression, found.self_correction
+    yield ("overall", "all", *_rates(found, "overall", regression.overall, correction.overall))
     for breakdown in BREAKDOWNS:
-        regression, correction = getattr(found.regression, breakdown), getattr(found.self_correction, breakdown)
-        for name in regression:
-            yield (
-                *(breakdown.removeprefix("by_"), name),
-                *_rate(regression[name], intervals[breakdown][name]),
-                *_own(found, correction[name]),
-            )
+        for name, figure in getattr(regression, breakdown).items():
+            mended = getattr(correction, breakdown)[name]
+            yield (breakdown.removeprefix("by_"), name, *_rates(found, f"{breakdown}.{name}", figure, mended))
 
 
-def _rate(figure: Figure, interval: tuple[float, float] | None) -> tuple[Value, ...]:
-    return figure.rate, Interval.of(interval), total(figure)
-
-
-def _own(found: Outcomes, figure: Figure) -> tuple[Value, ...]:
-    return figure.rate, found.interval(figure), total(figure)
+def _rates(found: Outcomes, place: str, broken: Figure, mended: Figure) -> tuple[Value, ...]:
+    interval = found.measured(f"regression.{place}")[1]
+    return (broken.rate, interval, total(broken), *found.counted(mended), total(mended))
 
 
 def total(figure: Figure) -> int:
@@ -84,12 +71,8 @@ def breaking(study: RefineStudy) -> list[Breaking]:
 def instructions(study: RefineStudy) -> Table:
     """Every instruction with how often it broke code that passed."""
     columns = (
-        Column("instruction", "Instruction"),
-        Column("id", "Id"),
-        Column("scope", "Scope"),
-        Column("change", "Change"),
-        Column("passed_before", "Passed before", "d"),
-        Column("broke", "Broke", "d"),
+        *columns_of(instruction="Instruction", id="Id", scope="Scope", change="Change"),
+        *columns_of("d", passed_before="Passed before", broke="Broke"),
         *with_interval("regression", "Regression", ".3f"),
     )
     rows: list[tuple[Value, ...]] = []
@@ -103,3 +86,13 @@ def instructions(study: RefineStudy) -> Table:
         note="Over all cells, most breaking first: ordered by the lower end of Wilson's 95 % interval, which treats "
         "turns as independent; turns of one task are not, so the true intervals are wider.",
     )  # fmt: skip
+
+
+def wilson(hits: int, total: int) -> Interval | None:
+    """Wilson's 95 % score interval, which holds for few trials and for shares near 0 and 1; None without a trial."""
+    from statsmodels.stats.proportion import proportion_confint
+
+    if not total:
+        return None
+    low, high = proportion_confint(hits, total, alpha=0.05, method="wilson")
+    return Interval(float(low), float(high))

@@ -1,4 +1,4 @@
-"""The tables, the figure and the lines of text that a refinement cell leaves of itself."""
+"""The tables and the lines of text that a refinement cell leaves of itself."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -6,7 +6,6 @@ from typing import Any
 
 from codechat.files import write_atomically
 from codechat.report.data import Column, Interval, Table, Value
-from codechat.report.drawing.style import save, styled
 from codechat.report.formats import as_csv
 from codechat.report.generic.lines import NONE, TextLine, ends_text, outcomes_text, sessions_text, value_text
 
@@ -31,28 +30,6 @@ def _transitions(metrics: Mapping[str, Any]) -> Table:
         rows += [(breakdown, name, rate, correction[breakdown][name]) for name, rate in regression[breakdown].items()]
     columns = tuple(Column(key, key) for key in ("breakdown", "type", "regression", "self_correction"))
     return Table("transitions", "Transitions", columns, tuple(rows))
-
-
-def write_figure(metrics: Mapping[str, Any], title: str, folder: Path) -> None:
-    """Pass@1 with its interval, and the adherence rate, over the turns."""
-    pass_at_1, intervals, iar = metrics["pass_at_1"], metrics["ci"]["pass_at_1"], metrics["iar"]
-    if not pass_at_1 or pass_at_1[0] is None:
-        return
-    with styled():
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(7, 4), layout="constrained")
-        axes = figure.subplots()
-        turns = range(len(pass_at_1))
-        axes.plot(turns, pass_at_1, marker="o", color="#2457a7", label="Pass@1 (95 % interval by task)")
-        low, high = zip(*intervals, strict=True)
-        axes.fill_between(turns, low, high, color="#2457a7", alpha=0.15, linewidth=0)
-        judged = [(turn, rate) for turn, rate in enumerate(iar, 1) if rate is not None]
-        if judged:
-            axes.plot(*zip(*judged, strict=True), marker="s", linestyle="--", color="#c2571a", label="adherence rate")
-        axes.set(title=title, xlabel="turn", ylabel="share", ylim=(-0.03, 1.03), xticks=list(turns))
-        axes.legend(frameon=False, loc="best")
-        save(figure, folder, "turns")
 
 
 def summary_lines(metrics: Mapping[str, Any]) -> Iterator[TextLine]:

@@ -1,27 +1,15 @@
 """What the page claims in words: who keeps code alive longest, and how sure that is."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 from codechat.domain import SCOPES
-from codechat.report.data import Interval, Table
-from codechat.report.generic.standings import rivals_of
+from codechat.report.data import Table
+from codechat.report.generic.overview import rivals_of
 from codechat.report.sections import Headline
 from codechat.report.study import LoadedCell
 
 PAIRS = "pairs_mst"  # the table of paired comparisons
-
-
-@dataclass(frozen=True, slots=True)
-class Lead:
-    """By how many sustained turns one cell is ahead of another on the same tasks; `p` is corrected."""
-
-    dataset: str
-    turns: float
-    interval: Interval
-    p: float | None
 
 
 def headline(cells: Sequence[LoadedCell], tables: Sequence[Table]) -> Headline:
@@ -76,42 +64,26 @@ def _qualified(ranked: Sequence[str], rivals: Mapping[str, Sequence[LoadedCell]]
     if len(ranked) > 1:
         second = rivals[ranked[1]]
         text.append(f"Next is {ranked[1]} with {_mst(second):.2f}.")
-        text += _tested(
-            ranked[0], [_lead(mine, its, tables) for mine in best for its in second if mine.dataset == its.dataset]
-        )
+        text += _tested(ranked[0], best, second, tables)
     return text
 
 
-def _lead(mine: LoadedCell, its: LoadedCell, tables: Sequence[Table]) -> Lead | None:
-    """What the report's paired comparison says of two cells; None where it could not compare them."""
-    for table in tables:
-        keys = [column.key for column in table.columns]
-        for row in (dict(zip(keys, values, strict=True)) for values in table.rows if table.name == PAIRS):
-            if row["dataset"] == mine.dataset and {row["a"], row["b"]} == {mine.label, its.label}:
-                return _signed(row, 1 if row["a"] == mine.label else -1)
-    return None
-
-
-def _signed(row: Mapping[str, Any], sign: int) -> Lead | None:
-    """A row of the comparison, read from A's side (1) or from B's (-1)."""
-    if row["mst_difference_ci"] is None:
-        return None
-    low, high = sorted(sign * end for end in row["mst_difference_ci"])
-    return Lead(row["dataset"], sign * row["mst_difference"], Interval(low, high), row["p_holm"])
-
-
-def _tested(best: str, found: Sequence[Lead | None]) -> list[str]:
-    """By how much the best is ahead on the same tasks, where a hard task counts against both."""
-    leads = [lead for lead in found if lead is not None]
-    if not leads:
+def _tested(name: str, best: Sequence[LoadedCell], second: Sequence[LoadedCell], tables: Sequence[Table]) -> list[str]:
+    """By how much the best is ahead on the same tasks, on which a hard task counts against both."""
+    rivals = [(mine.dataset, mine.label, its.label) for mine in best for its in second if mine.dataset == its.dataset]
+    signs = dict.fromkeys(rivals, 1) | {(dataset, b, a): -1 for dataset, a, b in rivals}
+    figures, unsure = [], []
+    for row in (row for table in tables if table.name == PAIRS for row in table.named_rows()):
+        sign = signs.get((row["dataset"], row["a"], row["b"]))
+        if sign is not None and row["mst_difference_ci"] is not None:
+            ends = " to ".join(_number(end) for end in sorted(sign * end for end in row["mst_difference_ci"]))
+            turns = _number(sign * row["mst_difference"])
+            figures.append(f"{turns} turns on {row['dataset']} (95 % interval {ends})")
+            unsure += [row["dataset"]] if row["p_holm"] is None or row["p_holm"] >= 0.05 else []
+    if not figures:
         return []
-    figures = [
-        f"{_number(lead.turns)} turns on {lead.dataset} (95 % interval {' to '.join(map(_number, lead.interval))})"
-        for lead in leads
-    ]
-    unsure = [lead.dataset for lead in leads if lead.p is None or lead.p >= 0.05]
     sure = f"which may be chance on {_joined(unsure)}" if unsure else "more than chance explains"
-    return [f"Task by task {best} is ahead by {_joined(figures)}, {sure} (Wilcoxon, Holm-corrected)."]
+    return [f"Task by task {name} is ahead by {_joined(figures)}, {sure} (Wilcoxon, Holm-corrected)."]
 
 
 def _number(value: float) -> str:

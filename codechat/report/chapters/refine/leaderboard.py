@@ -6,7 +6,7 @@ from statistics import fmean
 
 from codechat.metrics.statistics import percent_change, percentile_interval
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
-from codechat.report.data import Column, Interval, Table, Value, with_interval
+from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.generic.naming import Naming
 
 MEAN_NOTE = (
@@ -24,7 +24,7 @@ def mean_mst(study: RefineStudy, label: str) -> tuple[float | None, Interval | N
     if not whole or any(value is None for value in values):
         return None, None
     if len(cells) == 1:
-        return values[0], Interval.of(next(iter(cells.values())).cell.metrics["ci"]["mst"])
+        return next(iter(cells.values())).measured("mst")
     drawn = [found.resamples.ratios(found.figure(found.sustained)) for found in cells.values()]
     means = [_mean(row) for row in zip(*drawn, strict=True)]
     return _mean(values), Interval.of(percentile_interval(means))
@@ -54,21 +54,18 @@ def leaderboard(study: RefineStudy) -> Table:
         Column("rank", "Rank", "d"),
         *naming.columns,
         *with_interval("mst", f"MST@{study.length or 'N'}", ".3f"),
-        Column("pass_first", "Pass@1 turn 0", ".3f"),
-        Column("pass_last", f"Pass@1 turn {last}", ".3f"),
+        *columns_of(".3f", pass_first="Pass@1 turn 0", pass_last=f"Pass@1 turn {last}"),
         Column("delta_pct", f"Δ0→{last} %", "+.1f"),
-        Column("regression", "Regression", ".3f"),
-        Column("self_correction", "Self-correction", ".3f"),
-        Column("adherence", "Adherence", ".3f"),
-        Column("completed", "Completed", "d"),
-        Column("errored", "Errored", "d"),
+        *columns_of(".3f", regression="Regression", self_correction="Self-correction", adherence="Adherence"),
+        *columns_of("d", completed="Completed", errored="Errored"),
     )
     rows: list[tuple[Value, ...]] = []
     for label, rank in ranked(study).items():
         cells = study.entrant(label)
         mean, interval = mean_mst(study, label)
         named = naming.of(next(iter(cells.values())))
-        rows.append((rank, *named, mean, interval, *_means(cells, whole=rank is not None), *_counts(cells)))
+        counts = (sum(found.cell.metrics[key] for found in cells.values()) for key in ("completed", "errored"))
+        rows.append((rank, *named, mean, interval, *_means(cells, whole=rank is not None), *counts))
     return Table(
         "leaderboard", "Leaderboard", columns, tuple(rows), group="leaderboard",
         note="Ranked by Mean Sustainable Turns among sessions of one length; Δ is the change of the mean Pass@1. "
@@ -82,19 +79,8 @@ def _means(cells: Mapping[str, Outcomes], *, whole: bool) -> Sequence[float | No
     metrics = [found.cell.metrics for found in cells.values()]
     first = _mean([m["pass_at_1"][0] for m in metrics])
     last = _mean([m["pass_at_1"][-1] for m in metrics])
-    return [
-        first,
-        last,
-        percent_change(first, last),
-        _mean([m["regression"]["overall"] for m in metrics]),
-        _mean([m["self_correction"]["overall"] for m in metrics]),
-        _mean([found.adherence.rate for found in cells.values()]),
-    ]
-
-
-def _counts(cells: Mapping[str, Outcomes]) -> tuple[int, int]:
-    metrics = [found.cell.metrics for found in cells.values()]
-    return sum(m["completed"] for m in metrics), sum(m["errored"] for m in metrics)
+    rates = [_mean([m[key]["overall"] for m in metrics]) for key in ("regression", "self_correction")]
+    return [first, last, percent_change(first, last), *rates, _mean([found.adherence.rate for found in cells.values()])]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -114,8 +100,7 @@ def mst(study: RefineStudy) -> Table:
         cells = study.entrant(label)
         row: list[Value] = [*naming.of(next(iter(cells.values())))]
         for dataset in study.datasets:
-            metrics = cells[dataset].cell.metrics if dataset in cells else None
-            row += [metrics["mst"], Interval.of(metrics["ci"]["mst"])] if metrics else [None, None]
+            row += cells[dataset].measured("mst") if dataset in cells else (None, None)
         rows.append((*row, *mean_mst(study, label)))
     best = _best(rows, [index for index, column in enumerate(columns) if column.key.startswith("mst_")][::2])
     return Table(

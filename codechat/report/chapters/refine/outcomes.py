@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from codechat.metrics import Final
+from codechat.metrics.measures import interval_of, value_of
 from codechat.metrics.refine import ByType
 from codechat.metrics.statistics import Figure
 from codechat.records import InstructionRecord, SessionRecord, TurnRecord
@@ -50,6 +52,15 @@ class Outcomes(Verdicts):
     def surviving(self, turn: int) -> Figure:
         """Sessions that have passed at every turn up to this one."""
         return self.figure([length > turn for length in self.sustained])
+
+    def measured(self, place: str) -> tuple[float | None, Interval | None]:
+        """A value of metrics.json with its interval; `place` joins its keys by dots."""
+        measure = Final(place, "")
+        return value_of(self.cell.metrics, measure), Interval.of(interval_of(self.cell.metrics, measure))
+
+    def counted(self, figure: Figure) -> tuple[float | None, Interval | None]:
+        """The rate of one of the cell's figures with its interval."""
+        return figure.rate, self.interval(figure)
 
     def interval(self, figure: Figure) -> Interval | None:
         """The 95 % interval of one of the cell's figures, resampled by task."""

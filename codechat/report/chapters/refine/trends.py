@@ -1,11 +1,12 @@
 """How much is lost over the turns: the paper's Tables IV, VI and VII, and the values behind its curves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from codechat.metrics.statistics import percent_change
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
-from codechat.report.data import Column, Interval, Table, Value, with_interval
+from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.generic.naming import named_table
 
 ALPHA = 0.05
@@ -21,27 +22,23 @@ def decay(study: RefineStudy) -> Table:
     """Δ of Pass@1 and its trend per model and dataset (Table IV)."""
     last = study.last_turn
     columns = (
-        Column("pass_first", "Pass@1 turn 0", ".3f"),
-        Column("pass_last", f"Pass@1 turn {last}", ".3f"),
+        *columns_of(".3f", pass_first="Pass@1 turn 0", pass_last=f"Pass@1 turn {last}"),
         *with_interval("delta_pct", f"Δ0→{last} %", "+.1f"),
     )
 
     def values(found: Outcomes) -> tuple[Value, ...]:
-        metrics = found.cell.metrics
-        interval = Interval.of(metrics["ci"]["delta_pct"])
-        return (metrics["pass_at_1"][0], metrics["pass_at_1"][-1], metrics["delta_pct"], interval)
+        passes = found.cell.metrics["pass_at_1"]
+        return (passes[0], passes[-1], *found.measured("delta_pct"))
 
-    rows = [(found, values(found), found.cell.metrics["mann_kendall"]["pass_at_1"]) for found in study.in_order()]
     title = "Functional correctness over the turns (paper, Table IV)"
-    return _trend_table(study, columns, rows, name="table_4_decay", title=title, group="trend")
+    return _trend_table(study, "pass_at_1", columns, values, name="table_4_decay", title=title, group="trend")
 
 
 def adherence(study: RefineStudy) -> Table:
     """Δ of instruction adherence and its trend per model and dataset (Table VII)."""
     last = study.last_turn
     columns = (
-        Column("iar_first", "Adherence turn 1", ".3f"),
-        Column("iar_last", f"Adherence turn {last}", ".3f"),
+        *columns_of(".3f", iar_first="Adherence turn 1", iar_last=f"Adherence turn {last}"),
         Column("iar_delta_pct", f"Δ1→{last} %", "+.1f"),
         *with_interval("iar", "Adherence, all turns", ".3f"),
     )
@@ -49,24 +46,24 @@ def adherence(study: RefineStudy) -> Table:
     def values(found: Outcomes) -> tuple[Value, ...]:
         metrics = found.cell.metrics
         ends = (metrics["iar"][0], metrics["iar"][-1]) if metrics["iar"] else (None, None)
-        return (*ends, metrics["iar_delta_pct"], found.adherence.rate, found.interval(found.adherence))
+        return (*ends, metrics["iar_delta_pct"], *found.counted(found.adherence))
 
-    rows = [(found, values(found), found.cell.metrics["mann_kendall"]["iar"]) for found in study.in_order()]
     title = "Instruction adherence over the turns (paper, Table VII)"
-    return _trend_table(study, columns, rows, name="table_7_adherence", title=title, group="adherence")
+    return _trend_table(study, "iar", columns, values, name="table_7_adherence", title=title, group="adherence")
 
 
 def _trend_table(
     study: RefineStudy,
+    series: str,
     columns: tuple[Column, ...],
-    rows: list[tuple[Outcomes, tuple[Value, ...], Mapping[str, Any] | None]],
+    values: Callable[[Outcomes], tuple[Value, ...]],
     **about: str,
 ) -> Table:
     test = (Column("mk_s", "S", "d"), Column("mk_z", "Z", ".2f"), Column("mk_p", "p", "p"), Column("trend", "Trend"))
-    full = [(found, (*values, *_trend(trend))) for found, values, trend in rows]
-    clear = [index for index, (_, _, trend) in enumerate(rows) if trend is not None and trend["p"] < ALPHA]
-    p = len(columns) + 2
-    return named_table(study, (*columns, *test), full, [(index, p) for index in clear], note=MANN_KENDALL_NOTE, **about)
+    trends = [found.cell.metrics["mann_kendall"][series] for found in study.in_order()]
+    rows = [(found, (*values(found), *_trend(trend))) for found, trend in zip(study.in_order(), trends, strict=True)]
+    strong = [(row, len(columns) + 2) for row, trend in enumerate(trends) if trend is not None and trend["p"] < ALPHA]
+    return named_table(study, (*columns, *test), rows, strong, note=MANN_KENDALL_NOTE, **about)
 
 
 def _trend(trend: Mapping[str, Any] | None) -> tuple[Value, ...]:
@@ -101,13 +98,9 @@ def sensitivity(study: RefineStudy) -> Table:
 
 def _steps(mst_at: Mapping[str, float | None], caps: Sequence[int]) -> list[float | None]:
     """MST at every cap, each but the first with its change in per cent against the one before."""
-    row: list[float | None] = []
-    before: float | None = None
-    for cap in caps:
-        value = mst_at.get(str(cap))
-        row += [value, percent_change(before, value)] if row else [value]
-        before = value
-    return row
+    values = [mst_at.get(str(cap)) for cap in caps]
+    changes = [percent_change(before, value) for before, value in pairwise(values)]
+    return [*values[:1], *(each for step in zip(values[1:], changes, strict=True) for each in step)]
 
 
 def turns(study: RefineStudy) -> Table:
@@ -128,12 +121,10 @@ def turns(study: RefineStudy) -> Table:
 
 def _turn(found: Outcomes, turn: int) -> tuple[Value, ...]:
     metrics = found.cell.metrics
-    survivors = found.surviving(turn)
     values: list[Value] = [turn, metrics["pass_at_1"][turn], Interval.of(metrics["ci"]["pass_at_1"][turn])]
-    values += [survivors.rate, found.interval(survivors)]
+    values += found.counted(found.surviving(turn))
     for series in (found.adherence_at, found.regression_at):
-        figure = series[turn - 1] if turn else None
-        values += [figure.rate, found.interval(figure)] if figure else [None, None]
+        values += found.counted(series[turn - 1]) if turn else (None, None)
     return tuple(values)
 
 

@@ -7,10 +7,9 @@ from typing import Any
 
 from codechat.domain import CHANGES, SCOPES
 from codechat.metrics.statistics import Figure
-from codechat.report.chapters.refine.breaks import breaking, total, types
+from codechat.report.chapters.refine.breaks import breaking, total, types, wilson
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
-from codechat.report.chapters.refine.shares import wilson
-from codechat.report.drawing.points import from_zero, points, whiskers
+from codechat.report.drawing.marks import from_zero, points, whiskers
 from codechat.report.drawing.style import Look, legend, panels, share_range
 
 Ends = Sequence[float] | None
@@ -47,7 +46,7 @@ def self_correction(study: RefineStudy, look: Look) -> Any:
 def _mended(breakdown: str, found: Outcomes, name: str) -> tuple[float | None, Ends]:
     rates = found.self_correction
     figure: Figure = rates.overall if breakdown == "all_turns" else getattr(rates, breakdown)[name]
-    return figure.rate, found.interval(figure)
+    return found.counted(figure)
 
 
 def heat_map(study: RefineStudy, look: Look) -> Any:

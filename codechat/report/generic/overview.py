@@ -1,4 +1,4 @@
-"""A protocol's section of the page: who leads, its final figures as a board, its series as charts."""
+"""A protocol's section of the page: who leads, in words, its final figures as a board, its series as charts."""
 
 from collections.abc import Sequence
 from math import floor, log10
@@ -7,8 +7,7 @@ from typing import Any
 from codechat.metrics import Final, Series
 from codechat.metrics.measures import interval_of, value_of
 from codechat.report.generic.counts import PAYERS
-from codechat.report.generic.standings import standing
-from codechat.report.sections import Board, BoardColumn, Chart, Line, Section, Shown
+from codechat.report.sections import Board, BoardColumn, Chart, Headline, Line, Section, Shown
 from codechat.report.study import LoadedCell, Study
 
 TOPS = {"share": 1.0, "percent": 100.0}  # where an axis ends; else at the highest value
@@ -32,7 +31,7 @@ def _board(study: Study[Any]) -> Board:
         *if_it_varies("Dataset", [cell.dataset for cell in cells]),
         *if_it_varies("Setting", [cell.variant for cell in cells]),
         *(_final(cells, final, first=final is measures.finals[0]) for final in measures.finals),
-        *session_columns(cells),
+        *count_columns(cells, "Sessions", **SESSIONS),
         *use_columns(cells),
     ]
     return Board(measures.name, columns, sort=measures.finals[0].label if measures.finals else "")
@@ -51,17 +50,15 @@ def if_it_varies(title: str, values: Sequence[str]) -> list[BoardColumn]:
     return [BoardColumn(title, values)] if len(set(values)) > 1 else []
 
 
-def count_column(cells: Sequence[LoadedCell], key: str, title: str, group: str, hint: str) -> BoardColumn:
-    """How often something was met."""
-    return BoardColumn(title, [cell.metrics[key] for cell in cells], "count", group, hint)
-
-
-def session_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
-    """How many sessions there are, and how many of them errored."""
+def count_columns(cells: Sequence[LoadedCell], group: str, **titles: tuple[str, str]) -> list[BoardColumn]:
+    """How often something was met: by its key in the metrics a title and a hint."""
     return [
-        count_column(cells, "sessions", "all", "Sessions", "errored ones included"),
-        count_column(cells, "errored", "errored", "Sessions", "left out of every figure"),
+        BoardColumn(title, [cell.metrics[key] for cell in cells], "count", group, hint)
+        for key, (title, hint) in titles.items()
     ]
+
+
+SESSIONS = {"sessions": ("all", "errored ones included"), "errored": ("errored", "left out of every figure")}
 
 
 def use_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
@@ -113,3 +110,60 @@ def _round_top(lines: Sequence[Line]) -> float:
         return 1.0
     power = 10.0 ** floor(log10(highest))
     return power * next(factor for factor in (1, 2, 4, 8, 10) if factor * power >= highest)
+
+
+def rivals_of(cells: Sequence[LoadedCell]) -> list[LoadedCell]:
+    """The cells that are compared: baselines count only if there is nothing else."""
+    return [cell for cell in cells if not cell.is_baseline] or list(cells)
+
+
+def standing(study: Study[Any]) -> Headline:
+    """The leader on the dataset that most cells share, and the counts behind the claim."""
+    measures, cells = study.measures, study.loaded
+    facts = _facts(cells)
+    if not measures.finals:
+        return Headline(measures.name, facts=facts)
+    final = measures.finals[0]
+    rivals = [cell for cell in rivals_of(cells) if value_of(cell.metrics, final) is not None]
+    if not rivals:
+        return Headline(f"{measures.name}: nothing to rank", facts=facts)
+    datasets = [cell.dataset for cell in rivals]
+    dataset = max(sorted(set(datasets)), key=datasets.count)
+    ranked = [cell for cell in rivals if cell.dataset == dataset]
+    ranked.sort(key=lambda cell: value_of(cell.metrics, final), reverse=final.higher_is_better is not False)
+    best = _shown(final, ranked[0])
+    title = f"{ranked[0].label} leads: {final.label} {best}" if len(ranked) > 1 else f"{final.label} {best}"
+    if len(ranked) > 1 and _shown(final, ranked[1]) == best:
+        title = f"{ranked[0].label} and {ranked[1].label} are level: {final.label} {best}"
+    return Headline(title, " ".join(_qualified(final, ranked)), facts)
+
+
+def _qualified(final: Final, ranked: Sequence[LoadedCell]) -> list[str]:
+    """What the figure is, how sure it is, and who comes next."""
+    best = ranked[0]
+    text = [f"{final.help[:1].upper()}{final.help[1:]}, on {best.dataset}." if final.help else f"On {best.dataset}."]
+    ends = interval_of(best.metrics, final)
+    text += [f"95 % interval {_number(final, ends[0])} to {_number(final, ends[1])}."] if ends else []
+    if len(ranked) > 1:
+        second = ranked[1]
+        text.append(f"Next is {second.label} with {_shown(final, second)}.")
+        if ends and (others := interval_of(second.metrics, final)):
+            apart = ends[0] > others[1] or ends[1] < others[0]
+            text.append("Their intervals are apart." if apart else "Their intervals overlap.")
+    return text
+
+
+def _shown(final: Final, cell: LoadedCell) -> str:
+    return _number(final, value_of(cell.metrics, final))
+
+
+def _number(final: Final, value: float) -> str:
+    return f"{100 * value:.1f} %" if final.unit == "share" else f"{value:.3g}"
+
+
+def _facts(cells: Sequence[LoadedCell]) -> list[tuple[str, str]]:
+    sessions, errored = (sum(cell.metrics[name] for cell in cells) for name in ("sessions", "errored"))
+    return [
+        (f"{len(cells):,}", "cell" if len(cells) == 1 else "cells"),
+        (f"{sessions:,}", f"sessions; {errored:,} errored"),
+    ]

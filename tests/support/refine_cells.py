@@ -9,17 +9,14 @@ from typing import Any
 
 import yaml
 
-from codechat.domain import CHANGES, SCOPES
+from codechat.domain import CHANGES, SCOPES, Failure, Message, Usage
 from codechat.metrics import Effort, refine_metrics
 from codechat.records import (
     AdherenceRecord,
     CandidateRecord,
-    FailureRecord,
     InstructionRecord,
-    MessageRecord,
     SessionRecord,
     TurnRecord,
-    UsageRecord,
     write_sessions,
 )
 
@@ -103,7 +100,7 @@ def sessions_of(made: Made) -> Iterator[SessionRecord]:
 
 def _turns(made: Made, draws: random.Random, hard: float, overflow: int | None) -> Iterator[TurnRecord]:
     passed = 0.5 * hard + 0.5 * draws.random() < made.first
-    history: list[MessageRecord] = [MessageRecord(role="user", content=f"Write f.\n{made.code}")]
+    history: list[Message] = [Message(role="user", content=f"Write f.\n{made.code}")]
     pool = draws.sample(POOL, len(POOL))
     for number in range(made.turns):
         instruction = pool[number % len(pool)] if number else None
@@ -119,14 +116,14 @@ def _turns(made: Made, draws: random.Random, hard: float, overflow: int | None) 
         if instruction is not None:
             weight = WEIGHT[instruction.scope] * WEIGHT[instruction.change]
             passed = draws.random() >= made.breaks * weight if passed else draws.random() < made.mends
-            history.append(MessageRecord(role="user", content=instruction.text))
+            history.append(Message(role="user", content=instruction.text))
         yield _answered(made, draws, instruction, passed=passed, request=list(history), number=number)
-        history.append(MessageRecord(role="assistant", content=made.code))
+        history.append(Message(role="assistant", content=made.code))
 
 
 def _answered(
     made: Made, draws: random.Random, instruction: InstructionRecord | None, *, passed: bool,
-    request: Sequence[MessageRecord], number: int,
+    request: Sequence[Message], number: int,
 ) -> TurnRecord:  # fmt: skip
     luck = draws.random()
     verdict = "undecided" if luck < 0.02 else "adhered" if luck < made.adheres else "violated"
@@ -136,12 +133,12 @@ def _answered(
         candidates=[CandidateRecord(id=instruction.id, applicable=True, by="rules")] if instruction else [],
         finish_reason="stop", code=f"{made.code}# turn {number}\n", outcome=outcome, passed=passed,
         passed_base=passed or draws.random() < 0.4,
-        failure=None if passed else FailureRecord(reason="wrong result", suite="plus", index=3, input="(1,)",
+        failure=None if passed else Failure(reason="wrong result", suite="plus", index=3, input="(1,)",
                                                   expected="1", actual="None"),
         cpu_s=0.01,
         adherence=AdherenceRecord(verdict=verdict, by="rules", reason="a rule") if instruction else None,
-        usage=UsageRecord(input_tokens=100 * (number + 1), output_tokens=50, cached_input_tokens=10),
-        judge_usage=UsageRecord(input_tokens=30, output_tokens=5) if instruction else UsageRecord(),
+        usage=Usage(input_tokens=100 * (number + 1), output_tokens=50, cached_input_tokens=10),
+        judge_usage=Usage(input_tokens=30, output_tokens=5) if instruction else Usage(),
         latency_s=0.5,
     )  # fmt: skip
 
