@@ -1,7 +1,7 @@
 """Control flow: branches, returns, jumps, nesting."""
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import pairwise
 
 from codechat.patterns.base import Occurrence, at, pair, pattern
@@ -95,10 +95,8 @@ def two_way_value(code: Code) -> Iterable[Occurrence]:
 def _chosen(statement: ast.stmt) -> str:
     if isinstance(statement, ast.Return):
         return "return" if statement.value else ""
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        target = statement.targets[0]
-        return f"= {target.id}" if isinstance(target, ast.Name) else ""
-    return ""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return f"= {targets[0].id}" if len(targets) == 1 and isinstance(targets[0], ast.Name) else ""
 
 
 def _returns(function: Function) -> list[ast.Return]:
@@ -158,16 +156,11 @@ def _without_not(test: ast.expr) -> ast.expr:
 @pattern("named_condition", "named condition")
 def named_condition(code: Code) -> Iterable[Occurrence]:
     """Conditions of `if` and `while` that are one local variable, possibly negated."""
-    for node, name in _single_names(code):
-        if name in {inner.id for inner in code.find(ast.Name) if isinstance(inner.ctx, ast.Store)}:
-            yield at(node)
-
-
-def _single_names(code: Code) -> Iterator[tuple[ast.AST, str]]:
+    bound = {inner.id for inner in code.find(ast.Name) if isinstance(inner.ctx, ast.Store)}
     for node in code.find(ast.If, ast.While):
         test = _without_not(node.test)
-        if isinstance(test, ast.Name):
-            yield node, test.id
+        if isinstance(test, ast.Name) and test.id in bound:
+            yield at(node)
 
 
 @pattern("finally", "finally block")

@@ -61,12 +61,6 @@ def long_line(code: Code, limit: int = 79) -> Iterable[Occurrence]:
     return (Occurrence(number) for number, line in enumerate(code.lines, 1) if len(line) > limit)
 
 
-@pattern("joined_import", "import of several modules", "imports of several modules")
-def joined_import(code: Code) -> Iterable[Occurrence]:
-    """`import a, b`."""
-    return (at(node) for node in code.find(ast.Import) if len(node.names) > 1)
-
-
 @pattern("trailing_space", "line ending in spaces", "lines ending in spaces", on_tokens=True)
 def trailing_space(code: Code) -> Iterable[Occurrence]:
     """Lines with spaces or tabs at their end, those inside strings left out."""
