@@ -3,16 +3,16 @@
 import ast
 import builtins
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
-from codechat.patterns.base import Occurrence, Regex, at, pattern
+from codechat.patterns.base import Occurrence, Regex, at, pair, pattern
 from codechat.patterns.code import Code, read
-from codechat.patterns.tree import FUNCTIONS, LOOPS, docstring
+from codechat.patterns.tree import FUNCTIONS, LOOPS, docstring, first_line
 
 Statement: TypeAlias = Literal["loop", "if", "return", "assignment", "function"]
 Place: TypeAlias = Literal["above", "beside", "either"]
-_KINDS: dict[str, tuple[type[ast.AST], ...]] = {
+STATEMENTS: dict[str, tuple[type[ast.AST], ...]] = {
     "loop": LOOPS,
     "if": (ast.If,),
     "return": (ast.Return,),
@@ -33,7 +33,7 @@ def comment(code: Code, own_line: bool | None = None, matches: Regex = "") -> It
 def header_comment(code: Code, matches: Regex = "") -> Iterable[Occurrence]:
     """Comments before all code."""
     body = code.tree.body if code.tree else []
-    first = min((_first_line(statement) for statement in body), default=len(code.lines) + 1)
+    first = min((first_line(statement) for statement in body), default=len(code.lines) + 1)
     for found in code.comments:
         if found.line < first and re.search(matches, found.text, re.IGNORECASE):
             yield Occurrence(found.line)
@@ -71,30 +71,23 @@ def prose(code: Code, matches: Regex) -> Iterable[Occurrence]:
             yield at(text)
 
 
-@pattern("commented", "{statement} with a comment", "{statement}s with a comment")
-def commented(code: Code, statement: Statement, place: Place = "either") -> Iterable[Occurrence]:
-    """Statements of a kind that have a comment directly above them, or beside them on one of their lines."""
-    return (at(node) for node, has in _with_comments(code, statement, place) if has)
-
-
-@pattern("uncommented", "{statement} without a comment", "{statement}s without a comment")
-def uncommented(code: Code, statement: Statement, place: Place = "either") -> Iterable[Occurrence]:
-    """The others."""
-    return (at(node) for node, has in _with_comments(code, statement, place) if not has)
-
-
-def _with_comments(code: Code, statement: Statement, place: Place) -> Iterator[tuple[ast.stmt, bool]]:
+@pair(
+    ("commented", "{statement} with a comment", "{statement}s with a comment"),
+    ("uncommented", "{statement} without a comment", "{statement}s without a comment"),
+)
+def commented(code: Code, statement: Statement, place: Place = "either") -> Iterable[tuple[Occurrence, bool]]:
+    """Statements of a kind; whether a comment is directly above them, or beside them on one of their lines."""
     own = {found.line for found in code.comments if found.own_line}
     trailing = {found.line for found in code.comments if not found.own_line}
-    for node in code.find(*_KINDS[statement]):
+    for node in code.find(*STATEMENTS[statement]):
         assert isinstance(node, ast.stmt)
         if is_elif(code, node):
             continue
-        above = _first_line(node) - 1 in own
+        above = first_line(node) - 1 in own
         body = getattr(node, "body", None)
         end = max(node.lineno, body[0].lineno - 1) if body else (node.end_lineno or node.lineno)
         beside = any(line in trailing for line in range(node.lineno, end + 1))
-        yield node, (above and place != "beside") or (beside and place != "above")
+        yield at(node), (above and place != "beside") or (beside and place != "above")
 
 
 def is_elif(code: Code, node: ast.AST) -> bool:
@@ -103,8 +96,3 @@ def is_elif(code: Code, node: ast.AST) -> bool:
     if not isinstance(node, ast.If) or not isinstance(above, ast.If) or above.orelse != [node]:
         return False
     return code.lines[node.lineno - 1].encode()[node.col_offset :].startswith(b"elif")
-
-
-def _first_line(statement: ast.stmt) -> int:
-    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])

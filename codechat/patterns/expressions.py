@@ -1,8 +1,9 @@
 """Expressions, literals and plain syntax: what can be told from a node and its neighbours."""
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
+from typing import Any
 
 from codechat.patterns.base import Finder, Occurrence, at, pattern
 from codechat.patterns.code import Code
@@ -35,13 +36,34 @@ _SYNTAX: dict[str, tuple[tuple[type[ast.AST], ...], str, str]] = {
     "assignment": ((ast.Assign, ast.AnnAssign), "assignment", ""),
     "any_call": ((ast.Call,), "call", ""),
     "decision": ((ast.If, ast.IfExp, ast.Match), "decision", ""),
+    "chained_comparison": ((ast.Compare,), "chained comparison", ""),
+    "membership_test": ((ast.Compare,), "membership test", ""),
+    "negation": ((ast.UnaryOp,), "negated condition", ""),
+    "named_return": ((ast.Return,), "return of a variable", "returns of a variable"),
+    "tuple_assignment": ((ast.Assign,), "tuple assignment", ""),
+    "endless_loop": ((ast.While,), "while True loop", ""),
+    "loop_else": (LOOPS, "loop with an else branch", "loops with an else branch"),
+    "joined_import": ((ast.Import,), "import of several modules", "imports of several modules"),
     "branching": ((ast.If, ast.IfExp, ast.Match, ast.Try, ast.TryStar, *LOOPS), "branch or loop", "branches and loops"),
 }
 
 
-def _finder(kinds: tuple[type[ast.AST], ...]) -> Finder:
+_WHEN: dict[str, Callable[[Any], bool]] = {
+    "chained_comparison": lambda node: len(node.ops) > 1,
+    "membership_test": lambda node: isinstance(node.ops[0], ast.In | ast.NotIn),
+    "negation": lambda node: isinstance(node.op, ast.Not),
+    "named_return": lambda node: isinstance(node.value, ast.Name),
+    "tuple_assignment": lambda node: any(isinstance(target, ast.Tuple | ast.List) for target in node.targets),
+    "endless_loop": lambda node: isinstance(node.test, ast.Constant) and bool(node.test.value),
+    "loop_else": lambda node: bool(node.orelse),
+    "joined_import": lambda node: len(node.names) > 1,
+}
+
+
+def _syntax(name: str, kinds: tuple[type[ast.AST], ...]) -> Finder:
     def find(code: Code) -> Iterable[Occurrence]:
-        return (at(node) for node in code.find(*kinds) if not _inside_f_string(code, node))
+        when = _WHEN.get(name, bool)
+        return (at(node) for node in code.find(*kinds) if when(node) and not _inside_f_string(code, node))
 
     return find
 
@@ -52,7 +74,7 @@ def _inside_f_string(code: Code, node: ast.AST) -> bool:
 
 
 for _name, (_kinds, _noun, _plural) in _SYNTAX.items():
-    pattern(_name, _noun, _plural)(_finder(_kinds))
+    pattern(_name, _noun, _plural)(_syntax(_name, _kinds))
 
 
 @pattern("magic_number", "number without a name", "numbers without a name")
@@ -87,12 +109,6 @@ def named_constant(code: Code, used: bool = False) -> Iterable[Occurrence]:
             yield at(node)
 
 
-@pattern("chained_comparison", "chained comparison")
-def chained_comparison(code: Code) -> Iterable[Occurrence]:
-    """Comparisons with more than one operator, as `0 <= x < n`."""
-    return (at(node) for node in code.find(ast.Compare) if len(node.ops) > 1)
-
-
 @pattern("split_comparison", "pair of comparisons that could be one", "pairs of comparisons that could be one")
 def split_comparison(code: Code) -> Iterable[Occurrence]:
     """`and` of two ordering comparisons that share an operand."""
@@ -112,33 +128,14 @@ def split_comparison(code: Code) -> Iterable[Occurrence]:
 def emptiness_test(code: Code) -> Iterable[Occurrence]:
     """`len(x) == 0`, `len(x) > 0`, `x == []`, `"" != x` and the like."""
     for node in code.find(ast.Compare):
-        if len(node.ops) == 1:
-            left, operator, right = node.left, node.ops[0], node.comparators[0]
-            empty = (_is_empty(left) or _is_empty(right)) and isinstance(operator, ast.Eq | ast.NotEq)
-            none_counted = (
-                _is_count(code, left) and _is_zero(right) and isinstance(operator, ast.Eq | ast.NotEq | ast.Gt)
-            )
-            counted_none = (
-                _is_zero(left) and _is_count(code, right) and isinstance(operator, ast.Eq | ast.NotEq | ast.Lt)
-            )
-            if empty or none_counted or counted_none:
+        left, operator, right = node.left, node.ops[0], node.comparators[0]
+        sides = ((left, right, ast.Gt), (right, left, ast.Lt)) if len(node.ops) == 1 else ()
+        for one, other, more in sides:
+            equal, text = isinstance(operator, ast.Eq | ast.NotEq), ast.unparse(other)
+            counted = isinstance(one, ast.Call) and code.origin(one.func) == "len" and text == "0"
+            if (counted and (equal or isinstance(operator, more))) or (equal and text in ("[]", "()", "{}", "''")):
                 yield at(node)
-
-
-def _is_count(code: Code, node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and code.origin(node.func) == "len"
-
-
-def _is_zero(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value == 0 and not isinstance(node.value, bool)
-
-
-def _is_empty(node: ast.expr) -> bool:
-    if isinstance(node, ast.List | ast.Tuple):
-        return not node.elts
-    if isinstance(node, ast.Dict):
-        return not node.keys
-    return isinstance(node, ast.Constant) and node.value == ""
+                break
 
 
 @pattern(
@@ -149,12 +146,9 @@ def comparison_with_boolean(code: Code) -> Iterable[Occurrence]:
     for node in code.find(ast.Compare):
         sides = pairwise([node.left, *node.comparators])
         for operator, pair in zip(node.ops, sides, strict=True):
-            if isinstance(operator, ast.Eq | ast.NotEq) and any(_is_literal(side) for side in pair):
+            literal = any(ast.unparse(side) in ("True", "False", "None") for side in pair)
+            if isinstance(operator, ast.Eq | ast.NotEq) and literal:
                 yield at(node)
-
-
-def _is_literal(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, bool))
 
 
 @pattern("boolean_operator", "and or or", "ands and ors")
@@ -174,18 +168,6 @@ def equality_choice(code: Code) -> Iterable[Occurrence]:
         ]
         if isinstance(node.op, ast.Or) and len(lefts) > len(set(lefts)):
             yield at(node)
-
-
-@pattern("membership_test", "membership test")
-def membership_test(code: Code) -> Iterable[Occurrence]:
-    """`x in y` and `x not in y`."""
-    return (at(node) for node in code.find(ast.Compare) if isinstance(node.ops[0], ast.In | ast.NotIn))
-
-
-@pattern("negation", "negated condition")
-def negation(code: Code) -> Iterable[Occurrence]:
-    """`not x`."""
-    return (at(node) for node in code.find(ast.UnaryOp) if isinstance(node.op, ast.Not))
 
 
 @pattern("string_concatenation", "string built with +", "strings built with +")
@@ -222,14 +204,6 @@ def _makes_text(code: Code, node: ast.expr) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
-@pattern("tuple_assignment", "tuple assignment")
-def tuple_assignment(code: Code) -> Iterable[Occurrence]:
-    """Assignments to several names at once by unpacking."""
-    for node in code.find(ast.Assign):
-        if any(isinstance(target, ast.Tuple | ast.List) for target in node.targets):
-            yield at(node)
-
-
 @pattern("self_assignment", "assignment of the form x = x + …", "assignments of the form x = x + …")
 def self_assignment(code: Code) -> Iterable[Occurrence]:
     """Plain assignments that could be augmented ones."""
@@ -248,29 +222,12 @@ def computed_return(code: Code) -> Iterable[Occurrence]:
             yield at(node)
 
 
-@pattern("named_return", "return of a variable", "returns of a variable")
-def named_return(code: Code) -> Iterable[Occurrence]:
-    """Returns of a single name."""
-    return (at(node) for node in code.find(ast.Return) if isinstance(node.value, ast.Name))
-
-
 @pattern("passing_variable", "variable that is only returned", "variables that are only returned")
 def passing_variable(code: Code) -> Iterable[Occurrence]:
     """`x = …` directly followed by `return x`."""
-    for owner in code.nodes:
-        for block in blocks(owner):
-            for first, second in pairwise(block):
-                name = _assigned(first)
-                value = second.value if isinstance(second, ast.Return) else None
-                if name and isinstance(value, ast.Name) and value.id == name:
-                    yield at(first, f"'{name}'")
-
-
-def _assigned(statement: ast.stmt) -> str:
-    """The only name that a plain assignment binds."""
-    target: ast.expr | None = None
-    if isinstance(statement, ast.AnnAssign):
-        target = statement.target
-    elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        target = statement.targets[0]
-    return target.id if isinstance(target, ast.Name) else ""
+    for first, second in (two for owner in code.nodes for block in blocks(owner) for two in pairwise(block)):
+        value = second.value if isinstance(second, ast.Return) else None
+        targets = first.targets if isinstance(first, ast.Assign) else [getattr(first, "target", None)]
+        names = [one.id if isinstance(one, ast.Name) else "" for one in targets]
+        if isinstance(value, ast.Name) and isinstance(first, ast.Assign | ast.AnnAssign) and names == [value.id]:
+            yield at(first, f"'{value.id}'")

@@ -1,10 +1,10 @@
 """Control flow: branches, returns, jumps, nesting."""
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import pairwise
 
-from codechat.patterns.base import Occurrence, at, pattern
+from codechat.patterns.base import Occurrence, at, pair, pattern
 from codechat.patterns.code import Code
 from codechat.patterns.comments import is_elif
 from codechat.patterns.tree import FUNCTIONS, LOOPS, Function, body_without_docstring, own_nodes
@@ -51,22 +51,18 @@ def if_chain(code: Code) -> Iterable[Occurrence]:
             yield at(node)
 
 
-@pattern("if_with_else", "if statement with an else branch", "if statements with an else branch")
-def if_with_else(code: Code) -> Iterable[Occurrence]:
-    """`if` statements whose chain ends in `else`."""
-    return (at(node) for node in code.find(ast.If) if not is_elif(code, node) and _has_else(code, node))
-
-
-@pattern("if_without_else", "if statement without an else branch", "if statements without an else branch")
-def if_without_else(code: Code) -> Iterable[Occurrence]:
-    """The others."""
-    return (at(node) for node in code.find(ast.If) if not is_elif(code, node) and not _has_else(code, node))
-
-
-def _has_else(code: Code, node: ast.If) -> bool:
-    while len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If) and is_elif(code, node.orelse[0]):
-        node = node.orelse[0]
-    return bool(node.orelse)
+@pair(
+    ("if_with_else", "if statement with an else branch", "if statements with an else branch"),
+    ("if_without_else", "if statement without an else branch", "if statements without an else branch"),
+)
+def if_with_else(code: Code) -> Iterable[tuple[Occurrence, bool]]:
+    """`if` statements; whether their chain ends in `else`."""
+    for node in code.find(ast.If):
+        last = node
+        while len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If) and is_elif(code, last.orelse[0]):
+            last = last.orelse[0]
+        if not is_elif(code, node):
+            yield at(node), bool(last.orelse)
 
 
 @pattern("else_after_exit", "else branch after an exit", "else branches after an exit")
@@ -99,10 +95,8 @@ def two_way_value(code: Code) -> Iterable[Occurrence]:
 def _chosen(statement: ast.stmt) -> str:
     if isinstance(statement, ast.Return):
         return "return" if statement.value else ""
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        target = statement.targets[0]
-        return f"= {target.id}" if isinstance(target, ast.Name) else ""
-    return ""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return f"= {targets[0].id}" if len(targets) == 1 and isinstance(targets[0], ast.Name) else ""
 
 
 def _returns(function: Function) -> list[ast.Return]:
@@ -162,16 +156,11 @@ def _without_not(test: ast.expr) -> ast.expr:
 @pattern("named_condition", "named condition")
 def named_condition(code: Code) -> Iterable[Occurrence]:
     """Conditions of `if` and `while` that are one local variable, possibly negated."""
-    for node, name in _single_names(code):
-        if name in {inner.id for inner in code.find(ast.Name) if isinstance(inner.ctx, ast.Store)}:
-            yield at(node)
-
-
-def _single_names(code: Code) -> Iterator[tuple[ast.AST, str]]:
+    bound = {inner.id for inner in code.find(ast.Name) if isinstance(inner.ctx, ast.Store)}
     for node in code.find(ast.If, ast.While):
         test = _without_not(node.test)
-        if isinstance(test, ast.Name):
-            yield node, test.id
+        if isinstance(test, ast.Name) and test.id in bound:
+            yield at(node)
 
 
 @pattern("finally", "finally block")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from codechat.languages.python.syntax import parameters
-from codechat.patterns.base import Occurrence, Regex, at, pattern
+from codechat.patterns.base import Occurrence, Regex, at, pair, pattern
 from codechat.patterns.code import Code
 from codechat.patterns.names import local_bindings
 from codechat.patterns.tree import FUNCTIONS, Function, body_without_docstring, docstring, own_nodes, walk
@@ -15,36 +15,27 @@ _LEGACY = {"List", "Dict", "Set", "FrozenSet", "Tuple", "Type", "Deque", "Defaul
 _GENERICS = {"list", "dict", "set", "frozenset", "tuple", "type", "deque", "defaultdict"}
 
 
-@pattern("parameter_hint", "parameter with a type hint", "parameters with a type hint")
-def parameter_hint(code: Code) -> Iterable[Occurrence]:
-    """Annotated parameters."""
-    return (at(parameter, f"'{parameter.arg}'") for parameter in _parameters(code) if parameter.annotation)
+@pair(
+    ("parameter_hint", "parameter with a type hint", "parameters with a type hint"),
+    ("bare_parameter", "parameter without a type hint", "parameters without a type hint"),
+)
+def parameter_hint(code: Code) -> Iterable[tuple[Occurrence, bool]]:
+    """Parameters but for `self` and `cls`; whether they are annotated."""
+    return ((at(one, f"'{one.arg}'"), one.annotation is not None) for _, one in _parameters(code))
 
 
-@pattern("bare_parameter", "parameter without a type hint", "parameters without a type hint")
-def bare_parameter(code: Code) -> Iterable[Occurrence]:
-    """The others; `self` and `cls` need none."""
-    return (at(parameter, f"'{parameter.arg}'") for parameter in _parameters(code) if not parameter.annotation)
-
-
-def _parameters(code: Code) -> Iterator[ast.arg]:
+def _parameters(code: Code) -> Iterator[tuple[Function, ast.arg]]:
     for function in code.functions:
-        method = isinstance(code.parents.get(function), ast.ClassDef)
-        for index, parameter in enumerate(parameters(function)):
-            if not (method and index == 0 and parameter.arg in ("self", "cls")):
-                yield parameter
+        yield from ((function, one) for one in parameters(function) if one.arg not in ("self", "cls"))
 
 
-@pattern("return_hint", "function with a return type", "functions with a return type")
-def return_hint(code: Code) -> Iterable[Occurrence]:
-    """Functions whose return type is annotated."""
-    return (at(function, function.name) for function in code.functions if function.returns)
-
-
-@pattern("bare_function", "function without a return type", "functions without a return type")
-def bare_function(code: Code) -> Iterable[Occurrence]:
-    """The others."""
-    return (at(function, function.name) for function in code.functions if not function.returns)
+@pair(
+    ("return_hint", "function with a return type", "functions with a return type"),
+    ("bare_function", "function without a return type", "functions without a return type"),
+)
+def return_hint(code: Code) -> Iterable[tuple[Occurrence, bool]]:
+    """Functions; whether their return type is annotated."""
+    return ((at(one, one.name), one.returns is not None) for one in code.functions)
 
 
 @pattern("local_hint", "annotated local variable")
@@ -86,12 +77,10 @@ def modern_hint(code: Code, kind: Literal["generic", "optional"]) -> Iterable[Oc
     """Hints of the form `list[int]` (`generic`) or `int | None` (`optional`) in annotations."""
     for annotation in _annotations(code):
         for node in walk(annotation):
-            generic = (
-                isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in _GENERICS
-            )
-            union = isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)
-            if (generic and kind == "generic") or (union and kind == "optional"):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr) and kind == "optional":
                 yield at(node)
+            elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and kind == "generic":
+                yield from [at(node)] if node.value.id in _GENERICS else []
 
 
 def _annotations(code: Code) -> Iterator[ast.expr]:
@@ -126,26 +115,22 @@ def _is_type(code: Code, value: ast.expr) -> bool:
     return origin.startswith(("typing.", "collections.abc.")) or origin in {"int", "str", "float", "bool", *_GENERICS}
 
 
-@pattern("docstring", "docstring")
-def docstrings(code: Code, matches: Regex = "") -> Iterable[Occurrence]:
-    """Docstrings of functions that `matches` is found in."""
-    return (at(text) for _, text in _docstrings(code) if text and re.search(matches, str(text.value)))
-
-
-@pattern("no_docstring", "function without such a docstring", "functions without such a docstring")
-def no_docstring(code: Code, matches: Regex = "", takes_parameters: bool = False) -> Iterable[Occurrence]:
-    """The other functions; with `takes_parameters` only those that take any."""
-    for function, text in _docstrings(code):
-        if takes_parameters and not parameters(function):
-            continue
-        if not text or not re.search(matches, str(text.value)):
-            yield at(function, function.name)
-
-
-def _docstrings(code: Code) -> Iterator[tuple[Function, ast.Constant | None]]:
+@pair(
+    ("docstring", "docstring", ""),
+    ("no_docstring", "function without such a docstring", "functions without such a docstring"),
+)
+def docstrings(code: Code, matches: Regex = "", takes_parameters: bool = False) -> Iterable[tuple[Occurrence, bool]]:
+    """Functions, or only those with parameters; whether they have a docstring that `matches` is found in."""
     for function in code.functions:
-        text = docstring(function)
-        yield function, text if text and str(text.value).strip() else None
+        if parameters(function) or not takes_parameters:
+            found = _prose(function) != "" and re.search(matches, _prose(function)) is not None
+            yield at(function.body[0]) if found else at(function, function.name), found
+
+
+def _prose(function: Function) -> str:
+    """What a function's docstring says; nothing if that is blank."""
+    text = docstring(function)
+    return str(text.value) if text and str(text.value).strip() else ""
 
 
 @pattern("any_docstring", "docstring")
@@ -160,36 +145,26 @@ def module_docstring(code: Code) -> Iterable[Occurrence]:
     return [at(text)] if code.tree and (text := docstring(code.tree)) else []
 
 
-@pattern("tall_docstring", "docstring of several lines", "docstrings of several lines")
-def tall_docstring(code: Code) -> Iterable[Occurrence]:
-    """Function docstrings whose text takes more than one line."""
-    return (at(text) for _, text in _docstrings(code) if text and "\n" in str(text.value).strip())
+@pair(
+    ("tall_docstring", "docstring of several lines", "docstrings of several lines"),
+    ("short_docstring", "docstring of one line", "docstrings of one line"),
+)
+def tall_docstring(code: Code) -> Iterable[tuple[Occurrence, bool]]:
+    """Function docstrings; whether their text takes more than one line."""
+    for function in code.functions:
+        if _prose(function):
+            yield at(function.body[0]), "\n" in _prose(function).strip()
 
 
-@pattern("short_docstring", "docstring of one line", "docstrings of one line")
-def short_docstring(code: Code) -> Iterable[Occurrence]:
-    """The others."""
-    return (at(text) for _, text in _docstrings(code) if text and "\n" not in str(text.value).strip())
-
-
-@pattern("documented_parameter", "parameter named in its docstring", "parameters named in their docstring")
-def documented_parameter(code: Code, form: str = r"\b{}\b") -> Iterable[Occurrence]:
-    """Parameters that their function's docstring mentions in that form, `{}` standing for the name."""
-    return (at(node, f"'{node.arg}'") for node, known in _documented(code, form) if known)
-
-
-@pattern("undocumented_parameter", "parameter missing from its docstring", "parameters missing from their docstring")
-def undocumented_parameter(code: Code, form: str = r"\b{}\b") -> Iterable[Occurrence]:
-    """The others."""
-    return (at(node, f"'{node.arg}'") for node, known in _documented(code, form) if not known)
-
-
-def _documented(code: Code, form: str) -> Iterator[tuple[ast.arg, bool]]:
-    for function, text in _docstrings(code):
-        prose = str(text.value) if text else ""
-        for parameter in parameters(function):
-            if parameter.arg not in ("self", "cls"):
-                yield parameter, re.search(form.replace("{}", re.escape(parameter.arg)), prose) is not None
+@pair(
+    ("documented_parameter", "parameter named in its docstring", "parameters named in their docstring"),
+    ("undocumented_parameter", "parameter missing from its docstring", "parameters missing from their docstring"),
+)
+def documented_parameter(code: Code, form: str = r"\b{}\b") -> Iterable[tuple[Occurrence, bool]]:
+    """Parameters; whether their function's docstring mentions them in that form, `{}` standing for the name."""
+    for function, one in _parameters(code):
+        found = re.search(form.replace("{}", re.escape(one.arg)), _prose(function))
+        yield at(one, f"'{one.arg}'"), found is not None
 
 
 @pattern("function", "function")

@@ -4,20 +4,16 @@ import ast
 import tokenize
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from codechat.languages.python.syntax import parameters
-from codechat.patterns.base import Occurrence, at, pattern
+from codechat.patterns.base import Occurrence, at, pair, pattern
 from codechat.patterns.code import Code
-from codechat.patterns.tree import LOOPS, blocks, docstring
+from codechat.patterns.comments import STATEMENTS, Statement
+from codechat.patterns.tree import blocks, docstring
 
 Unit: TypeAlias = Literal["tab", "2", "4"]
 _UNITS = {"tab": "\t", "2": "  ", "4": "    "}
-_STATEMENTS: dict[str, tuple[type[ast.AST], ...]] = {
-    "return": (ast.Return,),
-    "loop": LOOPS,
-    "if": (ast.If,),
-}
 _SPACED = {"==", "!=", "<=", ">=", "<", ">", "+=", "-=", "*=", "/=", "//=", "%=", "->", ":="}
 
 
@@ -30,61 +26,39 @@ def blank_line(code: Code) -> Iterable[Occurrence]:
     return (Occurrence(line) for line in inside - code.string_lines if not code.lines[line - 1].strip())
 
 
-@pattern("blank_before", "{statement} after a blank line", "{statement}s after a blank line")
-def blank_before(code: Code, statement: str) -> Iterable[Occurrence]:
-    """Statements of a kind, not first in their block, that a blank line sets apart (comments between are skipped)."""
-    return (at(node) for node, apart in _apart(code, statement) if apart)
-
-
-@pattern(
-    "no_blank_before", "{statement} without a blank line before it", "{statement}s without a blank line before them"
+@pair(
+    ("blank_before", "{statement} after a blank line", "{statement}s after a blank line"),
+    ("no_blank_before", "{statement} without a blank line before it", "{statement}s without a blank line before them"),
 )
-def no_blank_before(code: Code, statement: str) -> Iterable[Occurrence]:
-    """The others."""
-    return (at(node) for node, apart in _apart(code, statement) if not apart)
-
-
-def _apart(code: Code, statement: str) -> Iterator[tuple[ast.stmt, bool]]:
+def blank_before(code: Code, statement: Statement) -> Iterable[tuple[Occurrence, bool]]:
+    """Statements of a kind, not first in their block; whether a blank line sets them apart (comments are skipped)."""
     comments = {comment.line for comment in code.comments if comment.own_line}
     for owner in code.nodes:
         for block in blocks(owner):
             for above, node in pairwise(block):
-                if not isinstance(node, _STATEMENTS[statement]):
+                if not isinstance(node, STATEMENTS[statement]):
                     continue
                 gap = range((above.end_lineno or above.lineno) + 1, node.lineno)
-                yield node, any(line not in comments and not code.lines[line - 1].strip() for line in gap)
+                yield at(node), any(line not in comments and not code.lines[line - 1].strip() for line in gap)
 
 
-@pattern("blank_after_docstring", "docstring followed by a blank line", "docstrings followed by a blank line")
-def blank_after_docstring(code: Code) -> Iterable[Occurrence]:
-    """Function docstrings that a blank line sets apart from the code below."""
-    return (at(node) for node, apart in _after_docstring(code) if apart)
-
-
-@pattern("no_blank_after_docstring", "docstring directly followed by code", "docstrings directly followed by code")
-def no_blank_after_docstring(code: Code) -> Iterable[Occurrence]:
-    """The others that have code below them."""
-    return (at(node) for node, apart in _after_docstring(code) if not apart)
-
-
-def _after_docstring(code: Code) -> Iterator[tuple[ast.stmt, bool]]:
+@pair(
+    ("blank_after_docstring", "docstring followed by a blank line", "docstrings followed by a blank line"),
+    ("no_blank_after_docstring", "docstring directly followed by code", "docstrings directly followed by code"),
+)
+def blank_after_docstring(code: Code) -> Iterable[tuple[Occurrence, bool]]:
+    """Function docstrings with code below them; whether a blank line sets them apart."""
     for function in code.functions:
         if docstring(function) and len(function.body) > 1:
             first = function.body[0]
             end = first.end_lineno or first.lineno
-            yield first, end < len(code.lines) and not code.lines[end].strip()
+            yield at(first), end < len(code.lines) and not code.lines[end].strip()
 
 
 @pattern("long_line", "overlong line", on_tokens=True)
 def long_line(code: Code, limit: int = 79) -> Iterable[Occurrence]:
     """Lines of more than `limit` characters."""
     return (Occurrence(number) for number, line in enumerate(code.lines, 1) if len(line) > limit)
-
-
-@pattern("joined_import", "import of several modules", "imports of several modules")
-def joined_import(code: Code) -> Iterable[Occurrence]:
-    """`import a, b`."""
-    return (at(node) for node in code.find(ast.Import) if len(node.names) > 1)
 
 
 @pattern("trailing_space", "line ending in spaces", "lines ending in spaces", on_tokens=True)
@@ -112,83 +86,53 @@ def backslash(code: Code) -> Iterable[Occurrence]:
             yield Occurrence(number)
 
 
-@pattern("indented", "block indented by {unit}", "blocks indented by {unit}", on_tokens=True)
-def indented(code: Code, unit: Unit) -> Iterable[Occurrence]:
-    """Blocks indented by exactly one unit."""
-    return (Occurrence(line) for line, step in _steps(code) if step == _UNITS[unit])
-
-
-@pattern("otherwise_indented", "block not indented by {unit}", "blocks not indented by {unit}", on_tokens=True)
-def otherwise_indented(code: Code, unit: Unit) -> Iterable[Occurrence]:
-    """The others."""
-    return (Occurrence(line) for line, step in _steps(code) if step != _UNITS[unit])
-
-
-def _steps(code: Code) -> Iterator[tuple[int, str]]:
+@pair(
+    ("indented", "block indented by {unit}", "blocks indented by {unit}"),
+    ("otherwise_indented", "block not indented by {unit}", "blocks not indented by {unit}"),
+    on_tokens=True,
+)
+def indented(code: Code, unit: Unit) -> Iterable[tuple[Occurrence, bool]]:
+    """Blocks; whether they are indented by exactly one unit."""
     levels = [""]
     for token in code.tokens:
         if token.type == tokenize.INDENT:
-            yield token.start[0], token.string.removeprefix(levels[-1])
+            yield Occurrence(token.start[0]), token.string.removeprefix(levels[-1]) == _UNITS[unit]
             levels.append(token.string)
         elif token.type == tokenize.DEDENT:
             levels.pop()
-
-
-class Quoted(NamedTuple):
-    """A string as written: where, its quote (one character or three) and the text between."""
-
-    line: int
-    quote: str
-    body: str
-
-
-def strings(code: Code) -> Iterator[Quoted]:
-    """The string literals of the program; what an f-string holds is part of it."""
-    for token in code.tokens:
-        if token.type == tokenize.STRING:
-            text = token.string.lstrip("rRfFbBuUtT")
-            quote = text[:3] if text[:3] in ('"""', "'''") else text[:1]
-            yield Quoted(token.start[0], quote, text[len(quote) : -len(quote)])
 
 
 @pattern("quoted", "string in {quote} quotes", "strings in {quote} quotes", on_tokens=True)
 def quoted(code: Code, quote: Literal["single", "double", "triple_single", "triple_double"]) -> Iterable[Occurrence]:
     """Strings in one kind of quotes; short ones that hold a quote or backslash are left out: they need escapes."""
     wanted = {"single": "'", "double": '"', "triple_single": "'''", "triple_double": '"""'}[quote]
-    for found in strings(code):
-        if found.quote == wanted and (len(wanted) == 3 or not set("'\"\\") & set(found.body)):
-            yield Occurrence(found.line)
+    for token in code.tokens:
+        text = token.string.lstrip("rRfFbBuUtT") if token.type == tokenize.STRING else ""
+        used = text[:3] if text[:3] in ('"""', "'''") else text[:1]
+        if used == wanted and (len(wanted) == 3 or not set("'\"\\") & set(text[1:-1])):
+            yield Occurrence(token.start[0])
 
 
-@pattern("signature_over_lines", "signature with one parameter per line", "signatures with one parameter per line")
-def signature_over_lines(code: Code) -> Iterable[Occurrence]:
-    """Functions whose parameters each have a line of their own below the `def`."""
-    return (at(function) for function, spread in _signatures(code) if spread)
-
-
-@pattern("signature_on_line", "signature with parameters sharing a line", "signatures with parameters sharing a line")
-def signature_on_line(code: Code) -> Iterable[Occurrence]:
-    """The other functions that have parameters."""
-    return (at(function) for function, spread in _signatures(code) if not spread)
-
-
-def _signatures(code: Code) -> Iterator[tuple[ast.stmt, bool]]:
+@pair(
+    ("signature_over_lines", "signature with one parameter per line", "signatures with one parameter per line"),
+    ("signature_on_line", "signature with parameters sharing a line", "signatures with parameters sharing a line"),
+)
+def signature_over_lines(code: Code) -> Iterable[tuple[Occurrence, bool]]:
+    """Functions with parameters; whether each of these has a line of its own below the `def`."""
     for function in code.functions:
         lines = [parameter.lineno for parameter in parameters(function)]
         if lines:
-            yield function, len(set(lines)) == len(lines) and min(lines) > function.lineno
+            yield at(function), len(set(lines)) == len(lines) and min(lines) > function.lineno
 
 
-@pattern("wrapped_return", "returned value in parentheses", "returned values in parentheses", on_tokens=True)
-def wrapped_return(code: Code) -> Iterable[Occurrence]:
-    """`return (...)` where the parentheses hold the whole value."""
-    return (Occurrence(line) for word, line, wrapped, _ in _keyword_values(code) if word == "return" and wrapped)
-
-
-@pattern("bare_return", "returned value without parentheses", "returned values without parentheses", on_tokens=True)
-def bare_return(code: Code) -> Iterable[Occurrence]:
-    """The others that return a value."""
-    return (Occurrence(line) for word, line, wrapped, _ in _keyword_values(code) if word == "return" and not wrapped)
+@pair(
+    ("wrapped_return", "returned value in parentheses", "returned values in parentheses"),
+    ("bare_return", "returned value without parentheses", "returned values without parentheses"),
+    on_tokens=True,
+)
+def wrapped_return(code: Code) -> Iterable[tuple[Occurrence, bool]]:
+    """Returns of a value; whether parentheses hold the whole of it."""
+    return ((Occurrence(line), wrapped) for word, line, wrapped, _ in _keyword_values(code) if word == "return")
 
 
 @pattern("redundant_parentheses", "redundant pair of parentheses", "redundant pairs of parentheses", on_tokens=True)

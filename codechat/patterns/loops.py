@@ -12,23 +12,18 @@ from codechat.patterns.tree import FUNCTIONS, LOOPS, children, own_nodes, walk
 def searching_loop(code: Code) -> Iterable[Occurrence]:
     """Loops that leave their function with a Boolean literal."""
     for node in code.find(*LOOPS):
-        for inner in own_nodes(node):
-            value = inner.value if isinstance(inner, ast.Return) else None
-            if isinstance(value, ast.Constant) and isinstance(value.value, bool):
-                yield at(node)
-                break
+        values = [inner.value for inner in own_nodes(node) if isinstance(inner, ast.Return)]
+        if any(isinstance(value, ast.Constant) and isinstance(value.value, bool) for value in values):
+            yield at(node)
 
 
 @pattern("nested_loop", "nested loop")
 def nested_loop(code: Code) -> Iterable[Occurrence]:
     """Loops inside a loop of the same function."""
     for node in code.find(*LOOPS):
-        for above in code.ancestors(node):
-            if isinstance(above, FUNCTIONS):
-                break
-            if isinstance(above, LOOPS):
-                yield at(node)
-                break
+        around = next((one for one in code.ancestors(node) if isinstance(one, (*LOOPS, *FUNCTIONS))), None)
+        if isinstance(around, LOOPS):
+            yield at(node)
 
 
 @pattern("index_loop", "loop over range(len(...))", "loops over range(len(...))")
@@ -105,20 +100,6 @@ def _is_negative(node: ast.expr) -> bool:
 def backward_iteration(code: Code) -> Iterable[Occurrence]:
     """Expressions that run backward."""
     return (at(node) for node in code.find(ast.Call, ast.Slice) if turns_around(code, node))
-
-
-@pattern("endless_loop", "while True loop")
-def endless_loop(code: Code) -> Iterable[Occurrence]:
-    """`while` with a constant true condition."""
-    for node in code.find(ast.While):
-        if isinstance(node.test, ast.Constant) and node.test.value:
-            yield at(node)
-
-
-@pattern("loop_else", "loop with an else branch", "loops with an else branch")
-def loop_else(code: Code) -> Iterable[Occurrence]:
-    """Loops with an `else`."""
-    return (at(node) for node in code.find(*LOOPS) if node.orelse)
 
 
 @pattern("collecting_loop", "loop that fills a collection", "loops that fill a collection")

@@ -36,6 +36,12 @@ def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
             yield block
 
 
+def first_line(statement: ast.stmt) -> int:
+    """The line where a statement begins, decorators included."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+
+
 def docstring(node: ast.AST) -> ast.Constant | None:
     """The docstring's node of a function, class or module."""
     body = getattr(node, "body", None)

@@ -2,7 +2,7 @@
 
 import ast
 import builtins
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Literal
 
@@ -45,36 +45,29 @@ def imported(code: Code, modules: list[str]) -> Iterable[Occurrence]:
             yield at(node, named[0])
 
 
-_MAKERS = {
-    "list": ("list",),
-    "dict": ("dict", "collections.defaultdict", "collections.Counter", "collections.OrderedDict"),
-    "set": ("set", "frozenset"),
-    "tuple": ("tuple",),
+_MAKERS: dict[str, tuple[tuple[type[ast.expr], ...], tuple[str, ...]]] = {
+    "list": ((ast.List, ast.ListComp), ("list",)),
+    "dict": (
+        (ast.Dict, ast.DictComp),
+        ("dict", "collections.defaultdict", "collections.Counter", "collections.OrderedDict"),
+    ),
+    "set": ((ast.Set, ast.SetComp), ("set", "frozenset")),
+    "tuple": ((ast.Tuple,), ("tuple",)),
 }
 
 
 @pattern("collection", "{kind}")
 def collection(code: Code, kind: Literal["list", "dict", "set", "tuple"]) -> Iterable[Occurrence]:
     """Collections that the program makes by display, comprehension or call; annotations and indices are none."""
-    display: dict[str, tuple[type[ast.expr], ...]] = {
-        "list": (ast.List, ast.ListComp),
-        "dict": (ast.Dict, ast.DictComp),
-        "set": (ast.Set, ast.SetComp),
-        "tuple": (ast.Tuple,),
-    }
-    for node in code.find(ast.Call, *display[kind]):
+    displays, makers = _MAKERS[kind]
+    for node in code.find(ast.Call, *displays):
         if isinstance(node, ast.Call):
-            made = code.origin(node.func) in _MAKERS[kind]
+            made = code.origin(node.func) in makers
         else:
-            loaded = isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
-            made = loaded and not is_hint(code, node) and not _is_index(code, node)
+            index = getattr(code.parents.get(node), "slice", None) is node
+            made = isinstance(getattr(node, "ctx", ast.Load()), ast.Load) and not index and not is_hint(code, node)
         if made:
             yield at(node)
-
-
-def _is_index(code: Code, node: ast.AST) -> bool:
-    around = code.parents.get(node)
-    return isinstance(around, ast.Subscript) and around.slice is node
 
 
 @pattern("bit_operation", "bitwise operation")
@@ -86,22 +79,10 @@ def bit_operation(code: Code) -> Iterable[Occurrence]:
             yield at(node)
 
 
-_WALKING = [
-    "sum",
-    "min",
-    "max",
-    "any",
-    "all",
-    "map",
-    "filter",
-    "sorted",
-    "reversed",
-    "zip",
-    "enumerate",
-    "range",
-    "list",
-]
-_TRAVERSING = [*_WALKING, "set", "tuple", "functools.reduce", ".join", ".sort", ".count", ".index", ".reverse"]
+_TRAVERSING = [
+    "sum", "min", "max", "any", "all", "map", "filter", "sorted", "reversed", "zip", "enumerate", "range", "list",
+    "set", "tuple", "functools.reduce", ".join", ".sort", ".count", ".index", ".reverse",
+]  # fmt: skip
 
 
 @pattern("traversal", "walk through values", "walks through values")
@@ -118,7 +99,7 @@ def module_cache(code: Code) -> Iterable[Occurrence]:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
         value = getattr(statement, "value", None)
         empty = isinstance(value, ast.Dict) and not value.keys
-        made = isinstance(value, ast.Call) and code.origin(value.func) in _MAKERS["dict"] and not value.args
+        made = isinstance(value, ast.Call) and code.origin(value.func) in _MAKERS["dict"][1] and not value.args
         for target in targets:
             if isinstance(target, ast.Name) and (empty or made) and _stored_into(code, target.id):
                 yield at(statement, f"'{target.id}'")
@@ -148,14 +129,8 @@ def global_counter(code: Code) -> Iterable[Occurrence]:
 
 
 _ARITHMETIC: dict[str, type[ast.operator]] = {
-    "+": ast.Add,
-    "-": ast.Sub,
-    "*": ast.Mult,
-    "/": ast.Div,
-    "//": ast.FloorDiv,
-    "%": ast.Mod,
-    "**": ast.Pow,
-}
+    "+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "//": ast.FloorDiv, "%": ast.Mod, "**": ast.Pow,
+}  # fmt: skip
 
 
 @pattern("arithmetic", "arithmetic operation")
@@ -224,11 +199,17 @@ def listed_membership(code: Code) -> Iterable[Occurrence]:
             if isinstance(target, ast.Name):
                 made = isinstance(assignment.value, ast.List | ast.ListComp)
                 lists[target.id] = lists.get(target.id, True) and made
+    for node, right in _memberships(code):
+        if isinstance(right, ast.List | ast.ListComp) or (isinstance(right, ast.Name) and lists.get(right.id, False)):
+            yield at(node)
+
+
+def _memberships(code: Code) -> Iterator[tuple[ast.Compare, ast.expr]]:
+    """Comparisons by `in` and `not in`, each with what it looks in."""
     for node in code.find(ast.Compare):
         for operator, right in zip(node.ops, node.comparators, strict=True):
-            held = isinstance(right, ast.Name) and lists.get(right.id, False)
-            if isinstance(operator, ast.In | ast.NotIn) and (held or isinstance(right, ast.List | ast.ListComp)):
-                yield at(node)
+            if isinstance(operator, ast.In | ast.NotIn):
+                yield node, right
 
 
 @pattern("frozen_membership", "membership test against a frozenset", "membership tests against frozensets")
@@ -239,11 +220,9 @@ def frozen_membership(code: Code) -> Iterable[Occurrence]:
         if _is_frozen(code, assignment.value):
             targets = assignment.targets if isinstance(assignment, ast.Assign) else [assignment.target]
             frozen.update(target.id for target in targets if isinstance(target, ast.Name))
-    for node in code.find(ast.Compare):
-        for operator, right in zip(node.ops, node.comparators, strict=True):
-            held = isinstance(right, ast.Name) and right.id in frozen
-            if isinstance(operator, ast.In | ast.NotIn) and (held or _is_frozen(code, right)):
-                yield at(node)
+    for node, right in _memberships(code):
+        if _is_frozen(code, right) or (isinstance(right, ast.Name) and right.id in frozen):
+            yield at(node)
 
 
 def _is_frozen(code: Code, node: ast.AST | None) -> bool:

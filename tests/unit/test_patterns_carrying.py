@@ -107,10 +107,10 @@ def test_wrappers_in_wrappers_carry_and_what_they_carry_does_not(wrappers: list[
         "compute = lambda: total\nreturn compute()",
         "def compute():\n    return total\nreturn compute()",
         "def prepare():\n    return lambda: total\nreturn prepare()()",
+        "def each(given):\n    for one in given:\n        yield one\nreturn sum(each([total]))",
         "steps = {'finish': lambda: total + 1}\nreturn steps['finish']() - 1",
         "buffer = io.StringIO()\nbuffer.write(str(total))\nreturn int(buffer.getvalue())",
         "for _ in range(3):\n    held = [total]\n    result = held[0]\nreturn result",
-        "table = {True: True, False: False}\nreturn total if table[total > 0] else total",
         "return sum(one for one in map(lambda one: one, itertools.chain([total])))",
     ],
 )
@@ -146,11 +146,21 @@ def test_the_same_through_a_variable_carries(lines: str) -> None:
         "return [value for value in iter(values)][0]",
         "return {True: 'yes', False: 'no'}[bool(values)]",
         "return next(iter(values)), any(value > 1 for value in values)",
+        "parts = []\nfor value in values:\n    parts.append(str(value))\nreturn ''.join(parts)",
+        "found = {}\nfound.update(zip(values, values))\nreturn found[1]",
+        "seen = [values[0]]\nother = list(seen)\nother.append(2)\nreturn seen[0] + other[1]",
+        "box = [values]\nreturn [each for each in box[0]] + box",
     ],
 )
 def test_real_uses_do_not_carry(body: str) -> None:
     lines = "".join(f"    {line}\n" for line in body.split("\n"))
     assert carried(f"import collections, functools\ndef f(values):\n{lines}") == set()
+
+
+def test_variables_that_name_one_another_are_read_without_recursion() -> None:
+    made = "".join(f"    a{number} = [{number}]\n" for number in range(1000))
+    taken = "".join(f"    print(a{number}[a{number - 1}[0]])\n" for number in range(1, 1000))
+    assert "a500[a499[0]]" in carried(f"def f(values):\n{made}{taken}    return a999\n")
 
 
 def test_a_class_or_function_that_does_more_is_no_carrier() -> None:

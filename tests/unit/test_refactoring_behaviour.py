@@ -159,7 +159,7 @@ def test_behaviour_is_kept(name: str) -> None:
         revision = refactor(code, one, "f")
         changed += revision.changed
         assert outcomes(revision.code, calls) == before, f"{one.id}\n{revision.code}"
-    assert changed >= 20  # the fewest: the recursion
+    assert changed >= 18  # the fewest: the recursion
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

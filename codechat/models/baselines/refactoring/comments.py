@@ -1,36 +1,29 @@
-"""Comments put in and taken out."""
+"""Comments and docstrings: written, extended, shortened and removed."""
 
 import ast
 import re
+from collections.abc import Callable
 
-from codechat.models.baselines.refactoring.base import (
-    Refusal,
-    Source,
-    first_line,
-    indentation,
-    insert,
-    same_tree,
-    top_line,
-    transforms,
-)
-from codechat.patterns.comments import uncommented
-from codechat.patterns.tree import LOOPS
+from codechat.languages.python.syntax import parameters
+from codechat.models.baselines.refactoring.base import Refusal, Source, insert, same_tree, top_line, transforms
+from codechat.patterns.comments import Place, Statement, commented
+from codechat.patterns.tree import Function, docstring, first_line
 
-_KINDS: dict[str, tuple[type[ast.stmt], ...]] = {"loop": LOOPS, "if": (ast.If,), "return": (ast.Return,)}
+
+def _above(source: Source, node: ast.stmt, text: str) -> tuple[int, str]:
+    """The insertion of a comment above a statement."""
+    line = first_line(node)
+    return line, re.sub(r"\S.*", "", source.code.lines[line - 1]) + f"# {text}"
 
 
 @transforms("cosmetic-put-comment-above-loops", statement="loop")
 @transforms("cosmetic-put-comment-above-ifs", statement="if")
 @transforms("cosmetic-explain-returns", statement="return", place="either")
-def comment_above(source: Source, statement: str, place: str = "above") -> str:
+def comment_above(source: Source, statement: Statement, place: Place = "above") -> str:
     """A line with a comment above every statement of the kind that has none."""
-    bare = {found.line for found in uncommented(source.code, statement, place)}
-    made = [
-        (first_line(node), f"{indentation(source.lines[first_line(node) - 1])}# {_say(node)}")
-        for node in source.code.find(ast.stmt)
-        if isinstance(node, _KINDS[statement]) and node.lineno in bare
-    ]
-    return same_tree(source, insert(source.lines, made))
+    bare = [one.node for one, has in commented(source.code, statement, place) if not has]
+    made = [_above(source, node, _say(node)) for node in bare if isinstance(node, ast.stmt)]
+    return same_tree(source, insert(source.code.lines, made))
 
 
 def _say(node: ast.stmt) -> str:
@@ -50,13 +43,16 @@ def _short(node: ast.expr) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-@transforms("cosmetic-insert-header-comment", text="{entry}: a solution in plain Python.")
-@transforms("cosmetic-add-licence-line", text="SPDX-License-Identifier: Apache-2.0")
-@transforms("cosmetic-state-python-version", text="Needs Python 3.11 or later.")
-@transforms("cosmetic-add-todo", text="TODO: measure where the time goes.")
-def comment_at_top(source: Source, text: str) -> str:
-    """A comment at the top of the file."""
-    return same_tree(source, insert(source.lines, [(top_line(source), f"# {text.format(entry=source.entry_point)}")]))
+@transforms("cosmetic-insert-header-comment", text="# {entry}: a solution in plain Python.")
+@transforms("cosmetic-add-licence-line", text="# SPDX-License-Identifier: Apache-2.0")
+@transforms("cosmetic-state-python-version", text="# Needs Python 3.11 or later.")
+@transforms("cosmetic-add-todo", text="# TODO: measure where the time goes.")
+@transforms("cosmetic-add-module-docstring", text='"""{entry} and what it needs."""\n')
+def text_at_top(source: Source, text: str) -> str:
+    """A comment or docstring at the top of the file."""
+    if not text.startswith("#"):
+        source.without("__doc__")
+    return insert(source.code.lines, [(top_line(source), text.format(entry=source.entry_point))])
 
 
 @transforms("cosmetic-add-comment")
@@ -66,22 +62,78 @@ def comment_in_function(source: Source) -> str:
     for function in source.code.functions:
         body = function.body[1:] if isinstance(function.body[0], ast.Expr) else function.body
         if body and first_line(body[0]) > function.lineno:
-            line = first_line(body[0])
-            text = f"{indentation(source.lines[line - 1])}# Work out {function.name.replace('_', ' ')} step by step."
-            return same_tree(source, insert(source.lines, [(line, text)]))
+            text = f"Work out {function.name.replace('_', ' ')} step by step."
+            return same_tree(source, insert(source.code.lines, [_above(source, body[0], text)]))
     raise Refusal("no function has a line for it")
 
 
 @transforms("cosmetic-remove-comments")
-@transforms("cosmetic-remove-todos", matches=r"\b(TODO|FIXME|XXX)\b")
-def remove_comments(source: Source, matches: str = "") -> str:
-    """The program without comments, or without those of a kind."""
-    kept: dict[int, str] = dict(enumerate(source.lines, 1))
+def remove_comments(source: Source) -> str:
+    """The program without comments."""
+    kept: dict[int, str] = dict(enumerate(source.code.lines, 1))
     for found in source.code.comments:
-        if not re.search(matches, found.text, re.IGNORECASE):
-            continue
+        kept[found.line] = kept[found.line][: found.column].rstrip()
         if found.own_line:
             del kept[found.line]
-        else:
-            kept[found.line] = kept[found.line][: found.column].rstrip()
     return same_tree(source, "\n".join(kept.values()))
+
+
+def _begun(function: Function, old: str) -> str:
+    """The text so far, or the function's name as a sentence."""
+    words = function.name.strip("_").replace("_", " ")
+    return old or f"{words[:1].upper()}{words[1:]}."
+
+
+def _args(function: Function, old: str) -> str:
+    hints = {one.arg: one.annotation for one in parameters(function) if one.arg not in ("self", "cls")}
+    lines = [f"    {name}: {ast.unparse(hint) if hint else 'see above'}." for name, hint in hints.items()]
+    return "\n".join([_begun(function, old), "\nArgs:", *lines]) if lines and "Args:" not in old else old
+
+
+def _returns(function: Function, old: str) -> str:
+    result = ast.unparse(function.returns) if function.returns else "The result"
+    return old if "Returns:" in old else f"{_begun(function, old)}\n\nReturns:\n    {result}."
+
+
+def _no_examples(function: Function, old: str) -> str:
+    """Without >>> examples and the output that follows them."""
+    text = re.sub(r"(?m)^[ \t]*>>>.*\n?(?:[ \t]*\S.*(?:\n|$))*", "", old)
+    return _begun(function, re.sub(r"\n{3,}", "\n\n", text).strip()) if ">>>" in old else old
+
+
+@transforms("cosmetic-add-docstrings", write=_begun)
+@transforms("cosmetic-include-args-section", write=_args)
+@transforms("cosmetic-include-returns-section", write=_returns)
+@transforms("cosmetic-shorten-docstrings", write=lambda function, old: old.strip().split("\n")[0].strip().rstrip('"\\'))
+@transforms("cosmetic-drop-doctests", write=_no_examples)
+@transforms("cosmetic-delete-docstrings", write=lambda function, old: "")
+def write_docstrings(source: Source, write: Callable[[Function, str], str]) -> str:
+    """Every function's docstring set to what `write(function, text so far)` gives; an empty text is none.
+
+    Texts have no common indentation. Behaviour is kept: only `__doc__` changes.
+    """
+    source.without("__doc__")
+    lines = list(source.code.lines)
+    for function in sorted(source.code.functions, key=lambda one: -one.body[0].lineno):
+        node, first = docstring(function), function.body[0]
+        old = (ast.get_docstring(function) or "") if node else ""
+        new = write(function, old)
+        if new == old:
+            continue
+        start = first_line(first)
+        indent, end = lines[start - 1][: first.col_offset], (first.end_lineno or start) if node else start - 1
+        behind = lines[end - 1].encode()[first.end_col_offset or 0 :] if node else b""
+        if indent.strip() or behind.strip():
+            raise Refusal("a docstring would share its line")
+        body = [indent + _literal(new, indent)] if new else [f"{indent}pass"] * (len(function.body) == 1)
+        lines[start - 1 : end] = body
+    return "\n".join(lines)
+
+
+def _literal(text: str, indent: str) -> str:
+    """A docstring's source for a text whose lines carry their own indentation below the first."""
+    if "\\" in text or '"""' in text or text.endswith('"'):
+        raise Refusal("the docstring needs escapes")
+    first, *others = text.rstrip().split("\n")
+    body = "\n".join([first, *(f"{indent}{line}".rstrip() for line in others)])
+    return f'"""{body}\n{indent}"""' if others else f'"""{body}"""'

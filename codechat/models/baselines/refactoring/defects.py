@@ -63,75 +63,61 @@ def _sites(code: Code) -> Iterator[ast.AST]:
 
 
 def _is_aside(node: ast.AST) -> bool:
-    """A docstring, an annotation's or decorator's own work, or a call that only logs."""
-    if isinstance(node, ast.Expr):
-        called = node.value.func if isinstance(node.value, ast.Call) else node.value
-        return isinstance(called, ast.Constant) or (isinstance(called, ast.Attribute) and called.attr == "debug")
-    return False
+    """A docstring, or a call that only logs."""
+    value = node.value if isinstance(node, ast.Expr) else None
+    called = value.func if isinstance(value, ast.Call) else value
+    return isinstance(called, ast.Constant) or (isinstance(called, ast.Attribute) and called.attr == "debug")
 
 
 def _span(node: ast.expr | ast.stmt) -> tuple[tuple[int, int], tuple[int, int]]:
     return (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
 
 
+def _operator(code: Code, left: ast.expr, right: ast.expr, kind: str, text: str) -> Iterator[Defect]:
+    """Another operator between two operands, if they share a line and no parenthesis stands between them."""
+    (first, begin), (last, end) = _span(left)[1], _span(right)[0]
+    if first == last and not set(b"()") & set(code.lines[first - 1].encode()[begin:end]):
+        yield Defect(kind, (first, begin), (last, end), f" {text} ")
+
+
 def _lost_return(code: Code, node: ast.AST) -> Iterator[Defect]:
-    if isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value):
-        start, after = (node.lineno, node.col_offset), code.lines[node.lineno - 1].encode()[node.col_offset + 6 :]
-        spaces = len(after) - len(after.lstrip())
-        yield Defect("lost return", start, (node.lineno, node.col_offset + 6 + spaces), "")
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+    none = isinstance(node, ast.Return) and (node.value is None or ast.unparse(node.value) == "None")
+    if isinstance(node, ast.Return) and not none:
+        after = code.lines[node.lineno - 1].encode()[node.col_offset + 6 :]
+        end = node.col_offset + 6 + len(after) - len(after.lstrip())
+        yield Defect("lost return", (node.lineno, node.col_offset), (node.lineno, end), "")
 
 
 def _flipped_comparison(code: Code, node: ast.AST) -> Iterator[Defect]:
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        between = (_span(node.left)[1], _span(node.comparators[0])[0])
-        if between[0][0] == between[1][0] and not set("()") & set(_text(code, *between)):
-            yield Defect("flipped comparison", *between, f" {_OPPOSITE[type(node.ops[0])]} ")
+        yield from _operator(code, node.left, node.comparators[0], "flipped comparison", _OPPOSITE[type(node.ops[0])])
 
 
 def _wrong_operator(code: Code, node: ast.AST) -> Iterator[Defect]:
     if isinstance(node, ast.BinOp) and type(node.op) in _WRONG:
-        between = (_span(node.left)[1], _span(node.right)[0])
-        if between[0][0] == between[1][0] and not set("()") & set(_text(code, *between)):
-            yield Defect("wrong operator", *between, f" {_WRONG[type(node.op)]} ")
+        yield from _operator(code, node.left, node.right, "wrong operator", _WRONG[type(node.op)])
     elif isinstance(node, ast.AugAssign) and type(node.op) in _WRONG:
-        between = (_span(node.target)[1], _span(node.value)[0])
-        if between[0][0] == between[1][0] and "(" not in _text(code, *between):
-            yield Defect("wrong operator", *between, f" {_WRONG[type(node.op)]}= ")
+        yield from _operator(code, node.target, node.value, "wrong operator", f"{_WRONG[type(node.op)]}=")
 
 
 def _off_by_one(code: Code, node: ast.AST) -> Iterator[Defect]:
-    parent = code.parents.get(node)
-    number = isinstance(node, ast.Constant) and type(node.value) is int
     elsewhere = (ast.Assign, ast.AnnAssign, ast.Dict, ast.MatchValue, ast.Slice, ast.keyword)
-    if number and isinstance(node, ast.Constant) and not isinstance(parent, elsewhere):
-        assert isinstance(node.value, int)
+    if isinstance(node, ast.Constant) and type(node.value) is int and not isinstance(code.parents.get(node), elsewhere):
         yield Defect("off by one", *_span(node), repr(node.value + 1))
     if isinstance(node, ast.Call) and code.origin(node.func) == "range" and len(node.args) in (1, 2):
-        last = node.args[-1]
-        if not isinstance(last, ast.Starred | ast.Constant):
-            end = _span(last)[1]
+        end = _span(node.args[-1])[1]
+        if not isinstance(node.args[-1], ast.Starred | ast.Constant):
             yield Defect("off by one", end, end, " - 1")
 
 
 def _wrong_initial(code: Code, node: ast.AST) -> Iterator[Defect]:
-    if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
-        return
-    value = node.value
+    value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
     if isinstance(value, ast.Constant) and isinstance(value.value, int | str):
-        yield Defect("wrong initial value", *_span(value), _other(value.value))
+        other = not value.value if isinstance(value.value, bool) else value.value
+        text = '"?"' if isinstance(other, str) else repr(other if isinstance(value.value, bool) else other + 1)
+        yield Defect("wrong initial value", *_span(value), text)
     elif isinstance(value, ast.List) and not value.elts:
         yield Defect("wrong initial value", *_span(value), "[0]")
-
-
-def _other(value: int | str) -> str:
-    """Another value of the same type."""
-    if isinstance(value, str):
-        return '"?"'
-    return repr(not value) if isinstance(value, bool) else repr(value + 1)
 
 
 def _dropped_branch(code: Code, node: ast.AST) -> Iterator[Defect]:
@@ -141,17 +127,8 @@ def _dropped_branch(code: Code, node: ast.AST) -> Iterator[Defect]:
 
 
 _KINDS: tuple[Callable[[Code, ast.AST], Iterator[Defect]], ...] = (
-    _lost_return,
-    _flipped_comparison,
-    _wrong_operator,
-    _off_by_one,
-    _wrong_initial,
-    _dropped_branch,
-)
-
-
-def _text(code: Code, start: tuple[int, int], end: tuple[int, int]) -> str:
-    return code.lines[start[0] - 1].encode()[start[1] : end[1]].decode()
+    _lost_return, _flipped_comparison, _wrong_operator, _off_by_one, _wrong_initial, _dropped_branch,
+)  # fmt: skip
 
 
 def _edited(code: Code, defect: Defect) -> str:

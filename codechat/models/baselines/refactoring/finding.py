@@ -14,7 +14,7 @@ from functools import cache
 from codechat.domain import Instruction
 from codechat.models.baselines.refactoring.base import Refusal, Source, Transformation, registered
 from codechat.patterns import adherence, read
-from codechat.patterns.tree import FUNCTIONS, Function
+from codechat.patterns.tree import FUNCTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +72,13 @@ def _fault(before: str, after: str, instruction: Instruction, entry_point: str) 
     return "" if judged.verdict == "adhered" else f"the result is {judged.verdict}: {judged.reason}"
 
 
-def _signature(tree: ast.Module, entry_point: str) -> str | None:
-    """Names, kinds and defaults of the entry point's parameters; None where it is no function of the module."""
+def _signature(tree: ast.Module, entry_point: str) -> str:
+    """Names, kinds and defaults of the entry point's parameters; nothing if it is no function of the module."""
     found = [node for node in tree.body if isinstance(node, FUNCTIONS) and node.name == entry_point]
-    return _parameters(found[-1]) if found else None
-
-
-def _parameters(function: Function) -> str:
-    a = function.args
+    a = found[-1].args if found else None
+    if a is None:
+        return ""
     kinds = (a.posonlyargs, a.args, [a.vararg], a.kwonlyargs, [a.kwarg])
     names = [[one.arg for one in kind if one is not None] for kind in kinds]
     defaults = [ast.dump(default) if default else "" for default in (*a.defaults, *a.kw_defaults)]
-    return f"{type(function).__name__} {names} {defaults}"
+    return f"{type(found[-1]).__name__} {names} {defaults}"

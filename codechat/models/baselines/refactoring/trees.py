@@ -11,12 +11,12 @@ Made: TypeAlias = cst.CSTNode | cst.FlattenSentinel[Any] | cst.RemovalSentinel
 """A node, several in its place, or none."""
 Change: TypeAlias = Callable[[cst.CSTNode, cst.CSTNode], Made]
 """From an original node and the same with changed children to what stands in its place."""
-Statement: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
 T = TypeVar("T", bound=cst.CSTNode)
 
 EFFECTS = (cst.Await, cst.Yield, cst.NamedExpr)
 LOOKERS = ("locals", "vars", "eval", "exec", "globals", "dir", "super")
 """What looks at the scope it is called in."""
+SPACE = cst.SimpleWhitespace(" ")
 
 
 class _Rewrite(cst.CSTTransformer):
@@ -45,22 +45,19 @@ def text_of(node: cst.CSTNode) -> str:
 
 
 def inside(node: cst.BaseExpression) -> str:
-    """An expression's text that can stand in any larger expression."""
+    """An expression's text that can stand in any larger expression, and alone on a line."""
     text = text_of(node)
     atomic = isinstance(node, cst.Name | cst.Integer | cst.Float | cst.SimpleString | cst.Call | cst.Subscript)
     return text if node.lpar or (atomic and "\n" not in text) else f"({text})"
 
 
-def expression(text: str) -> cst.BaseExpression:
-    """An expression put together from parts; refuses if an unusual layout of the parts does not allow it."""
-    try:
-        return cst.parse_expression(text)
-    except cst.ParserSyntaxError as error:
-        raise Refusal("the layout of an expression is in the way") from error
+def whole(node: cst.BaseExpression) -> str:
+    """An expression's text that can stand alone on a line."""
+    return inside(node) if "\n" in text_of(node) else text_of(node)
 
 
 def statements(text: str) -> list[Any]:
-    """The statements of a text with four-space indentation, put together in the same way."""
+    """The statements of a text that is put together from parts; refuses if their layout does not allow it."""
     try:
         return list(cst.parse_module(text).body)
     except cst.ParserSyntaxError as error:
@@ -90,13 +87,8 @@ def small(line: object) -> cst.BaseSmallStatement | None:
 def assigned(line: object) -> tuple[str, cst.BaseExpression] | None:
     """Name and value of a line that assigns to one name."""
     found = small(line)
-    if isinstance(found, cst.Assign) and len(found.targets) == 1:
-        target = found.targets[0].target
-    elif isinstance(found, cst.AnnAssign):
-        target = found.target
-    else:
-        return None
-    return (target.value, found.value) if isinstance(target, cst.Name) and found.value is not None else None
+    target = found.targets[0].target if isinstance(found, cst.Assign) and len(found.targets) == 1 else None
+    return (target.value, found.value) if isinstance(found, cst.Assign) and isinstance(target, cst.Name) else None
 
 
 def nodes(tree: cst.CSTNode, *, into_functions: bool = True) -> Iterator[cst.CSTNode]:
@@ -139,15 +131,9 @@ def variables(tree: cst.CSTNode) -> list[cst.Name]:
 def entry(module: cst.Module, name: str) -> cst.FunctionDef:
     """The module-level function of that name, or a refusal."""
     found = [node for node in module.body if isinstance(node, cst.FunctionDef) and node.name.value == name]
-    if not found:
-        raise Refusal(f"'{name}' is no function of the module")
-    if found[-1].asynchronous is not None:
-        raise Refusal("the function is a coroutine")
+    if not found or found[-1].asynchronous is not None:
+        raise Refusal(f"'{name}' is no plain function of the module")
     return found[-1]
-
-
-def is_generator(function: cst.FunctionDef) -> bool:
-    return has(function.body, cst.Yield, into_functions=False)
 
 
 def unjoin(module: cst.Module) -> cst.Module:
@@ -155,28 +141,23 @@ def unjoin(module: cst.Module) -> cst.Module:
 
     def change(original: cst.CSTNode, node: cst.CSTNode) -> Made:
         if isinstance(node, cst.SimpleStatementSuite):
-            return cst.IndentedBlock(body=_apart(node.body, node.trailing_whitespace, []))
+            return cst.IndentedBlock(body=_apart(node))
         if isinstance(node, cst.SimpleStatementLine) and len(node.body) > 1:
-            return cst.FlattenSentinel(_apart(node.body, node.trailing_whitespace, node.leading_lines))
+            return several(_apart(node), node.leading_lines)
         return node
 
     return rewrite(module, change)
 
 
-def _apart(
-    body: Sequence[cst.BaseSmallStatement], trailing: cst.TrailingWhitespace, leading: Sequence[cst.EmptyLine]
-) -> list[cst.SimpleStatementLine]:
+def _apart(joined: cst.SimpleStatementSuite | cst.SimpleStatementLine) -> list[cst.SimpleStatementLine]:
     lines = [
-        cst.SimpleStatementLine(body=[one.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)], leading_lines=[])
-        for one in body
+        cst.SimpleStatementLine(body=[one.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)]) for one in joined.body
     ]
-    lines[0] = lines[0].with_changes(leading_lines=leading)
-    lines[-1] = lines[-1].with_changes(trailing_whitespace=trailing)
-    return lines
+    return [*lines[:-1], lines[-1].with_changes(trailing_whitespace=joined.trailing_whitespace)]
 
 
 def docstring_split(body: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """A function's statements: the docstring (or nothing), and the others."""
     first = small(body[0]) if body else None
     text = isinstance(first, cst.Expr) and isinstance(first.value, cst.SimpleString | cst.ConcatenatedString)
-    return (list(body[:1]), list(body[1:])) if text else ([], list(body))
+    return list(body[:text]), list(body[text:])

@@ -1,32 +1,13 @@
-"""What a function computes: moved to a helper, checked, logged, named; numbers named; divisions by `divmod`."""
+"""What a function computes: moved to a helper, checked, logged, named; numbers named."""
 
-import ast
+import symtable
 from collections.abc import Iterator
 
 import libcst as cst
 
-from codechat.languages.python.syntax import parameters
+from codechat.models.baselines.refactoring import trees
 from codechat.models.baselines.refactoring.base import Refusal, Source, define, transforms
-from codechat.models.baselines.refactoring.trees import (
-    EFFECTS,
-    LOOKERS,
-    Made,
-    assigned,
-    entry,
-    expression,
-    has,
-    nodes,
-    reads,
-    replace,
-    rewrite,
-    several,
-    small,
-    statements,
-    text_of,
-    unjoin,
-    variables,
-)
-from codechat.patterns.tree import COMPREHENSIONS, FUNCTIONS, children
+from codechat.models.baselines.refactoring.trees import LOOKERS, Made, entry, has, nodes, statements, text_of, whole
 
 
 def _computed(tree: cst.CSTNode) -> Iterator[tuple[cst.SimpleStatementLine, cst.BaseExpression, str]]:
@@ -38,12 +19,10 @@ def _computed(tree: cst.CSTNode) -> Iterator[tuple[cst.SimpleStatementLine, cst.
     while stack:
         node = stack.pop()
         if isinstance(node, cst.SimpleStatementLine):
-            found = small(node)
-            value, target = (found.value, "") if isinstance(found, cst.Return) else (None, "")
-            if isinstance(found, cst.Assign):
-                target, value = assigned(node) or ("", None)
-            plain = value is None or isinstance(value, cst.Name | cst.Integer | cst.SimpleString | cst.Float)
-            if value is not None and not plain and not has(value, *EFFECTS):
+            found = trees.small(node)
+            target, value = ("", found.value) if isinstance(found, cst.Return) else trees.assigned(node) or ("", None)
+            plain = isinstance(value, cst.Name | cst.Integer | cst.SimpleString | cst.Float)
+            if value is not None and not plain and not has(value, *trees.EFFECTS):
                 yield node, value, target
         elif not isinstance(node, cst.For | cst.While | cst.FunctionDef | cst.ClassDef):
             stack.extend(reversed(node.children))
@@ -51,7 +30,7 @@ def _computed(tree: cst.CSTNode) -> Iterator[tuple[cst.SimpleStatementLine, cst.
 
 _KINDS: dict[type[cst.CSTNode], str] = {
     cst.List: "list", cst.ListComp: "list", cst.Dict: "dict", cst.DictComp: "dict", cst.Set: "set", cst.SetComp: "set",
-    cst.Tuple: "tuple", cst.FormattedString: "str", cst.Comparison: "",
+    cst.Tuple: "tuple", cst.FormattedString: "str",
 }  # fmt: skip
 _MAKERS = {"len": "int", "sorted": "list", "str": "str", "list": "list", "set": "set", "dict": "dict", "tuple": "tuple"}
 
@@ -63,40 +42,27 @@ def _kind(value: cst.BaseExpression) -> str:
 
 @transforms("semantic-add-assertion", template="assert isinstance({name}, {kind})")
 @transforms("semantic-add-debug-check", template="if __debug__:\n    assert isinstance({name}, {kind})")
-def add_assertion(source: Source, template: str) -> str:
-    """An assertion on the type of the first value whose type is sure."""
-    source.builtin("isinstance", *_MAKERS)
-    return _follow(source, {"list", "dict", "set", "tuple", "str", "int"}, template)
+@transforms("semantic-log-progress", template='logging.getLogger(__name__).debug("{name} is %r", {name})')
+def follow(source: Source, template: str) -> str:
+    """A check of the first value whose type is sure, or a log of the first value; a returned value gets a name first.
 
-
-@transforms("semantic-log-progress")
-def log_progress(source: Source) -> str:
-    """The first value logged at debug level; a function that calls itself would pay for that too often."""
-    if source.entry_point in reads(entry(source.module, source.entry_point).body):
-        raise Refusal("the function calls itself")
-    line = 'logging.getLogger(__name__).debug("{name} is %r", {name})'
-    return _follow(source.with_text(define(source, imports=["logging"])), None, line)
-
-
-def _follow(source: Source, kinds: set[str] | None, template: str) -> str:
-    """A statement below the first value of these types; a value that is returned gets a name first."""
+    Nothing is logged by a function that calls itself, which would pay for that too often.
+    """
     source.without(*LOOKERS)
-    module = unjoin(source.module)
+    source.builtin("isinstance", *_MAKERS)
+    logs = template.startswith("logging")
+    if logs and source.entry_point in trees.reads(entry(source.module, source.entry_point).body):
+        raise Refusal("the function calls itself")
+    source = source.with_text(define(source, imports=["logging"])) if logs else source
+    module = trees.unjoin(source.module)
     for line, value, target in _computed(entry(module, source.entry_point).body):
-        if kinds is not None and _kind(value) not in kinds:
-            continue
-        name = target or source.namer()("result", "outcome", "returned")
-        added = statements(template.format(name=name, kind=_kind(value)))
-        if target:
-            return replace(module, {line: several([line, *added], line.leading_lines)}).code
-        made = [*statements(f"{name} = {_whole(value)}"), *added, *statements(f"return {name}")]
-        return replace(module, {line: several(made, line.leading_lines)}).code
+        if logs or _kind(value):
+            name = target or source.namer()("result", "outcome", "returned")
+            added = statements(template.format(name=name, kind=_kind(value)))
+            named = [line] if target else statements(f"{name} = {whole(value)}")
+            last = [] if target else statements(f"return {name}")
+            return trees.replace(module, {line: trees.several([*named, *added, *last], line.leading_lines)}).code
     raise Refusal("no value to work with")
-
-
-def _whole(value: cst.BaseExpression) -> str:
-    """An expression's text that can stand alone on a line."""
-    return text_of(value) if value.lpar or "\n" not in text_of(value) else f"({text_of(value)})"
 
 
 @transforms("structural-use-named-results")
@@ -105,81 +71,75 @@ def named_results(source: Source) -> str:
     name = source.namer()("result", "outcome", "returned")
 
     def change(original: cst.CSTNode, node: cst.CSTNode) -> Made:
-        found = small(node)
+        found = trees.small(node)
         if not isinstance(found, cst.Return) or found.value is None or isinstance(found.value, cst.Name):
             return node
         assert isinstance(node, cst.SimpleStatementLine)
-        first, last = statements(f"{name} = {_whole(found.value)}\nreturn {name}")
-        return several([first, last.with_changes(trailing_whitespace=node.trailing_whitespace)], node.leading_lines)
+        first, last = statements(f"{name} = {whole(found.value)}\nreturn {name}")
+        made = [first, last.with_changes(trailing_whitespace=node.trailing_whitespace)]
+        return trees.several(made, node.leading_lines)
 
-    return rewrite(unjoin(source.module), change).code
+    return trees.rewrite(trees.unjoin(source.module), change).code
 
 
-_WORK = (
-    cst.BinaryOperation,
-    cst.Call,
-    cst.BooleanOperation,
-    cst.Comparison,
-    cst.ListComp,
-)
+_WORK = (cst.BinaryOperation, cst.Call, cst.BooleanOperation, cst.Comparison, cst.ListComp)
+_LAZY = (cst.BooleanOperation, cst.IfExp, cst.ListComp, cst.SetComp, cst.DictComp)
 
 
 @transforms("structural-create-helper", nested=False)
 @transforms("structural-define-nested-helper", nested=True)
 def extract_helper(source: Source, nested: bool) -> str:
-    """The largest computation moved into a function, which is given the variables that it reads."""
+    """The largest computation moved into a function, which is given the variables that it reads.
+
+    What may not be evaluated, such as the second part of an `and`, may read only what surely has a value.
+    """
     source.without(*LOOKERS, "global", "nonlocal", "del")
-    module = unjoin(source.module)
-    function = entry(module, source.entry_point)
-    known, local = _locals(source.with_text(module.code))
-    found = []
+    module = trees.unjoin(source.module)
+    function, table = entry(module, source.entry_point), _table(module.code, source.entry_point)
+    known, found = set(table.get_parameters()), []
     for top in function.body.body:
         for line, value, target in _computed(top):
-            bound = {one for node in nodes(value) if isinstance(node, cst.CompFor) for one in reads(node.target)}
-            read = list(dict.fromkeys(one.value for one in variables(value) if one.value in local))
-            lazy = has(value, cst.BooleanOperation, cst.IfExp, cst.ListComp, cst.SetComp, cst.DictComp)
-            keeps = has(value, cst.Lambda, cst.GeneratorExp) or (bound & local) or source.entry_point in reads(value)
-            if has(value, *_WORK) and not keeps and read and (not lazy or known >= set(read)):
-                found.append((len(list(nodes(value))), line, value, target, read))
-        known |= {pair[0] for pair in [assigned(top)] if pair}
+            local = _free(value).intersection(table.get_locals())
+            keeps = has(value, cst.Lambda, cst.GeneratorExp) or source.entry_point in trees.reads(value)
+            if local and has(value, *_WORK) and not keeps and (known >= local or not has(value, *_LAZY)):
+                read = dict.fromkeys(one.value for one in trees.variables(value) if one.value in local)
+                found.append((len(list(nodes(value))), line, value, target, ", ".join(read)))
+        known |= {pair[0] for pair in [trees.assigned(top)] if pair}
     if not found:
         raise Refusal("no computation that can be moved")
-    _, line, value, target, read = max(found, key=lambda one: one[0])
-    name = source.namer()(f"compute_{target}" if target else f"compute_{source.entry_point.strip('_')}", "compute")
-    given = ", ".join(read)
-    call = expression(f"{name}({given})")
-    helper = statements(f"def {name}({given}):\n    return {_whole(value)}")[0]
-    first = small(line)
-    assert isinstance(first, cst.Return | cst.Assign)
-    space = {"whitespace_after_return": cst.SimpleWhitespace(" ")} if isinstance(first, cst.Return) else {}
-    changed = line.with_changes(body=[first.with_changes(value=call, **space)])
+    _, line, value, target, given = max(found, key=lambda one: one[0])
+    name = source.namer()(f"compute_{target or source.entry_point.strip('_')}", "compute")
+    helper = statements(f"def {name}({given}):\n    return {whole(value)}")[0]
+    made = statements(f"{target} = {name}({given})" if target else f"return {name}({given})")[0]
+    changed = made.with_changes(trailing_whitespace=line.trailing_whitespace)
     if nested:
-        made = several([helper, changed.with_changes(leading_lines=[])], line.leading_lines)
-        return replace(module, {line: made}).code
+        return trees.replace(module, {line: trees.several([helper, changed], line.leading_lines)}).code
     gap = [cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)]
-    below = replace(function, {line: changed}).with_changes(leading_lines=[*gap, *function.leading_lines])
-    return replace(module, {function: several([helper, below], gap)}).code
+    below = trees.replace(function, {line: changed.with_changes(leading_lines=line.leading_lines)})
+    below = below.with_changes(leading_lines=[*gap, *function.leading_lines])
+    return trees.replace(module, {function: trees.several([helper, below], gap)}).code
 
 
-def _locals(source: Source) -> tuple[set[str], set[str]]:
-    """The entry point's parameters, and all its names; what comprehensions bind is their own."""
-    tops = [node for node in source.tree.body if isinstance(node, FUNCTIONS) and node.name == source.entry_point]
-    given = {one.arg for one in parameters(tops[-1])}
-    local = set(given)
-    stack: list[ast.AST] = list(tops[-1].body)
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            local.add(node.id)
-        local.update(
-            filter(None, [getattr(node, "name", None), getattr(node, "rest", None), getattr(node, "asname", None)])
-        )
-        if not isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Lambda, *COMPREHENSIONS)):
-            stack += children(node)
-    return given, {one for one in local if isinstance(one, str)}
+def _table(text: str, name: str) -> symtable.Function:
+    """What Python knows of the names of a module's function."""
+    tables = symtable.symtable(text, "program", "exec").get_children()
+    found = [one for one in tables if isinstance(one, symtable.Function) and one.get_name() == name]
+    if not found:
+        raise Refusal("the function cannot be told apart")
+    return found[-1]
 
 
-_NUMBERS = (cst.Integer, cst.Float)
+def _free(value: cst.BaseExpression) -> set[str]:
+    """The names that an expression reads and does not bind."""
+    ahead: list[symtable.SymbolTable] = [_table(f"def helper():\n    return {whole(value)}", "helper")]
+    free: set[str] = set()
+    while ahead:
+        table = ahead.pop()
+        ahead += table.get_children()
+        free |= {one.get_name() for one in table.get_symbols() if one.is_global()}
+    return free
+
+
 _FIXED = (cst.Parameters, cst.MatchCase, cst.FormattedString, cst.ConcatenatedString, cst.Decorator, cst.Annotation)
 
 
@@ -187,8 +147,7 @@ _FIXED = (cst.Parameters, cst.MatchCase, cst.FormattedString, cst.ConcatenatedSt
 @transforms("structural-define-constant", only_first=True)
 def named_constants(source: Source, only_first: bool = False) -> str:
     """A module-level constant for every number other than 0 and 1 (or the first): none in defaults and patterns."""
-    namer = source.namer()
-    names: dict[str, str] = {}
+    namer, names = source.namer(), dict[str, str]()
     swaps: dict[cst.CSTNode, cst.CSTNode] = {}
     stack: list[cst.CSTNode] = list(reversed(source.module.body))
     while stack and not (only_first and swaps):
@@ -197,7 +156,7 @@ def named_constants(source: Source, only_first: bool = False) -> str:
         if isinstance(node, _FIXED) or named:
             stack += [node.body] if isinstance(node, cst.MatchCase) else []
             continue
-        if isinstance(node, _NUMBERS) and node.evaluated_value not in (0, 1):
+        if isinstance(node, cst.Integer | cst.Float) and node.evaluated_value not in (0, 1):
             text = text_of(node).strip("()")
             if text not in names:
                 names[text] = namer("NUMBER_" + "".join(c if c.isalnum() else "_" for c in text).upper())
@@ -205,35 +164,5 @@ def named_constants(source: Source, only_first: bool = False) -> str:
         stack.extend(reversed(node.children))
     if not swaps:
         raise Refusal("no number to name")
-    made = source.with_text(replace(source.module, swaps).code)
+    made = source.with_text(trees.replace(source.module, swaps).code)
     return define(made, "\n".join(f"{name} = {text}" for text, name in names.items()))
-
-
-def _divides(node: cst.CSTNode) -> bool:
-    """Whether it is `//`, or a `%` that surely is no formatting: with a number on a side."""
-    if not isinstance(node, cst.BinaryOperation) or isinstance(node.operator, cst.FloorDivide):
-        return isinstance(node, cst.BinaryOperation)
-    text = isinstance(node.left, cst.SimpleString | cst.FormattedString | cst.ConcatenatedString)
-    return isinstance(node.operator, cst.Modulo) and any(map(_is_number, (node.left, node.right))) and not text
-
-
-def _is_number(node: cst.BaseExpression) -> bool:
-    made = isinstance(node, cst.Call) and text_of(node.func) in ("len", "int", "abs", "ord", "float", "sum")
-    return made or isinstance(node, _NUMBERS)
-
-
-@transforms("semantic-use-divmod", only_first=True)
-@transforms("semantic-replace-remainder-by-divmod")
-def use_divmod(source: Source, only_first: bool = False) -> str:
-    """`divmod(a, b)[0]` for `a // b` and `divmod(a, b)[1]` for `a % b`."""
-    source.builtin("divmod")
-    found = [node for node in nodes(source.module) if _divides(node)]
-    chosen = set(found[:1] if only_first else found)
-
-    def change(original: cst.CSTNode, node: cst.CSTNode) -> Made:
-        if original not in chosen or not isinstance(node, cst.BinaryOperation):
-            return node
-        part = 0 if isinstance(node.operator, cst.FloorDivide) else 1
-        return expression(f"divmod({text_of(node.left)}, {text_of(node.right)})[{part}]")
-
-    return rewrite(source.module, change).code
