@@ -1,19 +1,97 @@
-"""Whether two cells of a protocol differ: every pair on the tasks that both completed."""
+"""Whether two cells of a protocol differ: every pair on the tasks that both completed.
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+A task that is hard for one model is often hard for the other, so every test is paired by task.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Generic
+from typing import Generic, NamedTuple
 
-from codechat.metrics.statistics import Figure
-from codechat.report.data import Column, Table, Value, columns_of, with_interval
-from codechat.report.generic.paired import Agreement, difference, holm, signed_ranks
+from codechat.metrics.statistics import Figure, percentile_interval, rate
+from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.study import Study, V, resamples_of
 
 NAMES = (*columns_of(dataset="Dataset", a="A", b="B"), *columns_of("d", tasks="Tasks"))
-TESTED = columns_of("p", p="p", p_holm="p (Holm)")
+HOLM = "p (Holm)"
+Row = tuple[Value, ...]
 Rows = list[tuple[bool | None, ...]]
+
+
+class Agreement(NamedTuple):
+    """How two entrants fare on the same tasks at one turn: the counts of a 2x2 table of matched pairs."""
+
+    both: int
+    only_a: int
+    only_b: int
+    neither: int
+
+    @classmethod
+    def of(cls, a: Sequence[bool | None], b: Sequence[bool | None]) -> "Agreement":
+        """Count the pairs that have two verdicts; both sequences hold the same tasks in the same order."""
+        pairs = list(zip(a, b, strict=True))
+        return cls(*(pairs.count(kind) for kind in ((True, True), (True, False), (False, True), (False, False))))
+
+    @property
+    def p(self) -> float | None:
+        """McNemar's exact test, two-sided: whether the pairs that differ lean to one side; None without a pair."""
+        from statsmodels.stats.contingency_tables import mcnemar
+
+        return float(mcnemar([self[:2], self[2:]], exact=True).pvalue) if sum(self) else None
+
+    @property
+    def risk_difference(self) -> float | None:
+        """The share that passes with A, minus the share that passes with B."""
+        return rate(self.only_a - self.only_b, sum(self))
+
+    @property
+    def odds_ratio(self) -> float | None:
+        """The odds ratio of matched pairs; None if no task speaks for B."""
+        return rate(self.only_a, self.only_b)
+
+
+class SignedRanks(NamedTuple):
+    """Wilcoxon's signed-rank test of paired numbers, pairs without a difference left out.
+
+    `p` is two-sided; `rank_biserial` is the effect size for matched pairs: 1 if every difference favours A, -1 if
+    every one favours B. Both are None if no pair differs.
+    """
+
+    p: float | None
+    rank_biserial: float | None
+
+
+def signed_ranks(a: Sequence[float], b: Sequence[float]) -> SignedRanks:
+    """Compare numbers of the same tasks in the same order."""
+    from scipy.stats import wilcoxon
+
+    differences = [x - y for x, y in zip(a, b, strict=True) if x != y]
+    if not differences:
+        return SignedRanks(None, None)
+    ranks = len(differences) * (len(differences) + 1) / 2
+    in_favour = float(wilcoxon(differences, alternative="greater", method="asymptotic").statistic)
+    method = "exact" if len({abs(value) for value in differences}) == len(differences) <= 50 else "asymptotic"
+    return SignedRanks(float(wilcoxon(differences, method=method).pvalue), 2 * in_favour / ranks - 1)
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's correction over all tests of a family; a test that could not be made is None and takes no part."""
+    from statsmodels.stats.multitest import multipletests
+
+    known = [p for p in p_values if p is not None]
+    corrected = iter(multipletests(known, method="holm")[1] if known else ())
+    return [None if p is None else float(next(corrected)) for p in p_values]
+
+
+def minus(a: float | None, b: float | None) -> float | None:
+    """A minus B; None if either is missing."""
+    return None if a is None or b is None else a - b
+
+
+def difference(a: Sequence[float | None], b: Sequence[float | None]) -> Interval | None:
+    """The 95 % interval of A minus B. Both hold the figure in the same resamples of the same tasks."""
+    return Interval.of(percentile_interval(map(minus, a, b)))
 
 
 @dataclass(frozen=True)
@@ -31,10 +109,10 @@ class Pair(Generic[V]):
     @property
     def turns(self) -> int:
         """The turns that both have."""
-        return min(self.a.length, self.b.length)
+        return min(self.a.cell.turns, self.b.cell.turns)
 
     @property
-    def names(self) -> tuple[Value, ...]:
+    def names(self) -> Row:
         """The values of the naming columns."""
         return (self.a.cell.dataset, self.a.cell.label, self.b.cell.label, len(self.tasks))
 
@@ -45,15 +123,23 @@ class Pair(Generic[V]):
         a, b = ([verdicts[task][: self.turns] for task in self.tasks] for verdicts in found)
         return a, b
 
+    def at(self, turn: int) -> tuple[list[bool | None], list[bool | None]]:
+        """The verdicts of A and of B on one turn, task by task."""
+        a, b = ([row[turn] for row in side] for side in self.verdicts)
+        return a, b
+
     @property
     def is_scored(self) -> bool:
         """Whether both have a turn that is scored."""
         return all(any(verdict is not None for row in side for verdict in row) for side in self.verdicts)
 
-    def resampled(self, values: Sequence[int | bool | None]) -> list[float | None]:
+    def resampled(self, values: Sequence[bool | None]) -> list[float | None]:
         """The mean of one value per task, in every resample of the pair's tasks; tasks without a value are left out."""
         counted = zip(self.tasks, values, strict=True)
-        figure = Figure({task: (int(value), 1) for task, value in counted if value is not None})
+        return self.ratios(Figure({task: (int(value), 1) for task, value in counted if value is not None}))
+
+    def ratios(self, figure: Figure) -> list[float | None]:
+        """A figure in every resample of the pair's tasks."""
         return resamples_of(self.tasks, self.a.cell.dataset).ratios(figure)
 
 
@@ -69,41 +155,31 @@ def pairs(study: Study[V]) -> list[Pair[V]]:
 
 
 def paired_columns(key: str, label: str, difference_key: str) -> tuple[Column, ...]:
-    """The columns of what `paired_rows` gives, after the names."""
+    """The columns of what `paired_row` gives."""
     return (
         *NAMES,
         *columns_of(".3f", **{f"{key}_{side}": f"{label} {side.upper()}" for side in "ab"}),
         *with_interval(difference_key, "A − B", "+.3f"),
-        *TESTED,
+        Column("p", "p", "p"),
         Column("rank_biserial", "Rank-biserial r", "+.2f"),
     )
 
 
-def paired_rows(
-    compared: list[Pair[V]], figure_of: Callable[[Sequence[bool | None]], tuple[int, int]]
-) -> Iterator[tuple[Value, ...]]:
-    """For each pair the figure of A, that of B, their difference with its interval, and the signed-rank test.
+def paired_row(pair: Pair[V], figure_of: Callable[[Sequence[bool | None]], tuple[int, int]]) -> Row:
+    """The pair's names, the figure of A, that of B, their difference with its interval, and the signed-rank test.
 
     `figure_of` gives what one task's verdicts add to the figure: a sum, and a number to divide it by.
     """
-    sides = [
-        [Figure(dict(zip(pair.tasks, map(figure_of, side), strict=True))) for side in pair.verdicts]
-        for pair in compared
-    ]
-    tests = [signed_ranks(*_shares(*both)) for both in sides]
-    corrected = adjusted(compared, [test.p for test in tests])
-    for pair, both, test, p_holm in zip(compared, sides, tests, corrected, strict=True):
-        a, b = (figure.rate for figure in both)
-        interval = difference(*map(resamples_of(pair.tasks, pair.a.cell.dataset).ratios, both))
-        minus = None if a is None or b is None else a - b
-        yield (*pair.names, a, b, minus, interval, test.p, p_holm, test.rank_biserial)
+    a, b = (Figure(dict(zip(pair.tasks, map(figure_of, side), strict=True))) for side in pair.verdicts)
+    both = [task for task in pair.tasks if a.by_task[task][1] and b.by_task[task][1]]
+    test = signed_ranks(*([hits / total for hits, total in map(side.by_task.__getitem__, both)] for side in (a, b)))
+    interval = difference(pair.ratios(a), pair.ratios(b))
+    return (*pair.names, a.rate, b.rate, minus(a.rate, b.rate), interval, *test)
 
 
-def _shares(a: Figure, b: Figure) -> tuple[list[float], list[float]]:
-    """The figure of A and of B, task by task, for the tasks that both have one of."""
-    tasks = [task for task in a.by_task if a.by_task[task][1] and b.by_task[task][1]]
-    one, other = ([hits / total for hits, total in map(side.by_task.__getitem__, tasks)] for side in (a, b))
-    return one, other
+def passing(verdicts: Sequence[bool | None]) -> tuple[int, int]:
+    """Turns that pass, of those that are scored."""
+    return verdicts.count(True), len(verdicts) - verdicts.count(None)
 
 
 def differences(study: Study[V], compared: list[Pair[V]]) -> Table:
@@ -111,46 +187,44 @@ def differences(study: Study[V], compared: list[Pair[V]]) -> Table:
     columns = (
         *paired_columns("passing", "Passing turns", "difference"),
         *columns_of("d", only_a="Last turn: only A passes", only_b="only B"),
-        *columns_of("p", last_p="p", last_p_holm=TESTED[1].title),
+        Column("last_p", "p", "p"),
     )
-    ends = [Agreement.of(*([row[-1] for row in side] for side in pair.verdicts)) for pair in compared]
-    corrected = adjusted(compared, [end.p for end in ends])
+    ends = [Agreement.of(*pair.at(-1)) for pair in compared]
     rows = [
-        (*values, end.only_a, end.only_b, end.p, p_holm)
-        for values, end, p_holm in zip(paired_rows(compared, _passing), ends, corrected, strict=True)
+        (*paired_row(pair, passing), end.only_a, end.only_b, end.p) for pair, end in zip(compared, ends, strict=True)
     ]
-    return Table(
+    return corrected(Table(
         f"{study.protocol}_pairs", f"{study.measures.name}: paired differences", columns, tuple(rows),
-        group=study.protocol, strong=clear(columns, rows),
+        group=study.protocol,
         note=f"A turn passes where {study.measures.passed}. On the tasks and turns that both completed. "
         "Intervals: 95 %, paired bootstrap by task. p: Wilcoxon's signed-rank test on the tasks' shares of passing "
         "turns, and McNemar's exact test on the last turn; Holm-corrected over all pairs of a dataset; "
         "bold: below 0.05.",
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
-def _passing(verdicts: Sequence[bool | None]) -> tuple[int, int]:
-    """Turns that pass, of those that are scored."""
-    return verdicts.count(True), len(verdicts) - verdicts.count(None)
+def corrected(table: Table, whole: int = 0) -> Table:
+    """The table of tests of pairs, each column of p-values followed by one with Holm's correction.
+
+    The correction is over all rows of a dataset, which is the first column; bold if it is below 0.05. The first
+    `whole` rows test all cells of a dataset at once, and are not corrected.
+    """
+    columns, rows = [*table.columns], [[*row] for row in table.rows]
+    for place in reversed([place for place, column in enumerate(columns) if column.spec == "p"]):
+        columns.insert(place + 1, Column(f"{columns[place].key}_holm", HOLM, "p"))
+        for row, p_holm in zip(rows, [None] * whole + _holm(table.rows[whole:], place), strict=True):
+            row.insert(place + 1, p_holm)
+    clear = [
+        (number, place)
+        for place, column in enumerate(columns)
+        for number, row in enumerate(rows)
+        if column.title == HOLM and isinstance(p := row[place], float) and p < 0.05
+    ]
+    return replace(table, columns=tuple(columns), rows=tuple(map(tuple, rows)), strong=frozenset(clear))
 
 
-def adjusted(compared: Sequence[Pair[Any]], p_values: Sequence[float | None]) -> list[float | None]:
-    """The p-values, corrected over all that stand for pairs of the same dataset."""
-    datasets = [pair.a.cell.dataset for pair in compared]
-    corrected: list[float | None] = [None] * len(datasets)
-    for dataset in set(datasets):
-        places = [index for index, name in enumerate(datasets) if name == dataset]
-        for index, p in zip(places, holm([p_values[index] for index in places]), strict=True):
-            corrected[index] = p
-    return corrected
-
-
-def clear(columns: Sequence[Column], rows: Sequence[Sequence[Value]]) -> frozenset[tuple[int, int]]:
-    """Where a corrected p lies below 0.05."""
-    places = [place for place, column in enumerate(columns) if column.title == TESTED[1].title]
-    return frozenset(
-        (index, place)
-        for index, row in enumerate(rows)
-        for place in places
-        if isinstance(p := row[place], float) and p < 0.05
-    )
+def _holm(rows: Sequence[Row], place: int) -> list[float | None]:
+    """The p-values at a place of the rows, corrected over all of the same dataset."""
+    known = [(row[0], p if isinstance(p := row[place], float) else None) for row in rows]
+    families = {dataset: iter(holm([p for other, p in known if other == dataset])) for dataset, _ in known}
+    return [next(families[dataset]) for dataset, _ in known]
