@@ -9,7 +9,7 @@ from typing import Any
 from codechat.domain import SCOPES
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
 from codechat.report.data import Column, Table, Value, columns_of, with_interval
-from codechat.report.drawing.marks import whiskers
+from codechat.report.drawing.plots import bars, spread
 from codechat.report.drawing.style import MARKERS, Look, legend
 
 # What can vary, with the words for it, and how a cell is called in such a table.
@@ -46,11 +46,10 @@ def series(study: RefineStudy, axis: str) -> list[Series]:
 def _named(axis: str, members: Sequence[Outcomes]) -> list[tuple[str | int, Outcomes]]:
     """The cells under the axis's value, or under their whole variant where two share a value."""
     values: list[str | int] = [getattr(found.cell, axis) for found in members]
-    names = [
+    names = (
         value if values.count(value) == 1 else found.cell.variant for value, found in zip(values, members, strict=True)
-    ]
-    ordered = sorted(zip(names, members, strict=True), key=lambda pair: (isinstance(pair[0], str), pair[0]))
-    return list(ordered)
+    )
+    return sorted(zip(names, members, strict=True), key=lambda pair: (isinstance(pair[0], str), pair[0]))
 
 
 def ablation_table(study: RefineStudy, axis: str) -> Table | None:
@@ -96,7 +95,11 @@ Measured = tuple[float | None, Sequence[float] | None]
 
 def _share(found: Outcomes) -> Measured:
     mst, ends = found.measured("mst")
-    return (None, None) if mst is None else (mst / found.length, [end / found.length for end in ends] if ends else None)
+    return (
+        (None, None)
+        if mst is None
+        else (mst / found.cell.turns, [end / found.cell.turns for end in ends] if ends else None)
+    )
 
 
 MEASURES: Mapping[str, Callable[[Outcomes], Measured]] = {
@@ -133,16 +136,12 @@ def _draw(panel: Any, members: Sequence[Series], look: Look, measure: Callable[[
     numeric = all(isinstance(name, int) for name in names)
     places = {name: float(name) if numeric else float(number) for number, name in enumerate(names)}
     for number, one in enumerate(members):
-        shift = 0.0 if numeric else 0.6 * ((number + 0.5) / len(members) - 0.5)
-        known = [(places[name], *measure(cell)) for name, cell in one.cells]
-        shown = [(place + shift, value, ends or (value, value)) for place, value, ends in known if value is not None]
-        if not shown:
-            continue
-        x, values, ends = zip(*shown, strict=True)
+        aside = 0.0 if numeric else spread(number, len(members), 0.6)
         label = one.model + (f" ({one.fixed})" if one.fixed else "")
-        panel.errorbar(
-            x, values, yerr=whiskers(values, ends), color=look.model(one.model), marker=MARKERS[number % len(MARKERS)],
-            linestyle="-" if numeric else "none", capsize=2.5, elinewidth=1.2, label=label,
+        bars(
+            panel, [(places[name] + aside, *measure(cell)) for name, cell in one.cells],
+            color=look.model(one.model), marker=MARKERS[number % len(MARKERS)], linestyle="-" if numeric else "none",
+            capsize=2.5, elinewidth=1.2, label=label,
         )  # fmt: skip
     if numeric:
         panel.set_xticks(sorted(places.values()))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from codechat.domain import CHANGES, SCOPES
 from codechat.metrics.statistics import Figure
 from codechat.report.chapters.refine.outcomes import Breaking, Outcomes, RefineStudy
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
@@ -46,11 +45,6 @@ def _rates(found: Outcomes, place: str, broken: Figure, mended: Figure) -> tuple
 def total(figure: Figure) -> int:
     """What a rate is a share of."""
     return sum(count for _, count in figure.by_task.values())
-
-
-def types(breakdown: str) -> tuple[str, ...]:
-    """The types of a breakdown, in their usual order."""
-    return SCOPES if breakdown == "by_scope" else CHANGES
 
 
 def breaking(study: RefineStudy) -> list[Breaking]:
