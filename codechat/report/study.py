@@ -98,16 +98,6 @@ class Verdicts:
         self.overflowed += session.ended == "context_overflow"
 
     @property
-    def length(self) -> int:
-        """N: the most turns of a session, turn 0 included."""
-        return self.cell.turns
-
-    @property
-    def unscored(self) -> int:
-        """How many turns are not scored."""
-        return sum(verdicts.count(None) for verdicts in self.passed)
-
-    @property
     def resamples(self) -> TaskBootstrap:
         """The cell's resamples: cells over the same tasks share theirs, two datasets never do."""
         return resamples_of(tuple(sorted(set(self.tasks))), self.cell.dataset)
@@ -163,7 +153,7 @@ class Study(Generic[V]):
     @property
     def length(self) -> int | None:
         """N if all cells have the same, else None."""
-        lengths = {found.length for found in self.cells}
+        lengths = {found.cell.turns for found in self.cells}
         return lengths.pop() if len(lengths) == 1 else None
 
     @property
@@ -175,9 +165,9 @@ class Study(Generic[V]):
         """An entrant's cells by dataset."""
         return {found.cell.dataset: found for found in self.cells if found.cell.label == label}
 
-    def on(self, dataset: str) -> Iterator[V]:
+    def on(self, dataset: str) -> list[V]:
         """The cells of a dataset, in the order of `labels`."""
-        return iter(sorted((found for found in self.cells if found.cell.dataset == dataset), key=_by_model))
+        return sorted((found for found in self.cells if found.cell.dataset == dataset), key=_by_model)
 
     def in_order(self) -> Iterator[V]:
         """All cells, dataset by dataset."""

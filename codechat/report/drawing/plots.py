@@ -41,9 +41,7 @@ def curves(
     """One panel per dataset, all on one scale. `shares` lie between 0 and 1. None if there is no value at all."""
     figure, axes = panels(study.datasets)
     places = zip(axes, study.datasets, strict=True)
-    heights = [
-        end for panel, dataset in places for end in lines(panel, values, look, list(study.on(dataset)), steps=steps)
-    ]
+    heights = [end for panel, dataset in places for end in lines(panel, values, look, study.on(dataset), steps=steps)]
     if not heights:
         return None
     for panel in axes:

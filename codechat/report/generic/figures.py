@@ -76,7 +76,7 @@ def _breakdown(by: str, study: Study[Any], look: Look) -> Any:
     few = len(groups) <= FEW
     figure, axes = panels(titles, width=3.6, height=2.7, columns=3) if few else panels(titles, height=3.3)
     for panel, (dataset, part) in zip(axes, places, strict=True):
-        cells = list(study.on(dataset))
+        cells = study.on(dataset)
         names = groups_in(parts, [found.cell.metrics for found in cells])
         points(panel, look, names, cells, partial(_one, part))
     return from_zero(figure, axes)

@@ -1,20 +1,58 @@
-"""Tables of whatever a protocol measures: final figures, series over the turns, breakdowns."""
+"""Tables of whatever a protocol measures: final figures, series over the turns, breakdowns.
 
-from collections.abc import Iterator, Mapping, Sequence
+The first columns name the cell: its model, its variant if there are any, its dataset, its turns if they differ.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 from codechat.metrics import Measures
 from codechat.metrics.measures import Measure, Unit, interval_of, size_of, value_of
 from codechat.report.data import Column, Interval, Table, Value
-from codechat.report.generic.naming import Naming
-from codechat.report.study import Study
+from codechat.report.study import Study, V, Verdicts
 
 SPECS: Mapping[Unit, str] = {"share": ".3f", "percent": "+.1f", "count": "d", "number": ".3f", "p": "p"}
 INTERVALS = "Intervals: 95 %, resampled by task."
 Place = int | str | None  # where in a list or a mapping; None: the value itself
 Row = tuple[tuple[Value, ...], Mapping[str, Any], Place]  # its first values, and where in which metrics the others lie
+
+
+class Naming:
+    """Which naming columns a study needs, and their values for a cell."""
+
+    def __init__(self, study: Study[Any], *, with_dataset: bool = True) -> None:
+        length = study.length is None and any(found.cell.agenda for found in study.cells)
+        known: list[tuple[bool, Column, Callable[[Verdicts], Value]]] = [
+            (True, Column("model", "Model"), lambda found: found.cell.model),
+            (any(found.cell.variant for found in study.cells), Column("variant", "Variant"), lambda f: f.cell.variant),
+            (with_dataset, Column("dataset", "Dataset"), lambda found: found.cell.dataset),
+            (length, Column("turns", "N", "d"), lambda found: found.cell.turns),
+        ]
+        self.columns = tuple(column for needed, column, _ in known if needed)
+        self._values = [value for needed, _, value in known if needed]
+
+    def of(self, found: Verdicts) -> tuple[Value, ...]:
+        """The cell's values of these columns."""
+        return tuple(value(found) for value in self._values)
+
+
+def named_table(
+    study: Study[V],
+    columns: Sequence[Column],
+    rows: Iterable[tuple[V, Sequence[Value]]],
+    strong: Iterable[tuple[int, int]] = (),
+    **about: str,
+) -> Table:
+    """A table whose rows begin with the name of a cell; `strong` holds rows and places among `columns`."""
+    naming = Naming(study)
+    named = len(naming.columns)
+    return Table(
+        columns=(*naming.columns, *columns),
+        rows=tuple((*naming.of(found), *values) for found, values in rows),
+        strong=frozenset((row, named + place) for row, place in strong),
+        **about,
+    )
 
 
 @dataclass(frozen=True)
@@ -56,7 +94,7 @@ def finals(sheet: Sheet) -> Table:
     better = {measure.key: measure.higher_is_better for measure in measures}
     note = _note(measures) + (" Bold: the best on its dataset." if len(rows) > 1 else "")
     return Table(
-        f"{sheet.prefix}finals", _title(sheet, "final figures"), columns, values, note, sheet.group,
+        f"{sheet.prefix}finals", f"{sheet.measures.name}: final figures", columns, values, note, sheet.group,
         _best(columns, values, better),
     )  # fmt: skip
 
@@ -69,7 +107,9 @@ def turns(sheet: Sheet) -> Table:
         last = max(series.first_turn + len(value_of(metrics, series) or ()) for series in measures)
         rows += [((*named, turn), metrics, turn) for turn in range(min(s.first_turn for s in measures), last)]
     columns, values = _filled((*sheet.columns, Column("turn", "Turn", "d")), measures, rows)
-    return Table(f"{sheet.prefix}turns", _title(sheet, "turn by turn"), columns, values, _note(measures), sheet.group)
+    return Table(
+        f"{sheet.prefix}turns", f"{sheet.measures.name}: turn by turn", columns, values, _note(measures), sheet.group
+    )
 
 
 def breakdown(sheet: Sheet, by: str) -> Table:
@@ -77,7 +117,9 @@ def breakdown(sheet: Sheet, by: str) -> Table:
     parts = [part for part in sheet.measures.breakdowns if part.by == by]
     rows = [((*named, name), metrics, name) for named, metrics in sheet.cells for name in groups_in(parts, [metrics])]
     columns, values = _filled((*sheet.columns, Column(by, by.capitalize())), parts, rows)
-    return Table(f"{sheet.prefix}by_{by}", _title(sheet, f"by {by}"), columns, values, _note(parts), sheet.group)
+    return Table(
+        f"{sheet.prefix}by_{by}", f"{sheet.measures.name}: by {by}", columns, values, _note(parts), sheet.group
+    )
 
 
 def groups_in(parts: Sequence[Measure], metrics: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -123,25 +165,19 @@ def _best(
     columns: Sequence[Column], rows: Sequence[Sequence[Value]], better: Mapping[str, bool | None]
 ) -> frozenset[tuple[int, int]]:
     """Where the best value of a column stands among two or more rows of one dataset."""
-    keys = [column.key for column in columns]
-    dataset = keys.index("dataset") if "dataset" in keys else 0
+    dataset = next((place for place, column in enumerate(columns) if column.key == "dataset"), 0)
     best: set[tuple[int, int]] = set()
-    order = sorted(range(len(rows)), key=lambda row: str(rows[row][dataset]))
-    for _, members in groupby(order, lambda row: str(rows[row][dataset])):
-        among = list(members)
-        for place, key in enumerate(keys):
-            known = {row: value for row in among if isinstance(value := rows[row][place], int | float)}
-            if better.get(key) is not None and len(known) > 1:
-                top = (max if better[key] else min)(known.values())
-                best |= {(row, place) for row, value in known.items() if value == top}
+    for name in {row[dataset] for row in rows}:
+        for place, column in enumerate(columns):
+            values = [(number, row[place]) for number, row in enumerate(rows) if row[dataset] == name]
+            known = {number: value for number, value in values if isinstance(value, int | float)}
+            if better.get(column.key) is not None and len(known) > 1:
+                top = (max if better[column.key] else min)(known.values())
+                best |= {(number, place) for number, value in known.items() if value == top}
     return frozenset(best)
-
-
-def _title(sheet: Sheet, what: str) -> str:
-    return f"{sheet.measures.name}: {what}"
 
 
 def _note(measures: Sequence[Measure]) -> str:
     """What each column means, once."""
-    told = dict.fromkeys(f"{measure.label}: {measure.help}." for measure in measures if measure.help)
-    return " ".join([*told, INTERVALS])
+    meanings = dict.fromkeys(f"{measure.label}: {measure.help}." for measure in measures if measure.help)
+    return " ".join([*meanings, INTERVALS])

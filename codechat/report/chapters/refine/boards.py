@@ -32,7 +32,7 @@ def sections_of(study: RefineStudy, groups: Sequence[str]) -> list[Section]:
     found = {each.cell.folder: each for each in study.cells}
     for cell in study.loaded:
         each = found.get(cell.folder)
-        alive = [each.surviving(turn).rate for turn in range(each.length)] if each else []
+        alive = [each.surviving(turn).rate for turn in range(each.cell.turns)] if each else []
         panels.setdefault(f"{cell.dataset}, {_setting(cell)}", []).append(Line(cell, cell.model, alive))
     charts = [
         Chart("", "Alive", drawn, name) for name, lines in panels.items() if (drawn := [x for x in lines if x.values])

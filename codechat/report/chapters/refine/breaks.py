@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from codechat.metrics.statistics import Figure
 from codechat.report.chapters.refine.outcomes import Breaking, Outcomes, RefineStudy
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
-from codechat.report.generic.naming import named_table
+from codechat.report.generic.tables import named_table
 
 BREAKDOWNS = ("by_scope", "by_change", "by_cell")
 

@@ -1,6 +1,6 @@
 """The tables and the lines of text that a refinement cell leaves of itself."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +12,20 @@ from codechat.report.generic.lines import NONE, TextLine, ends_text, outcomes_te
 
 def write_tables(metrics: Mapping[str, Any], folder: Path) -> None:
     """`turns.csv`, one row a turn, and `transitions.csv`, one row per type of instruction. Rates are shares of 1."""
-    for table in (_turns(metrics), _transitions(metrics)):
-        write_atomically(folder / f"{table.name}.csv", as_csv(table))
-
-
-def _turns(metrics: Mapping[str, Any]) -> Table:
     intervals = [Interval.of(ends) for ends in metrics["ci"]["pass_at_1"]]
     iar = [None, *metrics["iar"]][: len(intervals)]
-    rows = [(turn, *values) for turn, values in enumerate(zip(metrics["pass_at_1"], intervals, iar, strict=True))]
-    return Table("turns", "Turns", tuple(Column(key, key) for key in ("turn", "pass_at_1", "ci", "iar")), tuple(rows))
-
-
-def _transitions(metrics: Mapping[str, Any]) -> Table:
+    turns = [(turn, *values) for turn, values in enumerate(zip(metrics["pass_at_1"], intervals, iar, strict=True))]
+    _write("turns", ("turn", "pass_at_1", "ci", "iar"), turns, folder)
     regression, correction = metrics["regression"], metrics["self_correction"]
     rows: list[tuple[Value, ...]] = [("overall", "", regression["overall"], correction["overall"])]
     for breakdown in ("by_scope", "by_change", "by_cell"):
         rows += [(breakdown, name, rate, correction[breakdown][name]) for name, rate in regression[breakdown].items()]
-    columns = tuple(Column(key, key) for key in ("breakdown", "type", "regression", "self_correction"))
-    return Table("transitions", "Transitions", columns, tuple(rows))
+    _write("transitions", ("breakdown", "type", "regression", "self_correction"), rows, folder)
+
+
+def _write(name: str, keys: Sequence[str], rows: Sequence[tuple[Value, ...]], folder: Path) -> None:
+    table = Table(name, "", tuple(Column(key, key) for key in keys), tuple(rows))
+    write_atomically(folder / f"{name}.csv", as_csv(table))
 
 
 def summary_lines(metrics: Mapping[str, Any]) -> Iterator[TextLine]:

@@ -34,7 +34,7 @@ def regression(study: RefineStudy, look: Look, breakdown: str) -> Any:
     """The regression rate by scope or by change."""
     figure, axes = panels(study.datasets, height=3.3)
     for panel, dataset in zip(axes, study.datasets, strict=True):
-        points(panel, look, TYPES[breakdown], list(study.on(dataset)), partial(_regression, breakdown))
+        points(panel, look, TYPES[breakdown], study.on(dataset), partial(_regression, breakdown))
         panel.set_ylabel("Regression rate")
     return from_zero(figure, axes)
 
@@ -51,7 +51,7 @@ def self_correction(study: RefineStudy, look: Look) -> Any:
     titles = [f"{dataset}, {name.replace('_', ' ')}" for dataset, name in places]
     figure, axes = panels(titles, width=3.9, height=3.0, columns=3)
     for panel, (dataset, name) in zip(axes, places, strict=True):
-        points(panel, look, TYPES[name], list(study.on(dataset)), partial(_mended, name))
+        points(panel, look, TYPES[name], study.on(dataset), partial(_mended, name))
         panel.set_ylabel("Self-correction rate" if name == "all_turns" else "")
     return from_zero(figure, axes)
 

@@ -7,7 +7,7 @@ from statistics import fmean
 from codechat.metrics.statistics import percent_change, percentile_interval
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
-from codechat.report.generic.naming import Naming
+from codechat.report.generic.tables import Naming
 
 MEAN_NOTE = (
     "Means are unweighted over the datasets; an entrant that lacks one of them, or has sessions of two lengths, has no "
@@ -20,7 +20,7 @@ def mean_mst(study: RefineStudy, label: str) -> tuple[float | None, Interval | N
     """The unweighted mean of MST over all datasets of the study with its interval (contract, section 2)."""
     cells = study.entrant(label)
     values = [found.cell.metrics["mst"] for found in cells.values()]
-    whole = len(cells) == len(study.datasets) and len({found.length for found in cells.values()}) == 1
+    whole = len(cells) == len(study.datasets) and len({found.cell.turns for found in cells.values()}) == 1
     if not whole or any(value is None for value in values):
         return None, None
     if len(cells) == 1:
@@ -36,7 +36,7 @@ def ranked(study: RefineStudy) -> dict[str, int | None]:
     Longest sessions first; those without a mean come last and have no rank.
     """
     means = {label: mean_mst(study, label)[0] for label in study.labels}
-    lengths = {label: next(iter(study.entrant(label).values())).length for label in means}
+    lengths = {label: next(iter(study.entrant(label).values())).cell.turns for label in means}
     order = sorted(means, key=lambda label: (means[label] is None, -lengths[label], -(means[label] or 0.0), label))
     ranks: dict[str, int | None] = {}
     taken: Counter[int] = Counter()

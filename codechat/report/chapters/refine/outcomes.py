@@ -34,8 +34,8 @@ class Outcomes(Verdicts):
     instructions: dict[str, Breaking] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.regression_at = [Figure() for _ in range(1, self.length)]
-        self.adherence_at = [Figure() for _ in range(1, self.length)]
+        self.regression_at = [Figure() for _ in range(1, self.cell.turns)]
+        self.adherence_at = [Figure() for _ in range(1, self.cell.turns)]
 
     @property
     def sustained(self) -> list[int]:

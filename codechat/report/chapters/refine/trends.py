@@ -7,7 +7,7 @@ from typing import Any
 from codechat.metrics.statistics import percent_change
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
-from codechat.report.generic.naming import named_table
+from codechat.report.generic.tables import named_table
 
 ALPHA = 0.05
 MANN_KENDALL_NOTE = (
@@ -112,7 +112,7 @@ def turns(study: RefineStudy) -> Table:
         *with_interval("adherence", "Adherence", ".3f"),
         *with_interval("regression", "Regression", ".3f"),
     )
-    rows = [(found, _turn(found, turn)) for found in study.in_order() for turn in range(found.length)]
+    rows = [(found, _turn(found, turn)) for found in study.in_order() for turn in range(found.cell.turns)]
     return named_table(
         study, columns, rows, name="turns", title="Turn by turn", group="trend",
         note="Intervals: 95 %, resampled by task. Adherence and regression begin with the first follow-up, turn 1.",
