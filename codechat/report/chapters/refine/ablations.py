@@ -15,6 +15,8 @@ from codechat.report.drawing.style import MARKERS, Look, legend
 # What can vary, with the words for it, and how a cell is called in such a table.
 AXES: Mapping[str, str] = {"agenda": "Agenda distribution (D)", "turns": "Session length (N)", "judge": "Judge"}
 
+NAMES: Mapping[str, str] = {"agenda": "Agenda", "turns": "N", "judge": "Judge"}
+
 
 @dataclass(frozen=True)
 class Series:
@@ -58,15 +60,13 @@ def ablation_table(study: RefineStudy, axis: str) -> Table | None:
     if not found:
         return None
     fixed = any(one.fixed for one in found)
-    value = Column(axis, {"agenda": "Agenda", "turns": "N", "judge": "Judge"}[axis])
     columns = (
-        Column("dataset", "Dataset"), Column("model", "Model"), *([Column("fixed", "Fixed")] if fixed else []), value,
+        *columns_of(dataset="Dataset", model="Model", **({"fixed": "Fixed"} if fixed else {}), **{axis: NAMES[axis]}),
         Column("completed", "Sessions", "d"), *columns_of(".3f", pass_first="Pass@1 first", pass_last="last"),
         *with_interval("delta_pct", "Δ %", "+.1f"),
         *with_interval("mst", "MST", ".3f"), Column("mst_share", "MST / N", ".3f"),
         *with_interval("regression", "Regression", ".3f"),
-        *(Column(f"regression_{scope}", scope, ".3f") for scope in SCOPES),
-        Column("adherence", "Adherence", ".3f"),
+        *columns_of(".3f", **{f"regression_{scope}": scope for scope in SCOPES}, adherence="Adherence"),
     )  # fmt: skip
     rows = [
         (one.dataset, one.model, *([one.fixed] if fixed else []), str(name), *_values(cell))

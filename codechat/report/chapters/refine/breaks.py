@@ -69,12 +69,11 @@ def instructions(study: RefineStudy) -> Table:
         *columns_of("d", passed_before="Passed before", broke="Broke"),
         *with_interval("regression", "Regression", ".3f"),
     )
-    rows: list[tuple[Value, ...]] = []
-    for seen in breaking(study):
-        what = seen.instruction
-        share = seen.broke / seen.met
-        rows.append((what.text, what.id, what.scope, what.change, seen.met, seen.broke, share,
-                     wilson(seen.broke, seen.met)))  # fmt: skip
+    rows = [
+        (what.text, what.id, what.scope, what.change, seen.met, seen.broke, seen.broke / seen.met,
+         wilson(seen.broke, seen.met))
+        for seen in breaking(study) for what in [seen.instruction]
+    ]  # fmt: skip
     return Table(
         "instructions", "The most breaking instructions", columns, tuple(rows), group="breaks",
         note="Over all cells, most breaking first: ordered by the lower end of Wilson's 95 % interval, which treats "

@@ -11,7 +11,7 @@ from codechat.metrics.statistics import Figure
 from codechat.report.chapters.refine.ablations import AXES, ablation_figure
 from codechat.report.chapters.refine.breaks import breaking, total, wilson
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
-from codechat.report.data import Drawing
+from codechat.report.data import Drawing, Interval
 from codechat.report.drawing.plots import Ends, Point, curves, from_zero, points, whiskers
 from codechat.report.drawing.style import Look, legend, panels, share_range
 from codechat.report.generic.figures import points_of
@@ -132,10 +132,10 @@ def pass_against_adherence(study: RefineStudy, look: Look) -> Any:
     for panel, dataset in zip(axes, study.datasets, strict=True):
         for found in study.on(dataset):
             metrics = found.cell.metrics
-            x, y = found.adherence.rate, metrics["pass_at_1"][-1]
+            (x, sides), y = found.counted(found.adherence), metrics["pass_at_1"][-1]
             if x is None or y is None:
                 continue
-            sides = found.interval(found.adherence) or (x, x)
+            sides = sides or Interval(x, x)
             ends = metrics["ci"]["pass_at_1"][-1] or (y, y)
             widths += sides
             heights += ends
