@@ -45,6 +45,11 @@ class LoadedCell:
         return f"{self.model} ({self.variant})" if self.variant else self.model
 
     @property
+    def setting(self) -> str:
+        """What sets the cell apart from others of its model, or its agenda if nothing does."""
+        return self.variant or self.agenda
+
+    @property
     def settings(self) -> tuple[object, ...]:
         """All but model and dataset. The turns are a setting if an agenda fixes them; else they just come about."""
         return (self.agenda, self.turns if self.agenda else None, self.seed, self.judge, self.variant)
