@@ -24,11 +24,6 @@ def known(points: Iterable[Point]) -> list[tuple[float, float, Sequence[float]]]
     return [(place, value, ends or (value, value)) for place, value, ends in points if value is not None]
 
 
-def numbered(values: Sequence[float | None], ends: Sequence[Ends] | None, first: int = 0) -> list[Point]:
-    """The points of a series whose first value is that of turn `first`."""
-    return [(turn, *both) for turn, both in enumerate(zip(values, ends or [None] * len(values), strict=True), first)]
-
-
 def curves(
     study: Study[V],
     look: Look,

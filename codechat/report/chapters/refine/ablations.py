@@ -31,27 +31,23 @@ class Series:
 def series(study: RefineStudy, axis: str) -> list[Series]:
     """All series of two or more cells along an axis."""
     rest = [name for name in (*AXES, "seed") if name != axis]
-    groups: dict[tuple[object, ...], list[Outcomes]] = defaultdict(list)
-    for found in study.cells:
-        cell = found.cell
-        groups[cell.model, cell.dataset, *(getattr(cell, name) for name in rest)].append(found)
     varying = [name for name in rest if len({getattr(found.cell, name) for found in study.cells}) > 1]
+    groups: dict[tuple[str, ...], list[Outcomes]] = defaultdict(list)
+    for found in study.cells:
+        fixed = ", ".join(f"{name} {getattr(found.cell, name)}" for name in varying)
+        groups[found.cell.dataset, found.cell.model, fixed].append(found)
     result = []
-    for members in groups.values():
-        cell = members[0].cell
-        if len({getattr(found.cell, axis) for found in members}) > 1:
-            fixed = ", ".join(f"{name} {getattr(cell, name)}" for name in varying)
-            result.append(Series(cell.model, cell.dataset, fixed, _named(axis, members)))
-    return sorted(result, key=lambda found: (found.dataset, found.model, found.fixed))
-
-
-def _named(axis: str, members: Sequence[Outcomes]) -> list[tuple[str | int, Outcomes]]:
-    """The cells under the axis's value, or under their whole variant where two share a value."""
-    values: list[str | int] = [getattr(found.cell, axis) for found in members]
-    names = (
-        value if values.count(value) == 1 else found.cell.variant for value, found in zip(values, members, strict=True)
-    )
-    return sorted(zip(names, members, strict=True), key=lambda pair: (isinstance(pair[0], str), pair[0]))
+    for (dataset, model, fixed), members in sorted(groups.items()):
+        values = [getattr(found.cell, axis) for found in members]
+        if len(set(values)) > 1:
+            # under the axis's value, or under the whole variant if two share a value
+            names = (
+                value if values.count(value) == 1 else each.cell.variant
+                for value, each in zip(values, members, strict=True)
+            )
+            cells = sorted(zip(names, members, strict=True), key=lambda pair: (isinstance(pair[0], str), pair[0]))
+            result.append(Series(model, dataset, fixed, cells))
+    return result
 
 
 def ablation_table(study: RefineStudy, axis: str) -> Table | None:

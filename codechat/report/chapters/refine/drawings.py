@@ -156,7 +156,7 @@ DRAWINGS = (
     Drawing(
         "figure_3_pass_at_1", "Pass@1 over the turns (paper, Fig. 3)",
         "The share of sessions whose code passes the whole test suite at each turn; bands or whiskers: 95 % by task.",
-        "trend", partial(curves, values=lambda found: points_of(found.cell.metrics, REFINE.series[0]), name="Pass@1")),
+        "trend", partial(curves, values=points_of(REFINE.series[0]), name="Pass@1")),
     Drawing(
         "survival", "Survival: sessions still passing since turn 0",
         "The share of sessions that have passed at every turn so far; bands or whiskers: 95 % by task.",
