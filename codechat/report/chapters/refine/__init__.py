@@ -23,7 +23,7 @@ from codechat.report.formats import as_csv
 from codechat.report.generic.counts import costs, counts
 from codechat.report.generic.figures import write_cell_figures
 from codechat.report.generic.lines import NONE, TextLine, ends_text, outcomes_text, sessions_text, value_text
-from codechat.report.generic.pairs import pairs
+from codechat.report.generic.paired import pairs
 from codechat.report.sections import Headline, Section
 
 GROUPS = {

@@ -5,18 +5,7 @@ from collections.abc import Sequence
 from codechat.metrics.statistics import percent_change, rate
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
 from codechat.report.data import Column, Interval, Table, columns_of, with_interval
-from codechat.report.generic.pairs import (
-    NAMES,
-    Agreement,
-    Pair,
-    Row,
-    corrected,
-    difference,
-    minus,
-    paired_columns,
-    paired_row,
-    passing,
-)
+from codechat.report.generic import paired
 from codechat.report.study import sustained
 
 Survival = tuple[Sequence[int], int]
@@ -26,14 +15,14 @@ A session that passed all N has not failed yet: it is censored.
 """
 
 
-def differences(compared: list[Pair[Outcomes]]) -> Table:
+def differences(compared: list[paired.Pair[Outcomes]]) -> Table:
     """A minus B in MST and in Δ, with the paired bootstrap, the signed-rank test and its effect size."""
     columns = (
-        *paired_columns("mst", "MST", "mst_difference"),
+        *paired.paired_columns("mst", "MST", "mst_difference"),
         *with_interval("delta_difference", "Δ A − Δ B, points", "+.1f"),
     )
-    rows = [(*paired_row(pair, lambda verdicts: (sustained(verdicts), 1)), *_delta(pair)) for pair in compared]
-    return corrected(Table(
+    rows = [(*paired.paired_row(pair, lambda verdicts: (sustained(verdicts), 1)), *_delta(pair)) for pair in compared]
+    return paired.corrected(Table(
         "pairs_mst", "Paired differences of MST and Δ", columns, tuple(rows), group="pairs",
         note="On the tasks and turns that both completed. Intervals: 95 %, paired bootstrap by task. p: Wilcoxon's "
         "signed-rank test on the tasks' passing turns, Holm-corrected over all pairs of a dataset; bold: below 0.05. "
@@ -41,30 +30,30 @@ def differences(compared: list[Pair[Outcomes]]) -> Table:
     ))  # fmt: skip
 
 
-def _delta(pair: Pair[Outcomes]) -> tuple[float | None, Interval | None]:
+def _delta(pair: paired.Pair[Outcomes]) -> tuple[float | None, Interval | None]:
     """The difference of the changes in Pass@1 from the first to the last shared turn, in percentage points."""
     sides = list(zip(pair.at(0), pair.at(-1), strict=True))
-    changes = [percent_change(rate(*passing(first)), rate(*passing(last))) for first, last in sides]
+    changes = [percent_change(rate(*paired.passing(first)), rate(*paired.passing(last))) for first, last in sides]
     drawn = [list(map(percent_change, pair.resampled(first), pair.resampled(last))) for first, last in sides]
-    return minus(*changes), difference(*drawn)
+    return paired.minus(*changes), paired.difference(*drawn)
 
 
-def turns(compared: list[Pair[Outcomes]]) -> Table:
+def turns(compared: list[paired.Pair[Outcomes]]) -> Table:
     """McNemar's test per turn."""
     columns = (
-        *NAMES,
+        *paired.NAMES,
         *columns_of("d", turn="Turn", both="Both pass", only_a="Only A", only_b="Only B", neither="Neither"),
         Column("p", "p", "p"),
         *with_interval("risk_difference", "Risk difference", "+.3f"),
         Column("odds_ratio", "Odds ratio", ".2f"),
     )
-    rows: list[Row] = []
+    rows: list[paired.Row] = []
     for pair in compared:
         for turn in range(pair.turns):
             a, b = pair.at(turn)
-            found, interval = Agreement.of(a, b), difference(pair.resampled(a), pair.resampled(b))
+            found, interval = paired.Agreement.of(a, b), paired.difference(pair.resampled(a), pair.resampled(b))
             rows.append((*pair.names, turn, *found, found.p, found.risk_difference, interval, found.odds_ratio))
-    return corrected(Table(
+    return paired.corrected(Table(
         "pairs_turns", "McNemar's test per turn", columns, tuple(rows), group="pairs",
         note="Exact and two-sided, on the tasks that both completed; Holm-corrected over all pairs and turns of a "
         "dataset; bold: below 0.05. Risk difference: Pass@1 of A minus that of B, its interval resampled by task. "
@@ -72,24 +61,24 @@ def turns(compared: list[Pair[Outcomes]]) -> Table:
     ))  # fmt: skip
 
 
-def survival(study: RefineStudy, compared: list[Pair[Outcomes]]) -> Table:
+def survival(study: RefineStudy, compared: list[paired.Pair[Outcomes]]) -> Table:
     """The log-rank test: all entrants of a dataset at once, then pair by pair."""
     columns = (
-        *NAMES[:3],
+        *paired.NAMES[:3],
         *columns_of("d", sessions_a="Sessions A", sessions_b="Sessions B"),
         *(Column("chi2", "χ²", ".2f"), Column("p", "p", "p")),
     )
-    whole: list[Row] = []
+    whole: list[paired.Row] = []
     for dataset in study.datasets:
         curves = [_curve(found) for found in study.on(dataset)]
         test = log_rank(curves) if len(curves) > 2 else None
         if test:
             whole.append((dataset, "all entrants", "", None, None, *test))
-    rows: list[Row] = []
+    rows: list[paired.Row] = []
     for pair in compared:
         test = log_rank([_curve(pair.a), _curve(pair.b)])
         rows.append((*pair.names[:3], len(pair.a.tasks), len(pair.b.tasks), *(test or (None, None))))
-    return corrected(Table(
+    return paired.corrected(Table(
         "pairs_survival", "Log-rank test between survival curves", columns, (*whole, *rows), group="pairs",
         note="A session has failed at the first turn that does not pass; one that passes to the end is censored. Over "
         "the turns that the curves share. The test takes the sessions of two entrants as independent, though they "
