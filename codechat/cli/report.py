@@ -101,8 +101,7 @@ def _terminal_table(table: Table) -> TerminalTable:
     shown = TerminalTable(title=f"\n{table.title}", title_justify="left", box=None, padding=(0, 2, 0, 0))
     wide = len(table.columns) > MOST_COLUMNS
     places = [place for place, column in enumerate(table.columns) if not (wide and column.key.endswith(("_ci", "_n")))]
-    for place in places:
-        column = table.columns[place]
+    for column in (table.columns[place] for place in places):
         shown.add_column(column.title, justify="right" if column.numeric else "left")
     for row in table.rows:
         shown.add_row(*(escape(table.columns[place].text(row[place])) for place in places))

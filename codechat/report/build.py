@@ -14,7 +14,7 @@ from codechat.report.data import FigureFile, ReportData, Table
 from codechat.report.drawing.style import Look, save, styled
 from codechat.report.formats import FORMATS, write_table
 from codechat.report.sections import Headline, Section
-from codechat.report.study import LoadedCell, Study, Verdicts
+from codechat.report.study import LoadedCell, Study
 
 CONTENTS = "contents.json"
 
@@ -46,20 +46,25 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
         opening=tuple(each[0] for each in tables if each),
         notes=(*notes, *left_out),
     )
-    write_atomically(out / CONTENTS, _contents(data))
+    # the names of all tables and figures with their titles: for scripts, and for the next report in this folder
+    listed = {
+        "tables": {table.name: table.title for table in data.tables},
+        "figures": {figure.of.name: figure.of.title for figure in data.figures},
+    }
+    write_atomically(out / CONTENTS, json.dumps(listed, indent=1, ensure_ascii=False) + "\n")
     return data
 
 
 def studies_of(cells: Sequence[LoadedCell]) -> list[Study[Any]]:
     """The cells by protocol: protocols with a chapter of their own first, else each where its first cell stands."""
     protocols = sorted(dict.fromkeys(cell.protocol for cell in cells), key=lambda name: not has_own_chapter(name))
-    return [_study(protocol, tuple(cell for cell in cells if cell.protocol == protocol)) for protocol in protocols]
-
-
-def _study(protocol: str, loaded: tuple[LoadedCell, ...]) -> Study[Verdicts]:
-    found = [chapter_of(protocol).reads.of(cell) for cell in loaded]
-    measured = merge(cell.measures for cell in loaded if cell.measures is not None)
-    return Study(measured, tuple(each for each in found if each.tasks), loaded)
+    studies: list[Study[Any]] = []
+    for protocol in protocols:
+        loaded = tuple(cell for cell in cells if cell.protocol == protocol)
+        found = [chapter_of(protocol).reads.of(cell) for cell in loaded]
+        measured = merge(cell.measures for cell in loaded if cell.measures is not None)
+        studies.append(Study(measured, tuple(each for each in found if each.tasks), loaded))
+    return studies
 
 
 def sections_of(studies: Sequence[Study[Any]]) -> tuple[Section, ...]:
@@ -85,15 +90,6 @@ def _figures(study: Study[Any], chapter: Chapter, folder: Path) -> Iterator[Figu
             figure = drawing.draw(study, look)
             if figure is not None:
                 yield FigureFile(drawing, *save(figure, folder, drawing.name))
-
-
-def _contents(data: ReportData) -> str:
-    """The names of all tables and figures with their titles: for scripts, and for the next report in this folder."""
-    listed = {
-        "tables": {table.name: table.title for table in data.tables},
-        "figures": {figure.of.name: figure.of.title for figure in data.figures},
-    }
-    return json.dumps(listed, indent=1, ensure_ascii=False) + "\n"
 
 
 def _clear(out: Path) -> None:

@@ -26,22 +26,16 @@ def as_csv(table: Table) -> str:
     """Raw values under the columns' keys. An interval has two columns; what is missing is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    intervals = [any(isinstance(row[place], Interval) for row in table.rows) or column.key.rpartition("_")[2] == "ci"
-                 for place, column in enumerate(table.columns)]  # fmt: skip
     header: list[str] = []
-    for column, interval in zip(table.columns, intervals, strict=True):
+    rows: list[list[Value]] = [[] for _ in table.rows]
+    for place, column in enumerate(table.columns):
+        values = [row[place] for row in table.rows]
+        interval = column.key.rpartition("_")[2] == "ci" or any(isinstance(value, Interval) for value in values)
         header += [f"{column.key}_low", f"{column.key}_high"] if interval else [column.key]
-    writer.writerow(header)
-    for row in table.rows:
-        values: list[Value] = []
-        for value, interval in zip(row, intervals, strict=True):
-            values += _ends(value) if interval else [value]
-        writer.writerow(values)
+        for row, value in zip(rows, values, strict=True):
+            row.extend(value if isinstance(value, Interval) else (None, None) if interval else (value,))
+    writer.writerows([header, *rows])
     return text.getvalue()
-
-
-def _ends(value: Value) -> list[Value]:
-    return [value.low, value.high] if isinstance(value, Interval) else [None, None]
 
 
 def as_markdown(table: Table) -> str:
@@ -59,22 +53,16 @@ def as_latex(table: Table) -> str:
     """A `tabular` of the booktabs package; a `longtable` where it is longer than a page."""
     spec = "".join("r" if column.numeric else "l" for column in table.columns)
     head = " & ".join(_latex(column.title) for column in table.columns) + r" \\"
-    body = [
-        " & ".join(_texts(table, number, row, _latex, r"\textbf{{{}}}")) + r" \\"
-        for number, row in enumerate(table.rows)
-    ]
-    caption = [rf"\caption{{{_latex(table.title)}}}", rf"\label{{tab:{table.name.replace('_', '-')}}}"]
+    body = [" & ".join(_texts(table, *row, _latex, r"\textbf{{{}}}")) + r" \\" for row in enumerate(table.rows)]
+    caption, label = rf"\caption{{{_latex(table.title)}}}", rf"\label{{tab:{table.name.replace('_', '-')}}}"
     rules = [r"\toprule", head, r"\midrule"]
-    notes = [f"% {line}" for line in [table.note] if line]
+    notes = [f"% {table.note}"] if table.note else []
     if len(table.rows) > LONG:
-        start = [
-            rf"\begin{{longtable}}{{{spec}}}",
-            *(line + (r" \\" if line == caption[1] else "") for line in caption),
-        ]
-        lines = [*start, *rules, r"\endhead", *body, r"\bottomrule", r"\end{longtable}"]
+        start = [rf"\begin{{longtable}}{{{spec}}}", caption, label + r" \\", *rules, r"\endhead"]
+        lines = [*start, *body, r"\bottomrule", r"\end{longtable}"]
     else:
-        start = [r"\begin{table*}[t]", r"\centering", *caption, rf"\begin{{tabular}}{{{spec}}}"]
-        lines = [*start, *rules, *body, r"\bottomrule", r"\end{tabular}", r"\end{table*}"]
+        start = [r"\begin{table*}[t]", r"\centering", caption, label, rf"\begin{{tabular}}{{{spec}}}", *rules]
+        lines = [*start, *body, r"\bottomrule", r"\end{tabular}", r"\end{table*}"]
     return "\n".join(["% needs \\usepackage{booktabs,longtable}", *notes, *lines, ""])
 
 

@@ -17,6 +17,7 @@ from codechat.report.study import LoadedCell
 from codechat.report.variants import Options, variants
 
 FILES = ("config.yaml", "metrics.json", "sessions.jsonl")
+ANEW = "run the cell again: it is rewritten"
 
 
 def cell_folders(folder: Path) -> tuple[list[Path], list[Path]]:
@@ -50,13 +51,17 @@ def load_cells(folders: Sequence[Path], options: Options = lambda *_: None) -> t
         paths |= {path.resolve(): path for path in finished}
     cells = [_load(path) for path in paths.values()]
     cells.sort(key=lambda cell: (cell.dataset, cell.model, cell.agenda, cell.turns, cell.seed, cell.folder.name))
-    _refuse_copies(cells)
-    named: dict[int, str] = {}
+    seen: dict[tuple[str, str | None], LoadedCell] = {}
+    for cell in cells:  # the same cell twice would count twice; a rescored cell is another one, whatever its id
+        other = seen.setdefault((cell.cell_id, cell.config.get("rescored_from")), cell)
+        if other is not cell:
+            raise UserError(f"{other.folder} and {cell.folder} hold the same cell", "leave one of them out")
+    named: dict[Path, str] = {}
     for protocol in {cell.protocol for cell in cells}:
-        places = [place for place, cell in enumerate(cells) if cell.protocol == protocol]
-        found = variants([(cells[place].model, cells[place].dataset, cells[place].config) for place in places], options)
-        named |= dict(zip(places, found, strict=True))
-    return tuple(replace(cell, variant=named[place]) for place, cell in enumerate(cells))
+        members = [cell for cell in cells if cell.protocol == protocol]
+        found = variants([(cell.model, cell.dataset, cell.config) for cell in members], options)
+        named |= dict(zip((cell.folder for cell in members), found, strict=True))
+    return tuple(replace(cell, variant=named[cell.folder]) for cell in cells)
 
 
 def _is_cell(path: Path) -> bool:
@@ -104,18 +109,7 @@ def _mapping(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}", "a finished cell has " + ", ".join(FILES)) from error
     except (ValueError, yaml.YAMLError) as error:
-        raise UserError(
-            f"{path} is damaged: {str(error).splitlines()[0]}", "run the cell again: it is rewritten"
-        ) from error
+        raise UserError(f"{path} is damaged: {str(error).splitlines()[0]}", ANEW) from error
     if not isinstance(content, dict):
-        raise UserError(f"{path} is damaged: it holds no mapping", "run the cell again: it is rewritten")
+        raise UserError(f"{path} is damaged: it holds no mapping", ANEW)
     return content
-
-
-def _refuse_copies(cells: Sequence[LoadedCell]) -> None:
-    """The same cell twice would count twice. A rescored cell is another one, whatever its id."""
-    seen: dict[tuple[str, str | None], LoadedCell] = {}
-    for cell in cells:
-        other = seen.setdefault((cell.cell_id, cell.config.get("rescored_from")), cell)
-        if other is not cell:
-            raise UserError(f"{other.folder} and {cell.folder} hold the same cell", "leave one of them out")

@@ -45,6 +45,11 @@ class LoadedCell:
         return f"{self.model} ({self.variant})" if self.variant else self.model
 
     @property
+    def setting(self) -> str:
+        """What sets the cell apart from others of its model, or its agenda if nothing does."""
+        return self.variant or self.agenda
+
+    @property
     def settings(self) -> tuple[object, ...]:
         """All but model and dataset. The turns are a setting if an agenda fixes them; else they just come about."""
         return (self.agenda, self.turns if self.agenda else None, self.seed, self.judge, self.variant)
@@ -96,16 +101,6 @@ class Verdicts:
         self.tasks.append(session.task_id)
         self.passed.append(tuple(turn.passed for turn in session.turns))
         self.overflowed += session.ended == "context_overflow"
-
-    @property
-    def length(self) -> int:
-        """N: the most turns of a session, turn 0 included."""
-        return self.cell.turns
-
-    @property
-    def unscored(self) -> int:
-        """How many turns are not scored."""
-        return sum(verdicts.count(None) for verdicts in self.passed)
 
     @property
     def resamples(self) -> TaskBootstrap:
@@ -163,7 +158,7 @@ class Study(Generic[V]):
     @property
     def length(self) -> int | None:
         """N if all cells have the same, else None."""
-        lengths = {found.length for found in self.cells}
+        lengths = {found.cell.turns for found in self.cells}
         return lengths.pop() if len(lengths) == 1 else None
 
     @property
@@ -175,9 +170,9 @@ class Study(Generic[V]):
         """An entrant's cells by dataset."""
         return {found.cell.dataset: found for found in self.cells if found.cell.label == label}
 
-    def on(self, dataset: str) -> Iterator[V]:
+    def on(self, dataset: str) -> list[V]:
         """The cells of a dataset, in the order of `labels`."""
-        return iter(sorted((found for found in self.cells if found.cell.dataset == dataset), key=_by_model))
+        return sorted((found for found in self.cells if found.cell.dataset == dataset), key=_by_model)
 
     def in_order(self) -> Iterator[V]:
         """All cells, dataset by dataset."""

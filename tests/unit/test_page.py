@@ -182,7 +182,7 @@ def test_paper_scale_fits() -> None:
     sessions = [made_session(f"t/{n}", "m", turns=10, breaks=0.1, lines=40, luck=random.Random(n)) for n in range(40)]
     found = archive([sessions], None, 1 << 40)
     assert found is not None
-    assert found.size / len(sessions) < 13_800 / 2
+    assert sum(map(len, found.chunks)) / len(sessions) < 13_800 / 2
 
 
 def test_no_text_becomes_markup(tmp_path: Path) -> None:

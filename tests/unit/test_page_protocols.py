@@ -118,7 +118,7 @@ def test_a_verifiable_instruction_is_searched_and_filtered_like_any(tmp_path: Pa
         for place, (turn, stored) in enumerate(zip(session.turns, body["turns"], strict=True)):
             own: dict[str, Any] = turn.model_extra or {}
             required = own["requirement"]
-            assert (index.asked[number][place] == -1) == (required is None)
+            assert (index.columns([])["asked"][number][place] == -1) == (required is None)
             if required is not None:
                 assert told[stored["instruction"]] == (required["id"], required["text"], required["strategy"], "")
             assert stored["more"]["checks"] == own["checks"]

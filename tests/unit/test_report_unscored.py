@@ -117,7 +117,7 @@ def test_the_page_marks_it_with_a_sign_of_its_own() -> None:
     index = Index()
     for session in talks_of(Talk("m", tasks=1)):
         index.add(0, unscored(session, {1}))
-    (letters,) = index.outcomes
+    (letters,) = index.columns([])["outcomes"]
     assert letters[1] == "-"
     assert "-" not in letters[0] + letters[2:]
 

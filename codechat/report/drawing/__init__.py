@@ -1,1 +1,1 @@
-"""What figures are made of: the house style, curves over the turns, points by group."""
+"""What figures are made of: the house style, and what a panel shows."""

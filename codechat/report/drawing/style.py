@@ -122,14 +122,10 @@ def legend(figure: Any, axes: Sequence[Any]) -> None:
             entries.setdefault(label, handle)
     if not entries:
         return
-    longest = max(len(label) for label in entries)
-    per_inch = 11
-    fits = int(figure.get_figwidth() * per_inch / (longest + 6))
-    figure.legend(
-        list(entries.values()), list(entries), loc="outside lower center", ncols=max(1, min(fits, len(entries), 5))
-    )
-    rows = -(-len(entries) // max(1, min(fits, len(entries), 5)))
-    figure.set_figheight(figure.get_figheight() + 0.22 * rows)
+    longest, per_inch = max(map(len, entries)), 11
+    columns = max(1, min(int(figure.get_figwidth() * per_inch / (longest + 6)), len(entries), 5))
+    figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=columns)
+    figure.set_figheight(figure.get_figheight() + 0.22 * -(-len(entries) // columns))
 
 
 def share_range(values: Sequence[float]) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from codechat.report.generic.counts import costs, counts
 from codechat.report.generic.figures import drawings_of, write_cell_figures
 from codechat.report.generic.lines import TextLine, summary_lines
 from codechat.report.generic.overview import section_of, standing
-from codechat.report.generic.pairs import differences, pairs
+from codechat.report.generic.paired import differences, pairs
 from codechat.report.generic.tables import Sheet, tables_of
 from codechat.report.sections import Headline, Section
 from codechat.report.study import Study, Verdicts

@@ -4,8 +4,9 @@ from typing import Any
 
 from codechat.domain import OUTCOMES
 from codechat.metrics.measures import value_of
-from codechat.report.data import Column, Table, Value
-from codechat.report.generic.naming import named_table
+from codechat.metrics.statistics import rate
+from codechat.report.data import Column, Table, Value, columns_of
+from codechat.report.generic.tables import named_table
 from codechat.report.study import Study, Verdicts
 
 PAYERS = ("model", "judge")
@@ -15,27 +16,23 @@ TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens")
 def counts(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table:
     """What was left out of the figures, and every outcome; `prefix` begins the table's name."""
     keys, counted = ("sessions", "completed", "errored"), study.measures.counts
-    unscored = any(found.unscored for found in study.cells)
-    columns = [
-        *(Column(key, key.capitalize(), "d") for key in keys),
-        Column("overflowed", "Context overflow", "d"),
-        *(Column(count.key, count.label, "d") for count in counted),
-        *(Column(f"outcome_{name}", name.replace("_", " "), "d") for name in OUTCOMES),
-        *([Column("not_scored", "Not scored", "d")] if unscored else []),
-    ]
-
-    def values(found: Verdicts) -> list[Value]:
+    titles = [
+        *(key.capitalize() for key in keys), "Context overflow", *(count.label for count in counted),
+        *(name.replace("_", " ") for name in OUTCOMES),
+    ]  # fmt: skip
+    names = [*keys, "overflowed", *(count.key for count in counted), *(f"outcome_{name}" for name in OUTCOMES)]
+    rows: list[tuple[Verdicts, list[Value]]] = []
+    for found in study.in_order():
         metrics = found.cell.metrics
-        numbers = [*(metrics[key] for key in keys), found.overflowed, *(value_of(metrics, count) for count in counted)]
-        return [
-            *numbers,
-            *(metrics["outcomes"].get(name) for name in OUTCOMES),
-            *([found.unscored] if unscored else []),
-        ]
-
+        values = [*(metrics[key] for key in keys), found.overflowed, *(value_of(metrics, count) for count in counted)]
+        rows.append((found, [*values, *map(metrics["outcomes"].get, OUTCOMES)]))
+    unscored = [sum(verdicts.count(None) for verdicts in found.passed) for found, _ in rows]
+    if any(unscored):
+        titles, names = [*titles, "Not scored"], [*names, "not_scored"]
+        rows = [(found, [*values, number]) for (found, values), number in zip(rows, unscored, strict=True)]
     meanings = [f"{count.label}: {count.help}." for count in counted if count.help]
     return named_table(
-        study, columns, [(found, values(found)) for found in study.in_order()],
+        study, columns_of("d", **dict(zip(names, titles, strict=True))), rows,
         name=f"{prefix}counts", title="Sessions, outcomes, and what is left out", group=group,
         note=" ".join(["Errored sessions (infrastructure failed) are in no figure.", *meanings,
                        "Outcomes are of turns that were not skipped."]),
@@ -44,11 +41,10 @@ def counts(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table
 
 def costs(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table:
     """Tokens, money and time per cell, for the model under test and for the judges apart."""
-    columns = []
+    columns: list[Column] = []
     for payer in PAYERS:
-        name = payer.capitalize()
-        columns += [Column(f"{payer}_{key}", f"{name}: {key.replace('_', ' ')}", ",d") for key in TOKENS]
-        columns.append(Column(f"{payer}_usd", f"{name}: US$", ",.2f"))
+        columns += [Column(f"{payer}_{key}", f"{payer.capitalize()}: {key.replace('_', ' ')}", ",d") for key in TOKENS]
+        columns.append(Column(f"{payer}_usd", f"{payer.capitalize()}: US$", ",.2f"))
     columns.append(Column("model_tokens_per_session", "Model: tokens per session", ",.0f"))
     columns += [Column("retries", "Retries", "d"), Column("wall_s", "Wall time, s", ",.1f")]
     return named_table(
@@ -62,9 +58,11 @@ def _costs(found: Verdicts) -> list[Value]:
     metrics = found.cell.metrics
     row: list[Value] = []
     for payer in PAYERS:
-        row += [metrics["tokens"][payer][key] for key in TOKENS]
-        row.append(metrics["cost_usd"][payer])
+        row += [*(metrics["tokens"][payer][key] for key in TOKENS), metrics["cost_usd"][payer]]
     used = metrics["tokens"]["model"]
-    spent = used["input_tokens"] + used["output_tokens"]
-    per_session = spent / metrics["completed"] if metrics["completed"] else None
-    return [*row, per_session, metrics["retries"], metrics["wall_s"]]
+    return [
+        *row,
+        rate(used["input_tokens"] + used["output_tokens"], metrics["completed"]),
+        metrics["retries"],
+        metrics["wall_s"],
+    ]

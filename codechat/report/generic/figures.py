@@ -8,8 +8,7 @@ from typing import Any
 from codechat.metrics import Breakdown, Measures, Series
 from codechat.metrics.measures import interval_of, value_of
 from codechat.report.data import Drawing
-from codechat.report.drawing.curves import Point, curves, lines, numbered
-from codechat.report.drawing.marks import from_zero, points
+from codechat.report.drawing.plots import Point, curves, from_zero, known, lines, points
 from codechat.report.drawing.style import Look, legend, panels, save, share_range, styled
 from codechat.report.generic.tables import groups_in
 from codechat.report.study import LoadedCell, Study, Verdicts
@@ -25,15 +24,22 @@ def drawings_of(study: Study[Any]) -> Iterator[Drawing]:
         title = f"{series.label[:1].upper()}{series.label[1:]}, turn by turn"
         caption = f"{series.help}; {INTERVAL}." if series.help else f"{INTERVAL}."
         caption = caption[:1].upper() + caption[1:]
-        yield Drawing(f"{protocol}_{series.key}", title, caption, protocol, partial(_series, series), on_page=False)
+        draw = partial(curves, values=points_of(series), name=series.label, shares=series.unit == "share")
+        yield Drawing(f"{protocol}_{series.key}", title, caption, protocol, draw, on_page=False)
     for by in dict.fromkeys(part.by for part in study.measures.breakdowns):
         caption = f"{INTERVAL[:1].upper()}{INTERVAL[1:]}."
         yield Drawing(f"{protocol}_by_{by}", f"By {by}", caption, protocol, partial(_breakdown, by))
 
 
-def points_of(metrics: Mapping[str, Any], series: Series) -> list[Point]:
-    """A series of a cell's metrics, turn by turn."""
-    return numbered(value_of(metrics, series) or [], interval_of(metrics, series), series.first_turn)
+def points_of(series: Series) -> Callable[[Verdicts], list[Point]]:
+    """What gives a cell's values of a series, turn by turn, with their intervals."""
+
+    def points_in(found: Verdicts) -> list[Point]:
+        values, ends = (read(found.cell.metrics, series) for read in (value_of, interval_of))
+        pairs = zip(values or (), ends or [None] * len(values or ()), strict=True)
+        return [(turn, *both) for turn, both in enumerate(pairs, series.first_turn)]
+
+    return points_in
 
 
 def write_cell_figures(measures: Measures, metrics: Mapping[str, Any], title: str, folder: Path) -> None:
@@ -42,11 +48,11 @@ def write_cell_figures(measures: Measures, metrics: Mapping[str, Any], title: st
     study = Study(measures, (Verdicts(cell),))
     look = Look(study)
     with styled():
-        known = [each for each in measures.series if any(value is not None for _, value, _ in points_of(metrics, each))]
-        if known:
-            figure, axes = panels([each.label for each in known], 3.6, 2.7, 3, one_scale=False)
-            ends = [lines(*place, look, study.cells) for place in zip(axes, map(_points_of, known), strict=True)]
-            shares = [place for place, series in enumerate(known) if series.unit == "share"]
+        shown = [each for each in measures.series if known(points_of(each)(study.cells[0]))]
+        if shown:
+            figure, axes = panels([each.label for each in shown], 3.6, 2.7, 3, one_scale=False)
+            ends = [lines(*place, look, study.cells) for place in zip(axes, map(points_of, shown), strict=True)]
+            shares = [place for place, series in enumerate(shown) if series.unit == "share"]
             for place in shares:
                 axes[place].set_ylim(share_range([end for each in shares for end in ends[each]]))
             legend(figure, axes)
@@ -55,14 +61,6 @@ def write_cell_figures(measures: Measures, metrics: Mapping[str, Any], title: st
             figure = _breakdown(by, study, look)
             if figure is not None:
                 save(figure, folder, f"by_{by}")
-
-
-def _series(series: Series, study: Study[Any], look: Look) -> Any:
-    return curves(study, look, _points_of(series), series.label, shares=series.unit == "share")
-
-
-def _points_of(series: Series) -> Callable[[Verdicts], list[Point]]:
-    return lambda found: points_of(found.cell.metrics, series)
 
 
 def _breakdown(by: str, study: Study[Any], look: Look) -> Any:
@@ -77,7 +75,7 @@ def _breakdown(by: str, study: Study[Any], look: Look) -> Any:
     few = len(groups) <= FEW
     figure, axes = panels(titles, width=3.6, height=2.7, columns=3) if few else panels(titles, height=3.3)
     for panel, (dataset, part) in zip(axes, places, strict=True):
-        cells = list(study.on(dataset))
+        cells = study.on(dataset)
         names = groups_in(parts, [found.cell.metrics for found in cells])
         points(panel, look, names, cells, partial(_one, part))
     return from_zero(figure, axes)

@@ -65,19 +65,14 @@ def use_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
     """The tokens and the money that the model and its judges took together."""
     tokens, dollars = [], []
     for cell in cells:
-        used = [cell.metrics["tokens"].get(payer) for payer in PAYERS]
-        tokens.append(_total([each and each["input_tokens"] + each["output_tokens"] for each in used]))
-        dollars.append(_total([cell.metrics["cost_usd"].get(payer) for payer in PAYERS]))
+        used = [each for payer in PAYERS if (each := cell.metrics["tokens"].get(payer))]
+        tokens.append(sum(each["input_tokens"] + each["output_tokens"] for each in used) if used else None)
+        paid = [each for payer in PAYERS if (each := cell.metrics["cost_usd"].get(payer)) is not None]
+        dollars.append(sum(paid) if paid else None)
     return [
         BoardColumn("tokens", tokens, "count", "Use", "input and output, model and judge"),
         BoardColumn("cost $", dollars, "number", "Use", "model and judge; a dash where no price is known"),
     ]
-
-
-def _total(parts: Sequence[float | None]) -> float | None:
-    """The sum of what is known; None if nothing is."""
-    known = [part for part in parts if part is not None]
-    return sum(known) if known else None
 
 
 def _charts(study: Study[Any], series: Series) -> list[Chart]:
@@ -86,20 +81,16 @@ def _charts(study: Study[Any], series: Series) -> list[Chart]:
     text = (", %" if share else "") + (f": {series.help}" if series.help else "")
     charts = []
     for dataset in datasets:
-        cells = [cell for cell in study.loaded if cell.dataset == dataset and _is_known(cell, series)]
-        if cells:
-            ends = [interval_of(cell.metrics, series) for cell in cells]
-            lines = [
-                Line(cell, cell.label, value_of(cell.metrics, series), ci, series.first_turn)
-                for cell, ci in zip(cells, ends, strict=True)
-            ]
+        lines = [
+            Line(cell, cell.label, values, interval_of(cell.metrics, series), series.first_turn)
+            for cell in study.loaded
+            for values in [value_of(cell.metrics, series) or ()]
+            if cell.dataset == dataset and any(value is not None for value in values)
+        ]
+        if lines:
             title = f"{series.label}, {dataset}" if len(datasets) > 1 else series.label
             charts.append(Chart(title, series.label, lines, text, 1.0 if share else _round_top(lines), share))
     return charts
-
-
-def _is_known(cell: LoadedCell, series: Series) -> bool:
-    return any(value is not None for value in value_of(cell.metrics, series) or [])
 
 
 def _round_top(lines: Sequence[Line]) -> float:
@@ -120,7 +111,11 @@ def rivals_of(cells: Sequence[LoadedCell]) -> list[LoadedCell]:
 def standing(study: Study[Any]) -> Headline:
     """The leader on the dataset that most cells share, and the counts behind the claim."""
     measures, cells = study.measures, study.loaded
-    facts = _facts(cells)
+    sessions, errored = (sum(cell.metrics[name] for cell in cells) for name in ("sessions", "errored"))
+    facts = [
+        (f"{len(cells):,}", "cell" if len(cells) == 1 else "cells"),
+        (f"{sessions:,}", f"sessions; {errored:,} errored"),
+    ]
     if not measures.finals:
         return Headline(measures.name, facts=facts)
     final = measures.finals[0]
@@ -131,10 +126,13 @@ def standing(study: Study[Any]) -> Headline:
     dataset = max(sorted(set(datasets)), key=datasets.count)
     ranked = [cell for cell in rivals if cell.dataset == dataset]
     ranked.sort(key=lambda cell: value_of(cell.metrics, final), reverse=final.higher_is_better is not False)
-    best = _shown(final, ranked[0])
-    title = f"{ranked[0].label} leads: {final.label} {best}" if len(ranked) > 1 else f"{final.label} {best}"
-    if len(ranked) > 1 and _shown(final, ranked[1]) == best:
-        title = f"{ranked[0].label} and {ranked[1].label} are level: {final.label} {best}"
+    shown = [_number(final, value_of(cell.metrics, final)) for cell in ranked[:2]]
+    if len(ranked) == 1:
+        title = f"{final.label} {shown[0]}"
+    elif shown[0] == shown[1]:
+        title = f"{ranked[0].label} and {ranked[1].label} are level: {final.label} {shown[0]}"
+    else:
+        title = f"{ranked[0].label} leads: {final.label} {shown[0]}"
     return Headline(title, " ".join(_qualified(final, ranked)), facts)
 
 
@@ -146,24 +144,12 @@ def _qualified(final: Final, ranked: Sequence[LoadedCell]) -> list[str]:
     text += [f"95 % interval {_number(final, ends[0])} to {_number(final, ends[1])}."] if ends else []
     if len(ranked) > 1:
         second = ranked[1]
-        text.append(f"Next is {second.label} with {_shown(final, second)}.")
+        text.append(f"Next is {second.label} with {_number(final, value_of(second.metrics, final))}.")
         if ends and (others := interval_of(second.metrics, final)):
             apart = ends[0] > others[1] or ends[1] < others[0]
             text.append("Their intervals are apart." if apart else "Their intervals overlap.")
     return text
 
 
-def _shown(final: Final, cell: LoadedCell) -> str:
-    return _number(final, value_of(cell.metrics, final))
-
-
 def _number(final: Final, value: float) -> str:
     return f"{100 * value:.1f} %" if final.unit == "share" else f"{value:.3g}"
-
-
-def _facts(cells: Sequence[LoadedCell]) -> list[tuple[str, str]]:
-    sessions, errored = (sum(cell.metrics[name] for cell in cells) for name in ("sessions", "errored"))
-    return [
-        (f"{len(cells):,}", "cell" if len(cells) == 1 else "cells"),
-        (f"{sessions:,}", f"sessions; {errored:,} errored"),
-    ]

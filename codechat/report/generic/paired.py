@@ -1,14 +1,25 @@
-"""Two models on the same tasks: a task that is hard for one is often hard for the other, so tests are paired."""
+"""Whether two cells of a protocol differ: every pair on the tasks that both completed.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+A task that is hard for one model is often hard for the other, so every test is paired by task.
+"""
 
-from codechat.metrics.statistics import percentile_interval, rate
-from codechat.report.data import Interval
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import Generic, NamedTuple
+
+from codechat.metrics.statistics import Figure, percentile_interval, rate
+from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
+from codechat.report.study import Study, V, resamples_of
+
+NAMES = (*columns_of(dataset="Dataset", a="A", b="B"), *columns_of("d", tasks="Tasks"))
+HOLM = "p (Holm)"
+Row = tuple[Value, ...]
+Rows = list[tuple[bool | None, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(NamedTuple):
     """How two entrants fare on the same tasks at one turn: the counts of a 2x2 table of matched pairs."""
 
     both: int
@@ -23,23 +34,16 @@ class Agreement:
         return cls(*(pairs.count(kind) for kind in ((True, True), (True, False), (False, True), (False, False))))
 
     @property
-    def pairs(self) -> int:
-        """How many pairs there are."""
-        return self.both + self.only_a + self.only_b + self.neither
-
-    @property
     def p(self) -> float | None:
         """McNemar's exact test, two-sided: whether the pairs that differ lean to one side; None without a pair."""
         from statsmodels.stats.contingency_tables import mcnemar
 
-        if not self.pairs:
-            return None
-        return float(mcnemar([[self.both, self.only_a], [self.only_b, self.neither]], exact=True).pvalue)
+        return float(mcnemar([self[:2], self[2:]], exact=True).pvalue) if sum(self) else None
 
     @property
     def risk_difference(self) -> float | None:
         """The share that passes with A, minus the share that passes with B."""
-        return rate(self.only_a - self.only_b, self.pairs)
+        return rate(self.only_a - self.only_b, sum(self))
 
     @property
     def odds_ratio(self) -> float | None:
@@ -47,11 +51,10 @@ class Agreement:
         return rate(self.only_a, self.only_b)
 
 
-@dataclass(frozen=True, slots=True)
-class SignedRanks:
+class SignedRanks(NamedTuple):
     """Wilcoxon's signed-rank test of paired numbers, pairs without a difference left out.
 
-    `p` is two-sided; `rank_biserial` is the effect size for matched pairs: 1 where every difference favours A, -1 where
+    `p` is two-sided; `rank_biserial` is the effect size for matched pairs: 1 if every difference favours A, -1 if
     every one favours B. Both are None if no pair differs.
     """
 
@@ -81,7 +84,147 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return [None if p is None else float(next(corrected)) for p in p_values]
 
 
+def minus(a: float | None, b: float | None) -> float | None:
+    """A minus B; None if either is missing."""
+    return None if a is None or b is None else a - b
+
+
 def difference(a: Sequence[float | None], b: Sequence[float | None]) -> Interval | None:
     """The 95 % interval of A minus B. Both hold the figure in the same resamples of the same tasks."""
-    pairs = zip(a, b, strict=True)
-    return Interval.of(percentile_interval(None if x is None or y is None else x - y for x, y in pairs))
+    return Interval.of(percentile_interval(map(minus, a, b)))
+
+
+@dataclass(frozen=True)
+class Pair(Generic[V]):
+    """Two cells of one dataset, on the tasks that both completed and the turns that both have."""
+
+    a: V
+    b: V
+
+    @cached_property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks of both, sorted."""
+        return tuple(sorted(set(self.a.tasks) & set(self.b.tasks)))
+
+    @property
+    def turns(self) -> int:
+        """The turns that both have."""
+        return min(self.a.cell.turns, self.b.cell.turns)
+
+    @property
+    def names(self) -> Row:
+        """The values of the naming columns."""
+        return (self.a.cell.dataset, self.a.cell.label, self.b.cell.label, len(self.tasks))
+
+    @cached_property
+    def verdicts(self) -> tuple[Rows, Rows]:
+        """The verdicts of A and of B, a tuple per task."""
+        found = (dict(zip(side.tasks, side.passed, strict=True)) for side in (self.a, self.b))
+        a, b = ([verdicts[task][: self.turns] for task in self.tasks] for verdicts in found)
+        return a, b
+
+    def at(self, turn: int) -> tuple[list[bool | None], list[bool | None]]:
+        """The verdicts of A and of B on one turn, task by task."""
+        a, b = ([row[turn] for row in side] for side in self.verdicts)
+        return a, b
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether both have a turn that is scored."""
+        return all(any(verdict is not None for row in side for verdict in row) for side in self.verdicts)
+
+    def resampled(self, values: Sequence[bool | None]) -> list[float | None]:
+        """The mean of one value per task, in every resample of the pair's tasks; tasks without a value are left out."""
+        counted = zip(self.tasks, values, strict=True)
+        return self.ratios(Figure({task: (int(value), 1) for task, value in counted if value is not None}))
+
+    def ratios(self, figure: Figure) -> list[float | None]:
+        """A figure in every resample of the pair's tasks."""
+        return resamples_of(self.tasks, self.a.cell.dataset).ratios(figure)
+
+
+def pairs(study: Study[V]) -> list[Pair[V]]:
+    """Pairs on one dataset that can be compared: two models under the same settings, or one model under two."""
+    found = [
+        Pair(a, b)
+        for dataset in study.datasets
+        for a, b in combinations(study.on(dataset), 2)
+        if a.cell.model == b.cell.model or a.cell.settings == b.cell.settings
+    ]
+    return [pair for pair in found if pair.tasks]
+
+
+def paired_columns(key: str, label: str, difference_key: str) -> tuple[Column, ...]:
+    """The columns of what `paired_row` gives."""
+    return (
+        *NAMES,
+        *columns_of(".3f", **{f"{key}_{side}": f"{label} {side.upper()}" for side in "ab"}),
+        *with_interval(difference_key, "A − B", "+.3f"),
+        Column("p", "p", "p"),
+        Column("rank_biserial", "Rank-biserial r", "+.2f"),
+    )
+
+
+def paired_row(pair: Pair[V], figure_of: Callable[[Sequence[bool | None]], tuple[int, int]]) -> Row:
+    """The pair's names, the figure of A, that of B, their difference with its interval, and the signed-rank test.
+
+    `figure_of` gives what one task's verdicts add to the figure: a sum, and a number to divide it by.
+    """
+    a, b = (Figure(dict(zip(pair.tasks, map(figure_of, side), strict=True))) for side in pair.verdicts)
+    both = [task for task in pair.tasks if a.by_task[task][1] and b.by_task[task][1]]
+    test = signed_ranks(*([hits / total for hits, total in map(side.by_task.__getitem__, both)] for side in (a, b)))
+    interval = difference(pair.ratios(a), pair.ratios(b))
+    return (*pair.names, a.rate, b.rate, minus(a.rate, b.rate), interval, *test)
+
+
+def passing(verdicts: Sequence[bool | None]) -> tuple[int, int]:
+    """Turns that pass, of those that are scored."""
+    return verdicts.count(True), len(verdicts) - verdicts.count(None)
+
+
+def differences(study: Study[V], compared: list[Pair[V]]) -> Table:
+    """The share of scored turns that pass, A minus B, and whose code passes at the last turn."""
+    columns = (
+        *paired_columns("passing", "Passing turns", "difference"),
+        *columns_of("d", only_a="Last turn: only A passes", only_b="only B"),
+        Column("last_p", "p", "p"),
+    )
+    ends = [Agreement.of(*pair.at(-1)) for pair in compared]
+    rows = [
+        (*paired_row(pair, passing), end.only_a, end.only_b, end.p) for pair, end in zip(compared, ends, strict=True)
+    ]
+    return corrected(Table(
+        f"{study.protocol}_pairs", f"{study.measures.name}: paired differences", columns, tuple(rows),
+        group=study.protocol,
+        note=f"A turn passes where {study.measures.passed}. On the tasks and turns that both completed. "
+        "Intervals: 95 %, paired bootstrap by task. p: Wilcoxon's signed-rank test on the tasks' shares of passing "
+        "turns, and McNemar's exact test on the last turn; Holm-corrected over all pairs of a dataset; "
+        "bold: below 0.05.",
+    ))  # fmt: skip
+
+
+def corrected(table: Table, whole: int = 0) -> Table:
+    """The table of tests of pairs, each column of p-values followed by one with Holm's correction.
+
+    The correction is over all rows of a dataset, which is the first column; bold if it is below 0.05. The first
+    `whole` rows test all cells of a dataset at once, and are not corrected.
+    """
+    columns, rows = [*table.columns], [[*row] for row in table.rows]
+    for place in reversed([place for place, column in enumerate(columns) if column.spec == "p"]):
+        columns.insert(place + 1, Column(f"{columns[place].key}_holm", HOLM, "p"))
+        for row, p_holm in zip(rows, [None] * whole + _holm(table.rows[whole:], place), strict=True):
+            row.insert(place + 1, p_holm)
+    clear = [
+        (number, place)
+        for place, column in enumerate(columns)
+        for number, row in enumerate(rows)
+        if column.title == HOLM and isinstance(p := row[place], float) and p < 0.05
+    ]
+    return replace(table, columns=tuple(columns), rows=tuple(map(tuple, rows)), strong=frozenset(clear))
+
+
+def _holm(rows: Sequence[Row], place: int) -> list[float | None]:
+    """The p-values at a place of the rows, corrected over all of the same dataset."""
+    known = [(row[0], p if isinstance(p := row[place], float) else None) for row in rows]
+    families = {dataset: iter(holm([p for other, p in known if other == dataset])) for dataset, _ in known}
+    return [next(families[dataset]) for dataset, _ in known]

@@ -1,20 +1,58 @@
-"""Tables of whatever a protocol measures: final figures, series over the turns, breakdowns."""
+"""Tables of whatever a protocol measures: final figures, series over the turns, breakdowns.
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+The first columns name the cell: its model, its variant if there are any, its dataset, its turns if they differ.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from codechat.metrics import Measures
 from codechat.metrics.measures import Measure, Unit, interval_of, size_of, value_of
 from codechat.report.data import Column, Interval, Table, Value
-from codechat.report.generic.naming import Naming
-from codechat.report.study import Study
+from codechat.report.study import Study, V, Verdicts
 
 SPECS: Mapping[Unit, str] = {"share": ".3f", "percent": "+.1f", "count": "d", "number": ".3f", "p": "p"}
 INTERVALS = "Intervals: 95 %, resampled by task."
 Place = int | str | None  # where in a list or a mapping; None: the value itself
 Row = tuple[tuple[Value, ...], Mapping[str, Any], Place]  # its first values, and where in which metrics the others lie
+
+
+class Naming:
+    """Which naming columns a study needs, and their values for a cell."""
+
+    def __init__(self, study: Study[Any], *, with_dataset: bool = True) -> None:
+        length = study.length is None and any(found.cell.agenda for found in study.cells)
+        known: list[tuple[bool, Column, Callable[[Verdicts], Value]]] = [
+            (True, Column("model", "Model"), lambda found: found.cell.model),
+            (any(found.cell.variant for found in study.cells), Column("variant", "Variant"), lambda f: f.cell.variant),
+            (with_dataset, Column("dataset", "Dataset"), lambda found: found.cell.dataset),
+            (length, Column("turns", "N", "d"), lambda found: found.cell.turns),
+        ]
+        self.columns = tuple(column for needed, column, _ in known if needed)
+        self._values = [value for needed, _, value in known if needed]
+
+    def of(self, found: Verdicts) -> tuple[Value, ...]:
+        """The cell's values of these columns."""
+        return tuple(value(found) for value in self._values)
+
+
+def named_table(
+    study: Study[V],
+    columns: Sequence[Column],
+    rows: Iterable[tuple[V, Sequence[Value]]],
+    strong: Iterable[tuple[int, int]] = (),
+    **about: str,
+) -> Table:
+    """A table whose rows begin with the name of a cell; `strong` holds rows and places among `columns`."""
+    naming = Naming(study)
+    named = len(naming.columns)
+    return Table(
+        columns=(*naming.columns, *columns),
+        rows=tuple((*naming.of(found), *values) for found, values in rows),
+        strong=frozenset((row, named + place) for row, place in strong),
+        **about,
+    )
 
 
 @dataclass(frozen=True)
@@ -39,45 +77,27 @@ class Sheet:
 
 
 def tables_of(sheet: Sheet) -> Iterator[Table]:
-    """Every table that there is something for."""
-    if sheet.measures.finals:
-        yield finals(sheet)
-    if sheet.measures.series:
-        yield turns(sheet)
+    """Every table that there is something for: `finals` (a row a cell), `turns` and `by_<group>`."""
+    finals, series = sheet.measures.finals, sheet.measures.series
+    if finals:
+        table = _table(
+            sheet, "finals", "final figures", finals, [(named, metrics, None) for named, metrics in sheet.cells]
+        )
+        note = table.note + (" Bold: the best on its dataset." if len(table.rows) > 1 else "")
+        better = {measure.key: measure.higher_is_better for measure in finals}
+        yield replace(table, note=note, strong=_best(table.columns, table.rows, better))
+    if series:
+        rows: list[Row] = []
+        for named, metrics in sheet.cells:
+            last = max(each.first_turn + len(value_of(metrics, each) or ()) for each in series)
+            rows += [((*named, turn), metrics, turn) for turn in range(min(s.first_turn for s in series), last)]
+        yield _table(sheet, "turns", "turn by turn", series, rows, Column("turn", "Turn", "d"))
     for by in dict.fromkeys(part.by for part in sheet.measures.breakdowns):
-        yield breakdown(sheet, by)
-
-
-def finals(sheet: Sheet) -> Table:
-    """One row per cell; in bold what is best on its dataset."""
-    rows: list[Row] = [(named, metrics, None) for named, metrics in sheet.cells]
-    measures = sheet.measures.finals
-    columns, values = _filled(sheet.columns, measures, rows)
-    better = {measure.key: measure.higher_is_better for measure in measures}
-    note = _note(measures) + (" Bold: the best on its dataset." if len(rows) > 1 else "")
-    return Table(
-        f"{sheet.prefix}finals", _title(sheet, "final figures"), columns, values, note, sheet.group,
-        _best(columns, values, better),
-    )  # fmt: skip
-
-
-def turns(sheet: Sheet) -> Table:
-    """One row per cell and turn."""
-    measures = sheet.measures.series
-    rows: list[Row] = []
-    for named, metrics in sheet.cells:
-        last = max(series.first_turn + len(value_of(metrics, series) or ()) for series in measures)
-        rows += [((*named, turn), metrics, turn) for turn in range(min(s.first_turn for s in measures), last)]
-    columns, values = _filled((*sheet.columns, Column("turn", "Turn", "d")), measures, rows)
-    return Table(f"{sheet.prefix}turns", _title(sheet, "turn by turn"), columns, values, _note(measures), sheet.group)
-
-
-def breakdown(sheet: Sheet, by: str) -> Table:
-    """One row per cell and group."""
-    parts = [part for part in sheet.measures.breakdowns if part.by == by]
-    rows = [((*named, name), metrics, name) for named, metrics in sheet.cells for name in groups_in(parts, [metrics])]
-    columns, values = _filled((*sheet.columns, Column(by, by.capitalize())), parts, rows)
-    return Table(f"{sheet.prefix}by_{by}", _title(sheet, f"by {by}"), columns, values, _note(parts), sheet.group)
+        parts = [part for part in sheet.measures.breakdowns if part.by == by]
+        rows = [
+            ((*named, name), metrics, name) for named, metrics in sheet.cells for name in groups_in(parts, [metrics])
+        ]
+        yield _table(sheet, f"by_{by}", f"by {by}", parts, rows, Column(by, by.capitalize()))
 
 
 def groups_in(parts: Sequence[Measure], metrics: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -95,11 +115,11 @@ def at(values: Any, measure: Measure, place: Place) -> Any:
     return values[number] if 0 <= number < len(values) else None
 
 
-def _filled(
-    named: tuple[Column, ...], measures: Sequence[Measure], rows: Sequence[Row]
-) -> tuple[tuple[Column, ...], tuple[tuple[Value, ...], ...]]:
-    """The columns and values: of each measure its value, and its interval and size if any row has them."""
-    columns = [*named]
+def _table(
+    sheet: Sheet, name: str, what: str, measures: Sequence[Measure], rows: Sequence[Row], *place: Column
+) -> Table:
+    """Of each measure its value, and its interval and size if any row has them. `place` is the column of the rows'."""
+    columns = [*sheet.columns, *place]
     values: list[list[Value]] = [[*named] for named, _, _ in rows]
     sizes: list[list[Value]] = []  # measures that rest on the same numbers show them once
     for measure in measures:
@@ -109,39 +129,31 @@ def _filled(
             (Column(f"{measure.key}_n", "n", "d"), size_of),
         )
         for number, (column, read) in enumerate(parts):
-            found = [at(read(metrics, measure), measure, place) for _, metrics, place in rows]
+            found = [at(read(metrics, measure), measure, where) for _, metrics, where in rows]
             known = any(value is not None for value in found) and (read is not size_of or found not in sizes)
             sizes += [found] if read is size_of else []
             if number == 0 or known:
                 columns.append(column)
                 for line, value in zip(values, found, strict=True):
                     line.append(Interval.of(value) if read is interval_of else value)
-    return tuple(columns), tuple(tuple(line) for line in values)
+    meanings = dict.fromkeys(f"{measure.label}: {measure.help}." for measure in measures if measure.help)
+    return Table(
+        f"{sheet.prefix}{name}", f"{sheet.measures.name}: {what}", tuple(columns), tuple(map(tuple, values)),
+        " ".join([*meanings, INTERVALS]), sheet.group,
+    )  # fmt: skip
 
 
 def _best(
     columns: Sequence[Column], rows: Sequence[Sequence[Value]], better: Mapping[str, bool | None]
 ) -> frozenset[tuple[int, int]]:
     """Where the best value of a column stands among two or more rows of one dataset."""
-    keys = [column.key for column in columns]
-    dataset = keys.index("dataset") if "dataset" in keys else 0
+    dataset = next((place for place, column in enumerate(columns) if column.key == "dataset"), 0)
     best: set[tuple[int, int]] = set()
-    order = sorted(range(len(rows)), key=lambda row: str(rows[row][dataset]))
-    for _, members in groupby(order, lambda row: str(rows[row][dataset])):
-        among = list(members)
-        for place, key in enumerate(keys):
-            known = {row: value for row in among if isinstance(value := rows[row][place], int | float)}
-            if better.get(key) is not None and len(known) > 1:
-                top = (max if better[key] else min)(known.values())
-                best |= {(row, place) for row, value in known.items() if value == top}
+    for name in {row[dataset] for row in rows}:
+        for place, column in enumerate(columns):
+            values = [(number, row[place]) for number, row in enumerate(rows) if row[dataset] == name]
+            known = {number: value for number, value in values if isinstance(value, int | float)}
+            if better.get(column.key) is not None and len(known) > 1:
+                top = (max if better[column.key] else min)(known.values())
+                best |= {(number, place) for number, value in known.items() if value == top}
     return frozenset(best)
-
-
-def _title(sheet: Sheet, what: str) -> str:
-    return f"{sheet.measures.name}: {what}"
-
-
-def _note(measures: Sequence[Measure]) -> str:
-    """What each column means, once."""
-    told = dict.fromkeys(f"{measure.label}: {measure.help}." for measure in measures if measure.help)
-    return " ".join([*told, INTERVALS])

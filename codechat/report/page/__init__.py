@@ -1,6 +1,7 @@
 """The report as one HTML file that needs no network: its sections, and every dialogue to read."""
 
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 
 from codechat.files import write_atomically
@@ -21,18 +22,13 @@ def write_page(report: ReportData, out: Path) -> Path:
     The same report gives the same bytes. If all dialogues together are too much for a browser, long texts keep their
     two ends, and the page says so. Raises `UserError` if a cell cannot be read or the page not be written.
     """
-    packed = _packed(report.cells)
     path = out / "index.html"
-    write_atomically(path, document(packed, report))
+    write_atomically(path, document(_packed(report.cells), report))
     return path
 
 
 def _packed(cells: Sequence[LoadedCell]) -> Archive:
     """All sessions, with texts as long as the page can bear."""
-    found = None
-    for limit in LIMITS:
-        found = found or archive(
-            (cell.sessions() for cell in cells), limit, MOST_BYTES if limit != LIMITS[-1] else None
-        )
-    assert found is not None
-    return found
+    bounds = [(limit, inf if limit == LIMITS[-1] else MOST_BYTES) for limit in LIMITS]
+    tried = (archive((cell.sessions() for cell in cells), limit, most) for limit, most in bounds)
+    return next(found for found in tried if found is not None)

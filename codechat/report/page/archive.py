@@ -3,7 +3,7 @@
 import base64
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,45 +22,35 @@ class Index:
     """What the list, the search and the filters need of every session, by columns.
 
     `outcomes` has a letter per turn (`LETTERS`); `judged` `a`, `v`, `u` as the judge said, `s` for a skipped turn,
-    `o` for one after the context overflowed, `-` for one that nobody judged; `asked` the instruction's number, or -1.
+    `o` for one after the context overflowed, `-` for one that nobody judged; `asked` the instruction's number, or -1;
+    `state` 0 for a completed session, 1 for an errored one, 2 for one that a context overflow ended.
     """
 
     tasks: dict[str, int] = field(default_factory=dict)
     instructions: dict[tuple[str, ...], int] = field(default_factory=dict)
-    key: list[str] = field(default_factory=list)
-    cell: list[int] = field(default_factory=list)
-    task: list[int] = field(default_factory=list)
-    outcomes: list[str] = field(default_factory=list)
-    judged: list[str] = field(default_factory=list)
-    asked: list[list[int]] = field(default_factory=list)
-    state: list[int] = field(default_factory=list)  # 0 completed, 1 errored, 2 ended by a context overflow
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
 
     def add(self, cell: int, session: SessionRecord) -> None:
         name = session.session_id if session.session_id not in self.seen else f"{session.session_id}-{cell}"
         self.seen.add(session.session_id)
         overflowed = session.ended == "context_overflow"
-        self.key.append(name)
-        self.cell.append(cell)
-        self.task.append(self.tasks.setdefault(session.task_id, len(self.tasks)))
-        self.outcomes.append("".join(LETTERS[turn.outcome] for turn in session.turns))
-        self.judged.append("".join(_judged(turn, overflowed) for turn in session.turns))
-        self.asked.append([self._number(turn) for turn in session.turns])
-        self.state.append(1 if session.status == "errored" else 2 if overflowed else 0)
+        task = self.tasks.setdefault(session.task_id, len(self.tasks))
+        outcomes = "".join(LETTERS[turn.outcome] for turn in session.turns)
+        judged = "".join(_judged(turn, overflowed) for turn in session.turns)
+        asked = [self._number(turn) for turn in session.turns]
+        state = 1 if session.status == "errored" else 2 if overflowed else 0
+        self.rows.append((name, cell, task, outcomes, judged, asked, state))
 
     def _number(self, turn: TurnRecord) -> int:
         key = instruction_key(turn)
         return -1 if key is None else self.instructions.setdefault(key, len(self.instructions))
 
-    def columns(self, starts: list[int]) -> dict[str, Any]:
+    def columns(self, starts: Sequence[int]) -> dict[str, Any]:
         """The JSON value; `starts` holds the number of each chunk's first session."""
         names = ("key", "cell", "task", "outcomes", "judged", "asked", "state")
-        return {
-            "starts": starts,
-            "tasks": list(self.tasks),
-            "instructions": [list(key) for key in self.instructions],
-            **{name: getattr(self, name) for name in names},
-        }
+        values = {name: [row[place] for row in self.rows] for place, name in enumerate(names)}
+        return {"starts": starts, "tasks": list(self.tasks), "instructions": list(self.instructions), **values}
 
 
 @dataclass(frozen=True)
@@ -68,29 +58,21 @@ class Archive:
     """The packed sessions of a page. `limit` is the most characters kept of a text, None if all are."""
 
     index: Index
-    chunks: tuple[str, ...]
-    starts: tuple[int, ...]
+    chunks: list[str]
+    starts: list[int]
     limit: int | None
 
-    @property
-    def size(self) -> int:
-        """Bytes of the chunks as they stand in the page."""
-        return sum(map(len, self.chunks))
 
-
-def archive(cells: Iterable[Iterable[SessionRecord]], limit: int | None, most: int | None) -> Archive | None:
-    """Pack every session of every cell; None once the chunks are larger than `most` bytes, if there is such a bound."""
+def archive(cells: Iterable[Iterable[SessionRecord]], limit: int | None, most: float) -> Archive | None:
+    """Pack every session of every cell; None once the chunks are larger than `most` bytes."""
     index = Index()
-    chunks: list[str] = []
-    starts: list[int] = []
-    size = 0
+    found = Archive(index, [], [], limit)
     for first, texts in _batches(cells, index, limit):
-        chunks.append(packed("[" + ",".join(texts) + "]"))
-        starts.append(first)
-        size += len(chunks[-1])
-        if most is not None and size > most:
+        found.chunks.append(packed("[" + ",".join(texts) + "]"))
+        found.starts.append(first)
+        if sum(map(len, found.chunks)) > most:
             return None
-    return Archive(index, tuple(chunks), tuple(starts), limit)
+    return found
 
 
 def _batches(

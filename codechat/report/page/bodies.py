@@ -61,7 +61,10 @@ def shortened(text: str, limit: int | None) -> str:
 def _turn(
     turn: TurnRecord, instructions: Mapping[tuple[str, ...], int], replies: list[str | None], limit: int | None
 ) -> dict[str, Any]:
-    key = instruction_key(turn)
+    key, more = (
+        instruction_key(turn),
+        (turn.model_extra or {}).items(),
+    )  # of the protocol's own, but what is shown already
     values = {
         "instruction": None if key is None else instructions[key],
         "candidates": [[each.id, each.applicable, each.by] for each in turn.candidates],
@@ -74,15 +77,9 @@ def _turn(
         "tokens": [turn.usage.input_tokens, turn.usage.output_tokens, turn.usage.cached_input_tokens],
         "judge_tokens": [turn.judge_usage.input_tokens, turn.judge_usage.output_tokens],
         "seconds": [round(turn.latency_s, 3), round(turn.cpu_s, 3)],
-        "more": _more(turn, told=key is not None),
+        "more": {name: value for name, value in more if value is not None and not (key and name == REQUIREMENT)},
     }
     return {name: value for name, value in values.items() if value not in (None, [], {})}
-
-
-def _more(turn: TurnRecord, *, told: bool) -> dict[str, Any]:
-    """The fields of the turn's protocol, but for an instruction that is told already, and what is empty."""
-    extra = (turn.model_extra or {}).items()
-    return {name: value for name, value in extra if value is not None and not (told and name == REQUIREMENT)}
 
 
 def _request(
@@ -100,8 +97,7 @@ def _request(
 
 def _slice(text: str, replies: list[str | None]) -> str | list[int]:
     """`[reply, start, end]` where the text stands in a reply, offsets in UTF-16 units as scripts count them."""
-    for number in range(len(replies) - 1, -1, -1):
-        reply = replies[number]
+    for number, reply in reversed(list(enumerate(replies))):
         start = -1 if reply is None or not text else reply.find(text)
         if reply is not None and start >= 0:
             first = _units(reply[:start])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codechat.report.chapters import chapter_of
-from codechat.report.data import Column, FigureFile, Interval, ReportData, Table, Value
+from codechat.report.data import FigureFile, Interval, ReportData, Table
 from codechat.report.page.archive import Archive, as_json, packed
 from codechat.report.study import LoadedCell
 from codechat.template import fill
@@ -22,11 +22,11 @@ STYLES = ("page.css", "sessions.css")
 def document(archive: Archive, report: ReportData) -> str:
     """The HTML. The page's script stands before the sessions, so that it works while they are still being read."""
     style, script = _joined(STYLES), '"use strict";\n(() => {\n' + _joined(SCRIPTS) + "})();\n"
-    blocks = [("index", packed(as_json(archive.index.columns(list(archive.starts)))))]
+    blocks = [("index", packed(as_json(archive.index.columns(archive.starts))))]
     blocks.append(("summary", packed(as_json(summary_values(report)))))
     blocks += [(f"chunk-{number}", chunk) for number, chunk in enumerate(archive.chunks)]
     return fill(
-        _read("page.html"),
+        _joined(["page.html"]),
         policy=_policy(style, script),
         style=style,
         script=script,
@@ -50,11 +50,7 @@ def _hash(text: str) -> str:
 
 
 def _joined(names: Sequence[str]) -> str:
-    return "\n".join(_read(name) for name in names)
-
-
-def _read(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return "\n".join(files(__package__).joinpath(name).read_text(encoding="utf-8") for name in names)
 
 
 def summary_values(summary: ReportData) -> dict[str, Any]:
@@ -74,22 +70,16 @@ def summary_values(summary: ReportData) -> dict[str, Any]:
 
 
 def _table(table: Table) -> dict[str, Any]:
-    return {
-        "name": table.name,
-        "title": table.title,
-        "note": table.note,
-        "columns": [[column.title, column.numeric] for column in table.columns],
-        "rows": [
-            [_cell(column, value, (row, number) in table.strong) for number, (column, value) in enumerate(pairs)]
-            for row, values in enumerate(table.rows)
-            for pairs in [list(zip(table.columns, values, strict=True))]
-        ],
-    }
-
-
-def _cell(column: Column, value: Value, strong: bool) -> list[Any]:
-    """What is shown, what it sorts by, and whether it is set in bold."""
-    return [column.text(value), value.low if isinstance(value, Interval) else value, strong]
+    """A value is what is shown, what it sorts by, and whether it is set in bold."""
+    rows = [
+        [
+            [column.text(value), value.low if isinstance(value, Interval) else value, (row, place) in table.strong]
+            for place, (column, value) in enumerate(zip(table.columns, values, strict=True))
+        ]
+        for row, values in enumerate(table.rows)
+    ]
+    columns = [[column.title, column.numeric] for column in table.columns]
+    return {"name": table.name, "title": table.title, "note": table.note, "columns": columns, "rows": rows}
 
 
 def _figure(figure: FigureFile) -> dict[str, str]:
@@ -100,24 +90,20 @@ def _figure(figure: FigureFile) -> dict[str, str]:
 def overview(report: ReportData, limit: int | None) -> dict[str, Any]:
     """The headline, the cells, the sections; `limit` is the most characters kept of a text, None if all are."""
     places = {cell.folder: place for place, cell in enumerate(report.cells)}
-    return {
-        "findings": _plain(report.headline, places),
-        "cells": [_named(cell) for cell in report.cells],
-        "sections": _plain(report.sections, places),
-        "limit": limit,
-    }
-
-
-def _named(cell: LoadedCell) -> dict[str, Any]:
-    return {
-        "label": cell.label,
-        "model": cell.model,
-        "dataset": cell.dataset,
-        "protocol": cell.protocol,
-        "setting": cell.variant or cell.agenda,
-        "baseline": cell.is_baseline,
-        "fates": chapter_of(cell.protocol).fates,
-    }
+    cells = [
+        {
+            "label": cell.label,
+            "model": cell.model,
+            "dataset": cell.dataset,
+            "protocol": cell.protocol,
+            "setting": cell.setting,
+            "baseline": cell.is_baseline,
+            "fates": chapter_of(cell.protocol).fates,
+        }
+        for cell in report.cells
+    ]
+    sections = _plain(report.sections, places)
+    return {"findings": _plain(report.headline, places), "cells": cells, "sections": sections, "limit": limit}
 
 
 def _plain(value: Any, places: Mapping[Path, int]) -> Any:

@@ -8,20 +8,22 @@ from typing import Any
 from pydantic import ValidationError
 
 from codechat.errors import UserError
+from codechat.files import write_atomically
 from codechat.metrics import REFINE, Measures, RefineMetrics
 from codechat.metrics.measures import FIELD
 from codechat.report.chapters import Chapter, register
-from codechat.report.chapters.refine import breaks, cell_files, differences, leaderboard, trends
+from codechat.report.chapters.refine import breaks, differences, leaderboard, trends
 from codechat.report.chapters.refine.ablations import AXES, ablation_table
 from codechat.report.chapters.refine.boards import sections_of
 from codechat.report.chapters.refine.drawings import DRAWINGS
 from codechat.report.chapters.refine.findings import headline
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
-from codechat.report.data import Drawing, Table
+from codechat.report.data import Column, Drawing, Interval, Table, Value
+from codechat.report.formats import as_csv
 from codechat.report.generic.counts import costs, counts
 from codechat.report.generic.figures import write_cell_figures
-from codechat.report.generic.lines import TextLine
-from codechat.report.generic.pairs import pairs
+from codechat.report.generic.lines import NONE, TextLine, ends_text, outcomes_text, sessions_text, value_text
+from codechat.report.generic.paired import pairs
 from codechat.report.sections import Headline, Section
 
 GROUPS = {
@@ -60,10 +62,30 @@ class RefineChapter(Chapter):
             ) from error
 
     def summary(self, measures: Measures, metrics: Mapping[str, Any]) -> Iterator[TextLine]:
-        return cell_files.summary_lines(metrics)
+        last = len(metrics["pass_at_1"]) - 1
+        trend = metrics["mann_kendall"]["pass_at_1"]
+        counts = ((metrics["skipped_turns"], "turns skipped"), (metrics["undecided"], "turns undecided"))
+        yield "sessions", sessions_text(metrics, counts)
+        yield f"Pass@1, turn 0 → {last}", ends_text(metrics["pass_at_1"], metrics["delta_pct"])
+        yield "Mann–Kendall trend", NONE if trend is None else f"{trend['trend']} (p = {trend['p']:.3g})"
+        yield "Mean Sustainable Turns", value_text(metrics["mst"], metrics["ci"]["mst"]) + f" of {last + 1}"
+        yield f"adherence, turn 1 → {last}", ends_text(metrics["iar"], metrics["iar_delta_pct"])
+        yield "regression", _rates(metrics["regression"])
+        yield "self-correction", _rates(metrics["self_correction"])
+        yield "outcomes", outcomes_text(metrics)
 
     def write_tables(self, measures: Measures, metrics: Mapping[str, Any], folder: Path) -> None:
-        cell_files.write_tables(metrics, folder)
+        intervals = [Interval.of(ends) for ends in metrics["ci"]["pass_at_1"]]
+        iar = [None, *metrics["iar"]][: len(intervals)]
+        turns = [(turn, *values) for turn, values in enumerate(zip(metrics["pass_at_1"], intervals, iar, strict=True))]
+        _write("turns", ("turn", "pass_at_1", "ci", "iar"), turns, folder)
+        regression, correction = metrics["regression"], metrics["self_correction"]
+        rows: list[tuple[Value, ...]] = [("overall", "", regression["overall"], correction["overall"])]
+        for breakdown in ("by_scope", "by_change", "by_cell"):
+            rows += [
+                (breakdown, name, rate, correction[breakdown][name]) for name, rate in regression[breakdown].items()
+            ]
+        _write("transitions", ("breakdown", "type", "regression", "self_correction"), rows, folder)
 
     def write_figures(self, measures: Measures, metrics: Mapping[str, Any], title: str, folder: Path) -> None:
         write_cell_figures(replace(measures, breakdowns=()), metrics, title, folder)
@@ -90,3 +112,15 @@ class RefineChapter(Chapter):
 
     def sections(self, study: RefineStudy) -> list[Section]:
         return sections_of(study, tuple(GROUPS))
+
+
+def _write(name: str, keys: Sequence[str], rows: Sequence[tuple[Value, ...]], folder: Path) -> None:
+    table = Table(name, "", tuple(Column(key, key) for key in keys), tuple(rows))
+    write_atomically(folder / f"{name}.csv", as_csv(table))
+
+
+def _rates(rates: Mapping[str, Any]) -> str:
+    if rates["overall"] is None:
+        return NONE
+    scopes = ", ".join(f"{name} {value:.3f}" for name, value in rates["by_scope"].items() if value is not None)
+    return f"{rates['overall']:.3f} ({scopes})"

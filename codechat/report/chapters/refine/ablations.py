@@ -9,11 +9,13 @@ from typing import Any
 from codechat.domain import SCOPES
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
 from codechat.report.data import Column, Table, Value, columns_of, with_interval
-from codechat.report.drawing.marks import whiskers
+from codechat.report.drawing.plots import bars, spread
 from codechat.report.drawing.style import MARKERS, Look, legend
 
 # What can vary, with the words for it, and how a cell is called in such a table.
 AXES: Mapping[str, str] = {"agenda": "Agenda distribution (D)", "turns": "Session length (N)", "judge": "Judge"}
+
+NAMES: Mapping[str, str] = {"agenda": "Agenda", "turns": "N", "judge": "Judge"}
 
 
 @dataclass(frozen=True)
@@ -29,28 +31,23 @@ class Series:
 def series(study: RefineStudy, axis: str) -> list[Series]:
     """All series of two or more cells along an axis."""
     rest = [name for name in (*AXES, "seed") if name != axis]
-    groups: dict[tuple[object, ...], list[Outcomes]] = defaultdict(list)
-    for found in study.cells:
-        cell = found.cell
-        groups[cell.model, cell.dataset, *(getattr(cell, name) for name in rest)].append(found)
     varying = [name for name in rest if len({getattr(found.cell, name) for found in study.cells}) > 1]
+    groups: dict[tuple[str, ...], list[Outcomes]] = defaultdict(list)
+    for found in study.cells:
+        fixed = ", ".join(f"{name} {getattr(found.cell, name)}" for name in varying)
+        groups[found.cell.dataset, found.cell.model, fixed].append(found)
     result = []
-    for members in groups.values():
-        cell = members[0].cell
-        if len({getattr(found.cell, axis) for found in members}) > 1:
-            fixed = ", ".join(f"{name} {getattr(cell, name)}" for name in varying)
-            result.append(Series(cell.model, cell.dataset, fixed, _named(axis, members)))
-    return sorted(result, key=lambda found: (found.dataset, found.model, found.fixed))
-
-
-def _named(axis: str, members: Sequence[Outcomes]) -> list[tuple[str | int, Outcomes]]:
-    """The cells under the axis's value, or under their whole variant where two share a value."""
-    values: list[str | int] = [getattr(found.cell, axis) for found in members]
-    names = [
-        value if values.count(value) == 1 else found.cell.variant for value, found in zip(values, members, strict=True)
-    ]
-    ordered = sorted(zip(names, members, strict=True), key=lambda pair: (isinstance(pair[0], str), pair[0]))
-    return list(ordered)
+    for (dataset, model, fixed), members in sorted(groups.items()):
+        values = [getattr(found.cell, axis) for found in members]
+        if len(set(values)) > 1:
+            # under the axis's value, or under the whole variant if two share a value
+            names = (
+                value if values.count(value) == 1 else each.cell.variant
+                for value, each in zip(values, members, strict=True)
+            )
+            cells = sorted(zip(names, members, strict=True), key=lambda pair: (isinstance(pair[0], str), pair[0]))
+            result.append(Series(model, dataset, fixed, cells))
+    return result
 
 
 def ablation_table(study: RefineStudy, axis: str) -> Table | None:
@@ -59,15 +56,13 @@ def ablation_table(study: RefineStudy, axis: str) -> Table | None:
     if not found:
         return None
     fixed = any(one.fixed for one in found)
-    value = Column(axis, {"agenda": "Agenda", "turns": "N", "judge": "Judge"}[axis])
     columns = (
-        Column("dataset", "Dataset"), Column("model", "Model"), *([Column("fixed", "Fixed")] if fixed else []), value,
+        *columns_of(dataset="Dataset", model="Model", **({"fixed": "Fixed"} if fixed else {}), **{axis: NAMES[axis]}),
         Column("completed", "Sessions", "d"), *columns_of(".3f", pass_first="Pass@1 first", pass_last="last"),
         *with_interval("delta_pct", "Δ %", "+.1f"),
         *with_interval("mst", "MST", ".3f"), Column("mst_share", "MST / N", ".3f"),
         *with_interval("regression", "Regression", ".3f"),
-        *(Column(f"regression_{scope}", scope, ".3f") for scope in SCOPES),
-        Column("adherence", "Adherence", ".3f"),
+        *columns_of(".3f", **{f"regression_{scope}": scope for scope in SCOPES}, adherence="Adherence"),
     )  # fmt: skip
     rows = [
         (one.dataset, one.model, *([one.fixed] if fixed else []), str(name), *_values(cell))
@@ -96,7 +91,11 @@ Measured = tuple[float | None, Sequence[float] | None]
 
 def _share(found: Outcomes) -> Measured:
     mst, ends = found.measured("mst")
-    return (None, None) if mst is None else (mst / found.length, [end / found.length for end in ends] if ends else None)
+    return (
+        (None, None)
+        if mst is None
+        else (mst / found.cell.turns, [end / found.cell.turns for end in ends] if ends else None)
+    )
 
 
 MEASURES: Mapping[str, Callable[[Outcomes], Measured]] = {
@@ -133,16 +132,12 @@ def _draw(panel: Any, members: Sequence[Series], look: Look, measure: Callable[[
     numeric = all(isinstance(name, int) for name in names)
     places = {name: float(name) if numeric else float(number) for number, name in enumerate(names)}
     for number, one in enumerate(members):
-        shift = 0.0 if numeric else 0.6 * ((number + 0.5) / len(members) - 0.5)
-        known = [(places[name], *measure(cell)) for name, cell in one.cells]
-        shown = [(place + shift, value, ends or (value, value)) for place, value, ends in known if value is not None]
-        if not shown:
-            continue
-        x, values, ends = zip(*shown, strict=True)
+        aside = 0.0 if numeric else spread(number, len(members), 0.6)
         label = one.model + (f" ({one.fixed})" if one.fixed else "")
-        panel.errorbar(
-            x, values, yerr=whiskers(values, ends), color=look.model(one.model), marker=MARKERS[number % len(MARKERS)],
-            linestyle="-" if numeric else "none", capsize=2.5, elinewidth=1.2, label=label,
+        bars(
+            panel, [(places[name] + aside, *measure(cell)) for name, cell in one.cells],
+            color=look.model(one.model), marker=MARKERS[number % len(MARKERS)], linestyle="-" if numeric else "none",
+            capsize=2.5, elinewidth=1.2, label=label,
         )  # fmt: skip
     if numeric:
         panel.set_xticks(sorted(places.values()))

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from codechat.domain import SCOPES
+from codechat.metrics.statistics import rate
 from codechat.report.chapters.refine.outcomes import RefineStudy
 from codechat.report.generic.overview import SESSIONS, count_columns, if_it_varies, use_columns
 from codechat.report.sections import Board, BoardColumn, Card, Cards, Chart, Line, Section, Shown
@@ -32,11 +33,10 @@ def sections_of(study: RefineStudy, groups: Sequence[str]) -> list[Section]:
     found = {each.cell.folder: each for each in study.cells}
     for cell in study.loaded:
         each = found.get(cell.folder)
-        alive = [each.surviving(turn).rate for turn in range(each.length)] if each else []
-        panels.setdefault(f"{cell.dataset}, {_setting(cell)}", []).append(Line(cell, cell.model, alive))
-    charts = [
-        Chart("", "Alive", drawn, name) for name, lines in panels.items() if (drawn := [x for x in lines if x.values])
-    ]
+        alive = [each.surviving(turn).rate for turn in range(cell.turns)] if each else []
+        panels.setdefault(f"{cell.dataset}, {cell.setting}", []).append(Line(cell, cell.model, alive))
+    drawn = {name: [line for line in lines if line.values] for name, lines in panels.items()}
+    charts = [Chart("", "Alive", lines, name) for name, lines in drawn.items() if lines]
     cards = [_card(line, [x for x in lines if x is not line]) for lines in panels.values() for line in lines]
     return [
         Section("leaderboard", "Leaderboard", "Leaderboard", (BOARD_NOTE, _board(study.loaded))),
@@ -46,19 +46,15 @@ def sections_of(study: RefineStudy, groups: Sequence[str]) -> list[Section]:
     ]
 
 
-def _setting(cell: LoadedCell) -> str:
-    return cell.variant or cell.agenda
-
-
 def _board(cells: Sequence[LoadedCell]) -> Board:
     metrics = [cell.metrics for cell in cells]
-    ends = [[_at(each["pass_at_1"], place) for each in metrics] for place in (0, -1)]
+    ends = [[m["pass_at_1"][place] if m["pass_at_1"] else None for m in metrics] for place in (0, -1)]
     longest = max(cell.turns for cell in cells)
     change = "change from the first turn to the last, in per cent of the first"
     columns = [
         BoardColumn("Model", cells, "cell"),
         *if_it_varies("Dataset", [cell.dataset for cell in cells]),
-        *if_it_varies("Agenda", [_setting(cell) for cell in cells]),
+        *if_it_varies("Agenda", [cell.setting for cell in cells]),
         BoardColumn("MST", [m["mst"] for m in metrics], "number", SUSTAINED, "mean sustained turns", strong=True),
         BoardColumn("95 % interval", [(m["mst"], m["ci"]["mst"]) for m in metrics], "number", SUSTAINED,
                     most=longest, ends=True),
@@ -77,10 +73,6 @@ def _board(cells: Sequence[LoadedCell]) -> Board:
     return Board("Leaderboard", columns, sort="MST")
 
 
-def _at(values: Sequence[float | None], place: int) -> float | None:
-    return values[place] if values else None
-
-
 def _trend(metrics: Mapping[str, Any]) -> Shown:
     """The p-value, and how it is shown."""
     trend = metrics["mann_kendall"]["pass_at_1"]
@@ -92,10 +84,10 @@ def _trend(metrics: Mapping[str, Any]) -> Shown:
 
 def _adhered(metrics: Mapping[str, Any]) -> float | None:
     """Adhered turns of all judged ones."""
-    phi = metrics["phi"]
-    adhered = phi["pass_adhered"] + phi["fail_adhered"]
-    judged = adhered + phi["pass_violated"] + phi["fail_violated"]
-    return adhered / judged if judged else None
+    adhered, violated = (
+        sum(metrics["phi"][f"{code}_{kind}"] for code in ("pass", "fail")) for kind in ("adhered", "violated")
+    )
+    return rate(adhered, adhered + violated)
 
 
 def _card(alive: Line, others: Sequence[Line]) -> Card:

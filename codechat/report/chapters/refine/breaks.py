@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from codechat.domain import CHANGES, SCOPES
 from codechat.metrics.statistics import Figure
 from codechat.report.chapters.refine.outcomes import Breaking, Outcomes, RefineStudy
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
-from codechat.report.generic.naming import named_table
+from codechat.report.generic.tables import named_table
 
 BREAKDOWNS = ("by_scope", "by_change", "by_cell")
 
@@ -48,11 +47,6 @@ def total(figure: Figure) -> int:
     return sum(count for _, count in figure.by_task.values())
 
 
-def types(breakdown: str) -> tuple[str, ...]:
-    """The types of a breakdown, in their usual order."""
-    return SCOPES if breakdown == "by_scope" else CHANGES
-
-
 def breaking(study: RefineStudy) -> list[Breaking]:
     """Every instruction that met passing code, over all cells; the most breaking first.
 
@@ -75,12 +69,11 @@ def instructions(study: RefineStudy) -> Table:
         *columns_of("d", passed_before="Passed before", broke="Broke"),
         *with_interval("regression", "Regression", ".3f"),
     )
-    rows: list[tuple[Value, ...]] = []
-    for seen in breaking(study):
-        what = seen.instruction
-        share = seen.broke / seen.met
-        rows.append((what.text, what.id, what.scope, what.change, seen.met, seen.broke, share,
-                     wilson(seen.broke, seen.met)))  # fmt: skip
+    rows = [
+        (what.text, what.id, what.scope, what.change, seen.met, seen.broke, seen.broke / seen.met,
+         wilson(seen.broke, seen.met))
+        for seen in breaking(study) for what in [seen.instruction]
+    ]  # fmt: skip
     return Table(
         "instructions", "The most breaking instructions", columns, tuple(rows), group="breaks",
         note="Over all cells, most breaking first: ordered by the lower end of Wilson's 95 % interval, which treats "

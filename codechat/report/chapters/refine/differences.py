@@ -1,12 +1,11 @@
 """Whether two entrants differ in how long and at which turns they pass, with corrected tests and effect sizes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from codechat.metrics.statistics import percent_change, rate
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
-from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
-from codechat.report.generic.paired import Agreement, difference
-from codechat.report.generic.pairs import NAMES, TESTED, Pair, adjusted, clear, paired_columns, paired_rows
+from codechat.report.data import Column, Interval, Table, columns_of, with_interval
+from codechat.report.generic import paired
 from codechat.report.study import sustained
 
 Survival = tuple[Sequence[int], int]
@@ -16,98 +15,79 @@ A session that passed all N has not failed yet: it is censored.
 """
 
 
-def differences(compared: list[Pair[Outcomes]]) -> Table:
+def differences(compared: list[paired.Pair[Outcomes]]) -> Table:
     """A minus B in MST and in Δ, with the paired bootstrap, the signed-rank test and its effect size."""
     columns = (
-        *paired_columns("mst", "MST", "mst_difference"),
+        *paired.paired_columns("mst", "MST", "mst_difference"),
         *with_interval("delta_difference", "Δ A − Δ B, points", "+.1f"),
     )
-    lasted = paired_rows(compared, lambda verdicts: (sustained(verdicts), 1))
-    rows = [(*values, *_delta(pair)) for pair, values in zip(compared, lasted, strict=True)]
-    return Table(
+    rows = [(*paired.paired_row(pair, lambda verdicts: (sustained(verdicts), 1)), *_delta(pair)) for pair in compared]
+    return paired.corrected(Table(
         "pairs_mst", "Paired differences of MST and Δ", columns, tuple(rows), group="pairs",
-        strong=clear(columns, rows),
         note="On the tasks and turns that both completed. Intervals: 95 %, paired bootstrap by task. p: Wilcoxon's "
         "signed-rank test on the tasks' passing turns, Holm-corrected over all pairs of a dataset; bold: below 0.05. "
         "Rank-biserial r: 1 where every task that differs favours A, −1 where every one favours B.",
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
-def _delta(pair: Pair[Outcomes]) -> tuple[float | None, Interval | None]:
+def _delta(pair: paired.Pair[Outcomes]) -> tuple[float | None, Interval | None]:
     """The difference of the changes in Pass@1 from the first to the last shared turn, in percentage points."""
-    ends, drawn = [], []
-    for side in pair.verdicts:
-        first, last = [row[0] for row in side], [row[-1] for row in side]
-        ends.append(percent_change(_share(first), _share(last)))
-        drawn.append(list(map(percent_change, pair.resampled(first), pair.resampled(last))))
-    a, b = ends
-    return (None if a is None or b is None else a - b), difference(*drawn)
+    sides = list(zip(pair.at(0), pair.at(-1), strict=True))
+    changes = [percent_change(rate(*paired.passing(first)), rate(*paired.passing(last))) for first, last in sides]
+    drawn = [list(map(percent_change, pair.resampled(first), pair.resampled(last))) for first, last in sides]
+    return paired.minus(*changes), paired.difference(*drawn)
 
 
-def _share(verdicts: Sequence[bool | None]) -> float | None:
-    return rate(verdicts.count(True), len(verdicts) - verdicts.count(None))
-
-
-def turns(compared: list[Pair[Outcomes]]) -> Table:
+def turns(compared: list[paired.Pair[Outcomes]]) -> Table:
     """McNemar's test per turn."""
     columns = (
-        *NAMES,
+        *paired.NAMES,
         *columns_of("d", turn="Turn", both="Both pass", only_a="Only A", only_b="Only B", neither="Neither"),
-        *TESTED,
+        Column("p", "p", "p"),
         *with_interval("risk_difference", "Risk difference", "+.3f"),
         Column("odds_ratio", "Odds ratio", ".2f"),
     )
-    found = list(_agreements(compared))
-    p_values = [agreement.p for _, _, agreement, _ in found]
-    corrected = adjusted([pair for pair, *_ in found], p_values)
-    rows: list[tuple[Value, ...]] = []
-    for (pair, turn, agreement, interval), p, p_holm in zip(found, p_values, corrected, strict=True):
-        counts = (agreement.both, agreement.only_a, agreement.only_b, agreement.neither)
-        rows.append((*pair.names, turn, *counts, p, p_holm, agreement.risk_difference, interval, agreement.odds_ratio))
-    return Table(
+    rows: list[paired.Row] = []
+    for pair in compared:
+        for turn in range(pair.turns):
+            a, b = pair.at(turn)
+            found, interval = paired.Agreement.of(a, b), paired.difference(pair.resampled(a), pair.resampled(b))
+            rows.append((*pair.names, turn, *found, found.p, found.risk_difference, interval, found.odds_ratio))
+    return paired.corrected(Table(
         "pairs_turns", "McNemar's test per turn", columns, tuple(rows), group="pairs",
-        strong=clear(columns, rows),
         note="Exact and two-sided, on the tasks that both completed; Holm-corrected over all pairs and turns of a "
         "dataset; bold: below 0.05. Risk difference: Pass@1 of A minus that of B, its interval resampled by task. "
         "Odds ratio: tasks that only A passes per task that only B passes; a dash where B has none.",
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
-def _agreements(compared: list[Pair[Outcomes]]) -> Iterator[tuple[Pair[Outcomes], int, Agreement, Interval | None]]:
-    for pair in compared:
-        for turn in range(pair.turns):
-            a, b = ([row[turn] for row in side] for side in pair.verdicts)
-            yield pair, turn, Agreement.of(a, b), difference(pair.resampled(a), pair.resampled(b))
-
-
-def survival(study: RefineStudy, compared: list[Pair[Outcomes]]) -> Table:
+def survival(study: RefineStudy, compared: list[paired.Pair[Outcomes]]) -> Table:
     """The log-rank test: all entrants of a dataset at once, then pair by pair."""
     columns = (
-        *NAMES[:3], Column("sessions_a", "Sessions A", "d"), Column("sessions_b", "Sessions B", "d"),
-        Column("chi2", "χ²", ".2f"), *TESTED,
-    )  # fmt: skip
-    tests = [log_rank([_curve(pair.a), _curve(pair.b)]) for pair in compared]
-    corrected = adjusted(compared, [test[1] if test else None for test in tests])
-    rows: list[tuple[Value, ...]] = []
+        *paired.NAMES[:3],
+        *columns_of("d", sessions_a="Sessions A", sessions_b="Sessions B"),
+        *(Column("chi2", "χ²", ".2f"), Column("p", "p", "p")),
+    )
+    whole: list[paired.Row] = []
     for dataset in study.datasets:
         curves = [_curve(found) for found in study.on(dataset)]
         test = log_rank(curves) if len(curves) > 2 else None
         if test:
-            rows.append((dataset, "all entrants", "", None, None, *test, None))
-    for pair, test, p_holm in zip(compared, tests, corrected, strict=True):
-        sizes = (len(pair.a.tasks), len(pair.b.tasks))
-        rows.append((*pair.names[:3], *sizes, *((*test, p_holm) if test else (None,) * 3)))
-    return Table(
-        "pairs_survival", "Log-rank test between survival curves", columns, tuple(rows), group="pairs",
-        strong=clear(columns, rows),
+            whole.append((dataset, "all entrants", "", None, None, *test))
+    rows: list[paired.Row] = []
+    for pair in compared:
+        test = log_rank([_curve(pair.a), _curve(pair.b)])
+        rows.append((*pair.names[:3], len(pair.a.tasks), len(pair.b.tasks), *(test or (None, None))))
+    return paired.corrected(Table(
+        "pairs_survival", "Log-rank test between survival curves", columns, (*whole, *rows), group="pairs",
         note="A session has failed at the first turn that does not pass; one that passes to the end is censored. Over "
         "the turns that the curves share. The test takes the sessions of two entrants as independent, though they "
         "share their tasks; the paired tests do not. Holm-corrected over all pairs of a dataset; bold: below 0.05.",
-    )  # fmt: skip
+    ), whole=len(whole))  # fmt: skip
 
 
 def _curve(found: Outcomes) -> Survival:
-    return found.sustained, found.length
+    return found.sustained, found.cell.turns
 
 
 def log_rank(groups: Sequence[Survival]) -> tuple[float, float] | None:

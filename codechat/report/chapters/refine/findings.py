@@ -21,12 +21,12 @@ def headline(cells: Sequence[LoadedCell], tables: Sequence[Table]) -> Headline:
     ranked = sorted(rivals, key=lambda model: (-_mst(rivals[model]), model))
     best, compared = ranked[0], [cell for model in ranked for cell in rivals[model]]
     turns = compared[0].turns
+    length, lead = f"{_mst(rivals[best]):.2f}", f"{best} keeps code alive longest:"
     if len(ranked) == 1:
-        title = f"{best} sustains {_mst(rivals[best]):.2f} of {turns} turns"
-    elif round(_mst(rivals[best]), 2) == round(_mst(rivals[ranked[1]]), 2):
-        title = f"{best} and {ranked[1]} keep code alive equally long: {_mst(rivals[best]):.2f} of {turns} turns"
-    else:
-        title = f"{best} keeps code alive longest: {_mst(rivals[best]):.2f} of {turns} turns"
+        lead = f"{best} sustains"
+    elif length == f"{_mst(rivals[ranked[1]]):.2f}":
+        lead = f"{best} and {ranked[1]} keep code alive equally long:"
+    title = f"{lead} {length} of {turns} turns"
     return Headline(title, " ".join(_qualified(ranked, rivals, tables)), _facts(compared), kicker)
 
 
@@ -98,11 +98,10 @@ def _joined(words: Iterable[str]) -> str:
 def _facts(cells: Sequence[LoadedCell]) -> list[tuple[str, str]]:
     """Figures over the compared cells, each the mean of the cells, and the counts behind them."""
     facts = []
-    ends = [(cell.metrics["pass_at_1"][0], cell.metrics["pass_at_1"][-1]) for cell in cells]
-    first, last = (_mean(values) for values in zip(*ends, strict=True))
+    first, last = (_mean(cell.metrics["pass_at_1"][turn] for cell in cells) for turn in (0, -1))
     if first is not None and last is not None:
-        told = f"Pass@1 from turn 0 to turn {cells[0].turns - 1}, mean of {len(cells)} cells"
-        facts.append((f"{100 * first:.0f} % → {100 * last:.0f} %", told))
+        means = f"Pass@1 from turn 0 to turn {cells[0].turns - 1}, mean of {len(cells)} cells"
+        facts.append((f"{100 * first:.0f} % → {100 * last:.0f} %", means))
     rates = {scope: _mean(cell.metrics["regression"]["by_scope"][scope] for cell in cells) or 0.0 for scope in SCOPES}
     worst = max(rates, key=lambda scope: rates[scope])
     if rates[worst] > 0:

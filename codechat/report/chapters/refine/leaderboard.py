@@ -1,18 +1,16 @@
 """Who keeps code working longest: the leaderboard and MST per dataset (paper, Table V)."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from codechat.metrics.statistics import percent_change, percentile_interval
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
-from codechat.report.generic.naming import Naming
+from codechat.report.generic.tables import Naming
 
 MEAN_NOTE = (
     "Means are unweighted over the datasets; an entrant that lacks one of them, or has sessions of two lengths, has no "
-    "mean. "
-    "Intervals: 95 %, 2,000 resamples by task, the datasets resampled apart."
+    "mean. Intervals: 95 %, 2,000 resamples by task, the datasets resampled apart."
 )
 
 
@@ -20,7 +18,7 @@ def mean_mst(study: RefineStudy, label: str) -> tuple[float | None, Interval | N
     """The unweighted mean of MST over all datasets of the study with its interval (contract, section 2)."""
     cells = study.entrant(label)
     values = [found.cell.metrics["mst"] for found in cells.values()]
-    whole = len(cells) == len(study.datasets) and len({found.length for found in cells.values()}) == 1
+    whole = len(cells) == len(study.datasets) and len({found.cell.turns for found in cells.values()}) == 1
     if not whole or any(value is None for value in values):
         return None, None
     if len(cells) == 1:
@@ -36,13 +34,12 @@ def ranked(study: RefineStudy) -> dict[str, int | None]:
     Longest sessions first; those without a mean come last and have no rank.
     """
     means = {label: mean_mst(study, label)[0] for label in study.labels}
-    lengths = {label: next(iter(study.entrant(label).values())).length for label in means}
-    order = sorted(means, key=lambda label: (means[label] is None, -lengths[label], -(means[label] or 0.0), label))
+    turns = {label: next(iter(study.entrant(label).values())).cell.turns for label in means}
+    order = sorted(means, key=lambda label: (means[label] is None, -turns[label], -(means[label] or 0.0), label))
     ranks: dict[str, int | None] = {}
-    taken: Counter[int] = Counter()
     for label in order:
-        taken[lengths[label]] += 1
-        ranks[label] = None if means[label] is None else taken[lengths[label]]
+        rivals = [other for other in ranks if turns[other] == turns[label]]
+        ranks[label] = None if means[label] is None else len(rivals) + 1
     return ranks
 
 
@@ -77,8 +74,7 @@ def _means(cells: Mapping[str, Outcomes], *, whole: bool) -> Sequence[float | No
     if not whole:
         return [None] * 6
     metrics = [found.cell.metrics for found in cells.values()]
-    first = _mean([m["pass_at_1"][0] for m in metrics])
-    last = _mean([m["pass_at_1"][-1] for m in metrics])
+    first, last = (_mean([m["pass_at_1"][turn] for m in metrics]) for turn in (0, -1))
     rates = [_mean([m[key]["overall"] for m in metrics]) for key in ("regression", "self_correction")]
     return [first, last, percent_change(first, last), *rates, _mean([found.adherence.rate for found in cells.values()])]
 
@@ -91,27 +87,19 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def mst(study: RefineStudy) -> Table:
     """MST per entrant and dataset, and the mean (Table V)."""
     naming = Naming(study, with_dataset=False)
-    columns = [*naming.columns]
-    for dataset in study.datasets:
-        columns += with_interval(f"mst_{dataset}", dataset, ".3f")
-    columns += with_interval("mst_mean", "Mean", ".3f")
+    figures = {f"mst_{dataset}": dataset for dataset in study.datasets} | {"mst_mean": "Mean"}
+    columns = [*naming.columns, *(each for item in figures.items() for each in with_interval(*item, ".3f"))]
     rows: list[tuple[Value, ...]] = []
     for label in ranked(study):
         cells = study.entrant(label)
-        row: list[Value] = [*naming.of(next(iter(cells.values())))]
-        for dataset in study.datasets:
-            row += cells[dataset].measured("mst") if dataset in cells else (None, None)
-        rows.append((*row, *mean_mst(study, label)))
-    best = _best(rows, [index for index, column in enumerate(columns) if column.key.startswith("mst_")][::2])
+        values = [cells[name].measured("mst") if name in cells else (None, None) for name in study.datasets]
+        named = naming.of(next(iter(cells.values())))
+        rows.append((*named, *(value for both in (*values, mean_mst(study, label)) for value in both)))
+    best: set[tuple[int, int]] = set()
+    for place in range(len(naming.columns), len(columns), 2):
+        known = {number: value for number, row in enumerate(rows) if isinstance(value := row[place], float)}
+        best |= {(number, place) for number, value in known.items() if value == max(known.values()) and len(rows) > 1}
     return Table(
         "table_5_mst", f"Mean Sustainable Turns, MST@{study.length or 'N'} (paper, Table V)", tuple(columns),
-        tuple(rows), group="leaderboard", note=f"Bold: the highest of its column. {MEAN_NOTE}", strong=best,
+        tuple(rows), group="leaderboard", note=f"Bold: the highest of its column. {MEAN_NOTE}", strong=frozenset(best),
     )  # fmt: skip
-
-
-def _best(rows: Sequence[Sequence[Value]], columns: Sequence[int]) -> frozenset[tuple[int, int]]:
-    found: set[tuple[int, int]] = set()
-    for column in columns:
-        values = {index: value for index, row in enumerate(rows) if isinstance(value := row[column], float)}
-        found |= {(index, column) for index, value in values.items() if value == max(values.values())}
-    return frozenset(found) if len(rows) > 1 else frozenset()

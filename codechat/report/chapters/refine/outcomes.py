@@ -34,8 +34,8 @@ class Outcomes(Verdicts):
     instructions: dict[str, Breaking] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.regression_at = [Figure() for _ in range(1, self.length)]
-        self.adherence_at = [Figure() for _ in range(1, self.length)]
+        self.regression_at = [Figure() for _ in range(1, self.cell.turns)]
+        self.adherence_at = [Figure() for _ in range(1, self.cell.turns)]
 
     @property
     def sustained(self) -> list[int]:
@@ -59,12 +59,8 @@ class Outcomes(Verdicts):
         return value_of(self.cell.metrics, measure), Interval.of(interval_of(self.cell.metrics, measure))
 
     def counted(self, figure: Figure) -> tuple[float | None, Interval | None]:
-        """The rate of one of the cell's figures with its interval."""
-        return figure.rate, self.interval(figure)
-
-    def interval(self, figure: Figure) -> Interval | None:
-        """The 95 % interval of one of the cell's figures, resampled by task."""
-        return Interval.of(self.resamples.interval(figure))
+        """The rate of one of the cell's figures with its 95 % interval, resampled by task."""
+        return figure.rate, Interval.of(self.resamples.interval(figure))
 
     def add(self, session: SessionRecord) -> None:
         """Count a completed session."""

@@ -1,13 +1,13 @@
 """How much is lost over the turns: the paper's Tables IV, VI and VII, and the values behind its curves."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from codechat.metrics.statistics import percent_change
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
-from codechat.report.generic.naming import named_table
+from codechat.report.generic.tables import named_table
 
 ALPHA = 0.05
 MANN_KENDALL_NOTE = (
@@ -25,13 +25,9 @@ def decay(study: RefineStudy) -> Table:
         *columns_of(".3f", pass_first="Pass@1 turn 0", pass_last=f"Pass@1 turn {last}"),
         *with_interval("delta_pct", f"Δ0→{last} %", "+.1f"),
     )
-
-    def values(found: Outcomes) -> tuple[Value, ...]:
-        passes = found.cell.metrics["pass_at_1"]
-        return (passes[0], passes[-1], *found.measured("delta_pct"))
-
+    rows = [(*_ends(found.cell.metrics["pass_at_1"]), *found.measured("delta_pct")) for found in study.in_order()]
     title = "Functional correctness over the turns (paper, Table IV)"
-    return _trend_table(study, "pass_at_1", columns, values, name="table_4_decay", title=title, group="trend")
+    return _trend_table(study, "pass_at_1", columns, rows, name="table_4_decay", title=title, group="trend")
 
 
 def adherence(study: RefineStudy) -> Table:
@@ -42,28 +38,27 @@ def adherence(study: RefineStudy) -> Table:
         Column("iar_delta_pct", f"Δ1→{last} %", "+.1f"),
         *with_interval("iar", "Adherence, all turns", ".3f"),
     )
-
-    def values(found: Outcomes) -> tuple[Value, ...]:
-        metrics = found.cell.metrics
-        ends = (metrics["iar"][0], metrics["iar"][-1]) if metrics["iar"] else (None, None)
-        return (*ends, metrics["iar_delta_pct"], *found.counted(found.adherence))
-
+    rows = [
+        (*_ends(found.cell.metrics["iar"]), found.cell.metrics["iar_delta_pct"], *found.counted(found.adherence))
+        for found in study.in_order()
+    ]
     title = "Instruction adherence over the turns (paper, Table VII)"
-    return _trend_table(study, "iar", columns, values, name="table_7_adherence", title=title, group="adherence")
+    return _trend_table(study, "iar", columns, rows, name="table_7_adherence", title=title, group="adherence")
+
+
+def _ends(series: Sequence[float | None]) -> tuple[float | None, float | None]:
+    return (series[0], series[-1]) if series else (None, None)
 
 
 def _trend_table(
-    study: RefineStudy,
-    series: str,
-    columns: tuple[Column, ...],
-    values: Callable[[Outcomes], tuple[Value, ...]],
-    **about: str,
+    study: RefineStudy, series: str, columns: Sequence[Column], rows: Sequence[Sequence[Value]], **about: str
 ) -> Table:
+    """The rows, one a cell, each with the Mann–Kendall test of a series."""
     test = (Column("mk_s", "S", "d"), Column("mk_z", "Z", ".2f"), Column("mk_p", "p", "p"), Column("trend", "Trend"))
     trends = [found.cell.metrics["mann_kendall"][series] for found in study.in_order()]
-    rows = [(found, (*values(found), *_trend(trend))) for found, trend in zip(study.in_order(), trends, strict=True)]
+    tested = [(found, (*row, *_trend(trend))) for found, row, trend in zip(study.in_order(), rows, trends, strict=True)]
     strong = [(row, len(columns) + 2) for row, trend in enumerate(trends) if trend is not None and trend["p"] < ALPHA]
-    return named_table(study, (*columns, *test), rows, strong, note=MANN_KENDALL_NOTE, **about)
+    return named_table(study, (*columns, *test), tested, strong, note=MANN_KENDALL_NOTE, **about)
 
 
 def _trend(trend: Mapping[str, Any] | None) -> tuple[Value, ...]:
@@ -76,18 +71,14 @@ def _trend(trend: Mapping[str, Any] | None) -> tuple[Value, ...]:
 def sensitivity(study: RefineStudy) -> Table:
     """MST with sessions cut at T turns, and how much each longer cut adds (Table VI)."""
     caps = sorted({int(cap) for found in study.cells for cap in found.cell.metrics["mst_at"]})
-    columns: list[Column] = []
-    for index, cap in enumerate(caps):
-        columns.append(Column(f"mst_at_{cap}", f"T={cap}", ".3f"))
-        if index:
-            columns.append(Column(f"change_{cap}_pct", "change %", "+.1f"))
+    columns = [Column(f"mst_at_{cap}", f"T={cap}", ".3f") for cap in caps[:1]]
+    for cap in caps[1:]:
+        columns += [Column(f"mst_at_{cap}", f"T={cap}", ".3f"), Column(f"change_{cap}_pct", "change %", "+.1f")]
     rows = [(found, _steps(found.cell.metrics["mst_at"], caps)) for found in study.in_order()]
-    changed = range(2, 2 * len(caps), 2)  # where a row holds a change
-    lowest: set[tuple[int, int]] = set()
+    lowest = []
     for number, (_, row) in enumerate(rows):
-        known = [(value, place) for place in changed if (value := row[place]) is not None]
-        if known:
-            lowest.add((number, min(known)[1]))
+        changes = [(value, place) for place, value in enumerate(row) if place and place % 2 == 0 and value is not None]
+        lowest += [(number, min(changes)[1])] if changes else []
     return named_table(
         study, columns, rows, lowest,
         name="table_6_mst_sensitivity", title="Sensitivity of MST to the longest session, T (paper, Table VI)",
@@ -105,14 +96,14 @@ def _steps(mst_at: Mapping[str, float | None], caps: Sequence[int]) -> list[floa
 
 def turns(study: RefineStudy) -> Table:
     """Every curve's values: one row per cell and turn."""
-    columns = (
-        Column("turn", "Turn", "d"),
-        *with_interval("pass_at_1", "Pass@1", ".3f"),
-        *with_interval("surviving", "Passing since turn 0", ".3f"),
-        *with_interval("adherence", "Adherence", ".3f"),
-        *with_interval("regression", "Regression", ".3f"),
-    )
-    rows = [(found, _turn(found, turn)) for found in study.in_order() for turn in range(found.length)]
+    titles = {
+        "pass_at_1": "Pass@1",
+        "surviving": "Passing since turn 0",
+        "adherence": "Adherence",
+        "regression": "Regression",
+    }
+    columns = [Column("turn", "Turn", "d"), *(each for item in titles.items() for each in with_interval(*item, ".3f"))]
+    rows = [(found, _turn(found, turn)) for found in study.in_order() for turn in range(found.cell.turns)]
     return named_table(
         study, columns, rows, name="turns", title="Turn by turn", group="trend",
         note="Intervals: 95 %, resampled by task. Adherence and regression begin with the first follow-up, turn 1.",
@@ -133,13 +124,12 @@ def association(study: RefineStudy) -> Table:
     cells = ("pass_adhered", "pass_violated", "fail_adhered", "fail_violated")
     columns = (
         Column("phi", "Phi", "+.3f"),
-        *(Column(key, key.replace("_", ", ").capitalize(), "d") for key in cells),
-        Column("undecided", "Undecided", "d"),
+        *columns_of("d", **{key: key.replace("_", ", ").capitalize() for key in cells}, undecided="Undecided"),
     )
     metrics = [(found, found.cell.metrics) for found in study.in_order()]
+    rows = [(found, (m["phi"]["value"], *map(m["phi"].get, cells), m["undecided"])) for found, m in metrics]
     return named_table(
-        study, columns,
-        [(found, (m["phi"]["value"], *(m["phi"][key] for key in cells), m["undecided"])) for found, m in metrics],
+        study, columns, rows,
         name="phi", title="Correctness and adherence", group="adherence",
         note="Over judged follow-up turns. Phi is 1 where a turn passes exactly when it adheres, 0 where the two are "
         "unrelated; a dash where all turns pass, fail, adhere or violate.",
