@@ -11,13 +11,15 @@ from codechat.template import fill, require
 class OpeningPrompt(Config):
     """The first prompt; `{{name}}` is filled in."""
 
-    initial: str = original_option(..., "the task; fills {{prompt}} and {{signature}}")
+    initial: str = original_option(..., "the task; fills {{prompt}}, {{signature}} and {{language}}")
 
     @field_validator("initial")
     @classmethod
     def _check_initial(cls, text: str) -> str:
-        return require(text, "prompt", may=("signature",))
+        return require(text, "prompt", may=("signature", "language"))
 
     def opening(self, task: Task) -> Message:
         """The first message of a dialogue over a task."""
-        return Message("user", fill(self.initial, prompt=task.prompt.strip("\n"), signature=task.target.signature))
+        target = task.target
+        fields = {"prompt": task.prompt.strip("\n"), "signature": target.signature, "language": target.language}
+        return Message("user", fill(self.initial, **fields))

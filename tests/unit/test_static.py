@@ -239,3 +239,8 @@ def test_messages_carry_what_looks_like_a_template_as_it_is() -> None:
     odd = asking("{{prompt}}")
     messages = layout(StaticConfig(prompts=PROMPTS), conversation_task(odd), [odd], ["reply"])
     assert messages[-1] == Message("user", "Also: Have {{prompt}}.")
+
+
+def test_a_prompt_can_name_the_language() -> None:
+    prompts = PROMPTS.model_copy(update={"initial": "In {{language}}: {{prompt}}"})
+    assert prompts.opening(TASK).content == "In python: Write f."
