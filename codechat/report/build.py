@@ -74,11 +74,10 @@ def sections_of(studies: Sequence[Study[Any]]) -> tuple[Section, ...]:
 
 def headline_of(studies: Sequence[Study[Any]], tables: Sequence[Table]) -> Headline:
     """The claim of the protocol with a chapter of its own, if there is one, and with the most cells to compare."""
-
-    def weight(study: Study[Any]) -> tuple[bool, int]:
-        return has_own_chapter(study.protocol), sum(not cell.is_baseline for cell in study.loaded)
-
-    leading = max(studies, key=weight)
+    leading = max(
+        studies,
+        key=lambda study: (has_own_chapter(study.protocol), sum(not cell.is_baseline for cell in study.loaded)),
+    )
     claim = chapter_of(leading.protocol).headline(leading, tables)
     return replace(claim, kicker=claim.kicker or " · ".join(study.measures.name for study in studies))
 

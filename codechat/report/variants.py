@@ -85,12 +85,7 @@ def _leaves(
 def _words(key: str, value: str) -> str:
     text = " ".join(value.split())
     text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-    if key == "agenda":
-        return text
-    if key == "agenda.turns":
-        return f"{text} turns"
-    if key in ("seed", "judge"):
-        return f"{key} {text}"
-    if key.startswith("protocol."):
-        return f"{key.removeprefix('protocol.')} {text}"
-    return f"{key}={text}"
+    if key in ("agenda", "agenda.turns"):
+        return text if key == "agenda" else f"{text} turns"
+    name = key.removeprefix("protocol.")
+    return f"{name} {text}" if name != key or key in ("seed", "judge") else f"{key}={text}"

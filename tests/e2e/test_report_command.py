@@ -90,7 +90,7 @@ def test_mlflow_agrees_with_the_recount(place: Path) -> None:
         assert shown["final/mst"] == pytest.approx(truth["mst"])
         assert shown["final/delta_pct"] == pytest.approx(truth["delta_pct"])
         assert shown["final/regression"] == pytest.approx(truth["regression"])
-        history = client.get_metric_history(run.info.run_id, "turn/pass_at_1")
+        history = client.get_metric_history(tracked.info.run_id, "turn/pass_at_1")
         assert [point.value for point in sorted(history, key=lambda point: point.step)] == pytest.approx(
             truth["pass_at_1"]
         )

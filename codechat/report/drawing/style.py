@@ -14,6 +14,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#3
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1, 1, 1, 1, 1)))
 NARROWEST = 0.25  # the smallest part of an axis of shares that is shown
+EDGE = {"markeredgecolor": "white", "markeredgewidth": 0.6}
 LIGHTEST = 0.5  # how much white the last of a model's variants has
 
 SETTINGS: Any = {
@@ -63,17 +64,14 @@ class Look:
     def line(self, label: str) -> dict[str, Any]:
         """Arguments of `plot` for an entrant's curve."""
         colour, marker, dash = self._of[label]
-        return {
-            "color": colour, "marker": marker, "linestyle": dash, "label": label,
-            "markeredgecolor": "white", "markeredgewidth": 0.6,
-        }  # fmt: skip
+        return {"color": colour, "marker": marker, "linestyle": dash, "label": label, **EDGE}
 
     def point(self, label: str) -> dict[str, Any]:
         """Arguments of `errorbar` for an entrant's points."""
         colour, marker, _ = self._of[label]
         return {
             "color": colour, "marker": marker, "linestyle": "none", "label": label, "markersize": 6,
-            "elinewidth": 1.2, "capsize": 2.5, "markeredgecolor": "white", "markeredgewidth": 0.6,
+            "elinewidth": 1.2, "capsize": 2.5, **EDGE,
         }  # fmt: skip
 
 

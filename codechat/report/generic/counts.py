@@ -5,7 +5,7 @@ from typing import Any
 from codechat.domain import OUTCOMES
 from codechat.metrics.measures import value_of
 from codechat.metrics.statistics import rate
-from codechat.report.data import Column, Table, Value, columns_of
+from codechat.report.data import Column, Table, Value
 from codechat.report.generic.tables import named_table
 from codechat.report.study import Study, Verdicts
 
@@ -32,7 +32,7 @@ def counts(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table
         rows = [(found, [*values, number]) for (found, values), number in zip(rows, unscored, strict=True)]
     meanings = [f"{count.label}: {count.help}." for count in counted if count.help]
     return named_table(
-        study, columns_of("d", **dict(zip(names, titles, strict=True))), rows,
+        study, [Column(key, title, "d") for key, title in zip(names, titles, strict=True)], rows,
         name=f"{prefix}counts", title="Sessions, outcomes, and what is left out", group=group,
         note=" ".join(["Errored sessions (infrastructure failed) are in no figure.", *meanings,
                        "Outcomes are of turns that were not skipped."]),

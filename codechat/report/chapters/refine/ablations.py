@@ -91,11 +91,8 @@ Measured = tuple[float | None, Sequence[float] | None]
 
 def _share(found: Outcomes) -> Measured:
     mst, ends = found.measured("mst")
-    return (
-        (None, None)
-        if mst is None
-        else (mst / found.cell.turns, [end / found.cell.turns for end in ends] if ends else None)
-    )
+    share = None if mst is None else mst / found.cell.turns
+    return share, ends and [end / found.cell.turns for end in ends]
 
 
 MEASURES: Mapping[str, Callable[[Outcomes], Measured]] = {

@@ -1,7 +1,7 @@
 """The refinement's figures: curves, rates by type of instruction (paper, Figs. 3 to 7), the most breaking ones."""
 
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -21,11 +21,11 @@ SCOPE_COLOURS = {"cosmetic": "#56B4E9", "structural": "#E69F00", "semantic": "#8
 TYPES = {"by_scope": SCOPES, "by_change": CHANGES, "all_turns": ("all turns",)}
 
 
-def _curve(name: str, figures: Callable[[Outcomes], Iterable[Figure]], first: int, *, steps: bool = False) -> Any:
+def _curve(name: str, figure: Callable[[Outcomes, int], Figure], first: int, *, steps: bool = False) -> Any:
     """What draws the curve of a figure that each cell has one of for every turn from `first` on."""
 
     def values(found: Outcomes) -> list[Point]:
-        return [(turn, *found.counted(figure)) for turn, figure in enumerate(figures(found), first)]
+        return [(turn, *found.counted(figure(found, turn))) for turn in range(first, found.cell.turns)]
 
     return partial(curves, values=values, name=name, steps=steps)
 
@@ -153,45 +153,34 @@ def pass_against_adherence(study: RefineStudy, look: Look) -> Any:
 
 
 DRAWINGS = (
-    Drawing(
-        "figure_3_pass_at_1", "Pass@1 over the turns (paper, Fig. 3)",
+    Drawing("figure_3_pass_at_1", "Pass@1 over the turns (paper, Fig. 3)",
         "The share of sessions whose code passes the whole test suite at each turn; bands or whiskers: 95 % by task.",
         "trend", partial(curves, values=points_of(REFINE.series[0]), name="Pass@1")),
-    Drawing(
-        "survival", "Survival: sessions still passing since turn 0",
+    Drawing("survival", "Survival: sessions still passing since turn 0",
         "The share of sessions that have passed at every turn so far; bands or whiskers: 95 % by task.",
-        "trend", _curve("Passing since turn 0", lambda found: map(found.surviving, range(found.cell.turns)), 0,
-                        steps=True)),
-    Drawing(
-        "figure_4_regression_by_scope", "Regression by scope (paper, Fig. 4)",
+        "trend", _curve("Passing since turn 0", Outcomes.surviving, 0, steps=True)),
+    Drawing("figure_4_regression_by_scope", "Regression by scope (paper, Fig. 4)",
         "The share of turns that broke passing code, by the scope of the instruction; whiskers: 95 % by task.",
         "breaks", partial(regression, breakdown="by_scope")),
-    Drawing(
-        "figure_5_regression_by_change", "Regression by change (paper, Fig. 5)",
+    Drawing("figure_5_regression_by_change", "Regression by change (paper, Fig. 5)",
         "The share of turns that broke passing code, by the change asked for; whiskers: 95 % by task.",
         "breaks", partial(regression, breakdown="by_change")),
-    Drawing(
-        "regression_heat_map", "Regression by scope and change",
+    Drawing("regression_heat_map", "Regression by scope and change",
         "The regression rate of each cell of the taxonomy; n: turns whose code had passed before.",
         "breaks", heat_map),
-    Drawing(
-        "regression_by_turn", "Regression by turn position",
+    Drawing("regression_by_turn", "Regression by turn position",
         "The share of passing code that each turn breaks; bands or whiskers: 95 % by task.",
-        "breaks", _curve("Regression rate", lambda found: found.regression_at, 1)),
-    Drawing(
-        "breaking_instructions", "The most breaking instructions",
+        "breaks", _curve("Regression rate", lambda found, turn: found.regression_at[turn], 1)),
+    Drawing("breaking_instructions", "The most breaking instructions",
         "Over all cells, ordered by the lower end of the interval; one label counts broken turns of those met.",
         "breaks", instructions),
-    Drawing(
-        "figure_7_self_correction", "Self-correction (paper, Fig. 7)",
+    Drawing("figure_7_self_correction", "Self-correction (paper, Fig. 7)",
         "The share of turns that mended failing code: by model, scope and change; whiskers: 95 % by task.",
         "breaks", self_correction),
-    Drawing(
-        "figure_6_adherence", "Instruction adherence over the turns (paper, Fig. 6)",
+    Drawing("figure_6_adherence", "Instruction adherence over the turns (paper, Fig. 6)",
         "The share of judged turns that did what was asked, correctness aside; bands or whiskers: 95 % by task.",
-        "adherence", _curve("Instruction adherence rate", lambda found: found.adherence_at, 1)),
-    Drawing(
-        "pass_against_adherence", "Pass@1 against adherence",
+        "adherence", _curve("Instruction adherence rate", lambda found, turn: found.adherence_at[turn], 1)),
+    Drawing("pass_against_adherence", "Pass@1 against adherence",
         "Each entrant's Pass@1 at the last turn against its adherence over all turns; whiskers: 95 % by task.",
         "adherence", pass_against_adherence),
     *(

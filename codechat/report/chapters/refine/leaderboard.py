@@ -87,8 +87,8 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def mst(study: RefineStudy) -> Table:
     """MST per entrant and dataset, and the mean (Table V)."""
     naming = Naming(study, with_dataset=False)
-    figures = {f"mst_{dataset}": dataset for dataset in study.datasets} | {"mst_mean": "Mean"}
-    columns = [*naming.columns, *(each for item in figures.items() for each in with_interval(*item, ".3f"))]
+    figures = [*((f"mst_{dataset}", dataset) for dataset in study.datasets), ("mst_mean", "Mean")]
+    columns = [*naming.columns, *(each for item in figures for each in with_interval(*item, ".3f"))]
     rows: list[tuple[Value, ...]] = []
     for label in ranked(study):
         cells = study.entrant(label)

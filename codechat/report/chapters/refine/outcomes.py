@@ -1,5 +1,6 @@
 """What tables and figures need of a refinement cell's sessions, gathered in one pass."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -24,18 +25,14 @@ class Breaking:
 
 @dataclass
 class Outcomes(Verdicts):
-    """One cell's completed sessions; `regression_at` and `adherence_at` start at turn 1."""
+    """One cell's completed sessions; `regression_at` and `adherence_at` hold a figure a turn, from turn 1 on."""
 
-    regression: ByType[Figure] = field(default_factory=lambda: ByType.create(Figure))
-    self_correction: ByType[Figure] = field(default_factory=lambda: ByType.create(Figure))
-    regression_at: list[Figure] = field(default_factory=list)
-    adherence_at: list[Figure] = field(default_factory=list)
+    regression: ByType[Figure] = field(default_factory=lambda: ByType.filled(Figure))
+    self_correction: ByType[Figure] = field(default_factory=lambda: ByType.filled(Figure))
+    regression_at: dict[int, Figure] = field(default_factory=lambda: defaultdict(Figure))
+    adherence_at: dict[int, Figure] = field(default_factory=lambda: defaultdict(Figure))
     adherence: Figure = field(default_factory=Figure)
     instructions: dict[str, Breaking] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.regression_at = [Figure() for _ in range(1, self.cell.turns)]
-        self.adherence_at = [Figure() for _ in range(1, self.cell.turns)]
 
     @property
     def sustained(self) -> list[int]:
@@ -66,7 +63,7 @@ class Outcomes(Verdicts):
         """Count a completed session."""
         super().add(session)
         for before, turn in pairwise(session.turns):
-            if session.has_answer(turn):
+            if session.answered(turn):
                 self._add_transition(session.task_id, before, turn)
                 self._add_adherence(session.task_id, turn)
 
@@ -78,7 +75,7 @@ class Outcomes(Verdicts):
         for figure in figures.of(f"{asked.scope}/{asked.change}" if asked else None):
             figure.count(task, turn.passed is not before.passed)
         if before.passed:
-            self.regression_at[turn.turn - 1].count(task, not turn.passed)
+            self.regression_at[turn.turn].count(task, not turn.passed)
             if asked is not None:
                 breaking = self.instructions.setdefault(asked.id, Breaking(asked))
                 breaking.met += 1
@@ -86,7 +83,7 @@ class Outcomes(Verdicts):
 
     def _add_adherence(self, task: str, turn: TurnRecord) -> None:
         if turn.adherence is not None and turn.adherence.verdict != "undecided":
-            for figure in (self.adherence, self.adherence_at[turn.turn - 1]):
+            for figure in (self.adherence, self.adherence_at[turn.turn]):
                 figure.count(task, turn.adherence.verdict == "adhered")
 
 

@@ -115,7 +115,7 @@ def _turn(found: Outcomes, turn: int) -> tuple[Value, ...]:
     values: list[Value] = [turn, metrics["pass_at_1"][turn], Interval.of(metrics["ci"]["pass_at_1"][turn])]
     values += found.counted(found.surviving(turn))
     for series in (found.adherence_at, found.regression_at):
-        values += found.counted(series[turn - 1]) if turn else (None, None)
+        values += found.counted(series[turn]) if turn else (None, None)
     return tuple(values)
 
 
