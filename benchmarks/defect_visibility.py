@@ -11,11 +11,12 @@ import random
 import sys
 import time
 from collections import Counter
-from typing import Any
 
+from codechat.domain import Program
 from codechat.languages import extract
 from codechat.models.baselines.refactoring import add_defect
 from codechat.sandbox import SANDBOXES
+from codechat.suites.checker import Checker
 from codechat.tasks import Task
 from codechat.testing import dataset_tasks
 
@@ -23,7 +24,8 @@ from codechat.testing import dataset_tasks
 async def main(kind: str, path: str | None, defects: int) -> None:
     tasks = dataset_tasks(kind, path)
     settings = SANDBOXES.validate({"kind": "bubblewrap"})
-    sandbox: Any = SANDBOXES.build(settings, workers=2)
+    sandbox = SANDBOXES.build(settings, workers=2)
+    checker = Checker(sandbox)
     outcomes, unseen, began = Counter[str](), list[str](), time.perf_counter()
     gate = asyncio.Semaphore(8)
 
@@ -34,8 +36,9 @@ async def main(kind: str, path: str | None, defects: int) -> None:
             outcomes["no place for a defect"] += 1
             return
         async with gate:
-            program = extract(broken, task.target).program
-            verdict = await sandbox.verify(program, task) if program else None
+            program, verdict = extract(broken, task.target).program, None
+            if program is not None and task.suite is not None:
+                verdict = await checker.check(Program(program, task.target), task.suite)
         outcome = verdict.outcome if verdict else "no_code"
         outcomes[outcome] += 1
         if outcome == "pass":

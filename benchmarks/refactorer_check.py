@@ -15,9 +15,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
-from codechat.domain import Instruction
+from codechat.domain import Instruction, Program
+from codechat.engine.samples import cost_s
 from codechat.hardware import HARDWARE
 from codechat.instructions import INSTRUCTIONS
 from codechat.languages import extract
@@ -25,6 +25,7 @@ from codechat.models.baselines.refactoring import refactor, transformable
 from codechat.patterns import applicable
 from codechat.patterns.tree import docstring
 from codechat.sandbox import SANDBOXES
+from codechat.suites.checker import Checker
 from codechat.tasks import Task
 from codechat.testing import dataset_tasks
 
@@ -66,12 +67,14 @@ class Tally:
         self.programs += sum(map(len, made.values()))
         return made
 
-    async def test(self, task: Task, made: dict[str, list[tuple[str, str]]], sandbox: Any) -> None:
+    async def test(self, task: Task, made: dict[str, list[tuple[str, str]]], checker: Checker) -> None:
         """Test each program once."""
         for makers in made.values():
             self.distinct += 1
             found = extract(makers[0][1], task.target)
-            verdict = await sandbox.verify(found.program, task) if found.program else None
+            verdict = None
+            if found.program is not None and task.suite is not None:
+                verdict = await checker.check(Program(found.program, task.target), task.suite)
             if verdict is None or not verdict.passed:
                 outcome = f"{verdict.outcome} {verdict.failure}" if verdict else found.reason
                 self.failures.append(f"FAIL {task.task_id} {', '.join(name for name, _ in makers)}: {outcome}"[:600])
@@ -80,17 +83,18 @@ class Tally:
 
 async def check(tasks: Sequence[Task], pool: Sequence[Instruction]) -> Tally:
     settings = SANDBOXES.validate({"kind": "bubblewrap"})
-    workers = HARDWARE.of(HARDWARE.validate({"kind": "local"})).factory(HARDWARE.validate({"kind": "local"})).workers
-    sandbox: Any = SANDBOXES.build(settings, workers=workers)
+    workers = HARDWARE.build(HARDWARE.validate({"kind": "local"})).workers
+    sandbox = SANDBOXES.build(settings, workers=workers)
+    checker = Checker(sandbox)
     tally, gate = Tally(), asyncio.Semaphore(workers)
 
     async def one(task: Task, place: str) -> None:
         async with gate:
-            await tally.test(task, tally.revisions(task, pool), sandbox)
+            await tally.test(task, tally.revisions(task, pool), checker)
         print(f"{place} {task.task_id}: {tally.distinct} programs so far", file=sys.stderr, flush=True)
 
     try:
-        costs = {task.task_id: await sandbox.reference_cpu_s(task) for task in tasks}
+        costs = {task.task_id: await cost_s(task, sandbox) for task in tasks}
         print(f"{len(tasks)} references take {sum(costs.values()):.1f} s of CPU", file=sys.stderr, flush=True)
         ordered = sorted(tasks, key=lambda task: costs[task.task_id])
         await asyncio.gather(*(one(task, f"{number}/{len(tasks)}") for number, task in enumerate(ordered, 1)))

@@ -1,9 +1,10 @@
-"""Time and memory of `report` at the paper's scale: 8 models × 542 tasks × 10 turns of made-up sessions.
+"""Time and memory of `report` at the paper's scale: 8 models × 542 tasks × 10 turns.
 
     python benchmarks/report_scale.py            # all of it
     python benchmarks/report_scale.py --share 10 # a tenth of the tasks
 
-The cells are made first, in a folder of their own; then the command runs in a fresh process, as a user's would.
+The cells are the drifter's on the starter tasks, one for each model and dataset. Their sessions are copied until there
+are as many as the dataset has tasks. Then the command runs in a fresh process, as a user's would.
 """
 
 import argparse
@@ -13,15 +14,32 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import cycle, islice
 from pathlib import Path
 
-from codechat.testing.refine_cells import paper, write_cell
+from codechat import compose, run
+from codechat.metrics import refine_metrics
+from codechat.metrics.measures import FIELD
+from codechat.records import read_sessions, write_sessions
 
 ROOT = Path(__file__).parent.parent
+MODELS = 8
+TASKS = (164, 378)
 
-# About what a solution of these datasets has, with the reply around it and a history that grows by both each turn.
-CODE = "def solve(values):\n" + "".join(f"    step_{n} = [value + {n} for value in values]\n" for n in range(14))
-CODE += "    return step_13\n"
+
+def make_cell(runs: Path, number: int, tasks: int) -> None:
+    """A finished cell of so many sessions."""
+    words = ["model=drifter", f"model.name=model-{number}", f"seed={number + MODELS * tasks}", "tracking=none"]
+    outcome = run(compose([*words, f"runs_dir={runs / str(tasks)}"]))
+    sessions = list(read_sessions(outcome.folder / "sessions.jsonl"))
+    copies = [
+        session.model_copy(update={"task_id": f"{session.task_id}/{copy}", "session_id": f"{session.session_id}{copy}"})
+        for copy, session in enumerate(islice(cycle(sessions), tasks))
+    ]
+    write_sessions(outcome.folder / "sessions.jsonl", copies)
+    assert outcome.metrics is not None
+    metrics = {**refine_metrics(copies, seed=number), FIELD: outcome.metrics[FIELD]}
+    (outcome.folder / "metrics.json").write_text(json.dumps(metrics))
 
 
 def main() -> None:
@@ -31,19 +49,20 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="codechat-report-") as name:
         place = Path(name)
         started = time.monotonic()
-        made = paper((164 // share, 378 // share), code=CODE, errored=1, overflows=1)
-        for cell in made:
-            write_cell(cell, place / "runs")
+        for tasks in TASKS:
+            for number in range(MODELS):
+                make_cell(place / "runs", number, tasks // share)
         size = sum(path.stat().st_size for path in place.rglob("sessions.jsonl"))
         making = time.monotonic() - started
         started = time.monotonic()
-        command = [sys.executable, "-m", "codechat", "report", f"runs={place / 'runs'}", f"out={place / 'out'}"]
+        folders = ",".join(str(folder) for folder in sorted((place / "runs").iterdir()))
+        command = [sys.executable, "-m", "codechat", "report", f"runs={folders}", f"out={place / 'out'}"]
         subprocess.run(command, check=True, cwd=place, stdout=sys.stderr, env={"PYTHONPATH": str(ROOT), "PATH": ""})
         wall = time.monotonic() - started
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         print(json.dumps({
-            "cells": len(made),
-            "sessions": sum(cell.tasks for cell in made),
+            "cells": MODELS * len(TASKS),
+            "sessions": MODELS * sum(tasks // share for tasks in TASKS),
             "sessions_mb": round(size / 1e6, 1),
             "making_s": round(making, 1),
             "report_wall_s": round(wall, 1),

@@ -1,6 +1,6 @@
 """`codechat list [GROUP]` and the groups in `--help`: every option with its one-line description."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.markup import escape
@@ -13,11 +13,16 @@ from codechat.engine.compose import data_folder
 from codechat.engine.config import GROUPS, CellConfig
 from codechat.errors import UserError, nearest
 from codechat.instructions import INSTRUCTIONS
+from codechat.registry import Registry
+from codechat.suites import SUITES
+
+LISTED: Mapping[str, Registry[Any, Any]] = {**GROUPS, SUITES.group: SUITES}
+SUITE_IS = "the kinds of tests that a row of dataset=jsonl can name: suite: {kind: …}"
 
 
 def options_of(group: str) -> dict[str, str]:
     """The options of a config group with their one-line descriptions: registered kinds and presets."""
-    registry = GROUPS[group]
+    registry = LISTED[group]
     options = {component.name: component.summary for component in registry}
     for path in sorted((data_folder("conf") / group).glob("*.yaml")):
         first = path.read_text(encoding="utf-8").partition("\n")[0]
@@ -31,17 +36,17 @@ def options_of(group: str) -> dict[str, str]:
 def list_components(arguments: list[str]) -> int:
     """Print the groups, or one group's options and the keys of each of its kinds."""
     if len(arguments) > 1:
-        raise UserError("list takes one group at most", f"one of {', '.join(GROUPS)}")
+        raise UserError("list takes one group at most", f"one of {', '.join(LISTED)}")
     if not arguments:
         for group in GROUPS:
             _print_options(group)
         return 0
     group = arguments[0]
-    if group not in GROUPS:
-        raise UserError(f"there is no group '{group}'", nearest(group, GROUPS))
+    if group not in LISTED:
+        raise UserError(f"there is no group '{group}'", nearest(group, LISTED))
     _print_options(group)
     models: dict[type[Config], list[str]] = {}
-    for component in GROUPS[group]:
+    for component in LISTED[group]:
         models.setdefault(component.config, []).append(component.name)
     for model, names in models.items():
         out.print(f"\n[bold]keys of {group}={'|'.join(names)}[/bold]")
@@ -58,8 +63,8 @@ def fixed_keys() -> Table:
 
 
 def _print_options(group: str) -> None:
-    field = CellConfig.model_fields[group]
-    out.print(f"\n[bold]{group}[/bold]: {field.description}")
+    field = CellConfig.model_fields.get(group)
+    out.print(f"\n[bold]{group}[/bold]: {field.description if field else SUITE_IS}")
     out.print(_table((name, "", text) for name, text in options_of(group).items()))
 
 

@@ -107,7 +107,7 @@ async def check_samples(
     """
     missing = [number for number in range(len(samples)) if number not in known]
     tasks = {samples[number].task.task_id: samples[number].task for number in missing}
-    costs = dict(zip(tasks, await asyncio.gather(*(_cost_s(task, sandbox) for task in tasks.values())), strict=True))
+    costs = dict(zip(tasks, await asyncio.gather(*(cost_s(task, sandbox) for task in tasks.values())), strict=True))
     checker = Checker(sandbox)
 
     async def one(number: int) -> None:
@@ -120,7 +120,7 @@ async def check_samples(
             group.create_task(one(number))
 
 
-async def _cost_s(task: Task, sandbox: Sandbox) -> float:
+async def cost_s(task: Task, sandbox: Sandbox) -> float:
     """The rough CPU seconds of a right program; 0 if its suite does not know. Raises `UserError`."""
     if task.suite is None:
         raise UserError(f"{task.task_id} has no tests: every program would pass", "add tests to it or leave it out")

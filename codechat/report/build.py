@@ -84,15 +84,14 @@ def _figures(study: Study[Any], chapter: Chapter, folder: Path) -> Iterator[Figu
         for drawing in chapter.drawings(study):
             figure = drawing.draw(study, look)
             if figure is not None:
-                files = save(figure, folder, drawing.name)
-                yield FigureFile(drawing.name, drawing.title, drawing.caption, *files, drawing.group, drawing.on_page)
+                yield FigureFile(drawing, *save(figure, folder, drawing.name))
 
 
 def _contents(data: ReportData) -> str:
     """The names of all tables and figures with their titles: for scripts, and for the next report in this folder."""
     listed = {
         "tables": {table.name: table.title for table in data.tables},
-        "figures": {figure.name: figure.title for figure in data.figures},
+        "figures": {figure.of.name: figure.of.title for figure in data.figures},
     }
     return json.dumps(listed, indent=1, ensure_ascii=False) + "\n"
 

@@ -83,9 +83,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A figure to be drawn: `draw` takes the study and its `Look`, and returns None if there is nothing to draw.
+    """A figure to be drawn. `caption` tells what is drawn; `on_page` is False if the report's page draws the same.
 
-    `name`, `caption`, `group` and `on_page` are those of the `FigureFile` that it becomes.
+    `draw` takes the study and its `Look`, and returns None if there is nothing to draw.
     """
 
     name: str
@@ -98,18 +98,11 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class FigureFile:
-    """One figure, as it lies on disk twice. `caption` tells what is drawn.
+    """One figure, as it lies on disk twice."""
 
-    `on_page` is False if the report's page draws the same by itself.
-    """
-
-    name: str
-    title: str
-    caption: str
+    of: Drawing
     png: Path
     svg: Path
-    group: str = "results"
-    on_page: bool = True
 
 
 @dataclass(frozen=True, slots=True)

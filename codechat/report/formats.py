@@ -1,4 +1,9 @@
-"""A table as CSV (raw values), Markdown and LaTeX (as people read them)."""
+"""A table as CSV (raw values), Markdown and LaTeX (as people read them).
+
+Not by pandas: every cell writes such tables when it ends, and importing pandas takes longer than writing them all. Its
+Markdown needs a further package, and with its LaTeX (`Styler`) the signs, the notes as comments and the choice between
+`table*` and `longtable` would have to be written here all the same.
+"""
 
 import csv
 import io

@@ -25,27 +25,18 @@ def variants(cells: Sequence[tuple[str, str, Mapping[str, Any]]], options: Optio
     that its distribution would say.
     """
     settings = [dict(_settings(config, options)) for _, _, config in cells]
-    varying: set[str] = set()
-    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for index, (model, dataset, _) in enumerate(cells):
-        groups[model, dataset].append(index)
-    for members in groups.values():
-        for key in dict.fromkeys(key for index in members for key in settings[index]):
-            if _varies(key, [settings[index] for index in members]):
-                varying.add(key)
+    groups: dict[tuple[str, str], list[dict[str, str]]] = defaultdict(list)
+    for (model, dataset, _), found in zip(cells, settings, strict=True):
+        groups[model, dataset].append(found)
+    varying = {key for members in groups.values() for found in members for key in found if _varies(key, members)}
     names = [
-        ", ".join(_words(key, value) for key, value in found.items() if key in varying and value != "null")
-        for found in settings
+        (*cell[:2], ", ".join(_words(key, found[key]) for key in found if key in varying and found[key] != "null"))
+        for cell, found in zip(cells, settings, strict=True)
     ]
     return [
-        name if _alone(index, names, cells) else ", ".join(filter(None, [name, f"cell {index + 1}"]))
-        for index, name in enumerate(names)
+        name[2] if names.count(name) == 1 else ", ".join(filter(None, [name[2], f"cell {number}"]))
+        for number, name in enumerate(names, 1)
     ]
-
-
-def _alone(index: int, names: Sequence[str], cells: Sequence[tuple[str, str, Mapping[str, Any]]]) -> bool:
-    me = (names[index], *cells[index][:2])
-    return sum((name, *cell[:2]) == me for name, cell in zip(names, cells, strict=True)) == 1
 
 
 def _varies(key: str, settings: Sequence[Mapping[str, str]]) -> bool:

@@ -9,7 +9,7 @@ As a command it answers every task of a dataset with the task's reference soluti
 
     python -m codechat.testing.openai_server --dataset starter --port 8000
 
-Beside it are small cells that run against such a server, and made-up cells. The engine does not import this package.
+Beside it are small cells that run against such a server. The engine does not import this package.
 """
 
 from codechat.testing.behaviour import (

@@ -6,18 +6,18 @@ import os
 import warnings
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from codechat.domain import Instruction
+from codechat.domain import Instruction, Program
 from codechat.instructions import INSTRUCTIONS
 from codechat.languages import extract
 from codechat.models.baselines.refactoring import refactor, transformable
 from codechat.patterns import applicable
 from codechat.patterns.tree import docstring
-from codechat.sandbox import SANDBOXES
+from codechat.sandbox import SANDBOXES, Sandbox
+from codechat.suites.checker import Checker
 from codechat.tasks import Task
 from codechat.testing import dataset_tasks
 
@@ -68,7 +68,7 @@ def skeleton(text: str) -> str:
 
 
 @pytest_asyncio.fixture
-async def sandbox() -> AsyncIterator[Any]:
+async def sandbox() -> AsyncIterator[Sandbox]:
     config = SANDBOXES.validate({"kind": "auto"})
     made = SANDBOXES.build(config, workers=2)
     yield made
@@ -76,13 +76,14 @@ async def sandbox() -> AsyncIterator[Any]:
 
 
 @pytest.mark.parametrize("kind", ["starter", "humaneval", "mbpp"])
-async def test_what_a_transformation_makes_passes_the_tests(kind: str, sandbox: Any) -> None:
-    gate = asyncio.Semaphore(8)
+async def test_what_a_transformation_makes_passes_the_tests(kind: str, sandbox: Sandbox) -> None:
+    gate, checker = asyncio.Semaphore(8), Checker(sandbox)
 
     async def fault(task: Task, one: Instruction, code: str) -> str | None:
         async with gate:
-            program = extract(code, task.target).program
-            verdict = await sandbox.verify(program, task) if program else None
+            program, verdict = extract(code, task.target).program, None
+            if program is not None and task.suite is not None:
+                verdict = await checker.check(Program(program, task.target), task.suite)
         return None if verdict and verdict.passed else f"{task.task_id} {one.id}: {verdict}\n{code}"
 
     made = list(sample(kind))

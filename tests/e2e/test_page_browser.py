@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from codechat.records import SessionRecord
+from codechat.records import SessionRecord, TurnRecord
 from codechat.report.page import write_page
 from support.browser import chromium, requested, until
 from support.page_input import cell_of, made_cell, made_report, made_session
@@ -41,10 +41,13 @@ def hostile() -> SessionRecord:
     session = made_session(f"t/{HOSTILE}", HOSTILE, turns=4, breaks=0.9, lines=5, luck=random.Random(2))
     for turn in session.turns:
         turn.response, turn.code, turn.skipped = f"{HOSTILE} said", f"{HOSTILE}\n# {turn.turn}", False
+        made = turn.model_dump(mode="json")
         if turn.failure:
-            turn.failure.input = turn.failure.exception = HOSTILE
+            made["failure"] |= {"input": HOSTILE, "exception": HOSTILE}
         if turn.instruction and turn.adherence:
-            turn.instruction.text = turn.instruction.id = turn.adherence.reason = turn.candidates[0].id = HOSTILE
+            made["instruction"] |= {"text": HOSTILE, "id": HOSTILE}
+            made["adherence"]["reason"] = made["candidates"][0]["id"] = HOSTILE
+        session.turns[turn.turn] = TurnRecord.model_validate(made)
     return session.model_copy(update={"session_id": "hostile"})
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from codechat.report.loading import load_cells
 from codechat.report.page import write_page
-from codechat.testing.refine_cells import Made, write_cell
 from support.browser import chromium, requested, until
 from support.conversation_cells import Talk, write_talk
 from support.page_input import made_report
+from support.refine_cells import Made, write_cell
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 

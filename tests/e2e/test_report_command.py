@@ -18,9 +18,9 @@ from codechat.engine.run import run
 from codechat.errors import UserError
 from codechat.report.loading import load_cells
 from codechat.testing import OpenAIServer, fading_solver
-from codechat.testing.refine_cells import Made, write_cell
 from codechat.tracking.find import find_cells
 from support.recount import near, recount
+from support.refine_cells import Made, write_cell
 
 STARTER = DATASETS.build(DATASETS.validate({"kind": "starter"})).tasks
 MODELS = ("fading-5", "fading-30")

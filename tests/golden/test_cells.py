@@ -6,6 +6,7 @@ where that was raised since, the id is compared under version 1, and what the ba
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +15,13 @@ from typing import Any
 import pytest
 import yaml
 
+from codechat.cli.app import main
 from codechat.engine.cell import Cell, build_cell
 from codechat.engine.compose import compose
 from codechat.engine.observer import Silent
 from codechat.engine.run import Outcome, run_built
+from codechat.journal import read_values
+from codechat.records import read_sessions
 from codechat.testing import Call, OpenAIServer, Result, dataset_tasks, fading_solver, overflow
 
 HERE = Path(__file__).parent / "cells"
@@ -158,3 +162,32 @@ def test_a_cell_of_earlier_rules_is_not_continued_and_says_so(tmp_path: Path) ->
 
     assert run_built(cell, ["codechat"], Listener()).status == 0
     assert f"{begun} was begun under other rules, baselines or repositories: it is not continued" in notes
+
+
+@pytest.mark.parametrize("path", sorted(RECORDS.glob("*.sessions.jsonl")), ids=lambda path: path.name.partition(".")[0])
+def test_records_of_then_load_and_are_written_as_they_were(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    assert [json.loads(record.line()) for record in read_sessions(path)] == [json.loads(line) for line in lines]
+
+
+def test_a_journal_of_then_is_read_without_being_touched() -> None:
+    path = RECORDS / "interrupted.journal.db"
+    before = path.read_bytes()
+    values = list(read_values(path, "applicability"))
+    assert len(values) > 10
+    assert all(re.fullmatch(r"\d+/applicability/[\w-]+", step) for _, step, _ in values)
+    assert {json.loads(value)["by"] for _, _, value in values} == {"llm"}
+    assert path.read_bytes() == before
+
+
+def test_a_report_reads_cells_of_then(tmp_path: Path) -> None:
+    """Their config.yaml is today's: its keys have not changed."""
+    for name in ("served_llm", "static_full"):
+        cell = cell_of(name, "http://127.0.0.1:9/v1", tmp_path)
+        cell.folder.mkdir()
+        (cell.folder / "config.yaml").write_text(cell.config_yaml())
+        for kind in ("sessions.jsonl", "metrics.json"):
+            shutil.copy(RECORDS / f"{name}.{kind}", cell.folder / kind)
+    assert main(["report", f"runs={tmp_path}", f"out={tmp_path / 'report'}"]) == 0
+    tables = " ".join(path.read_text() for path in (tmp_path / "report" / "tables").glob("*.md"))
+    assert "MST@7" in tables and "Conversation Accuracy" in tables

@@ -13,7 +13,7 @@ from codechat.domain import CHANGES, SCOPES
 from codechat.metrics import REFINE, refine_metrics
 from codechat.records import SessionRecord
 from codechat.report.build import headline_of, sections_of, studies_of
-from codechat.report.data import Column, FigureFile, Interval, ReportData, Table
+from codechat.report.data import Column, Drawing, FigureFile, Interval, ReportData, Table
 from codechat.report.study import LoadedCell
 
 WORDS = [
@@ -185,9 +185,8 @@ def made_report(cells: Sequence[LoadedCell], folder: Path) -> ReportData:
         strong=frozenset({(0, 1)}),
         group="data",
     )
-    figure = FigureFile(
-        "alive", "Survival", "Share of sessions alive.", folder / "alive.png", folder / "alive.svg", "data"
-    )
+    drawing = Drawing("alive", "Survival", "Share of sessions alive.", "data", lambda *_: None)
+    figure = FigureFile(drawing, folder / "alive.png", folder / "alive.svg")
     studies = studies_of(cells)
     return ReportData(
         cells, (table,), (figure,), {"data": "Results"}, headline_of(studies, ()), sections_of(studies),

@@ -120,7 +120,7 @@ def test_the_place_of_the_repositories_is_no_content(tmp_path: Path) -> None:
         ({**FUNCTION, "code": "def triple(x): pass"}, "FILE:1: code: it defines no function that the tests call"),
         ({**FUNCTION, "multi-turn": ["Code Complexity"]}, "FILE:1: multi-turn names 'Code Complexity', which is not"),
         ({**FUNCTION, "multi-turn": ["Code Standard"] * 2}, "FILE:1: multi-turn names a requirement twice"),
-        ({**FUNCTION, "multi-turn": ["Code Standards"]}, "FILE:1: multi-turn.0: Value error, there is no instruction"),
+        ({**FUNCTION, "multi-turn": ["Code Standards"]}, "FILE:1: multi-turn.0: there is no instruction"),
         ({**REPOSITORY, "completion_path": "Other/x.py"}, "FILE:1: completion_path: Other/x.py does not lie in"),
         ({**REPOSITORY, "completion_path": "Shopping/shop/../x.py"}, "FILE:1: completion_path: it must be a path"),
         ("[]", "FILE:1: the line is not a JSON object"),

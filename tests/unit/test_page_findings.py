@@ -7,7 +7,7 @@ from typing import Any
 from codechat.report.build import headline_of, studies_of
 from codechat.report.chapters.refine.differences import differences
 from codechat.report.data import Table
-from codechat.report.generic.comparisons import pairs
+from codechat.report.generic.pairs import pairs
 from codechat.report.sections import Headline
 from support.page_input import MadeCell, made_cell
 

@@ -11,7 +11,7 @@ import pytest
 from codechat.metrics import Measures
 from codechat.report.build import headline_of, sections_of, studies_of
 from codechat.report.data import ReportData
-from codechat.report.generic import section
+from codechat.report.generic import overview as claims
 from codechat.report.loading import load_cells
 from codechat.report.page.archive import Index
 from codechat.report.page.bodies import body_of
@@ -42,7 +42,7 @@ def sections(cells: Sequence[LoadedCell]) -> list[Section]:
 
 
 def standing(measures: Measures, cells: list[LoadedCell]) -> Headline:
-    return section.standing(Study(measures, (), tuple(cells)))
+    return claims.standing(Study(measures, (), tuple(cells)))
 
 
 def test_a_protocols_cells_bring_its_figures(cells: tuple[LoadedCell, ...]) -> None:

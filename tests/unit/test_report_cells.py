@@ -12,7 +12,7 @@ from codechat.errors import UserError
 from codechat.report.build import build_report
 from codechat.report.loading import cell_folders, load_cells
 from codechat.report.variants import variants
-from codechat.testing.refine_cells import Made, write_cell
+from support.refine_cells import Made, write_cell
 
 
 def small(model: str = "m", **options: object) -> Made:

@@ -5,7 +5,6 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,8 @@ from codechat.report import chapters, write_tables
 from codechat.report.build import build_report, studies_of
 from codechat.report.chapters import Chapter, chapter_of, has_own_chapter, register
 from codechat.report.loading import load_cells
-from codechat.testing.refine_cells import Made, write_cell
 from support.conversation_cells import MEASURES, Talk, write_talk
+from support.refine_cells import Made, write_cell
 
 PLUGIN = '''
 """A protocol's one file: its chapter stands beside it."""
@@ -64,17 +63,21 @@ class Told(Chapter):
 @pytest.fixture
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The file as an installed package that names it as its protocol."""
-    (tmp_path / "told_plugin.py").write_text(PLUGIN)
-    monkeypatch.syspath_prepend(tmp_path)
-    offered(monkeypatch, EntryPoint("told", "told_plugin", "codechat.protocol"))
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "told_plugin.py").write_text(PLUGIN)
+    install(tmp_path / "site", monkeypatch, "codechat.protocol", "told_plugin")
     yield
     sys.modules.pop("told_plugin", None)
 
 
-def offered(monkeypatch: pytest.MonkeyPatch, *points: EntryPoint) -> None:
-    """What other installed packages name: chapters are looked for anew at every question."""
+def install(site: Path, monkeypatch: pytest.MonkeyPatch, group: str, module: str) -> None:
+    """Install a package `told` whose entry point names the module; chapters are looked for anew at every question."""
     assert has_own_chapter(REFINE.protocol), "the shipped ones are known before"
-    monkeypatch.setattr(chapters, "entry_points", lambda *, group: [point for point in points if point.group == group])
+    folder = site / "told-1.0.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: told\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(f"[{group}]\ntold = {module}\n")
+    monkeypatch.syspath_prepend(site)
     monkeypatch.setattr(chapters, "_OWN", dict(chapters._OWN))
     monkeypatch.setattr(chapters, "_discover", chapters._discover.__wrapped__)
 
@@ -98,7 +101,7 @@ def test_a_chapter_is_found_by_the_protocols_own_entry_point(plugin: None, runs:
     assert (tmp_path / "out" / "tables" / "own_table.md").is_file()
     assert (data.headline.title, data.headline.text, data.headline.kicker) == ("A claim", "Of its own", "A question?")
     assert [section.key for section in data.sections] == ["own", "protocol-static", "protocol-dynamic"]
-    assert {figure.group for figure in data.figures} == {"dynamic"}, "it draws nothing"
+    assert {figure.of.group for figure in data.figures} == {"dynamic"}, "it draws nothing"
     metrics = json.loads((runs / "a-codeif_bench-static" / "metrics.json").read_text())
     shown = io.StringIO()
     Console(file=shown).print(summary(MEASURES["static"], metrics, "a cell"))
@@ -120,9 +123,9 @@ def test_two_chapters_of_one_protocol_are_refused(monkeypatch: pytest.MonkeyPatc
         register(REFINE.protocol)(type("Other", (Chapter,), {"__module__": "elsewhere"}))
 
 
-def test_a_chapter_that_cannot_be_loaded_is_a_users_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    offered(monkeypatch, EntryPoint("broken", "no_such_module", "codechat.chapter"))
-    with pytest.raises(UserError, match=r"'broken' of the package no_such_module cannot be loaded(.|\n)*uninstall"):
+def test_a_chapter_that_cannot_be_loaded_is_a_users_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch, "codechat.chapter", "no_such_module")
+    with pytest.raises(UserError, match=r"'told' of the package told cannot be loaded(.|\n)*uninstall told"):
         chapter_of("static")
 
 

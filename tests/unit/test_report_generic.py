@@ -19,8 +19,8 @@ from codechat.report.chapters.refine import RefineChapter
 from codechat.report.data import Drawing, ReportData
 from codechat.report.loading import load_cells
 from codechat.report.study import Study
-from codechat.testing.refine_cells import Made, write_cell
 from support.conversation_cells import MEASURES, Talk, write_talk
+from support.refine_cells import Made, write_cell
 
 STRONG, WEAK = Talk("strong", meets=0.9, forgets=0.05, errored=2), Talk("weak", meets=0.5, forgets=0.3)
 ASKED = Talk("strong", "dynamic", meets=0.8, tasks=12)

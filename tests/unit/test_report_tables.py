@@ -16,8 +16,8 @@ from codechat.report.chapters.refine.drawings import DRAWINGS
 from codechat.report.data import Column, Interval, ReportData, Value
 from codechat.report.drawing.style import Look, share_range
 from codechat.report.loading import load_cells
-from codechat.testing.refine_cells import Made, paper, write_cell
 from support.recount import near, recount
+from support.refine_cells import Made, paper, write_cell
 
 MADE = [
     made
@@ -245,7 +245,7 @@ def test_values_as_people_read_them(spec: str, value: Value, text: str) -> None:
 
 
 def test_every_figure_is_there_twice_and_says_what_it_shows(report: Any) -> None:
-    names = [figure.name for figure in report[1].figures]
+    names = [figure.of.name for figure in report[1].figures]
     assert names == [
         "figure_3_pass_at_1", "survival", "figure_4_regression_by_scope", "figure_5_regression_by_change",
         "regression_heat_map", "regression_by_turn", "breaking_instructions", "figure_7_self_correction",
@@ -254,9 +254,9 @@ def test_every_figure_is_there_twice_and_says_what_it_shows(report: Any) -> None
     for figure in report[1].figures:
         assert figure.png.read_bytes().startswith(b"\x89PNG")
         assert figure.svg.read_text().rstrip().endswith("</svg>")
-        assert figure.title
-        assert figure.caption
-        assert figure.group in report[1].groups
+        assert figure.of.title
+        assert figure.of.caption
+        assert figure.of.group in report[1].groups
 
 
 def test_the_same_cells_give_the_same_bytes(report: Any, tmp_path: Path) -> None:
@@ -322,7 +322,7 @@ def test_extremes_are_drawn_without_a_warning_and_nothing_is_drawn_empty(
 ) -> None:
     write_cell(made, tmp_path / "runs")
     data = build_report(load_cells([tmp_path / "runs"]), tmp_path)
-    assert {drawing.name for drawing in DRAWINGS} - {figure.name for figure in data.figures} == {
+    assert {drawing.name for drawing in DRAWINGS} - {figure.of.name for figure in data.figures} == {
         *("ablation_agenda", "ablation_turns", "ablation_judge"),
         *without,
     }
@@ -336,7 +336,9 @@ def test_a_report_written_over_another_leaves_nothing_of_it(tmp_path: Path) -> N
     data = build_report(load_cells(list((tmp_path / "runs").glob("a-*"))), tmp_path / "out")
     tables = {path.stem for path in (tmp_path / "out" / "tables").iterdir()}
     assert tables == {table.name for table in data.tables} | {"mine"}
-    assert {path.stem for path in (tmp_path / "out" / "figures").iterdir()} == {figure.name for figure in data.figures}
+    assert {path.stem for path in (tmp_path / "out" / "figures").iterdir()} == {
+        figure.of.name for figure in data.figures
+    }
 
 
 @pytest.mark.parametrize(

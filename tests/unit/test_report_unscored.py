@@ -19,8 +19,8 @@ from codechat.report.loading import load_cells
 from codechat.report.page import write_page
 from codechat.report.page.archive import Index
 from codechat.report.study import sustained
-from codechat.testing.refine_cells import Made, config_of, sessions_of
 from support.conversation_cells import MEASURES, Talk, talks_of, write_talk
+from support.refine_cells import Made, config_of, sessions_of
 
 NULL = {"outcome": None, "passed": None, "passed_base": None, "failure": None}
 

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from codechat.cli.summary import summary
 from codechat.metrics import REFINE, Measures, refine_metrics
-from codechat.testing.refine_cells import Made, sessions_of
 from support.conversation_cells import MEASURES, Talk, write_talk
+from support.refine_cells import Made, sessions_of
 
 
 def lines_of(measures: Measures, metrics: object) -> dict[str, str]:

@@ -9,11 +9,11 @@ from codechat.metrics import Measures
 from codechat.metrics.measures import COMMON
 from codechat.report.data import Drawing, Table
 from codechat.report.formats import write_table
-from codechat.report.generic.comparisons import differences, pairs
 from codechat.report.generic.counts import costs, counts
 from codechat.report.generic.figures import drawings_of, write_cell_figures
 from codechat.report.generic.lines import TextLine, summary_lines
-from codechat.report.generic.section import section_of, standing
+from codechat.report.generic.overview import section_of, standing
+from codechat.report.generic.pairs import differences, pairs
 from codechat.report.generic.tables import Sheet, tables_of
 from codechat.report.sections import Headline, Section
 from codechat.report.study import Study, Verdicts

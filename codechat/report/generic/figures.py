@@ -9,7 +9,7 @@ from codechat.metrics import Breakdown, Measures, Series
 from codechat.metrics.measures import interval_of, value_of
 from codechat.report.data import Drawing
 from codechat.report.drawing.curves import Point, curves, lines, numbered
-from codechat.report.drawing.points import from_zero, points
+from codechat.report.drawing.marks import from_zero, points
 from codechat.report.drawing.style import Look, legend, panels, save, share_range, styled
 from codechat.report.generic.tables import groups_in
 from codechat.report.study import LoadedCell, Study, Verdicts

@@ -15,15 +15,7 @@ from codechat.report.study import LoadedCell
 from codechat.template import fill
 
 # in the order in which they build on each other
-SCRIPTS = (
-    "elements.js",
-    "charts.js",
-    "code.js",
-    "sections.js",
-    "sessions.js",
-    "dialogue.js",
-    "page.js",
-)
+SCRIPTS = ("elements.js", "charts.js", "code.js", "sections.js", "sessions.js", "dialogue.js", "page.js")
 STYLES = ("page.css", "sessions.css")
 
 
@@ -73,7 +65,7 @@ def summary_values(summary: ReportData) -> dict[str, Any]:
                 "key": key,
                 "title": title,
                 "tables": [_table(table) for table in summary.tables if table.group == key],
-                "figures": [_figure(figure) for figure in summary.figures if figure.group == key and figure.on_page],
+                "figures": [_figure(each) for each in summary.figures if each.of.group == key and each.of.on_page],
             }
             for key, title in summary.groups.items()
         ],
@@ -102,7 +94,7 @@ def _cell(column: Column, value: Value, strong: bool) -> list[Any]:
 
 def _figure(figure: FigureFile) -> dict[str, str]:
     svg = base64.b64encode(figure.svg.read_bytes()).decode("ascii")
-    return {"name": figure.name, "title": figure.title, "caption": figure.caption, "svg": svg}
+    return {"name": figure.of.name, "title": figure.of.title, "caption": figure.of.caption, "svg": svg}
 
 
 def overview(report: ReportData, limit: int | None) -> dict[str, Any]:

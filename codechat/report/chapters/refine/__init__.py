@@ -18,10 +18,10 @@ from codechat.report.chapters.refine.drawings import DRAWINGS
 from codechat.report.chapters.refine.findings import headline
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
 from codechat.report.data import Drawing, Table
-from codechat.report.generic.comparisons import pairs
 from codechat.report.generic.counts import costs, counts
 from codechat.report.generic.figures import write_cell_figures
 from codechat.report.generic.lines import TextLine
+from codechat.report.generic.pairs import pairs
 from codechat.report.sections import Headline, Section
 
 GROUPS = {
@@ -33,6 +33,12 @@ GROUPS = {
     "ablations": "What agenda, session length and judge change",
     "data": "What the figures rest on",
 }
+
+
+TABLES = (
+    *(leaderboard.leaderboard, leaderboard.mst, trends.decay, trends.sensitivity, trends.turns),
+    *(breaks.transitions, breaks.instructions, trends.adherence, trends.association),
+)
 
 
 @register(REFINE.protocol)
@@ -66,24 +72,13 @@ class RefineChapter(Chapter):
         return GROUPS
 
     def tables(self, study: RefineStudy) -> Iterator[Table]:
-        yield leaderboard.leaderboard(study)
-        yield leaderboard.mst(study)
-        yield trends.decay(study)
-        yield trends.sensitivity(study)
-        yield trends.turns(study)
-        yield breaks.transitions(study)
-        yield breaks.instructions(study)
-        yield trends.adherence(study)
-        yield trends.association(study)
+        yield from (table(study) for table in TABLES)
         compared = pairs(study)
         if compared:
             yield differences.differences(compared)
             yield differences.turns(compared)
             yield differences.survival(study, compared)
-        for axis in AXES:
-            table = ablation_table(study, axis)
-            if table is not None:
-                yield table
+        yield from filter(None, (ablation_table(study, axis) for axis in AXES))
         yield counts(study)
         yield costs(study)
 

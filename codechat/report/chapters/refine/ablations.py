@@ -9,7 +9,7 @@ from typing import Any
 from codechat.domain import SCOPES
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
 from codechat.report.data import Column, Table, Value, columns_of, with_interval
-from codechat.report.drawing.points import whiskers
+from codechat.report.drawing.marks import whiskers
 from codechat.report.drawing.style import MARKERS, Look, legend
 
 # What can vary, with the words for it, and how a cell is called in such a table.
@@ -18,9 +18,8 @@ AXES: Mapping[str, str] = {"agenda": "Agenda distribution (D)", "turns": "Sessio
 
 @dataclass(frozen=True)
 class Series:
-    """Cells of one model and dataset that differ in the axis alone. `fixed` tells what they share; `cells` by value."""
+    """Cells of one model and dataset that differ in an axis alone, by its value. `fixed` says what they share."""
 
-    axis: str
     model: str
     dataset: str
     fixed: str
@@ -40,7 +39,7 @@ def series(study: RefineStudy, axis: str) -> list[Series]:
         cell = members[0].cell
         if len({getattr(found.cell, axis) for found in members}) > 1:
             fixed = ", ".join(f"{name} {getattr(cell, name)}" for name in varying)
-            result.append(Series(axis, cell.model, cell.dataset, fixed, _named(axis, members)))
+            result.append(Series(cell.model, cell.dataset, fixed, _named(axis, members)))
     return sorted(result, key=lambda found: (found.dataset, found.model, found.fixed))
 
 
@@ -70,10 +69,10 @@ def ablation_table(study: RefineStudy, axis: str) -> Table | None:
         *(Column(f"regression_{scope}", scope, ".3f") for scope in SCOPES),
         Column("adherence", "Adherence", ".3f"),
     )  # fmt: skip
-    rows: list[tuple[Value, ...]] = []
-    for one in found:
-        for name, cell in one.cells:
-            rows.append((one.dataset, one.model, *([one.fixed] if fixed else []), str(name), *_values(cell)))
+    rows = [
+        (one.dataset, one.model, *([one.fixed] if fixed else []), str(name), *_values(cell))
+        for one in found for name, cell in one.cells
+    ]  # fmt: skip
     return Table(
         f"ablation_{axis}", f"{AXES[axis]}, side by side", columns, tuple(rows), group="ablations",
         note="Cells of one model and dataset that differ in this choice alone. MST grows with N by itself: compare "

@@ -6,7 +6,7 @@ from typing import Any
 
 from codechat.domain import SCOPES
 from codechat.report.chapters.refine.outcomes import RefineStudy
-from codechat.report.generic.section import count_column, if_it_varies, session_columns, use_columns
+from codechat.report.generic.overview import SESSIONS, count_columns, if_it_varies, use_columns
 from codechat.report.sections import Board, BoardColumn, Card, Cards, Chart, Line, Section, Shown
 from codechat.report.study import LoadedCell
 
@@ -69,9 +69,9 @@ def _board(cells: Sequence[LoadedCell]) -> Board:
         BoardColumn("Adhered", [_adhered(m) for m in metrics], "share", hint="instructions followed, of those judged"),
         *(BoardColumn(scope, [m["regression"]["by_scope"][scope] for m in metrics], "share", "Regression rate",
                       f"{scope} changes that break working code") for scope in SCOPES),
-        *session_columns(cells),
-        count_column(cells, "skipped_turns", "skipped", "Turns", "turns without an applicable instruction"),
-        count_column(cells, "undecided", "undecided", "Turns", "turns without a readable verdict on adherence"),
+        *count_columns(cells, "Sessions", **SESSIONS),
+        *count_columns(cells, "Turns", skipped_turns=("skipped", "turns without an applicable instruction"),
+                       undecided=("undecided", "turns without a readable verdict on adherence")),
         *use_columns(cells),
     ]  # fmt: skip
     return Board("Leaderboard", columns, sort="MST")

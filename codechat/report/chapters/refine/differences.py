@@ -5,17 +5,8 @@ from collections.abc import Iterator, Sequence
 from codechat.metrics.statistics import percent_change, rate
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
-from codechat.report.generic.comparisons import (
-    HOLM,
-    NAMES,
-    P,
-    Pair,
-    clear,
-    holm_by_dataset,
-    paired_columns,
-    paired_values,
-)
 from codechat.report.generic.paired import Agreement, difference
+from codechat.report.generic.pairs import NAMES, TESTED, Pair, adjusted, clear, paired_columns, paired_rows
 from codechat.report.study import sustained
 
 Survival = tuple[Sequence[int], int]
@@ -31,7 +22,7 @@ def differences(compared: list[Pair[Outcomes]]) -> Table:
         *paired_columns("mst", "MST", "mst_difference"),
         *with_interval("delta_difference", "Δ A − Δ B, points", "+.1f"),
     )
-    lasted = paired_values(compared, lambda verdicts: (sustained(verdicts), 1))
+    lasted = paired_rows(compared, lambda verdicts: (sustained(verdicts), 1))
     rows = [(*values, *_delta(pair)) for pair, values in zip(compared, lasted, strict=True)]
     return Table(
         "pairs_mst", "Paired differences of MST and Δ", columns, tuple(rows), group="pairs",
@@ -62,14 +53,13 @@ def turns(compared: list[Pair[Outcomes]]) -> Table:
     columns = (
         *NAMES,
         *columns_of("d", turn="Turn", both="Both pass", only_a="Only A", only_b="Only B", neither="Neither"),
-        P,
-        HOLM,
+        *TESTED,
         *with_interval("risk_difference", "Risk difference", "+.3f"),
         Column("odds_ratio", "Odds ratio", ".2f"),
     )
     found = list(_agreements(compared))
     p_values = [agreement.p for _, _, agreement, _ in found]
-    corrected = holm_by_dataset([pair for pair, *_ in found], p_values)
+    corrected = adjusted([pair for pair, *_ in found], p_values)
     rows: list[tuple[Value, ...]] = []
     for (pair, turn, agreement, interval), p, p_holm in zip(found, p_values, corrected, strict=True):
         counts = (agreement.both, agreement.only_a, agreement.only_b, agreement.neither)
@@ -94,10 +84,10 @@ def survival(study: RefineStudy, compared: list[Pair[Outcomes]]) -> Table:
     """The log-rank test: all entrants of a dataset at once, then pair by pair."""
     columns = (
         *NAMES[:3], Column("sessions_a", "Sessions A", "d"), Column("sessions_b", "Sessions B", "d"),
-        Column("chi2", "χ²", ".2f"), P, HOLM,
+        Column("chi2", "χ²", ".2f"), *TESTED,
     )  # fmt: skip
     tests = [log_rank([_curve(pair.a), _curve(pair.b)]) for pair in compared]
-    corrected = holm_by_dataset(compared, [test[1] if test else None for test in tests])
+    corrected = adjusted(compared, [test[1] if test else None for test in tests])
     rows: list[tuple[Value, ...]] = []
     for dataset in study.datasets:
         curves = [_curve(found) for found in study.on(dataset)]

@@ -5,7 +5,7 @@ from functools import partial
 
 from codechat.metrics import REFINE
 from codechat.metrics.statistics import Figure
-from codechat.report.chapters.refine import figures
+from codechat.report.chapters.refine import rates
 from codechat.report.chapters.refine.ablations import AXES, ablation_figure
 from codechat.report.chapters.refine.outcomes import Outcomes
 from codechat.report.data import Drawing
@@ -45,15 +45,15 @@ DRAWINGS = (
     Drawing(
         "figure_4_regression_by_scope", "Regression by scope (paper, Fig. 4)",
         "The share of turns that broke passing code, by the scope of the instruction; whiskers: 95 % by task.",
-        "breaks", partial(figures.regression, breakdown="by_scope")),
+        "breaks", partial(rates.regression, breakdown="by_scope")),
     Drawing(
         "figure_5_regression_by_change", "Regression by change (paper, Fig. 5)",
         "The share of turns that broke passing code, by the change asked for; whiskers: 95 % by task.",
-        "breaks", partial(figures.regression, breakdown="by_change")),
+        "breaks", partial(rates.regression, breakdown="by_change")),
     Drawing(
         "regression_heat_map", "Regression by scope and change",
         "The regression rate of each cell of the taxonomy; n: turns whose code had passed before.",
-        "breaks", figures.heat_map),
+        "breaks", rates.heat_map),
     Drawing(
         "regression_by_turn", "Regression by turn position",
         "The share of passing code that each turn breaks; bands or whiskers: 95 % by task.",
@@ -61,11 +61,11 @@ DRAWINGS = (
     Drawing(
         "breaking_instructions", "The most breaking instructions",
         "Over all cells, ordered by the lower end of the interval; one label counts broken turns of those met.",
-        "breaks", figures.instructions),
+        "breaks", rates.instructions),
     Drawing(
         "figure_7_self_correction", "Self-correction (paper, Fig. 7)",
         "The share of turns that mended failing code: by model, scope and change; whiskers: 95 % by task.",
-        "breaks", figures.self_correction),
+        "breaks", rates.self_correction),
     Drawing(
         "figure_6_adherence", "Instruction adherence over the turns (paper, Fig. 6)",
         "The share of judged turns that did what was asked, correctness aside; bands or whiskers: 95 % by task.",
@@ -73,7 +73,7 @@ DRAWINGS = (
     Drawing(
         "pass_against_adherence", "Pass@1 against adherence",
         "Each entrant's Pass@1 at the last turn against its adherence over all turns; whiskers: 95 % by task.",
-        "adherence", figures.pass_against_adherence),
+        "adherence", rates.pass_against_adherence),
     *(
         Drawing(
             f"ablation_{axis}", f"{words}, side by side",

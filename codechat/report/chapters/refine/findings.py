@@ -5,7 +5,7 @@ from statistics import fmean
 
 from codechat.domain import SCOPES
 from codechat.report.data import Table
-from codechat.report.generic.section import rivals_of
+from codechat.report.generic.overview import rivals_of
 from codechat.report.sections import Headline
 from codechat.report.study import LoadedCell
 

@@ -11,8 +11,8 @@ from codechat.report.data import Column, Table, Value, columns_of, with_interval
 from codechat.report.generic.paired import Agreement, difference, holm, signed_ranks
 from codechat.report.study import Study, V, resamples_of
 
-NAMES = (Column("dataset", "Dataset"), Column("a", "A"), Column("b", "B"), Column("tasks", "Tasks", "d"))
-P, HOLM = Column("p", "p", "p"), Column("p_holm", "p (Holm)", "p")
+NAMES = (*columns_of(dataset="Dataset", a="A", b="B"), *columns_of("d", tasks="Tasks"))
+TESTED = columns_of("p", p="p", p_holm="p (Holm)")
 Rows = list[tuple[bool | None, ...]]
 
 
@@ -69,18 +69,17 @@ def pairs(study: Study[V]) -> list[Pair[V]]:
 
 
 def paired_columns(key: str, label: str, difference_key: str) -> tuple[Column, ...]:
-    """The columns of what `paired_values` gives, after the names."""
+    """The columns of what `paired_rows` gives, after the names."""
     return (
         *NAMES,
         *columns_of(".3f", **{f"{key}_{side}": f"{label} {side.upper()}" for side in "ab"}),
         *with_interval(difference_key, "A − B", "+.3f"),
-        P,
-        HOLM,
+        *TESTED,
         Column("rank_biserial", "Rank-biserial r", "+.2f"),
     )
 
 
-def paired_values(
+def paired_rows(
     compared: list[Pair[V]], figure_of: Callable[[Sequence[bool | None]], tuple[int, int]]
 ) -> Iterator[tuple[Value, ...]]:
     """For each pair the figure of A, that of B, their difference with its interval, and the signed-rank test.
@@ -92,7 +91,7 @@ def paired_values(
         for pair in compared
     ]
     tests = [signed_ranks(*_shares(*both)) for both in sides]
-    corrected = holm_by_dataset(compared, [test.p for test in tests])
+    corrected = adjusted(compared, [test.p for test in tests])
     for pair, both, test, p_holm in zip(compared, sides, tests, corrected, strict=True):
         a, b = (figure.rate for figure in both)
         interval = difference(*map(resamples_of(pair.tasks, pair.a.cell.dataset).ratios, both))
@@ -112,13 +111,13 @@ def differences(study: Study[V], compared: list[Pair[V]]) -> Table:
     columns = (
         *paired_columns("passing", "Passing turns", "difference"),
         *columns_of("d", only_a="Last turn: only A passes", only_b="only B"),
-        *columns_of("p", last_p="p", last_p_holm=HOLM.title),
+        *columns_of("p", last_p="p", last_p_holm=TESTED[1].title),
     )
     ends = [Agreement.of(*([row[-1] for row in side] for side in pair.verdicts)) for pair in compared]
-    corrected = holm_by_dataset(compared, [end.p for end in ends])
+    corrected = adjusted(compared, [end.p for end in ends])
     rows = [
         (*values, end.only_a, end.only_b, end.p, p_holm)
-        for values, end, p_holm in zip(paired_values(compared, _passing), ends, corrected, strict=True)
+        for values, end, p_holm in zip(paired_rows(compared, _passing), ends, corrected, strict=True)
     ]
     return Table(
         f"{study.protocol}_pairs", f"{study.measures.name}: paired differences", columns, tuple(rows),
@@ -135,7 +134,7 @@ def _passing(verdicts: Sequence[bool | None]) -> tuple[int, int]:
     return verdicts.count(True), len(verdicts) - verdicts.count(None)
 
 
-def holm_by_dataset(compared: Sequence[Pair[Any]], p_values: Sequence[float | None]) -> list[float | None]:
+def adjusted(compared: Sequence[Pair[Any]], p_values: Sequence[float | None]) -> list[float | None]:
     """The p-values, corrected over all that stand for pairs of the same dataset."""
     datasets = [pair.a.cell.dataset for pair in compared]
     corrected: list[float | None] = [None] * len(datasets)
@@ -148,7 +147,7 @@ def holm_by_dataset(compared: Sequence[Pair[Any]], p_values: Sequence[float | No
 
 def clear(columns: Sequence[Column], rows: Sequence[Sequence[Value]]) -> frozenset[tuple[int, int]]:
     """Where a corrected p lies below 0.05."""
-    places = [place for place, column in enumerate(columns) if column.title == HOLM.title]
+    places = [place for place, column in enumerate(columns) if column.title == TESTED[1].title]
     return frozenset(
         (index, place)
         for index, row in enumerate(rows)

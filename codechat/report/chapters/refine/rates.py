@@ -9,7 +9,7 @@ from codechat.domain import CHANGES, SCOPES
 from codechat.metrics.statistics import Figure
 from codechat.report.chapters.refine.breaks import breaking, total, types, wilson
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
-from codechat.report.drawing.points import from_zero, points, whiskers
+from codechat.report.drawing.marks import from_zero, points, whiskers
 from codechat.report.drawing.style import Look, legend, panels, share_range
 
 Ends = Sequence[float] | None

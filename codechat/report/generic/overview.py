@@ -31,7 +31,7 @@ def _board(study: Study[Any]) -> Board:
         *if_it_varies("Dataset", [cell.dataset for cell in cells]),
         *if_it_varies("Setting", [cell.variant for cell in cells]),
         *(_final(cells, final, first=final is measures.finals[0]) for final in measures.finals),
-        *session_columns(cells),
+        *count_columns(cells, "Sessions", **SESSIONS),
         *use_columns(cells),
     ]
     return Board(measures.name, columns, sort=measures.finals[0].label if measures.finals else "")
@@ -50,17 +50,15 @@ def if_it_varies(title: str, values: Sequence[str]) -> list[BoardColumn]:
     return [BoardColumn(title, values)] if len(set(values)) > 1 else []
 
 
-def count_column(cells: Sequence[LoadedCell], key: str, title: str, group: str, hint: str) -> BoardColumn:
-    """How often something was met."""
-    return BoardColumn(title, [cell.metrics[key] for cell in cells], "count", group, hint)
-
-
-def session_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
-    """How many sessions there are, and how many of them errored."""
+def count_columns(cells: Sequence[LoadedCell], group: str, **titles: tuple[str, str]) -> list[BoardColumn]:
+    """How often something was met: by its key in the metrics a title and a hint."""
     return [
-        count_column(cells, "sessions", "all", "Sessions", "errored ones included"),
-        count_column(cells, "errored", "errored", "Sessions", "left out of every figure"),
+        BoardColumn(title, [cell.metrics[key] for cell in cells], "count", group, hint)
+        for key, (title, hint) in titles.items()
     ]
+
+
+SESSIONS = {"sessions": ("all", "errored ones included"), "errored": ("errored", "left out of every figure")}
 
 
 def use_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
