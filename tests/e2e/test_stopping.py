@@ -15,7 +15,7 @@ import pytest
 
 from codechat.testing import Call, OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import CONCURRENCY, command, digest, records
-from codechat.testing.cells import timeless as without_seconds
+from codechat.testing.cells import without_times as without_seconds
 
 SMALL = ("agenda.turns=3",)
 LONG = 100

@@ -20,7 +20,7 @@ from codechat.engine.cell import Cell, build_cell
 from codechat.engine.compose import compose
 from codechat.engine.observer import Silent
 from codechat.engine.run import Outcome, run_built
-from codechat.journal import recorded_values
+from codechat.journal import read_values
 from codechat.records import read_sessions
 from codechat.testing import Call, OpenAIServer, Result, dataset_tasks, fading_solver, overflow
 
@@ -173,7 +173,7 @@ def test_records_of_then_load_and_are_written_as_they_were(path: Path) -> None:
 def test_a_journal_of_then_is_read_without_being_touched() -> None:
     path = RECORDS / "interrupted.journal.db"
     before = path.read_bytes()
-    values = list(recorded_values(path, "applicability"))
+    values = list(read_values(path, "applicability"))
     assert len(values) > 10
     assert all(re.fullmatch(r"\d+/applicability/[\w-]+", step) for _, step, _ in values)
     assert {json.loads(value)["by"] for _, _, value in values} == {"llm"}

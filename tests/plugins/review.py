@@ -13,7 +13,7 @@ from pydantic import SerializeAsAny
 
 from codechat.config import Config, result_option
 from codechat.domain import Message
-from codechat.judges.deciding import VERDICT, Question, quoted, reask
+from codechat.judges.deciding import VERDICT, Question, quote, reask
 from codechat.metrics import Effort, Final, Measures, Series, spending_of, tokens_of
 from codechat.models import UNDER_TEST, ModelConfig
 from codechat.models.roles import Roles, role
@@ -79,7 +79,7 @@ class Review:
             count = await kit.run(turn, _word_count(reply.text))
             same = None
             if turn:
-                prompt = quoted(ASK, before=text, after=reply.text)
+                prompt = quote(ASK, before=text, after=reply.text)
                 question = Question("same", prompt, WORDS, reask(AGAIN, WORDS))
                 same = (await kit.decide("reviewer", turn, question)).verdict
             history += (Message("assistant", reply.text),)
