@@ -20,13 +20,15 @@ _GENERICS = {"list", "dict", "set", "frozenset", "tuple", "type", "deque", "defa
     ("bare_parameter", "parameter without a type hint", "parameters without a type hint"),
 )
 def parameter_hint(code: Code) -> Iterable[tuple[Occurrence, bool]]:
-    """Parameters but for `self` and `cls`; whether they are annotated."""
+    """Parameters, but for the `self` or `cls` of a method; whether they are annotated."""
     return ((at(one, f"'{one.arg}'"), one.annotation is not None) for _, one in _parameters(code))
 
 
 def _parameters(code: Code) -> Iterator[tuple[Function, ast.arg]]:
     for function in code.functions:
-        yield from ((function, one) for one in parameters(function) if one.arg not in ("self", "cls"))
+        given = parameters(function)
+        method = isinstance(code.parents.get(function), ast.ClassDef) and given and given[0].arg in ("self", "cls")
+        yield from ((function, one) for one in given[bool(method) :])
 
 
 @pair(

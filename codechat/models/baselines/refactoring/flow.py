@@ -53,13 +53,13 @@ def named_conditions(source: Source) -> str:
             return node
         name = namer("is_met", "holds", "applies", "is_so", "is_given", "fits")
         line = statements(f"{name} = {whole(node.test)}")[0].with_changes(leading_lines=node.leading_lines)
-        node = node.with_changes(test=cst.Name(name), leading_lines=[])
-        if isinstance(node, cst.If):
-            return cst.FlattenSentinel([line, node.with_changes(whitespace_before_test=SPACE)])
-        if has(node.body, cst.Continue):
+        space = "whitespace_after_while" if isinstance(node, cst.While) else "whitespace_before_test"
+        node = node.with_changes(test=cst.Name(name), leading_lines=[], **{space: SPACE})
+        if isinstance(node, cst.While) and has(node.body, cst.Continue):
             raise Refusal("a loop goes on before its end")
-        body = block([*body_of(node), line.with_changes(leading_lines=[])])
-        return cst.FlattenSentinel([line, node.with_changes(whitespace_after_while=SPACE, body=body)])
+        if isinstance(node, cst.While):
+            node = node.with_changes(body=block([*body_of(node), line.with_changes(leading_lines=[])]))
+        return cst.FlattenSentinel([line, node])
 
     return trees.rewrite(_without_elif(trees.unjoin(source.module)), change).code
 
