@@ -10,9 +10,7 @@ from codechat.patterns.code import Code
 from codechat.patterns.names import bound_name
 from codechat.patterns.tree import FUNCTIONS, Function, own_nodes, walk
 
-MUTATORS = frozenset(
-    ("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "add", "discard")
-)
+MUTATORS = {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "add", "discard"}
 
 
 @pattern("recursion", "recursive function")
@@ -33,12 +31,9 @@ def recursion(code: Code) -> Iterable[Occurrence]:
 
 def _called(code: Code, caller: Function) -> Iterator[Function]:
     """The program's functions that one calls by name, or by attribute for methods; its nested ones run on their own."""
-    named = {node.func.id for node in _own(caller) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
-    through = {
-        node.func.attr
-        for node in _own(caller)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
-    }
+    calls = [node.func for node in _own(caller) if isinstance(node, ast.Call)]
+    named = {one.id for one in calls if isinstance(one, ast.Name)}
+    through = {one.attr for one in calls if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name)}
     hidden = {parameter.arg for parameter in parameters(caller)} | set(filter(None, map(bound_name, _own(caller))))
     for function in code.functions:
         method = isinstance(code.parents.get(function), ast.ClassDef)
@@ -169,7 +164,9 @@ def _stores_outside(function: Function) -> bool:
 
 def _containers(code: Code, node: ast.AST) -> set[str]:
     """The names that a node treats as a collection."""
-    held: list[ast.AST | None] = []
+    if isinstance(node, ast.arg):
+        return {node.arg} if node.annotation is not None and _head(code, node.annotation) in _UNHASHABLE else set()
+    held: list[ast.expr] = []
     if isinstance(node, ast.For | ast.comprehension):
         held = [node.iter]
     elif isinstance(node, ast.Subscript | ast.Starred):
@@ -179,15 +176,10 @@ def _containers(code: Code, node: ast.AST) -> set[str]:
     elif isinstance(node, ast.Call):
         mutated = isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS
         held = [node.func.value] if mutated and isinstance(node.func, ast.Attribute) else []
-        held.extend(node.args if code.origin(node.func) in _SIZED else ())
+        held += node.args if code.origin(node.func) in _SIZED else []
     elif isinstance(node, ast.Compare):
-        held = [
-            right
-            for sign, right in zip(node.ops, node.comparators, strict=True)
-            if isinstance(sign, ast.In | ast.NotIn)
-        ]
-    elif isinstance(node, ast.arg) and node.annotation is not None:
-        return {node.arg} if _head(code, node.annotation) in _UNHASHABLE else set()
+        pairs = zip(node.ops, node.comparators, strict=True)
+        held = [right for sign, right in pairs if isinstance(sign, ast.In | ast.NotIn)]
     return {one.id for one in held if isinstance(one, ast.Name)}
 
 
@@ -214,12 +206,10 @@ _UNHASHABLE = {"list", "dict", "set", "sequence", "iterable", "mapping", "deque"
 def working_class(code: Code) -> Iterable[Occurrence]:
     """Classes with a method, whose name a function outside them reads."""
     for node in code.find(ast.ClassDef):
-        if any(isinstance(inner, FUNCTIONS) for inner in node.body):
-            for name in code.find(ast.Name):
-                around = list(code.ancestors(name))
-                if name.id == node.name and node not in around and any(isinstance(a, FUNCTIONS) for a in around):
-                    yield at(node, node.name)
-                    break
+        named = [list(code.ancestors(name)) for name in code.find(ast.Name) if name.id == node.name]
+        used = any(node not in around and any(isinstance(one, FUNCTIONS) for one in around) for around in named)
+        if used and any(isinstance(inner, FUNCTIONS) for inner in node.body):
+            yield at(node, node.name)
 
 
 @pattern("mutated_parameter", "change to an argument", "changes to an argument")
@@ -253,10 +243,6 @@ def closure(code: Code) -> Iterable[Occurrence]:
 @pattern("keyword_argument", "keyword argument")
 def keyword_argument(code: Code) -> Iterable[Occurrence]:
     """Arguments passed by keyword."""
-    return (
-        at(keyword, f"'{keyword.arg}'") for keyword in code.find(ast.keyword) if keyword.arg and _in_call(code, keyword)
-    )
-
-
-def _in_call(code: Code, node: ast.AST) -> bool:
-    return isinstance(code.parents.get(node), ast.Call)
+    for node in code.find(ast.keyword):
+        if node.arg and isinstance(code.parents.get(node), ast.Call):
+            yield at(node, f"'{node.arg}'")

@@ -9,7 +9,7 @@ from codechat.languages.python.syntax import parameters
 from codechat.patterns.base import Occurrence, Regex, at, pair, pattern
 from codechat.patterns.code import Code
 from codechat.patterns.names import local_bindings
-from codechat.patterns.tree import FUNCTIONS, Function, body_without_docstring, docstring, own_nodes, walk
+from codechat.patterns.tree import FUNCTIONS, Function, body_without_docstring, docstring, walk
 
 _LEGACY = {"List", "Dict", "Set", "FrozenSet", "Tuple", "Type", "Deque", "DefaultDict"}
 _GENERICS = {"list", "dict", "set", "frozenset", "tuple", "type", "deque", "defaultdict"}
@@ -20,13 +20,15 @@ _GENERICS = {"list", "dict", "set", "frozenset", "tuple", "type", "deque", "defa
     ("bare_parameter", "parameter without a type hint", "parameters without a type hint"),
 )
 def parameter_hint(code: Code) -> Iterable[tuple[Occurrence, bool]]:
-    """Parameters but for `self` and `cls`; whether they are annotated."""
+    """Parameters, but for the `self` or `cls` of a method; whether they are annotated."""
     return ((at(one, f"'{one.arg}'"), one.annotation is not None) for _, one in _parameters(code))
 
 
 def _parameters(code: Code) -> Iterator[tuple[Function, ast.arg]]:
     for function in code.functions:
-        yield from ((function, one) for one in parameters(function) if one.arg not in ("self", "cls"))
+        given = parameters(function)
+        method = isinstance(code.parents.get(function), ast.ClassDef) and given and given[0].arg in ("self", "cls")
+        yield from ((function, one) for one in given[bool(method) :])
 
 
 @pair(
@@ -49,17 +51,12 @@ def local_hint(code: Code) -> Iterable[Occurrence]:
 @pattern("bare_local", "local variable without a type hint", "local variables without a type hint")
 def bare_local(code: Code) -> Iterable[Occurrence]:
     """Local variables first bound by `name = value` and annotated nowhere in their function."""
+    targets = [node.target for node in code.find(ast.AnnAssign)]
+    hinted = {(one.id, code.function_of(one)) for one in targets if isinstance(one, ast.Name)}
     for name, node, function in local_bindings(code):
         above = code.parents.get(node)
-        if isinstance(above, ast.Assign) and node in above.targets and not _annotated(function, name):
+        if isinstance(above, ast.Assign) and node in above.targets and (name, function) not in hinted:
             yield at(node, f"'{name}'")
-
-
-def _annotated(function: Function, name: str) -> bool:
-    return any(
-        isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name
-        for node in own_nodes(function)
-    )
 
 
 @pattern("legacy_hint", "typing alias")
@@ -110,9 +107,9 @@ def _is_type(code: Code, value: ast.expr) -> bool:
         return _is_type(code, value.left) or _is_type(code, value.right)
     head = value.value if isinstance(value, ast.Subscript) else value
     origin = code.origin(head)
-    if isinstance(value, ast.Subscript) and origin.rpartition(".")[2] in _GENERICS:
-        return True
-    return origin.startswith(("typing.", "collections.abc.")) or origin in {"int", "str", "float", "bool", *_GENERICS}
+    generic = isinstance(value, ast.Subscript) and origin.rpartition(".")[2] in _GENERICS
+    known = origin.startswith(("typing.", "collections.abc.")) or origin in {"int", "str", "float", "bool", *_GENERICS}
+    return generic or known
 
 
 @pair(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from fnmatch import translate
 
 from codechat.patterns.code import Code, is_hint
-from codechat.patterns.tree import FUNCTIONS, Function, walk
+from codechat.patterns.tree import FUNCTIONS, walk
 
 _DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 _WITHOUT_EFFECT = """
@@ -60,13 +60,10 @@ def _is_read(code: Code, statement: ast.stmt, name: str) -> bool:
     if isinstance(code.parents.get(statement), ast.ClassDef) or name.startswith("__"):
         return True
     function = code.function_of(statement)
-    shared = function is not None and _shares(function, name)
-    nodes = code.nodes if function is None or shared else walk(function)
+    inside = walk(function) if function is not None else list(code.nodes)
+    shared = any(isinstance(node, ast.Global | ast.Nonlocal) and name in node.names for node in inside)
+    nodes = code.nodes if shared else inside
     return any(isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load) for node in nodes)
-
-
-def _shares(function: Function, name: str) -> bool:
-    return any(isinstance(node, ast.Global | ast.Nonlocal) and name in node.names for node in walk(function))
 
 
 def _acts(code: Code, value: ast.expr) -> bool:

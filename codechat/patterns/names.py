@@ -65,16 +65,10 @@ def shadowing_local(code: Code) -> Iterable[Occurrence]:
 def unused_local(code: Code) -> Iterable[Occurrence]:
     """Local variables that are assigned by a plain assignment and read nowhere in their function."""
     for name, node, function in local_bindings(code):
-        assignment = code.parents.get(node)
-        if isinstance(assignment, ast.Assign | ast.AnnAssign | ast.NamedExpr) and not _read(function, name):
+        assigned = isinstance(code.parents.get(node), ast.Assign | ast.AnnAssign | ast.NamedExpr)
+        others = [one for one in walk(function) if isinstance(one, ast.Name) and one.id == name] if assigned else []
+        if assigned and all(isinstance(one.ctx, ast.Store) for one in others):
             yield at(node, f"'{name}'")
-
-
-def _read(function: Function, name: str) -> bool:
-    return any(
-        isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Store)
-        for node in walk(function)
-    )
 
 
 @pattern("unused_import", "unused import")

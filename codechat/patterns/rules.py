@@ -24,7 +24,7 @@ from codechat.patterns.base import Occurrence, Pattern, patterns
 from codechat.patterns.carrying import carriers
 from codechat.patterns.code import Code, read
 from codechat.patterns.idle import idle
-from codechat.patterns.tree import FUNCTIONS, Function
+from codechat.patterns.tree import FUNCTIONS
 
 BY = "rules"
 _QUANTIFIERS: dict[Change, tuple[str, ...]] = {
@@ -224,8 +224,7 @@ def _outer(code: Code) -> dict[str, list[str]]:
         inner: list[Any] = getattr(node, "body", []) if type(node).__name__ == "ClassDef" else [node]
         for function in inner:
             if isinstance(function, FUNCTIONS):
-                known: Function = function
-                found[known.name] = [parameter.arg for parameter in parameters(known)]
+                found[function.name] = [parameter.arg for parameter in parameters(function)]
     return found
 
 

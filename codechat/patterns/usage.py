@@ -95,24 +95,16 @@ def traversal(code: Code) -> Iterable[Occurrence]:
 @pattern("module_cache", "cache at module level", "caches at module level")
 def module_cache(code: Code) -> Iterable[Occurrence]:
     """Module-level names bound to an empty dict that a function stores into."""
+    changed = [node.value for node in code.find(ast.Subscript) if isinstance(node.ctx, ast.Store)]
+    stored = {one.id for one in changed if isinstance(one, ast.Name) and code.function_of(one) is not None}
     for statement in code.tree.body if code.tree else []:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
         value = getattr(statement, "value", None)
         empty = isinstance(value, ast.Dict) and not value.keys
         made = isinstance(value, ast.Call) and code.origin(value.func) in _MAKERS["dict"][1] and not value.args
-        for target in targets:
-            if isinstance(target, ast.Name) and (empty or made) and _stored_into(code, target.id):
-                yield at(statement, f"'{target.id}'")
-
-
-def _stored_into(code: Code, name: str) -> bool:
-    return any(
-        isinstance(node.ctx, ast.Store)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == name
-        and code.function_of(node) is not None
-        for node in code.find(ast.Subscript)
-    )
+        names = {target.id for target in targets if isinstance(target, ast.Name) and (empty or made)}
+        for name in names.intersection(stored):
+            yield at(statement, f"'{name}'")
 
 
 @pattern("global_counter", "global counter")
@@ -168,11 +160,9 @@ def table_lookup(code: Code) -> Iterable[Occurrence]:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         tables.update(target.id for target in targets if full and isinstance(target, ast.Name))
     for reader in code.find(ast.Subscript, ast.Call):
-        if isinstance(reader, ast.Subscript):
-            base = reader.value if isinstance(reader.ctx, ast.Load) else None
-        else:
-            method = reader.func
-            base = method.value if isinstance(method, ast.Attribute) and method.attr == "get" else None
+        base = reader.value if isinstance(reader, ast.Subscript) and isinstance(reader.ctx, ast.Load) else None
+        if isinstance(reader, ast.Call) and isinstance(reader.func, ast.Attribute) and reader.func.attr == "get":
+            base = reader.func.value
         if isinstance(base, ast.Dict | ast.DictComp) or (isinstance(base, ast.Name) and base.id in tables):
             yield at(reader)
 
@@ -182,12 +172,10 @@ def dispatch_table(code: Code) -> Iterable[Occurrence]:
     """Dict displays with a value that is a lambda, a function of the program, or a built-in one."""
     own = {function.name for function in code.functions}
     for node in code.find(ast.Dict):
-        for value in node.values:
-            name = value.id if isinstance(value, ast.Name) else ""
-            built_in = code.origin(value) == name and callable(getattr(builtins, name, None))
-            if isinstance(value, ast.Lambda) or name in own or built_in:
-                yield at(node)
-                break
+        names = [(value, value.id) for value in node.values if isinstance(value, ast.Name)]
+        built_in = any(code.origin(value) == name and callable(getattr(builtins, name, None)) for value, name in names)
+        if built_in or any(name in own for _, name in names) or any(isinstance(one, ast.Lambda) for one in node.values):
+            yield at(node)
 
 
 @pattern("listed_membership", "membership test against a list", "membership tests against lists")

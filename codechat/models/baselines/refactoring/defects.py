@@ -81,8 +81,7 @@ def _operator(code: Code, left: ast.expr, right: ast.expr, kind: str, text: str)
 
 
 def _lost_return(code: Code, node: ast.AST) -> Iterator[Defect]:
-    none = isinstance(node, ast.Return) and (node.value is None or ast.unparse(node.value) == "None")
-    if isinstance(node, ast.Return) and not none:
+    if isinstance(node, ast.Return) and node.value is not None and ast.unparse(node.value) != "None":
         after = code.lines[node.lineno - 1].encode()[node.col_offset + 6 :]
         end = node.col_offset + 6 + len(after) - len(after.lstrip())
         yield Defect("lost return", (node.lineno, node.col_offset), (node.lineno, end), "")

@@ -4,7 +4,7 @@ import libcst as cst
 
 from codechat.models.baselines.refactoring import trees
 from codechat.models.baselines.refactoring.base import Refusal, Source, transforms
-from codechat.models.baselines.refactoring.trees import SPACE, Made, block, body_of, has, inside, statements, text_of
+from codechat.models.baselines.refactoring.trees import SPACE, Made, block, body_of, has, statements, text_of, whole
 
 
 def _without_elif(module: cst.Module) -> cst.Module:
@@ -28,17 +28,14 @@ def avoid_elif(source: Source) -> str:
 @transforms("structural-avoid-conditional-expressions")
 def from_ternary(source: Source) -> str:
     """`if` and `else` for every statement whose whole value is a conditional expression."""
-
-    def change(original: cst.CSTNode, node: cst.CSTNode) -> Made:
-        return _spread(node) if isinstance(node, cst.SimpleStatementLine) else node
-
-    return trees.rewrite(trees.unjoin(source.module), change).code
+    return trees.rewrite(trees.unjoin(source.module), lambda original, node: _spread(node)).code
 
 
-def _spread(line: cst.SimpleStatementLine) -> cst.SimpleStatementLine | cst.If:
+def _spread(line: cst.CSTNode) -> cst.CSTNode:
     found = trees.small(line)
-    value = found.value if isinstance(found, cst.Return) or trees.assigned(line) else None  # type: ignore[union-attr]
-    if not isinstance(value, cst.IfExp) or found is None:
+    chosen = isinstance(found, cst.Return) or (isinstance(found, cst.Assign) and trees.assigned(line))
+    value = getattr(found, "value", None) if chosen else None
+    if not isinstance(value, cst.IfExp) or not isinstance(line, cst.SimpleStatementLine) or found is None:
         return line
     yes, no = (line.with_changes(body=[found.with_changes(value=one)]) for one in (value.body, value.orelse))
     made: cst.If = statements(f"if {text_of(value.test)}:\n    pass")[0]
@@ -55,13 +52,14 @@ def named_conditions(source: Source) -> str:
         if not isinstance(node, cst.If | cst.While) or not isinstance(node.test, cst.Comparison | cst.BooleanOperation):
             return node
         name = namer("is_met", "holds", "applies", "is_so", "is_given", "fits")
-        line = statements(f"{name} = {inside(node.test)}")[0]
-        if isinstance(node, cst.If):
-            return trees.several([line, node.with_changes(test=cst.Name(name), whitespace_before_test=SPACE)])
-        if has(node.body, cst.Continue):
+        line = statements(f"{name} = {whole(node.test)}")[0].with_changes(leading_lines=node.leading_lines)
+        space = "whitespace_after_while" if isinstance(node, cst.While) else "whitespace_before_test"
+        node = node.with_changes(test=cst.Name(name), leading_lines=[], **{space: SPACE})
+        if isinstance(node, cst.While) and has(node.body, cst.Continue):
             raise Refusal("a loop goes on before its end")
-        body = block([*body_of(node), line])
-        return trees.several([line, node.with_changes(test=cst.Name(name), whitespace_after_while=SPACE, body=body)])
+        if isinstance(node, cst.While):
+            node = node.with_changes(body=block([*body_of(node), line.with_changes(leading_lines=[])]))
+        return cst.FlattenSentinel([line, node])
 
     return trees.rewrite(_without_elif(trees.unjoin(source.module)), change).code
 

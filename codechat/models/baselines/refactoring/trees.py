@@ -44,16 +44,10 @@ def text_of(node: cst.CSTNode) -> str:
     return cst.Module([]).code_for_node(node)
 
 
-def inside(node: cst.BaseExpression) -> str:
-    """An expression's text that can stand in any larger expression, and alone on a line."""
-    text = text_of(node)
-    atomic = isinstance(node, cst.Name | cst.Integer | cst.Float | cst.SimpleString | cst.Call | cst.Subscript)
-    return text if node.lpar or (atomic and "\n" not in text) else f"({text})"
-
-
 def whole(node: cst.BaseExpression) -> str:
     """An expression's text that can stand alone on a line."""
-    return inside(node) if "\n" in text_of(node) else text_of(node)
+    text = text_of(node)
+    return text if node.lpar or "\n" not in text else f"({text})"
 
 
 def statements(text: str) -> list[Any]:

@@ -116,7 +116,7 @@ def extract_helper(source: Source, nested: bool) -> str:
         return trees.replace(module, {line: trees.several([helper, changed], line.leading_lines)}).code
     gap = [cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)]
     below = trees.replace(function, {line: changed.with_changes(leading_lines=line.leading_lines)})
-    below = below.with_changes(leading_lines=[*gap, *function.leading_lines])
+    below = below.with_changes(leading_lines=[*gap, *(one for one in function.leading_lines if one.comment)])
     return trees.replace(module, {function: trees.several([helper, below], gap)}).code
 
 
