@@ -27,8 +27,8 @@ class Breaking:
 class Outcomes(Verdicts):
     """One cell's completed sessions; `regression_at` and `adherence_at` hold a figure a turn, from turn 1 on."""
 
-    regression: ByType[Figure] = field(default_factory=lambda: ByType.filled(Figure))
-    self_correction: ByType[Figure] = field(default_factory=lambda: ByType.filled(Figure))
+    regression: ByType[Figure] = field(default_factory=lambda: ByType.create(Figure))
+    self_correction: ByType[Figure] = field(default_factory=lambda: ByType.create(Figure))
     regression_at: dict[int, Figure] = field(default_factory=lambda: defaultdict(Figure))
     adherence_at: dict[int, Figure] = field(default_factory=lambda: defaultdict(Figure))
     adherence: Figure = field(default_factory=Figure)
