@@ -63,7 +63,7 @@ class Outcomes(Verdicts):
         """Count a completed session."""
         super().add(session)
         for before, turn in pairwise(session.turns):
-            if session.answered(turn):
+            if session.has_answer(turn):
                 self._add_transition(session.task_id, before, turn)
                 self._add_adherence(session.task_id, turn)
 
