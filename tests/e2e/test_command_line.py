@@ -172,7 +172,10 @@ def test_the_default_shows_the_curves_people_come_for(tmp_path: Path) -> None:
     metrics = json.loads((folder / "metrics.json").read_text())
     assert metrics["pass_at_1"][0] == 1.0
     assert metrics["pass_at_1"][-1] < 0.9
-    assert min(rate for rate in metrics["iar"] if rate is not None) > 0.5
+    # A baseline leaves the code as it is where no transformation fits, so few turns of it are adhered to: not none.
+    rates = [rate for rate in metrics["iar"] if rate is not None]
+    assert len(rates) == 9
+    assert min(rates) > 0.1
     assert metrics["skipped_turns"] == 0
 
 

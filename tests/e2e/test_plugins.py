@@ -190,4 +190,4 @@ def test_validators_without_tests_on_tasks_without_entry_point(tmp_path: Path) -
     status, output = codechat(tmp_path, "protocol=keeping", "dataset=constraints", "model=echo", "tracking=none")
     assert status == 2 and "go/0 has no reference solution" in output
     status, output = codechat(tmp_path, "protocol=refine", "dataset=constraints", *words[2:])
-    assert status == 2 and "judge=rules knows python alone" in output
+    assert status == 2 and "judge=rules knows only python" in output
