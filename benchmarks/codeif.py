@@ -155,8 +155,8 @@ def show_differences(rows: list[Row]) -> None:
         if row.compared and row.turn.passed != row.theirs
     )
     print(f"\n{sum(guarded.values())} guarded verdicts differ from the published ones")
-    for (strategy, here), count in guarded.most_common():
-        print(f"  {count:4}  {strategy}: here it {here}")
+    for (strategy, here, reason), count in guarded.most_common():
+        print(f"  {count:4}  {strategy}: here it {here} {reason}".rstrip())
 
 
 def main() -> int:

@@ -31,18 +31,6 @@ class InstantSandbox:
     async def aclose(self) -> None: ...
 
 
-class Silent:
-    """Shows nothing."""
-
-    def note(self, text: str) -> None: ...
-
-    def turn(self, turn: Any, *, anew: bool) -> None: ...
-
-    def session(self, session: Any, planned: int) -> None: ...
-
-    def recalled(self, session: Any, planned: int) -> None: ...
-
-
 class InstantConfig(ModelConfig):
     """Options of the model that is no model."""
 

@@ -59,7 +59,7 @@ def cell_of(sessions: int, folder: str) -> Any:
     from codechat.testing import dataset_tasks
 
     tasks = dataset_tasks("starter")
-    register([task.reference for task in tasks])
+    register([task.reference or "" for task in tasks])
     words = ["sandbox=instant", "tracking=none", "model=instant", f"runs_dir={folder}", "model.max_concurrency=64"]
     many = tuple(dataclasses.replace(tasks[n % len(tasks)], task_id=f"t/{n}") for n in range(sessions))
     return dataclasses.replace(build_cell(compose(words)), tasks=many)
@@ -67,10 +67,9 @@ def cell_of(sessions: int, folder: str) -> Any:
 
 def measure(sessions: int, place: str | None) -> dict[str, float]:
     """One size, in this process."""
-    from instant import Silent
-
     from codechat.calls import Brake
     from codechat.engine.budget import Budget
+    from codechat.engine.observer import Silent
     from codechat.engine.run import run_missing_sessions, write_sessions
     from codechat.engine.sessions import Recorded
     from codechat.journal import Journal

@@ -67,12 +67,13 @@ def floor(url: str, sessions: int, concurrency: int) -> dict[str, float]:
 
 def engine(url: str, sessions: int, concurrency: int) -> dict[str, float]:
     """A cell of the same size; its sandbox passes everything at once."""
-    from instant import Silent, register
+    from instant import register
 
     from codechat.calls import Brake
     from codechat.engine.budget import Budget
     from codechat.engine.cell import build_cell
     from codechat.engine.compose import compose
+    from codechat.engine.observer import Silent
     from codechat.engine.run import run_missing_sessions
     from codechat.journal import Journal
     from codechat.metrics.spending import Tariff
