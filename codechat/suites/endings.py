@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from codechat.domain import Failure, Outcome, Verdict
 from codechat.sandbox import Box, Command, Ended, Ran, Sandbox, TakenDown, Why
-from codechat.sandbox.decode import Undecodable, decode
 from codechat.sandbox.inside import wire
+from codechat.sandbox.inside.decode import Undecodable, decode
 from codechat.sandbox.stream import Malformed
 
 SHOWN = 400  # characters of a value in a failure

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codechat.sandbox.decode import Iterated, Opaque
+from codechat.sandbox.inside.decode import Iterated, Opaque
 from codechat.suites.calls.oracle import ORACLES, Comparison, Oracle
 
 NAN, INF = float("nan"), float("inf")

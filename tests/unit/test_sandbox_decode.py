@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codechat.sandbox.decode import MAX_DEPTH, Huge, Iterated, Opaque, Undecodable, decode
+from codechat.sandbox.inside.decode import MAX_DEPTH, Huge, Iterated, Opaque, Undecodable, decode
 from codechat.sandbox.inside.encode import canonical, encode
 from codechat.sandbox.inside.wire import DIGEST_OVER, HEADER, MANY
 from codechat.sandbox.stream import Frames, Malformed

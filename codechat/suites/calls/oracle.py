@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 
-from codechat.sandbox.decode import Iterated
+from codechat.sandbox.inside.decode import Iterated
 
 RTOL = 1e-07  # the relative tolerance, added to the absolute one
 FLOAT_ATOL = 1e-6  # for a float result if the task names no tolerance

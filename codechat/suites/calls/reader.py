@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from codechat.domain import Failure, Outcome, Verdict
 from codechat.sandbox import Ended
-from codechat.sandbox.decode import Iterated, Opaque, Undecodable, decode
 from codechat.sandbox.inside import wire
+from codechat.sandbox.inside.decode import Iterated, Opaque, Undecodable, decode
 from codechat.sandbox.stream import Frames, Malformed
 from codechat.suites.calls.oracle import Comparison
 from codechat.suites.calls.truth import FLOATS, NOT_A_NUMBER, Expected, Truth

@@ -17,8 +17,8 @@ from pathlib import Path
 from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.sandbox import inside
-from codechat.sandbox.decode import Iterated, Undecodable, decode
 from codechat.sandbox.inside import wire
+from codechat.sandbox.inside.decode import Iterated, Undecodable, decode
 from codechat.sandbox.inside.encode import canonical, encode
 from codechat.sandbox.process import secret_folder
 from codechat.sandbox.stream import Frames
