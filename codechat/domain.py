@@ -12,6 +12,7 @@ Role = Literal["system", "user", "assistant"]
 Scope = Literal["cosmetic", "structural", "semantic"]
 Change = Literal["add", "remove", "modify"]
 Outcome = Literal["pass", "fail", "timeout", "no_code", "syntax_error", "crash"]
+Decided = Literal["outside", "inside"]
 AdherenceVerdict = Literal["adhered", "violated", "undecided"]
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -165,12 +166,22 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of tests on a program. `passed_base` is that of only the base tests."""
+    """The result of tests on a program. `passed_base` is that of only the base tests.
+
+    `inside` says why program and tests shared a process, so that the program could have forged the verdict: empty if
+    they did not, None if the suite does not tell.
+    """
 
     outcome: Outcome
     passed_base: bool
     failure: Failure | None = None
     cpu_s: float = 0.0
+    inside: str | None = None
+
+    @property
+    def decided(self) -> Decided | None:
+        """Whether the verdict was out of the program's reach."""
+        return None if self.inside is None else "inside" if self.inside else "outside"
 
     @property
     def passed(self) -> bool:
@@ -180,7 +191,7 @@ class Verdict:
     @classmethod
     def without_run(cls, outcome: Outcome, reason: str) -> "Verdict":
         """The verdict on an answer that could not be run at all."""
-        return cls(outcome, passed_base=False, failure=Failure(reason))
+        return cls(outcome, passed_base=False, failure=Failure(reason), inside="")
 
 
 @dataclass(frozen=True, slots=True)

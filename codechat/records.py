@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from codechat.domain import (
     AdherenceVerdict,
     Change,
+    Decided,
     Extraction,
     Failure,
     Message,
@@ -53,8 +54,9 @@ class AdherenceRecord(Record):
 class TurnRecord(BaseModel):
     """One turn. Protocols other than `refine` add their own fields.
 
-    `outcome`, `passed` and `passed_base` are null at a turn that is not scored and counts in no rate. A protocol with
-    further roles has `usage_by_role` (tokens by role), and `calls` (their requests and responses).
+    `outcome`, `passed` and `passed_base` are null at a turn that is not scored and counts in no rate. `decided` says
+    whether the verdict was out of the program's reach (null: not known); if it was not, `inside` says why. A protocol
+    with further roles has `usage_by_role` (tokens by role), and `calls` (their requests and responses).
     """
 
     model_config = ConfigDict(extra="allow")
@@ -70,6 +72,7 @@ class TurnRecord(BaseModel):
     outcome: Outcome | None = None
     passed: bool | None = None
     passed_base: bool | None = None
+    decided: Decided | None = None
     failure: Failure | None = None
     cpu_s: float = 0.0
     adherence: AdherenceRecord | None = None
@@ -99,7 +102,8 @@ class TurnRecord(BaseModel):
             fields["code"] = extraction.code
         if verdict is not None:
             fields |= {"outcome": verdict.outcome, "passed": verdict.passed, "passed_base": verdict.passed_base}
-            fields |= {"failure": verdict.failure, "cpu_s": verdict.cpu_s}
+            fields |= {"decided": verdict.decided, "failure": verdict.failure, "cpu_s": verdict.cpu_s}
+            fields |= {"inside": verdict.inside} if verdict.inside else {}
         return cls(**{**fields, **own})
 
     def usage_of_roles(self) -> Iterator[tuple[str, Usage]]:

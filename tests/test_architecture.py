@@ -47,7 +47,7 @@ KEEPERS = {
     "evalplus": {"datasets"},
     "libcst": {"models"},
     "pymannkendall": {"metrics"},
-    "numpy": {"metrics", "audit"},
+    "numpy": {"metrics", "audit", "sandbox"},
     "scipy": {"report"},
     "statsmodels": {"report", "audit"},
     "matplotlib": {"report"},

@@ -180,7 +180,10 @@ def load_rows(name: str, path: Path, adapt: Adapt = lambda calls: calls) -> Data
 
 
 def task_from(row: TaskRow, adapt: Adapt = lambda calls: calls) -> Task:
-    """The task that a row describes. Raises `ValueError` if its texts make no program or show no signature."""
+    """The task that a row describes.
+
+    Raises `ValueError` if its texts make no program or show no signature, or if nothing would run some of its tests.
+    """
     reference, signature = row.canonical_solution, ""
     if row.language == PYTHON and row.entry_point:
         if reference is not None:
@@ -188,14 +191,12 @@ def task_from(row: TaskRow, adapt: Adapt = lambda calls: calls) -> Task:
         signature = signature_of(reference or row.prompt, row.entry_point) or ""
         if not signature and (row.base_input or row.tests):
             raise ValueError(f"prompt: without canonical_solution it must show the line 'def {row.entry_point}(...):'")
-    return Task(
-        row.task_id,
-        row.prompt,
-        Target(row.language, row.entry_point, signature),
-        _suite(row, reference, adapt),
-        reference,
-        tuple(row.named_requirements()),
-    )
+    suite, requirements = _suite(row, reference, adapt), tuple(row.named_requirements())
+    for one in (suite, *(requirement.suite for requirement in requirements)):
+        if isinstance(one, Assertions):
+            one.names_used(row.entry_point)
+    target = Target(row.language, row.entry_point, signature)
+    return Task(row.task_id, row.prompt, target, suite, reference, requirements)
 
 
 def _suite(row: TaskRow, reference: str | None, adapt: Adapt) -> Suite | None:

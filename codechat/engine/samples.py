@@ -178,6 +178,7 @@ def _result(verdict: Verdict) -> dict[str, Any]:
         "outcome": verdict.outcome,
         "passed": verdict.passed,
         "passed_base": verdict.passed_base,
+        "decided": verdict.decided,
         "failure": asdict(verdict.failure) if verdict.failure else None,
         "cpu_s": verdict.cpu_s,
     }

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from codechat.domain import Outcome
+from codechat.domain import Decided, Outcome
 from codechat.records import TurnRecord
 
 TASK = "task"
@@ -38,6 +38,7 @@ class CheckRecord(_Part):
     accumulates: bool
     outcome: Outcome
     passed: bool
+    decided: Decided | None = None
     reason: str | None
 
 

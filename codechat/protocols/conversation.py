@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import field_validator
 
 from codechat.config import original_option
-from codechat.domain import Extraction, Failure, Message, Reply, Verdict
+from codechat.domain import Decided, Extraction, Failure, Message, Reply, Verdict
 from codechat.errors import UserError
 from codechat.metrics.exchange import BASE, TASK, CheckRecord, Exchange, OfficialRecord, RequirementRecord
 from codechat.protocols import Ask, Kit
@@ -128,7 +128,8 @@ def turn_record(
     accumulate, it alone has to pass.
     """
     own = round_.instruction
-    broken = _broken(own, checks)
+    holding = _holding(own, checks)
+    broken = next((check for check in holding if not check.verdict.passed), None)
     exchange = Exchange(
         round=round_.kind,
         requirement=None if own.id == TASK else RequirementRecord(id=own.id, strategy=own.strategy, text=own.text),
@@ -144,18 +145,24 @@ def turn_record(
         outcome=broken.verdict.outcome if broken else "pass",
         passed=broken is None,
         passed_base=checks[0].verdict.passed,
+        decided=_decided(holding),
         failure=_failure(broken),
         cpu_s=sum(check.verdict.cpu_s for check in checks),
         **exchange.model_dump(),
     )
 
 
-def _broken(own: Requirement, checks: Sequence[Check]) -> Check | None:
-    """The first check that should pass at a turn and fails."""
-    holding = [check for check in checks if check.asked and check.instruction.accumulates]
+def _holding(own: Requirement, checks: Sequence[Check]) -> list[Check]:
+    """The checks that should pass at a turn."""
     if not own.accumulates:
-        holding = [check for check in checks if check.instruction.id == own.id]
-    return next((check for check in holding if not check.verdict.passed), None)
+        return [check for check in checks if check.instruction.id == own.id]
+    return [check for check in checks if check.asked and check.instruction.accumulates]
+
+
+def _decided(checks: Sequence[Check]) -> Decided | None:
+    """Whether the verdict on a turn was out of the program's reach: it was if all of its checks were."""
+    found = {check.verdict.decided for check in checks}
+    return "inside" if "inside" in found else None if None in found else "outside"
 
 
 def failure_text(failure: Failure | None) -> str:
@@ -183,6 +190,7 @@ def _check_record(check: Check) -> CheckRecord:
         accumulates=instruction.accumulates,
         outcome=verdict.outcome,
         passed=verdict.passed,
+        decided=verdict.decided,
         reason=_reason(verdict),
     )
 

@@ -82,6 +82,7 @@ async def skip(kit: Kit, turn: int, selection: Selection, earlier: Graded | None
         outcome=before.outcome,
         passed=before.passed,
         passed_base=before.passed_base,
+        decided=before.decided,
         failure=before.failure,
         judge_usage=selection.usage,
     )
@@ -108,6 +109,7 @@ async def overflow(
             outcome="no_code",
             passed=False,
             passed_base=False,
+            decided="outside",
             failure=Failure(reason="the conversation no longer fits the model's context"),
             judge_usage=selection.usage if asked and selection else Usage(),
         )

@@ -40,6 +40,12 @@ class SandboxConfig(Config):
 class Box(Protocol):
     """A place for one run at a time. Its methods block: call them in the thread that `Sandbox.lend` gives."""
 
+    def parts_processes(self) -> bool:
+        """Whether two processes of one run can't reach each other's files and processes; starts the box if need be.
+
+        Raises `WorkerDied`.
+        """
+
     def python(self, job: Job, reader: Reader) -> Ended:
         """Run a job of `inside` in a fork of the warm interpreter, its stream fed to `reader`.
 

@@ -130,6 +130,11 @@ class _Box:
     def __init__(self, worker: Worker, tools: tuple[str, ...], output_room: int) -> None:
         self._worker, self._tools, self._room = worker, tools, output_room
 
+    def parts_processes(self) -> bool:
+        if not self._worker.hello:
+            self._worker.start()
+        return bool(self._worker.hello.get("namespaces"))
+
     def python(self, job: Job, reader: Reader) -> Ended:
         return self._worker.run(job, reader)
 

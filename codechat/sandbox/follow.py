@@ -26,7 +26,8 @@ F_ADD_SEALS, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE = 1033, 1, 2,
 @dataclass(frozen=True)
 class Job:
     """One program's run: the child's input, and the seconds that it may wait between two results, wait in all, compute
-    in all, and take by the clock. `warm`: it needs the modules of assertion tests."""
+    in all, and take by the clock. `warm`: it needs the modules of assertion tests. `candidate`: the input of a second
+    process that runs the program, if the first one only tests it."""
 
     data: bytes
     idle_s: float
@@ -34,6 +35,7 @@ class Job:
     cpu_s: float
     wall_s: float = math.inf
     warm: bool = False
+    candidate: bytes = b""
 
 
 @dataclass

@@ -176,7 +176,7 @@ class Worker:
         if job.warm and not self._warm:
             self._send(wire.WARM)
             self._warm = True
-        shared, data = shared_memory(), sealed_file("job", job.data)
+        shared, data = shared_memory(), [sealed_file("job", one) for one in (job.data, job.candidate) if one]
         results, theirs = socket.socketpair()
         results.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         pipes = [os.pipe() for _ in outputs]
@@ -185,7 +185,8 @@ class Worker:
             os.set_blocking(ours, False)
         try:
             with theirs:
-                self._hand_over([data, shared, theirs.fileno()], [pipe[1] for pipe in pipes])
+                message = wire.TESTED if job.candidate else wire.RUN
+                self._hand_over(message, [data[0], shared, theirs.fileno(), *data[1:]], [pipe[1] for pipe in pipes])
             return Run(self._need(), results, shared, job, reader, outputs=read).follow()
         except WorkerDied as error:
             said = self._errors_tail()
@@ -193,7 +194,7 @@ class Worker:
             raise WorkerDied(f"{error}: {said}") from error
         finally:
             results.close()
-            for handle in (shared, data, *read):
+            for handle in (shared, *data, *read):
                 os.close(handle)
 
     def _need(self) -> socket.socket:
@@ -201,11 +202,11 @@ class Worker:
             raise WorkerDied("the sandbox's process is gone")
         return self._control
 
-    def _hand_over(self, kept: list[int], given: list[int]) -> None:
+    def _hand_over(self, message: bytes, kept: list[int], given: list[int]) -> None:
         """Send the zygote a job's descriptors; those `given` are closed here."""
         handles = array.array("i", [*kept, *given])
         try:
-            self._send(wire.RUN, [(socket.SOL_SOCKET, socket.SCM_RIGHTS, handles)])
+            self._send(message, [(socket.SOL_SOCKET, socket.SCM_RIGHTS, handles)])
         finally:
             for handle in given:
                 os.close(handle)

@@ -20,10 +20,6 @@ class Suite(Protocol):
         """The name it is registered by."""
 
     @property
-    def forgeable(self) -> bool:
-        """Whether the tested program shares a process with the test and could forge its verdict."""
-
-    @property
     def key(self) -> str:
         """A hash of all that decides a verdict, content outside the dataset included: equal only for equal tests.
 
@@ -35,7 +31,7 @@ class Suite(Protocol):
         """Content outside the dataset that the verdict depends on, name → content hash: part of the cell id."""
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
-        """Test a program.
+        """Test a program. The verdict says if the program shared a process with the tests (`Verdict.inside`).
 
         Never raises for anything that the program does. Raises `InfrastructureError` if the sandbox itself fails, and
         `UserError` if the tests cannot be run at all, such as a reference that fails.

@@ -23,7 +23,7 @@ async def run_in_box(sandbox: Sandbox, work: Callable[[Box], Verdict]) -> Verdic
     try:
         return await sandbox.lend(work)
     except TakenDown:
-        return Verdict("crash", False, Failure(TAKEN_DOWN))
+        return Verdict("crash", False, Failure(TAKEN_DOWN), inside="")
 
 
 def explain_end(ended: Ended, cpu_limit: int) -> tuple[Outcome, str]:

@@ -3,7 +3,7 @@
 The script decides its own verdict: use it only for benchmarks that measure so, such as CodeIF-Bench's own harness.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -27,7 +27,6 @@ class ExitStatus:
     snippets: tuple[str, ...] = ()
     wall_s: float = 10.0
     kind = "exit_status"
-    forgeable = True
 
     @cached_property
     def key(self) -> str:
@@ -40,7 +39,7 @@ class ExitStatus:
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
         source = "\n".join([program.source, *self.snippets]).encode("utf-8", "surrogatepass")
         command = Command(argv=(PYTHON, NAME), files={NAME: source}, wall_s=self.wall_s)
-        return judge_status(await sandbox.run(command), command)
+        return replace(judge_status(await sandbox.run(command), command), inside="the program's own exit status")
 
 
 class ExitStatusConfig(Config):

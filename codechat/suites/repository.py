@@ -9,7 +9,7 @@ import secrets
 import tarfile
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -62,7 +62,6 @@ class Repository:
     indent: int
     nodes: tuple[str, ...]
     kind = "repository"
-    forgeable = True
 
     @cached_property
     def key(self) -> str:
@@ -81,7 +80,8 @@ class Repository:
 
     def _run(self, box: Box, program: Program) -> Verdict:
         command = self.command(program.source)
-        return judge_status(box.run(command), command, token=command.environment["CODECHAT_TOKEN"])
+        verdict = judge_status(box.run(command), command, token=command.environment["CODECHAT_TOKEN"])
+        return replace(verdict, inside="tests of a repository import the program")
 
     def command(self, source: str) -> Command:
         """The command that runs the tests in a copy of the repository with the program's code.

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Literal, Self
@@ -42,11 +42,6 @@ class Tool:
     executes: bool = False
     kind = "tool"
 
-    @property
-    def forgeable(self) -> bool:
-        """Whether the tool runs the program."""
-        return self.executes
-
     @cached_property
     def key(self) -> str:
         given = [sorted(self.files.items()), sorted(self.environment.items())]
@@ -61,7 +56,8 @@ class Tool:
         ran = await sandbox.run(command)
         if ran.why == "missing" and command.tools:
             raise UserError(f"the sandbox cannot run the tool: {ran.stderr.strip()}", "see that others may execute it")
-        return judge_status(ran, command, expected=self.passes, output=True)
+        verdict = judge_status(ran, command, expected=self.passes, output=True)
+        return replace(verdict, inside="the tool runs the program" if self.executes else "")
 
     def command(self, source: str) -> Command:
         """The command to run; raises `UserError` if this machine has no such tool."""

@@ -145,7 +145,7 @@ def test_a_kind_describes_itself(kind: str) -> None:
 
 def test_a_suite_has_the_members_of_one(kind: str, make: Any, example: Example) -> None:
     suite = make()
-    assert suite.kind == kind and isinstance(suite.forgeable, bool)
+    assert suite.kind == kind
     assert set(suite.outside) == example.outside and all(len(digest) == 64 for digest in suite.outside.values())
     hash(suite.key)
 
@@ -221,12 +221,12 @@ async def test_a_tool_that_runs_programs_can_be_fooled_and_says_so(sandbox: Any)
         config = SUITES.validate({"kind": "tool", "argv": ["perl", "{program}"], **options})
         return SUITES.build(config)
 
-    assert not suite().forgeable and suite(executes=True).forgeable
     failed = await suite(executes=True).check(Program("print qq(6 * 7\\n); warn 'odd'; exit 3"), sandbox)
-    assert failed.failure is not None
+    assert failed.failure is not None and failed.decided == "inside"
     assert (failed.failure.reason, failed.failure.stdout) == ("it ends with status 3", "6 * 7")
     assert "odd" in str(failed.failure.exception)
-    assert (await suite(passes=3).check(Program("exit 3"), sandbox)).passed
+    passed = await suite(passes=3).check(Program("exit 3"), sandbox)
+    assert passed.passed and passed.decided == "outside"
 
 
 async def test_the_program_may_be_given_to_a_tool_that_lies_beside_it(sandbox: Any) -> None:
@@ -242,7 +242,6 @@ async def test_a_suite_may_need_no_sandbox() -> None:
     @dataclass(frozen=True)
     class Short:
         kind = "short"
-        forgeable = False
         key = "short"
         outside: Any = field(default_factory=dict)
 
@@ -256,7 +255,7 @@ async def test_a_suite_may_need_no_sandbox() -> None:
 class Stumbling:
     """Fails as infrastructure does, once."""
 
-    kind, forgeable, key = "stumbling", False, "stumbling"
+    kind, key = "stumbling", "stumbling"
 
     def __init__(self) -> None:
         self.outside: dict[str, str] = {}

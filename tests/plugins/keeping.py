@@ -27,7 +27,6 @@ class Holds:
 
     word: str
     kind = "holds"
-    forgeable = False
 
     @cached_property
     def key(self) -> str:

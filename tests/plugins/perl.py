@@ -20,7 +20,6 @@ class Perl:
     argument: str
     output: str
     kind = "perl"
-    forgeable = True
 
     @cached_property
     def key(self) -> str:

@@ -17,31 +17,15 @@ import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
-from types import CodeType
 from typing import Any, NoReturn
 
 from codechat.sandbox.inside import comparing, guard, wire
 from codechat.sandbox.inside.candidate import Channel, describe, load, prepare
+from codechat.sandbox.inside.serving import PROGRAM
+from codechat.sandbox.inside.snippets import compile_pieces
 
-PROGRAM = "program.py"
 BUILTINS = frozenset(vars(builtins))
 STYLE_FILES = ("setup.cfg", "tox.ini", ".pep8")  # style checkers read them: a program could excuse itself there
-# Follows a snippet that defines test cases. A test that is skipped has not passed.
-RUN_CASES = """
-import unittest as _unittest
-for _cases in ({names},):
-    _result = _unittest.TestResult()
-    _unittest.defaultTestLoader.loadTestsFromTestCase(_cases).run(_result)
-    _wrong = [*_result.failures, *_result.errors, *_result.skipped]
-    if _wrong or not _result.testsRun or not _result.wasSuccessful():
-        raise AssertionError(str(_wrong[0][1]).strip().splitlines()[-1] if _wrong else "no test ran")
-"""
-GUARDED = """
-try:
-    pass
-except StopIteration as _stop:
-    raise RuntimeError("StopIteration").with_traceback(_stop.__traceback__) from _stop
-"""
 
 
 class NotLoaded(Exception):
@@ -82,7 +66,12 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap, kept: gu
 
 def _passed(scene: Scene, snippets: list[str]) -> bytes:
     """The token, once everything has run to its end; before that no name refers to it, or to the running snippets."""
-    pieces = [(index, code) for index, snippet in enumerate(snippets) for code in _compile(snippet, _name(index + 1))]
+    entry, used = scene.job["entry"], scene.job["used"]
+    pieces = [
+        (index, code)
+        for index, snippet in enumerate(snippets)
+        for code in compile_pieces(snippet, _name(index + 1), entry, used, comparing.Guarded())
+    ]
     held: tuple[bytes, bool] = (
         scene.job.pop("token"),
         _exhaust(
@@ -179,54 +168,3 @@ def _imports(tree: ast.Module) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module
-
-
-def _compile(snippet: str, name: str) -> list[CodeType | str]:
-    """The snippet's code in pieces, with calls of its tests: a piece ends once it may have run the program's code.
-
-    The text itself if it does not parse: running it raises the error.
-    """
-    try:
-        tree = ast.parse(snippet, name)
-        tree.body = [node for node in tree.body if not (isinstance(node, ast.Expr) and _is_main(node.value))]
-        tree.body += _calls(tree)
-        tree = comparing.Guarded().visit(tree)
-        if any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body):
-            return [compile(tree, name, "exec", dont_inherit=True)]
-        return [compile(piece, name, "exec", dont_inherit=True) for piece in _pieces(tree.body)]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return [snippet]
-
-
-def _pieces(statements: list[ast.stmt]) -> Iterator[ast.Module]:
-    """Split statements after each one that does something. Pieces turn a StopIteration into another exception:
-    iterators run them, and would take it for their end."""
-    gathered: list[ast.stmt] = []
-    for node in statements:
-        gathered.append(node)
-        if node is statements[-1] or not isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef):
-            guarded = ast.parse(GUARDED)
-            block = guarded.body[0]
-            assert isinstance(block, ast.Try)
-            block.body, gathered = gathered, []
-            yield guarded
-
-
-def _calls(tree: ast.Module) -> list[ast.stmt]:
-    """Statements that run the tests a snippet only defines: unittest classes, and functions that pytest would find."""
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    cases, calls = [], ""
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef) and any(ast.unparse(base).endswith("TestCase") for base in node.bases):
-            cases.append(node.name)
-        elif isinstance(node, ast.FunctionDef) and node.name.startswith("test") and node.name not in used:
-            required = len(node.args.posonlyargs + node.args.args) - len(node.args.defaults)
-            if not required and None not in node.args.kw_defaults:
-                calls += f"{node.name}()\n"
-    if cases:
-        calls += RUN_CASES.format(names=", ".join(cases))
-    return ast.parse(calls).body
-
-
-def _is_main(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and ast.unparse(node.func) in ("unittest.main", "main")

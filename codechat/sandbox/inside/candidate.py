@@ -12,7 +12,8 @@ import socket
 import sys
 import time
 import types
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any, NoReturn, Protocol
 
 from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.encode import canonical, encode
@@ -106,13 +107,20 @@ def prepare(results: socket.socket, shared: mmap.mmap) -> Channel:
     return Channel(results, shared, head)
 
 
-def load(program: str, name: str, limit: float, channel: Channel) -> dict[str, Any] | None:
+class Sends(Protocol):
+    """Where reports go."""
+
+    def send(self, kind: bytes, payload: bytes = ...) -> None:
+        """Send a frame."""
+
+
+def load(program: str, name: str, limit: float, channel: Sends) -> dict[str, Any] | None:
     """The program's names, after its code ran as file `name`; None after reporting why it failed."""
     signal.setitimer(signal.ITIMER_PROF, limit)
     try:
         code = compile(program, name, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
-        channel.send(wire.SYNTAX, _text(error).encode("utf-8", "replace"))
+        channel.send(wire.SYNTAX, text_of(error).encode("utf-8", "replace"))
         return None
     module = types.ModuleType("candidate")
     module.__file__ = name
@@ -151,9 +159,18 @@ def _call(function: Any, calls: Any, job: dict[str, Any], channel: Channel) -> N
     send(wire.DONE)
 
 
-def describe(error: BaseException, files: dict[str, str]) -> bytes:
-    """Type, text, traceback lines in `files` (name: its label) and the outcome, bounded, as plain data."""
+def describe(error: BaseException, files: dict[str, str], inner: Sequence[str] = ()) -> bytes:
+    """Type, text, traceback lines in `files` (name: its label) and the outcome, bounded, as plain data.
+
+    `inner` are the lines of another process, in which the exception was raised.
+    """
     kind = "memory" if isinstance(error, MemoryError) else "exit" if isinstance(error, SystemExit) else "error"
+    lines = [*trace_lines(error, files), *inner][-TRACE_LINES:]
+    return marshal.dumps((type(error).__name__[:TEXT_LIMIT], text_of(error), lines, kind), 2)
+
+
+def trace_lines(error: BaseException, files: dict[str, str]) -> list[str]:
+    """The last lines of an exception's traceback in `files`."""
     lines: list[str] = []
     trace = error.__traceback__
     while trace is not None:
@@ -163,10 +180,11 @@ def describe(error: BaseException, files: dict[str, str]) -> bytes:
             place = f"{files[code.co_filename]}line {trace.tb_lineno}, in {code.co_name}"
             lines.append(f"{place}: {source}"[:TEXT_LIMIT])
         trace = trace.tb_next
-    return marshal.dumps((type(error).__name__[:TEXT_LIMIT], _text(error), lines[-TRACE_LINES:], kind), 2)
+    return lines[-TRACE_LINES:]
 
 
-def _text(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
+    """An exception's text, bounded."""
     try:
         return str.__str__(str(error))[:TEXT_LIMIT]
     except BaseException:  # noqa: BLE001  its own __str__ may raise anything

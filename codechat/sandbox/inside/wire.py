@@ -1,15 +1,16 @@
 """The bytes between the two sides.
 
 Parent and zygote talk over a SOCK_SEQPACKET socket: RUN with three descriptors (job, shared memory, results), and with
-two more for a command (standard output and error), KILL, WARM, and back one STATUS message per run. The child writes a
-stream of frames: kind, length, how much was printed, payload. Frames gather in shared memory, so that they survive the
-child's death, and go over the results socket when it fills.
+two more for a command (standard output and error), TESTED, KILL, WARM, and back one STATUS message per run. The child
+writes a stream of frames: kind, length, how much was printed, payload. Frames gather in shared memory, so that they
+survive the child's death, and go over the results socket when it fills.
 """
 
 import struct
 
 RUN, KILL = b"R", b"K"
 HANDLES = 5  # the most descriptors in a RUN
+TESTED = b"T"  # RUN in two processes, with a fourth descriptor: the candidate's own job
 WARM = b"W"  # load the modules of assertion tests: once, before the first such job
 STATUS = struct.Struct("<iddq")  # wait status, user and system CPU seconds, peak resident KiB
 HEADER = struct.Struct("<cIH")  # kind, length of the payload, bytes printed so far
@@ -31,8 +32,17 @@ ERROR, CPU, DONE = b"X", b"T", b"Z"
 AT = b"A"  # the next assertion snippet; in such a job DONE carries the token
 INDEX = struct.Struct("<I")
 
+INSIDE = b"I"  # from a tester: why these assertions need the program in their own process
+GARBLED = b"G"  # from a tester: the candidate's messages cannot be read
+
+# Between a tester and its candidate: a kind, a length, and a payload.
+MESSAGE = struct.Struct("<cI")
+CALL, NAME = b"C", b"N"  # call a function of the program; say what a name of it is
+REPLY, PRINTED = b"R", b"O"
+
 NEXT, ASK_CANONICAL = b"n", b"c"  # the parent's answers to a DIGEST
 
 PYTHON = "{python}"  # as a command's program: the box's own interpreter
 
+GONE = 29  # exit status of a tester whose candidate is gone
 TIMED_OUT = 27  # exit status of a child whose CPU timer rang (SIGPROF's number)

@@ -4,6 +4,7 @@
 # ruff: noqa: PTH110
 
 import array
+import contextlib
 import gc
 import json
 import marshal
@@ -14,15 +15,18 @@ import signal
 import socket
 import sys
 import traceback
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from codechat.sandbox.inside import assertions, candidate, command, guard, isolate, wire
+from codechat.sandbox.inside import assertions, candidate, command, guard, isolate, serving, tester, wire
 
 # The most imported modules of programs; the child imports any other itself.
 WARM = (
     "abc bisect calendar cmath collections contextlib copy datetime decimal enum fractions functools heapq itertools "
     "json math numbers operator random re statistics string textwrap time typing"
 )
+
+GONE_S = 2.0  # seconds that a candidate may take to end after its last message
 
 
 def main(text: str) -> NoReturn:
@@ -72,20 +76,25 @@ def _serve(control: socket.socket, handle: int | None, config: dict[str, Any]) -
         if message == wire.WARM:
             kept = guard.warm()
             _settle()
-        if message != wire.RUN:
+        if message not in (wire.RUN, wire.TESTED):
             continue  # a KILL that crossed the end of the last run
-        if handle is not None:
-            isolate.new_pid_namespace()
-        child = os.fork()
-        if child == 0:
-            _child(handles, config, handle is not None, kept)
-        if handle is not None:
-            isolate.back_to(handle)
-        for number in handles:
+        ends: tuple[socket.socket | None, ...] = socket.socketpair() if message == wire.TESTED else (None,)
+        children = []
+        for part, peer in enumerate(ends):
+            if handle is not None:
+                isolate.new_pid_namespace()
+            child = os.fork()
+            if child == 0:
+                _child(Part(handles, peer, candidate=part == 1), config, handle is not None, kept)
+            children.append(child)
+            if handle is not None:
+                isolate.back_to(handle)
+        for number in (*handles, *(peer.detach() for peer in ends if peer is not None)):
             os.close(number)
-        _watch(control, child, handle is not None)
+        _watch(control, children, handle is not None)
         if handle is None:
-            command.clear(config["scratch"], child)
+            for child in children:
+                command.clear(config["scratch"], child)
 
 
 def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
@@ -97,40 +106,73 @@ def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
     return message, list(handles)
 
 
-def _watch(control: socket.socket, child: int, contained: bool) -> None:
-    """Wait for the child's end, killing it on KILL, and report."""
-    pidfd = os.pidfd_open(child)
+def _watch(control: socket.socket, children: list[int], contained: bool) -> None:
+    """Wait for the end of the first child, and of a second, its candidate; kill them on KILL; report."""
+    pidfds = [os.pidfd_open(child) for child in children]
     poll = select.poll()
     poll.register(control, select.POLLIN)
-    poll.register(pidfd, select.POLLIN)
+    poll.register(pidfds[0], select.POLLIN)
     ended = False
     while not ended:
         for ready, _ in poll.poll():
-            if ready == pidfd:
+            if ready == pidfds[0]:
                 ended = True
             elif control.recv(64) != wire.KILL:
-                os.kill(child, signal.SIGKILL)
+                _kill(pidfds)
                 os._exit(0)
             else:
-                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-    os.close(pidfd)
-    _, status, usage = os.wait4(child, 0)
+                _kill(pidfds)
+    first = os.wait4(children[0], 0)
+    status, used = first[1], [first[2]]
+    for child, pidfd in zip(children[1:], pidfds[1:], strict=True):
+        gone = os.WIFEXITED(status) and os.WEXITSTATUS(status) == wire.GONE
+        if not gone or not select.select([pidfd], [], [], GONE_S)[0]:
+            _kill([pidfd])
+        _, end, usage = os.wait4(child, 0)
+        used.append(usage)
+        status = end if gone else status
+    for pidfd in pidfds:
+        os.close(pidfd)
     if not contained:
-        isolate.sweep(child)
-    control.send(wire.STATUS.pack(status, usage.ru_utime, usage.ru_stime, usage.ru_maxrss))
+        isolate.sweep(children[-1])
+    times = sum(usage.ru_utime for usage in used), sum(usage.ru_stime for usage in used)
+    control.send(wire.STATUS.pack(status, *times, max(usage.ru_maxrss for usage in used)))
 
 
-def _child(handles: list[int], config: dict[str, Any], namespaces: bool, kept: guard.Kept | None) -> NoReturn:
-    """Read the job, confine, run. Never returns; errors before the candidate's code go to stderr."""
-    try:
-        job_file, shared_file, results_file, *outputs = handles
-        job = marshal.loads(_whole(job_file))
-        shared = mmap.mmap(shared_file, wire.SHARED_SIZE)
-        for number, output in enumerate(outputs, 1):
+def _kill(pidfds: list[int]) -> None:
+    for pidfd in pidfds:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+
+
+@dataclass
+class Part:
+    """A child's part in a run: its descriptors and, if two share the run, its end of the socket between them."""
+
+    handles: list[int]
+    peer: socket.socket | None
+    candidate: bool
+
+    def take(self) -> tuple[dict[str, Any], socket.socket, mmap.mmap | None, socket.socket | None]:
+        """Read the job and close all descriptors but the results' socket, 3, and the other child's, 4."""
+        job_file, shared_file, results_file, *others = self.handles
+        job = marshal.loads(_whole(others[0] if self.candidate else job_file))
+        shared = None if self.candidate else mmap.mmap(shared_file, wire.SHARED_SIZE)
+        for number, output in enumerate(others if self.peer is None else (), 1):
             os.dup2(output, number)
         os.dup2(results_file, 3, inheritable=False)
-        results = socket.socket(fileno=3)
-        os.closerange(4, 1 << 16)
+        peer = None
+        if self.peer is not None:
+            os.dup2(self.peer.detach(), 4, inheritable=False)
+            peer = socket.socket(fileno=4)
+        os.closerange(4 if peer is None else 5, 1 << 16)
+        return job, socket.socket(fileno=3), shared, peer
+
+
+def _child(part: Part, config: dict[str, Any], namespaces: bool, kept: guard.Kept | None) -> NoReturn:
+    """Read the job, confine, run. Never returns; errors before the candidate's code go to stderr."""
+    try:
+        job, results, shared, peer = part.take()
         os.setsid()  # a signal to its group must not reach the zygote
         limits = {**config["limits"], "cpu": job["cpu"]}
         isolate.confine({**limits, "file": job.get("file", limits["file"])}, namespaces, config["scratch"])
@@ -147,6 +189,12 @@ def _child(handles: list[int], config: dict[str, Any], namespaces: bool, kept: g
     except BaseException:  # noqa: BLE001  nothing may run past this point
         traceback.print_exc()
         os._exit(70)
+    if peer is not None and shared is None:
+        results.close()
+        serving.run(job, peer)
+    assert shared is not None
+    if peer is not None:
+        tester.run(job, results, shared, peer)
     if kept is not None and "snippets" in job:
         assertions.run(job, results, shared, kept)
     candidate.run(job, results, shared)

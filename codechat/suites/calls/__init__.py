@@ -45,7 +45,6 @@ class Calls:
     expected_plus: tuple[Any, ...] | None = None
     name: str = "this task"
     kind = "calls"
-    forgeable = False
 
     @property
     def inputs(self) -> tuple[tuple[Any, ...], ...]:

@@ -159,7 +159,7 @@ class CallsReader:
         failure = self.failure
         if failure is not None and printed:
             failure = replace(failure, stdout=ADDRESS.sub("0x…", printed.decode(errors="replace")))
-        return Verdict(outcome, self.passed_base, failure, round(ended.cpu_s, 4))
+        return Verdict(outcome, self.passed_base, failure, round(ended.cpu_s, 4), inside="")
 
 
 class _Bounded(reprlib.Repr):

@@ -1,0 +1,168 @@
+"""The candidate's side of assertions decided outside: loads the program, and calls its functions when it is asked to.
+
+The tester asks from another process, which no name, file or memory of this one leads to. Whatever is answered here is
+only a claim about results.
+"""
+
+# No pathlib: every module loaded here is memory that each fork copies.
+# ruff: noqa: PTH109, PTH118, PTH123
+
+import gc
+import io
+import marshal
+import os
+import random
+import signal
+import socket
+import sys
+from types import ModuleType
+from typing import Any, NoReturn
+
+from codechat.sandbox.inside import wire
+from codechat.sandbox.inside.candidate import load, text_of, trace_lines
+from codechat.sandbox.inside.carry import NotCarried, Numbered, build, contents, flatten
+
+PROGRAM = "program.py"
+
+
+class Link:
+    """Messages between a tester and its candidate. `room`: bytes that are taken from the other side in all."""
+
+    def __init__(self, peer: socket.socket, room: int = 1 << 40) -> None:
+        self._peer, self._room = peer, room
+
+    def send(self, kind: bytes, payload: bytes = b"") -> None:
+        """Send a message; raises `OSError` if the other side is gone."""
+        self._peer.sendall(wire.MESSAGE.pack(kind, len(payload)) + payload)
+
+    def receive(self) -> tuple[bytes, bytes]:
+        """The next message; raises `EOFError` if the other side is gone, `ValueError` if it sends too much."""
+        kind, size = wire.MESSAGE.unpack(self._take(wire.MESSAGE.size))
+        self._room -= size
+        if self._room < 0:
+            raise ValueError("more results than are read")
+        return kind, self._take(size)
+
+    def _take(self, count: int) -> bytes:
+        data = bytearray()
+        while len(data) < count:
+            try:
+                piece = self._peer.recv(min(count - len(data), 1 << 18))
+            except OSError:
+                piece = b""
+            if not piece:
+                raise EOFError
+            data += piece
+        return bytes(data)
+
+
+class Told(io.TextIOBase):
+    """A text stream that sends its first bytes to the tester and drops the rest."""
+
+    def __init__(self, link: Link, room: int) -> None:
+        self._link, self._room = link, room
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if self._room > 0 and text:
+            head = text[: self._room].encode("utf-8", "replace")[: self._room]
+            self._room -= len(head)
+            self._link.send(wire.PRINTED, head)
+        return len(text)
+
+
+def run(job: dict[str, Any], peer: socket.socket) -> NoReturn:
+    """Load the program from a file, answer the tester, and end the process."""
+    link = Link(peer)
+    random.seed(0)
+    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), Told(link, wire.STDOUT_ROOM), Told(link, 0)
+    sys.argv = [""]
+    gc.enable()
+    path = os.path.join(os.getcwd(), PROGRAM)
+    try:
+        write_program(path, job["program"])
+        space = load(job["program"], path, job["load_cpu_s"], link)
+        if space is not None:
+            link.send(wire.LOADED)
+            _serve(space, path, job["load_cpu_s"], link)
+    finally:
+        os._exit(0)
+
+
+def write_program(path: str, program: str) -> None:
+    """Write the program's text into its file."""
+    with open(path, "w", encoding="utf-8", errors="surrogatepass", newline="") as stream:
+        stream.write(program)
+
+
+def _serve(space: dict[str, Any], path: str, limit: float, link: Link) -> None:
+    before = -1
+    while True:
+        kind, payload = link.receive()
+        if kind == wire.NAME:
+            answer: tuple[Any, ...] = _describe(space, payload.decode("utf-8", "surrogatepass"))
+        else:
+            index, name, arguments = marshal.loads(payload)
+            if index != before:  # the next snippet
+                signal.setitimer(signal.ITIMER_PROF, limit)
+                before = index
+            answer = _call(space[name], arguments, path)
+        link.send(wire.REPLY, marshal.dumps(answer, 2))
+
+
+def _describe(space: dict[str, Any], name: str) -> tuple[str, Any]:
+    """What a name of the program is: a function, an exception's class, a value that cannot change, or what else."""
+    if name not in space:
+        return "missing", None
+    value = space[name]
+    if isinstance(value, type):
+        return ("class", class_of(value)) if issubclass(value, BaseException) else ("inside", f"the class {name}")
+    if callable(value):
+        return "function", None
+    if isinstance(value, ModuleType):
+        return "inside", f"the module {name} as the program sees it"
+    numbered = Numbered()
+    try:
+        tree = flatten(value, numbered, grow=True)
+    except NotCarried as error:
+        return "inside", f"the program's variable {name}: {error}"
+    return ("inside", f"the program's variable {name}, which can change") if numbered.objects else ("value", tree)
+
+
+def _call(function: Any, trees: Any, path: str) -> tuple[str, Any, Any]:
+    """How a call ended, with what, and the new contents of the arguments that it changed."""
+    numbered = Numbered()
+    positional = [build(tree, numbered, grow=True) for tree in trees[0]]
+    named = {name: build(tree, numbered, grow=True) for name, tree in trees[1]}
+    before = [marshal.dumps(contents(one, numbered), 2) for one in numbered.objects]
+    try:
+        value = function(*positional, **named)
+    except BaseException as error:  # noqa: BLE001  anything the program raises is its own
+        end, tree = "error", _raised(error, numbered, path)
+    else:
+        try:
+            end, tree = "value", flatten(value, numbered)
+        except NotCarried as error:
+            return "inside", f"a result: {error}", []
+    try:
+        after = [contents(one, numbered) for one in numbered.objects]
+    except NotCarried as error:
+        return "inside", f"a changed argument: {error}", []
+    changes = [(place, now) for place, now in enumerate(after) if marshal.dumps(now, 2) != before[place]]
+    return end, tree, changes
+
+
+def _raised(error: BaseException, numbered: Numbered, path: str) -> Any:
+    try:
+        arguments = flatten(error.args, numbered)
+    except NotCarried:
+        arguments = None
+    return class_of(type(error)), arguments, text_of(error), trace_lines(error, {path: ""})
+
+
+def class_of(kind: type[BaseException]) -> Any:
+    """An exception's class: its module, its name, and the names of its built-in base classes."""
+    bases = [base.__name__ for base in kind.__mro__ if base.__module__ == "builtins"]
+    return str(kind.__module__), kind.__qualname__, bases

@@ -1,0 +1,219 @@
+"""Test snippets as code: whatever they only define is run as its framework would run it.
+
+That holds for classes of `unittest`, functions and classes that pytest would find, `async` ones included, for
+`check(candidate)` as in HumanEval, and for what stands under `if __name__ == "__main__"`.
+"""
+
+import ast
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
+from types import CodeType
+
+# Follows a snippet that defines test cases. A test that is skipped has not passed.
+RUN_CASES = """
+import unittest as _unittest
+for _cases in ({names},):
+    _result = _unittest.TestResult()
+    _unittest.defaultTestLoader.loadTestsFromTestCase(_cases).run(_result)
+    _wrong = [*_result.failures, *_result.errors, *_result.skipped, *_result.expectedFailures]
+    if _wrong or not _result.testsRun or not _result.wasSuccessful():
+        raise AssertionError(str(_wrong[0][1]).strip().splitlines()[-1] if _wrong else "no test ran")
+"""
+# As pytest does: one object for every test.
+RUN_CLASS = """
+getattr({name}, "setup_class", lambda: None)()
+for _test in [name for name in vars({name}) if name.startswith("test")]:
+    _one = {name}()
+    getattr(_one, "setup_method", lambda: None)()
+    _ended = getattr(_one, _test)()
+    if hasattr(_ended, "__await__"):
+        __import__("asyncio").run(_ended)
+    getattr(_one, "teardown_method", lambda: None)()
+getattr({name}, "teardown_class", lambda: None)()
+"""
+GUARDED = """
+try:
+    pass
+except StopIteration as _stop:
+    raise RuntimeError("StopIteration").with_traceback(_stop.__traceback__) from _stop
+"""
+HOOKS = ("setup_method", "teardown_method", "setup_class", "teardown_class")
+MAINS = ("unittest.main", "main", "pytest.main")
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class NotRun(ValueError):
+    """A snippet with tests that nothing here runs; the text says which."""
+
+
+def compile_pieces(
+    snippet: str, name: str, entry_point: str, used: Collection[str], visitor: ast.NodeTransformer | None = None
+) -> list[CodeType | str]:
+    """The code of a snippet in pieces: a piece ends after a statement that may have run the program's code.
+
+    `used` are the names that all snippets use; `visitor` changes the tree. The text itself if it does not parse:
+    running it raises the error.
+    """
+    try:
+        tree = read_snippet(snippet, name)
+        tree.body += find_calls(tree, entry_point, used)
+        if visitor is not None:
+            tree = visitor.visit(tree)
+        if any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body):
+            return [compile(tree, name, "exec", dont_inherit=True)]
+        return [compile(piece, name, "exec", dont_inherit=True) for piece in _pieces(tree.body)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return [snippet]
+
+
+def refuse_unrun(snippets: Sequence[str], entry_point: str) -> set[str]:
+    """The names that the snippets use. Raises `NotRun` if nothing would run some of their tests."""
+    trees = []
+    for snippet in snippets:
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):  # no program passes that
+            trees.append(read_snippet(snippet, "<assertion>"))
+    used = {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    for tree in trees:
+        calls = find_calls(tree, entry_point, used)
+        defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | Function)}
+        if defined and not calls and not defined & used and all(map(_only_defines, tree.body)):
+            raise NotRun(f"it only defines {min(defined)}, and nothing runs that")
+    return used
+
+
+def class_level_names(snippet: str) -> list[str]:
+    """The names that statements of classes use, and that the snippet does not bind itself."""
+    try:
+        tree = ast.parse(snippet)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    if not any(isinstance(node, ast.ClassDef) for node in ast.walk(tree)):
+        return []
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    bound = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+    bound |= {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | Function)}
+    bound |= {(alias.asname or alias.name).partition(".")[0] for node in ast.walk(tree) for alias in _aliases(node)}
+    bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    return list(dict.fromkeys(node.id for node in names if node.id not in bound))
+
+
+def _aliases(node: ast.AST) -> list[ast.alias]:
+    return node.names if isinstance(node, ast.Import | ast.ImportFrom) else []
+
+
+def read_snippet(snippet: str, name: str) -> ast.Module:
+    """The snippet's tree, with what stands under a main guard; raises what `ast.parse` raises."""
+    tree = ast.parse(snippet, name)
+    tree.body = list(_opened(tree.body))
+    return tree
+
+
+def _opened(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements with those under a main guard, and without the calls of test runners."""
+    for node in body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) in (
+            "__name__ == '__main__'",
+            "'__main__' == __name__",
+        ):
+            yield from _opened(node.body)
+        elif not (isinstance(node, ast.Expr) and _is_main(node.value)):
+            yield node
+
+
+def _is_main(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in MAINS
+
+
+def _only_defines(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        return not any(isinstance(part, ast.Call) for part in ast.walk(node))
+    return isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef | ast.Pass | Function)
+
+
+def _pieces(statements: list[ast.stmt]) -> Iterator[ast.Module]:
+    """Split statements after each one that does something. Pieces turn a StopIteration into another exception:
+    iterators run them, and would take it for their end."""
+    gathered: list[ast.stmt] = []
+    for node in statements:
+        gathered.append(node)
+        if node is statements[-1] or not isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef):
+            guarded = ast.parse(GUARDED)
+            block = guarded.body[0]
+            assert isinstance(block, ast.Try)
+            block.body, gathered = gathered, []
+            yield guarded
+
+
+def find_calls(tree: ast.Module, entry_point: str, used: Collection[str]) -> list[ast.stmt]:
+    """Statements that run the tests a snippet only defines. Raises `NotRun`."""
+    cases, calls = _cases(tree), ""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name.startswith("Test") and node.name not in (*cases, *used):
+            calls += _run_class(node)
+        elif isinstance(node, Function) and node.name not in used:
+            if node.name.startswith("test"):
+                calls += _run_function(node)
+            elif node.name == "check" and len(node.args.args) == 1:
+                if not entry_point or entry_point == node.name:
+                    raise NotRun("it defines check(), and there is no entry point to check")
+                calls += f"check({entry_point})\n"
+    if cases:
+        calls += RUN_CASES.format(names=", ".join(cases))
+    return ast.parse(calls).body
+
+
+def _run_function(node: Function) -> str:
+    if any(_required(node)):
+        raise NotRun(f"{node.name}() needs arguments, such as fixtures, which only pytest gives")
+    _refuse_marks(node)
+    call = f"{node.name}()"
+    return f"__import__('asyncio').run({call})\n" if isinstance(node, ast.AsyncFunctionDef) else f"{call}\n"
+
+
+def _run_class(node: ast.ClassDef) -> str:
+    methods = [one for one in node.body if isinstance(one, Function)]
+    if not any(method.name.startswith("test") for method in methods):
+        return ""
+    _refuse_marks(node)
+    for method in methods:
+        wanted = _required(method)[1:]
+        if (method.name.startswith("test") or method.name in HOOKS) and wanted:
+            raise NotRun(f"{node.name}.{method.name}() needs arguments, such as fixtures, which only pytest gives")
+        _refuse_marks(method)
+    return RUN_CLASS.format(name=node.name)
+
+
+def _required(node: Function) -> list[str]:
+    """The parameters that a call must give."""
+    given = [*node.args.posonlyargs, *node.args.args]
+    named = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+    plain = given[: len(given) - len(node.args.defaults)]
+    return [one.arg for one in plain] + [one.arg for one, default in named if default is None]
+
+
+def _refuse_marks(node: Function | ast.ClassDef) -> None:
+    for decorator in map(ast.unparse, node.decorator_list):
+        if "pytest" in decorator and not decorator.startswith("pytest.mark.asyncio"):
+            raise NotRun(f"{node.name} has the mark @{decorator.partition('(')[0]}, which only pytest understands")
+
+
+def _cases(tree: ast.Module) -> list[str]:
+    """The names of the classes with tests that `unittest` runs. Raises `NotRun`."""
+    known: dict[str, tuple[bool, bool]] = {}  # whether it has tests, whether it awaits them
+    for node in tree.body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        bases = [ast.unparse(base) for base in node.bases]
+        if not any(base.endswith("TestCase") or base in known for base in bases):
+            continue
+        tests = [one for one in node.body if isinstance(one, Function) and one.name.startswith("test")]
+        awaits = any(base.endswith("AsyncioTestCase") or known.get(base, (0, False))[1] for base in bases)
+        if not awaits and any(isinstance(one, ast.AsyncFunctionDef) for one in tests):
+            raise NotRun(f"{node.name} has async tests, which only unittest.IsolatedAsyncioTestCase runs")
+        known[node.name] = bool(tests) or any(known.get(base, (False, 0))[0] for base in bases), awaits
+    cases = [name for name, (tests, _) in known.items() if tests]
+    if known and not cases:
+        raise NotRun(f"{next(iter(known))} has no test")
+    return cases

@@ -1,0 +1,245 @@
+"""The trusted side of assertions decided outside: runs the snippets, in a process where no object of the program lives.
+
+The program's functions stand here as stubs: a call goes to the candidate's process and comes back as plain data through
+a decoder that executes nothing. What reads a function's source, annotations or documentation reads the program's text.
+If a snippet needs more than that, the tester says so and ends: then program and snippets must share a process.
+"""
+
+# No pathlib: every module loaded here is memory that each fork copies.
+# ruff: noqa: PTH109, PTH118
+
+import builtins
+import linecache
+import marshal
+import mmap
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, NoReturn
+
+from codechat.sandbox.inside import wire
+from codechat.sandbox.inside.candidate import Channel, describe, prepare
+from codechat.sandbox.inside.carry import NotCarried, Numbered, build, fill, flatten
+from codechat.sandbox.inside.decode import decode
+from codechat.sandbox.inside.raising import LINES, exception_class, make_exception
+from codechat.sandbox.inside.serving import PROGRAM, Link, write_program
+from codechat.sandbox.inside.snippets import class_level_names, compile_pieces
+from codechat.sandbox.inside.stubs import describe_stub, make_stub, reading_hints
+from codechat.sandbox.inside.text import NotPlain, Text
+
+BUILTINS = frozenset(vars(builtins))
+
+
+class Space(dict[str, Any]):
+    """The names that snippets see: their own, and those of the program as soon as they are used."""
+
+    def __init__(self, find: Callable[[str], Any]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, name: str) -> Any:
+        value = self._find(name)
+        self[name] = value
+        return value
+
+
+def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap, peer: socket.socket) -> NoReturn:
+    """Run every snippet on the program in the process behind `peer`, and end this process."""
+    channel = prepare(results, shared)
+    channel.start += wire.HEADER.size  # the candidate sent a frame, too
+    names = [f"<assertion {number}>" for number in range(1, len(job["snippets"]) + 1)]
+    labels = {name: f"assertion {number}, " for number, name in enumerate(names, 1)}
+    tester = Tester(job, channel, Link(peer, job["room"]))
+    try:
+        for name, snippet in zip(names, job["snippets"], strict=True):
+            linecache.cache[name] = (len(snippet), None, snippet.splitlines(keepends=True), name)
+        tester.wait_for_program()
+        for index, name in enumerate(names):
+            tester.run_snippet(index, name)
+        channel.send(wire.DONE, job["token"])
+    except BaseException as error:  # noqa: BLE001  whatever an assertion raises is the program's failure
+        channel.send(wire.ERROR, describe(error, labels, vars(error).get(LINES, ())))
+    finally:
+        channel.flush()
+        os._exit(0)
+
+
+class Tester:
+    """One run: what the snippets see of the program."""
+
+    def __init__(self, job: dict[str, Any], channel: Channel, link: Link) -> None:
+        self._job, self._channel, self._link = job, channel, link
+        self._path = os.path.join(os.getcwd(), PROGRAM)
+        self._index = 0
+        self._text: Text | None = None
+        self._space = Space(self._find)
+
+    def wait_for_program(self) -> None:
+        """Wait until the program is loaded, or pass on why it was not."""
+        kind, payload = self._receive()
+        if kind in (wire.SYNTAX, wire.ERROR):
+            self._channel.send(kind, payload)
+            self._end()
+        if kind != wire.LOADED:
+            self._garbled("a message out of order")
+        entry = self._job["entry"]
+        if entry and self._ask(entry)[0] == "missing":
+            self._channel.send(wire.MISSING)
+            self._end()
+        self._channel.send(wire.LOADED)
+        program = self._job["program"]
+        write_program(self._path, program)
+        linecache.cache[self._path] = (len(program), None, program.splitlines(keepends=True), self._path)
+        module = ModuleType("candidate")
+        module.__file__ = self._path
+        sys.modules["candidate"] = module
+        self._space.update(__name__="candidate", __file__=self._path, __builtins__=builtins)
+
+    def run_snippet(self, index: int, name: str) -> None:
+        """Run one snippet; raises what it raises."""
+        self._index = index
+        self._channel.send(wire.AT, wire.INDEX.pack(index))
+        signal.setitimer(signal.ITIMER_PROF, self._job["load_cpu_s"])
+        snippet = self._job["snippets"][index]
+        if "annotations" in self._job["reads"]:
+            reading_hints(self._hints)
+        for used in class_level_names(snippet):  # a class's own statements look names up past `__missing__`
+            if used not in self._space and used not in BUILTINS:
+                try:
+                    self._space[used] = self._find(used)
+                except KeyError:
+                    continue
+        for code in compile_pieces(snippet, name, self._job["entry"], self._job["used"]):
+            exec(code, self._space)
+
+    def _find(self, name: str) -> Any:
+        """The program's name, for a snippet that uses it; raises `KeyError` if there is none."""
+        entry = self._job["entry"]
+        if name != entry:
+            if name in BUILTINS:
+                raise KeyError(name)
+            try:
+                return self._read_text().imported(name)
+            except NotPlain:
+                pass  # a name that the program binds, if any
+        kind, content = self._ask(name)
+        if kind == "missing":
+            raise KeyError(name)
+        if kind == "function":
+            stub = make_stub(name, self._path, self._call)
+            if reads := self._job["reads"]:
+                describe_stub(stub, self._read_text(), reads, self._inside)
+            return stub
+        if kind == "class" and name != entry:
+            return self._build(lambda: exception_class(content, self._inside))
+        if kind == "value" and name != entry:
+            return self._build(lambda: build(content, Numbered()))
+        return self._inside(str(content) if kind == "inside" else f"{name} is no function")
+
+    def _read_text(self) -> Text:
+        if self._text is None:
+            try:
+                self._text = Text(self._job["program"])
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                self._inside("the program's text, which cannot be read")
+        return self._text
+
+    def _hints(self, name: str) -> dict[str, Any]:
+        """What `typing.get_type_hints` says of a function of the program."""
+        text = self._read_text()
+        try:
+            return text.annotations(text.function(name), strings=True)
+        except NotPlain as error:
+            self._inside(str(error))
+
+    def _call(self, name: str, positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Call a function of the program; raises what it raises."""
+        if world := self._job["world"][self._index]:
+            self._inside(f"the test uses {world} and calls the program")
+        numbered = Numbered()
+        try:
+            trees = [
+                [flatten(one, numbered, grow=True) for one in positional],
+                [[key, flatten(one, numbered, grow=True)] for key, one in named.items()],
+            ]
+        except NotCarried as error:
+            self._inside(f"an argument: {error}")
+        self._send(wire.CALL, marshal.dumps((self._index, name, trees), 2))
+        end, tree, changes = self._reply(3)
+        if end == "inside":
+            self._inside(str(tree))
+        return self._build(lambda: self._conclude(end, tree, changes, numbered))()
+
+    def _conclude(self, end: str, tree: Any, changes: Any, numbered: Numbered) -> Callable[[], Any]:
+        """Change the arguments as they were changed there; a function that returns the result or raises."""
+        for place, now in changes:
+            if type(place) is not int or not 0 <= place < len(numbered.objects):
+                raise ValueError("a change of no argument")
+            fill(numbered.objects[place], now, numbered)
+        if end == "value":
+            value = build(tree, numbered)
+            return lambda: value
+        if end != "error":
+            raise ValueError("an unknown end of a call")
+        error = make_exception(tree, lambda part: build(part, numbered), self._inside)
+
+        def fail() -> Any:
+            raise error
+
+        return fail
+
+    def _build(self, make: Callable[[], Any]) -> Any:
+        try:
+            return make()
+        except Exception as error:  # noqa: BLE001  whatever is wrong with it, the candidate sent it
+            return self._garbled(f"{type(error).__name__}: {error}")
+
+    def _ask(self, name: str) -> tuple[str, Any]:
+        self._send(wire.NAME, name.encode("utf-8", "surrogatepass"))
+        kind, content = self._reply(2)
+        return kind, content
+
+    def _reply(self, count: int) -> tuple[Any, ...]:
+        kind, payload = self._receive()
+        value = self._build(lambda: decode(payload)) if kind == wire.REPLY else None
+        if type(value) is not tuple or len(value) != count or type(value[0]) is not str:
+            self._garbled("a message out of order")
+        return value
+
+    def _send(self, kind: bytes, payload: bytes) -> None:
+        try:
+            self._link.send(kind, payload)
+        except OSError:
+            self._end(wire.GONE)
+
+    def _receive(self) -> tuple[bytes, bytes]:
+        """The next message but printed text, which is printed here."""
+        while True:
+            try:
+                kind, payload = self._link.receive()
+            except EOFError:
+                self._end(wire.GONE)
+            except (ValueError, MemoryError) as error:
+                self._garbled(str(error))
+            if kind != wire.PRINTED:
+                return kind, payload
+            sys.stdout.write(payload.decode("utf-8", "replace"))
+
+    def _inside(self, reason: str) -> NoReturn:
+        """Report that the snippets need the program in their own process, and end."""
+        self._channel.send(wire.INSIDE, reason.encode("utf-8", "replace")[:300])
+        self._end()
+
+    # What ends a run ends it at once: a snippet could catch an exception.
+
+    def _garbled(self, reason: str) -> NoReturn:
+        """Report that the candidate's messages are not what a candidate sends, and end."""
+        self._channel.send(wire.GARBLED, reason.encode("utf-8", "replace")[:300])
+        self._end()
+
+    def _end(self, status: int = 0) -> NoReturn:
+        self._channel.flush()
+        os._exit(status)

@@ -1,0 +1,201 @@
+"""What a program's text says about its functions, read without running it: where they stand, their documentation,
+annotations and parameters."""
+
+import ast
+import builtins
+import inspect
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+# Modules whose names in the program stand for the modules themselves.
+SHARED = frozenset(
+    (
+        *("collections", "datetime", "decimal", "fractions", "functools", "itertools", "json", "math", "numbers"),
+        *("numpy", "operator", "re", "statistics", "string", "types", "typing"),
+    )
+)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+KINDS = inspect.Parameter
+SIMPLE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+class NotPlain(Exception):
+    """The text does not say it in a way that can be read without running it."""
+
+
+class Text:
+    """A program's text. Nothing of it is ever run, and its strings are never evaluated."""
+
+    def __init__(self, source: str) -> None:
+        tree = ast.parse(source)
+        self._bound = list(_bindings(tree))
+        self._functions = {node.name: node for node in tree.body if isinstance(node, Function)}
+        self._imports = dict(_imports(tree))
+        self._deferred = any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)
+
+    def function(self, name: str) -> Function:
+        """The definition of a function; raises `NotPlain` if the name is bound in any other way, too."""
+        ways = [way for bound, way in self._bound if bound == name]
+        if name not in self._functions or any(way != "def" for way in ways):
+            raise NotPlain(f"{name} is not bound by one plain definition")
+        return self._functions[name]
+
+    def imported(self, name: str) -> Any:
+        """The module, or the member of a module, that the text imports by this name; raises `NotPlain`."""
+        ways = {way for bound, way in self._bound if bound == name}
+        if name not in self._imports or ways != {"import"}:
+            raise NotPlain(f"{name} is no import of the program")
+        module, member = self._imports[name]
+        if module.partition(".")[0] not in SHARED or member.startswith("_"):
+            raise NotPlain(f"the program imports {name}")
+        try:
+            found = __import__(module, fromlist=["*"])
+            return getattr(found, member) if member else found
+        except (ImportError, AttributeError) as error:
+            raise NotPlain(f"the program imports {name}") from error
+
+    def documentation(self, node: Function) -> str | None:
+        """The function's `__doc__`, as the compiler would leave it."""
+        first = node.body[0] if isinstance(node.body[0], ast.Expr) else None
+        if first is None or not isinstance(first.value, ast.Constant) or not isinstance(first.value.value, str):
+            return None
+        bare = ast.parse("def bare(): pass")
+        definition = bare.body[0]
+        assert isinstance(definition, ast.FunctionDef)
+        definition.body = [first]
+        space: dict[str, Any] = {}
+        exec(compile(ast.fix_missing_locations(bare), "<documentation>", "exec"), space)
+        return space["bare"].__doc__  # type: ignore[no-any-return]
+
+    def annotations(self, node: Function, strings: bool = False) -> dict[str, Any]:
+        """The function's `__annotations__`; `strings`: strings count as what they say. Raises `NotPlain`."""
+        given = {one.arg: one.annotation for one in _parameters(node) if one.annotation is not None}
+        if node.returns is not None:
+            given["return"] = node.returns
+        if self._deferred and not strings:
+            return {name: ast.unparse(value) for name, value in given.items()}
+        found = {name: self._evaluate(value, strings) for name, value in given.items()}
+        return {name: type(None) if strings and value is None else value for name, value in found.items()}
+
+    def signature(self, node: Function) -> inspect.Signature:
+        """The function's signature. Raises `NotPlain` for a default that is no literal."""
+        notes = self.annotations(node)
+        defaults = _defaults(node)
+        parameters = [
+            KINDS(
+                one.arg,
+                kind,
+                default=_literal(defaults[one.arg]) if one.arg in defaults else KINDS.empty,
+                annotation=notes.get(one.arg, KINDS.empty),
+            )
+            for one, kind in _kinds(node)
+        ]
+        return inspect.Signature(parameters, return_annotation=notes.get("return", KINDS.empty))
+
+    def _evaluate(self, node: ast.expr, strings: bool) -> Any:
+        """The value of an annotation that consists of types, their parameters, and literals."""
+        if isinstance(node, ast.Constant):
+            return self._constant(node.value, strings)
+        if isinstance(node, ast.Name):
+            return self._type(node.id)
+        if isinstance(node, ast.Tuple | ast.List):
+            items = [self._evaluate(item, strings) for item in node.elts]
+            return tuple(items) if isinstance(node, ast.Tuple) else items
+        return self._of_parts(node, strings)
+
+    def _of_parts(self, node: ast.expr, strings: bool) -> Any:
+        try:
+            if isinstance(node, ast.Subscript):
+                return operator.getitem(self._evaluate(node.value, strings), self._evaluate(node.slice, strings))
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+                return operator.or_(self._evaluate(node.left, strings), self._evaluate(node.right, strings))
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and not node.attr.startswith("_"):
+                return getattr(self.imported(node.value.id), node.attr)
+        except (TypeError, AttributeError, SyntaxError) as error:
+            raise NotPlain(f"the annotation {ast.unparse(node)[:100]}") from error
+        raise NotPlain(f"the annotation {ast.unparse(node)[:100]}")
+
+    def _constant(self, value: Any, strings: bool) -> Any:
+        if not strings or not isinstance(value, str):
+            return value
+        try:
+            return self._evaluate(ast.parse(value.strip(), mode="eval").body, strings)
+        except (SyntaxError, ValueError) as error:
+            raise NotPlain(f"the annotation {value[:100]!r}") from error
+
+    def _type(self, name: str) -> Any:
+        if any(bound == name for bound, _ in self._bound):
+            return self.imported(name)
+        value = vars(builtins).get(name)
+        if not isinstance(value, type):
+            raise NotPlain(f"the annotation {name}")
+        return value
+
+
+def _bindings(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Every name bound at the top level, or by a `global` statement, and in which way."""
+    for node in tree.body:
+        yield from _bound_by(node, "def" if isinstance(node, Function) else "otherwise")
+    for inner in ast.walk(tree):
+        if isinstance(inner, ast.Global):
+            yield from ((name, "otherwise") for name in inner.names)
+
+
+def _bound_by(node: ast.AST, way: str) -> Iterator[tuple[str, str]]:
+    if isinstance(node, SIMPLE):
+        if not isinstance(node, ast.Lambda):
+            yield node.name, way
+        return
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        for alias in node.names:
+            yield alias.asname or alias.name.partition(".")[0], "import"
+    elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id, "otherwise"
+    elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+        yield node.name, "otherwise"
+    for inner in ast.iter_child_nodes(node):
+        yield from _bound_by(inner, "otherwise")
+
+
+def _imports(tree: ast.Module) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The names that the text imports at its top level, and what they stand for: a module, or a member of one."""
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                whole = alias.name if alias.asname else alias.name.partition(".")[0]
+                yield alias.asname or whole, (whole, "")
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from ((alias.asname or alias.name, (node.module, alias.name)) for alias in node.names)
+
+
+def _kinds(node: Function) -> Iterator[tuple[ast.arg, Any]]:
+    yield from ((one, KINDS.POSITIONAL_ONLY) for one in node.args.posonlyargs)
+    yield from ((one, KINDS.POSITIONAL_OR_KEYWORD) for one in node.args.args)
+    if node.args.vararg:
+        yield node.args.vararg, KINDS.VAR_POSITIONAL
+    yield from ((one, KINDS.KEYWORD_ONLY) for one in node.args.kwonlyargs)
+    if node.args.kwarg:
+        yield node.args.kwarg, KINDS.VAR_KEYWORD
+
+
+def _parameters(node: Function) -> list[ast.arg]:
+    """The parameters in the order of `__annotations__`."""
+    extra = [node.args.vararg, *node.args.kwonlyargs, node.args.kwarg]
+    return [*node.args.posonlyargs, *node.args.args, *(one for one in extra if one is not None)]
+
+
+def _defaults(node: Function) -> dict[str, ast.expr]:
+    given = [*node.args.posonlyargs, *node.args.args]
+    found = dict(
+        zip([one.arg for one in given[len(given) - len(node.args.defaults) :]], node.args.defaults, strict=True)
+    )
+    named = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+    return found | {one.arg: default for one, default in named if default is not None}
+
+
+def _literal(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
+        raise NotPlain(f"the default {ast.unparse(node)[:100]}") from error

@@ -1,0 +1,133 @@
+"""Python snippets that follow a program and make assertions about it."""
+
+import functools
+import marshal
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from codechat.config import Config, result_option
+from codechat.domain import Program, Verdict
+from codechat.errors import UserError
+from codechat.files import content_hash
+from codechat.sandbox import Box, Job, Sandbox, SandboxConfig, WorkerDied
+from codechat.sandbox.inside.snippets import NotRun, refuse_unrun
+from codechat.suites import SUITES
+from codechat.suites.assertions.constructs import Constructs, find_constructs
+from codechat.suites.assertions.reader import AssertionsReader
+from codechat.suites.endings import run_in_box
+
+REMEDY = "call the test in its snippet, or write it as a unittest.TestCase or a function without parameters"
+WEAK = "this sandbox, which cannot part two processes"
+
+
+@dataclass(frozen=True)
+class Assertions:
+    """Snippets that make assertions about a program, and about its source text if they read it.
+
+    They run in a process of their own, in which the program's functions are stubs; if a construct does not allow that,
+    program and snippets share an interpreter, and the verdict says so: docs/sandbox.md lists what is promised for both.
+    If the program's target has an entry point, the program must define it; it is also the only builtin name that the
+    program may redefine for the snippets. A program that exits early never passes. `load_cpu_s` limits the program's
+    own code and every snippet.
+    """
+
+    snippets: tuple[str, ...]
+    kind = "assertions"
+
+    @functools.cached_property
+    def key(self) -> str:
+        return content_hash([self.kind, *self.snippets])
+
+    @property
+    def outside(self) -> Mapping[str, str]:
+        return {}
+
+    @functools.cached_property
+    def constructs(self) -> tuple[Constructs, ...]:
+        """What each snippet uses that decides where it can run."""
+        return tuple(map(find_constructs, self.snippets))
+
+    def names_used(self, entry_point: str) -> frozenset[str]:
+        """The names that the snippets use.
+
+        Raises `NotRun`, a `ValueError`, if nothing would run some of their tests: every program would pass those.
+        """
+        return _names_used(self.snippets, entry_point)
+
+    async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
+        entry_point = program.target.entry_point
+        if not self.snippets:
+            raise UserError("there are no assertions to run: every program would pass", "add tests to the requirement")
+        try:
+            self.names_used(entry_point)
+        except NotRun as error:
+            raise UserError(f"the tests of {entry_point or 'a task'} cannot be run: {error}", REMEDY) from None
+        return await run_in_box(sandbox, lambda box: self._run(box, program, sandbox.config))
+
+    def _run(self, box: Box, program: Program, config: SandboxConfig) -> Verdict:
+        forced = next((one.inside for one in self.constructs if one.inside), None)
+        if forced is None and not box.parts_processes():
+            forced = WEAK
+        if forced is None:
+            run = self._start(program, config)
+            reads = sorted(set().union(*(one.reads for one in self.constructs)))
+            tester = {"reads": tuple(reads), "world": [one.world for one in self.constructs]}
+            candidate = {name: run.job[name] for name in ("program", "load_cpu_s", "cpu")}
+            verdict = run.follow(box, tester | {"room": config.output_mb << 20}, marshal.dumps(candidate, 2))
+            if run.reader.forced is None:
+                return verdict
+            forced = run.reader.forced
+        return self._start(program, config, forced).follow(box)
+
+    def _start(self, program: Program, config: SandboxConfig, forced: str | None = None) -> "_Run":
+        source, entry_point = program.source, program.target.entry_point
+        reader = AssertionsReader(self.snippets, entry_point, config.output_mb << 20, forced)
+        job = {
+            "program": source if source.endswith("\n") else source + "\n",  # a style checker requires it
+            "entry": entry_point,
+            "snippets": list(self.snippets),
+            "used": tuple(sorted(self.names_used(entry_point))),
+            "token": reader.token,
+            "load_cpu_s": config.load_cpu_s,
+            "cpu": math.ceil(config.load_cpu_s + config.total_cpu_s) + 1,
+        }
+        return _Run(reader, job, config)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _names_used(snippets: tuple[str, ...], entry_point: str) -> frozenset[str]:
+    return frozenset(refuse_unrun(snippets, entry_point))
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run of a program and the snippets."""
+
+    reader: AssertionsReader
+    job: dict[str, Any]
+    config: SandboxConfig
+
+    def follow(self, box: Box, extra: Mapping[str, Any] | None = None, candidate: bytes = b"") -> Verdict:
+        """Run it, in two processes if the candidate's job is given; raises `WorkerDied`."""
+        cpu = self.job["cpu"]
+        data = marshal.dumps(self.job | dict(extra or {}), 2)
+        job = Job(data, self.config.idle_s, self.config.total_cpu_s, cpu, warm=True, candidate=candidate)
+        ended = box.python(job, self.reader.read)
+        if not self.reader.started:
+            raise WorkerDied("the program could not be confined")
+        return self.reader.conclude(ended, cpu)
+
+
+class AssertionsConfig(Config):
+    """Fields of `assertions`."""
+
+    kind: Literal["assertions"] = result_option("assertions", "which kind of tests")
+    tests: list[str] = result_option(..., "Python snippets that follow the program", min_length=1)
+
+
+@SUITES.register("assertions", AssertionsConfig)
+def assertions(config: AssertionsConfig) -> Assertions:
+    """Python snippets that follow the program and make assertions about it."""
+    return Assertions(tuple(config.tests))

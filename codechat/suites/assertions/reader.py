@@ -1,0 +1,95 @@
+"""The verdict on one run's stream of assertions."""
+
+import secrets
+from dataclasses import replace
+from typing import Any
+
+from codechat.domain import Failure, Outcome, Verdict
+from codechat.sandbox import Ended
+from codechat.sandbox.inside import wire
+from codechat.sandbox.stream import Frames, Malformed
+from codechat.suites.endings import ADDRESS, SHOWN, explain_end, read_exception
+
+TOKEN_BYTES = 16
+
+
+class AssertionsReader:
+    """Reads one run's stream. Frames are claims if program and snippets share a process: then only the token proves
+    that the last snippet ran to its end.
+
+    `forced` says why they share one; None: they do not, unless the stream says why they must.
+    """
+
+    def __init__(
+        self, snippets: tuple[str, ...], entry_point: str, output_limit: int, forced: str | None = None
+    ) -> None:
+        self._snippets, self._entry_point, self._room = snippets, entry_point, output_limit
+        self._frames = Frames()
+        self.token = secrets.token_bytes(TOKEN_BYTES)
+        self.forced, self._parted = forced, forced is None
+        self._starts = 0
+        self._loaded = False
+        self._index = -1
+        self._outcome: Outcome | None = None
+        self._failure: Failure | None = None
+
+    @property
+    def started(self) -> bool:
+        """Whether every process of the run was confined."""
+        return self._starts == (2 if self._parted else 1)
+
+    def read(self, data: bytes) -> tuple[bytes, bool]:
+        """Take bytes; return an empty answer, and whether the verdict is decided."""
+        self._room -= len(data)
+        try:
+            if self._room < 0:
+                raise Malformed("more output than is read")
+            for kind, payload in self._frames.feed(data):
+                self._frame(kind, payload)
+                if self._outcome is not None:
+                    break
+        except Malformed as error:
+            self._fail("crash", f"the results cannot be read: {error}")
+        return b"", self._outcome is not None
+
+    def _frame(self, kind: bytes, payload: bytes) -> None:
+        if kind == wire.STARTED and not self.started:
+            self._starts += 1
+        elif kind == wire.SYNTAX and not self._loaded:
+            self._fail("syntax_error", "the program does not parse: " + payload.decode(errors="replace")[:SHOWN])
+        elif kind == wire.MISSING and not self._loaded:
+            self._fail("fail", f"the program does not define {self._entry_point}")
+        elif kind == wire.LOADED and self.started and not self._loaded:
+            self._loaded = True
+        elif kind == wire.AT and self._loaded and payload == wire.INDEX.pack(self._index + 1):
+            self._index += 1
+        elif kind == wire.ERROR:
+            outcome, reason, described = read_exception(payload)
+            self._fail(outcome, reason, exception=described)
+        elif kind == wire.DONE and secrets.compare_digest(payload, self.token):
+            self._outcome = "pass"
+        elif kind == wire.INSIDE and self._parted:
+            self.forced = payload.decode(errors="replace")
+            self._fail("crash", "undecided")
+        else:
+            said = payload.decode(errors="replace") if kind == wire.GARBLED else "a frame out of order"
+            raise Malformed(said)
+
+    def _fail(self, outcome: Outcome, reason: str, **details: Any) -> None:
+        """Decide: the program failed at the current assertion."""
+        self._outcome = outcome
+        if 0 <= self._index < len(self._snippets):
+            details |= {"index": self._index, "input": self._snippets[self._index][: 2 * SHOWN]}
+            if details.get("exception", "").rpartition("\n")[2].startswith("AssertionError"):
+                reason = "an assertion does not hold"
+        self._failure = Failure(reason, **details)
+
+    def conclude(self, ended: Ended, cpu_limit: int) -> Verdict:
+        """The verdict, once the processes are gone."""
+        if self._outcome is None:
+            self._fail(*explain_end(ended, cpu_limit))
+        failure = self._failure
+        if failure is not None and (printed := ended.stdout[: self._frames.printed]):
+            failure = replace(failure, stdout=ADDRESS.sub("0x…", printed.decode(errors="replace")))
+        passed = self._outcome == "pass"
+        return Verdict(self._outcome or "crash", passed, failure, round(ended.cpu_s, 4), self.forced or "")
