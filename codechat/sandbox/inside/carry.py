@@ -1,9 +1,9 @@
 """Values that go from one process to the other and keep their exact types: arguments, results, changed arguments.
 
 A value is flattened to a tree of scalars, lists and tuples, in which `(kind, content, ...)` stands for every other
-type. The mutable objects among the arguments of a call are numbered in the order in which they are met, and
-`("ref", number, ...)` stands for such an object met again: in the arguments, in the result, in the arguments' new
-contents. So a function that returns its argument, or changes it in place, does the same from afar.
+type. The mutable objects of a call are numbered in the order in which they are met, and `("ref", number, ...)` stands
+for such an object met again: in the arguments, in their new contents, in the result. So a function that returns its
+argument, or changes it in place, does the same from afar.
 """
 
 import itertools
@@ -28,7 +28,7 @@ EMPTY: tuple[Any, ...] = ([], (), "", {}, set(), {}.items(), range(0), b"")
 ITERATORS: dict[Any, str] = {
     GeneratorType: "generator",
     map: "map",
-    **dict.fromkeys((filter, zip, enumerate, reversed), "iterator"),
+    **dict.fromkeys((filter, zip, enumerate, reversed, type(reversed([]))), "iterator"),
     **{type(iter(one)): "iterator" for one in EMPTY},
     **dict.fromkeys((itertools.chain, itertools.islice, itertools.accumulate, itertools.groupby), "iterator"),
 }
@@ -75,8 +75,8 @@ def flatten(value: Any, numbered: Numbered, grow: bool = False, depth: int = 0) 
 
 
 def contents(value: Any, numbered: Numbered) -> Any:
-    """The tree of a numbered object's present content. Raises `NotCarried`."""
-    return _tree(value, type(value), lambda part: flatten(part, numbered, False, 1))
+    """The tree of a numbered object's present content; new objects in it are numbered. Raises `NotCarried`."""
+    return _tree(value, type(value), lambda part: flatten(part, numbered, True, 1))
 
 
 def _tree(value: Any, kind: type, part: Callable[[Any], Any]) -> Any:
@@ -187,7 +187,7 @@ def build(tree: Any, numbered: Numbered, grow: bool = False) -> Any:
     return _READERS[name](content, lambda part: build(part, numbered, grow))
 
 
-def fill(value: Any, tree: Any, numbered: Numbered, grow: bool = False) -> None:
+def fill(value: Any, tree: Any, numbered: Numbered, grow: bool = True) -> None:
     """Give a mutable object the content of a tree of its own type. Raises as `build`."""
     kind: Any = type(tree)
     if kind is list:

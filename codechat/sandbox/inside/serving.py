@@ -136,22 +136,21 @@ def _call(function: Any, trees: Any, path: str) -> tuple[str, Any, Any]:
     numbered = Numbered()
     positional = [build(tree, numbered, grow=True) for tree in trees[0]]
     named = {name: build(tree, numbered, grow=True) for name, tree in trees[1]}
-    before = [marshal.dumps(contents(one, numbered), 2) for one in numbered.objects]
+    given = list(numbered.objects)
+    before = [marshal.dumps(contents(one, numbered), 2) for one in given]
+    error: BaseException | None = None
     try:
         value = function(*positional, **named)
-    except BaseException as error:  # noqa: BLE001  anything the program raises is its own
-        end, tree = "error", _raised(error, numbered, path)
-    else:
-        try:
-            end, tree = "value", flatten(value, numbered)
-        except NotCarried as error:
-            return "inside", f"a result: {error}", []
+    except BaseException as raised:  # noqa: BLE001  anything the program raises is its own
+        error = raised
     try:
-        after = [contents(one, numbered) for one in numbered.objects]
-    except NotCarried as error:
-        return "inside", f"a changed argument: {error}", []
-    changes = [(place, now) for place, now in enumerate(after) if marshal.dumps(now, 2) != before[place]]
-    return end, tree, changes
+        after = [(place, contents(one, numbered)) for place, one in enumerate(given)]
+        changes = [(place, now) for place, now in after if marshal.dumps(now, 2) != before[place]]
+        if error is not None:
+            return "error", _raised(error, numbered, path), changes
+        return "value", flatten(value, numbered, grow=True), changes
+    except NotCarried as refused:
+        return "inside", f"a result: {refused}", []
 
 
 def _raised(error: BaseException, numbered: Numbered, path: str) -> Any:

@@ -180,7 +180,7 @@ class Tester:
                 raise ValueError("a change of no argument")
             fill(numbered.objects[place], now, numbered)
         if end == "value":
-            value = build(tree, numbered)
+            value = build(tree, numbered, grow=True)
             return lambda: value
         if end != "error":
             raise ValueError("an unknown end of a call")
