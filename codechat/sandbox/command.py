@@ -3,7 +3,6 @@
 import marshal
 import math
 import os
-import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -15,6 +14,7 @@ from codechat.sandbox.inside import wire
 
 PYTHON = wire.PYTHON
 TAIL = 2000
+CPU_LEFT_S = 0.5  # a failed program that had no more than this left ended for want of CPU time, whatever it says
 Why = Literal["wall", "cpu", "output", "down", "missing"]
 
 
@@ -125,5 +125,4 @@ class Outputs:
             return "missing"
         if ended.why is not None:
             return "wall" if ended.why == "wall" else "cpu"
-        killed = -status in (signal.SIGXCPU, signal.SIGKILL)
-        return "cpu" if killed and ended.cpu_s >= cpu_limit - 0.5 else None
+        return "cpu" if status != 0 and ended.cpu_s >= cpu_limit - CPU_LEFT_S else None
