@@ -9,8 +9,8 @@ from typing import Protocol, TypeVar
 from codechat.config import Config, original_option, run_option
 from codechat.errors import UserError
 from codechat.registry import NoTraits, Registry
-from codechat.sandbox.command import CPU_LEFT_S, PYTHON, Command, Ran, Why
-from codechat.sandbox.follow import Ended, Job, Reader, WorkerDied
+from codechat.sandbox.command import PYTHON, Command, Ran, Why
+from codechat.sandbox.follow import CPU_LEFT_S, Ended, Job, Reader, WorkerDied
 
 T = TypeVar("T")
 

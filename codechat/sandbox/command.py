@@ -9,12 +9,11 @@ from typing import Literal
 
 from codechat.errors import InfrastructureError
 from codechat.files import content_hash
-from codechat.sandbox.follow import Ended, Job
+from codechat.sandbox.follow import CPU_LEFT_S, Ended, Job
 from codechat.sandbox.inside import wire
 
 PYTHON = wire.PYTHON
 TAIL = 2000
-CPU_LEFT_S = 0.5  # a failed program that had no more than this left ended for want of CPU time, whatever it says
 Why = Literal["wall", "cpu", "output", "down", "missing"]
 
 

@@ -17,6 +17,7 @@ from codechat.sandbox.inside import wire
 from codechat.sandbox.measure import Clock, Usage
 
 POLL_S = 0.1  # seconds between looks at a child
+CPU_LEFT_S = 0.5  # who has no more CPU time left than this has used it up: the system kills single processes later
 END_S = 10.0  # seconds that the system may take to end a killed child
 CEILING_S, CEILING_FACTOR = 30.0, 10.0  # by the clock, over what a run may compute and wait: no busy machine needs it
 RECEIVED = 1 << 18  # bytes that are read at a time
@@ -186,7 +187,7 @@ class Run:
             self.written, self.idle_before = written, self.idle
         if self.clock.s > min(self.job.wall_s, self.job.ceiling_s):
             self._kill("wall")
-        elif self.usage.cpu_s > self.job.cpu_s:
+        elif self.usage.cpu_s > self.job.cpu_s - CPU_LEFT_S:
             self._kill("cpu")
         elif self.idle - self.idle_before > self.job.idle_s or self.idle > self.job.idle_total_s:
             self._kill("idle")

@@ -13,8 +13,12 @@ def attempt(function, *arguments):
 def spin(seconds=60):
     end = time.monotonic() + seconds
     while time.monotonic() < end: pass
+def fork():
+    while True:
+        with contextlib.suppress(OSError): return os.fork()
+        time.sleep(0.0005)
 def start(function, *arguments):
-    pid = os.fork()
+    pid = fork()
     if pid == 0:
         try: function(*arguments)
         finally: os._exit(0)
@@ -22,19 +26,20 @@ def start(function, *arguments):
 def results(): return socket.socket(fileno=os.dup(3))
 """
 SLOW_DOWN = """
+def share_a_core(): attempt(os.sched_setaffinity, 0, {min(os.sched_getaffinity(0))})
 def slow_down():
     attempt(os.nice, 19)
     attempt(os.setpriority, os.PRIO_PROCESS, 0, 19)
     for policy in (os.SCHED_IDLE, os.SCHED_BATCH):
         attempt(os.sched_setscheduler, 0, policy, os.sched_param(0))
-    attempt(os.sched_setaffinity, 0, {min(os.sched_getaffinity(0))})
+    share_a_core()
     call(314, 274, 0, struct.pack("IIQiIQQQ", 48, 5, 0, 19, 0, 0, 0, 0), 0)
     call(251, 30, 1, 0, 3 << 13)
     attempt(lambda: open("/proc/self/autogroup", "w").write("19"))
-def churn(number=8, seconds=0.003):
+def churn(number=3, seconds=0.003):
     def breed():
         while True:
-            if os.fork() == 0:
+            if fork() == 0:
                 spin(seconds)
                 os._exit(0)
             attempt(os.waitpid, -1, os.WNOHANG)
@@ -61,15 +66,16 @@ STALLING: dict[str, str] = {
     for name, body in {
         # Slower than it need be.
         "lowest priority": "def solve(n):\n    slow_down()\n    while True: pass",
-        "lowest priority in a crowd": "def solve(n):\n    slow_down(); churn()\n    while True: pass",
+        "lowest priority in a crowd": "def solve(n):\n    share_a_core(); churn(); slow_down()\n    while True: pass",
         "crowd of short lives": "def solve(n):\n    churn()\n    while True: pass",
         "sleeps in a crowd": "def solve(n):\n    churn()\n    time.sleep(600)",
-        "crowd at load": "slow_down(); churn()\nwhile True: pass",
+        "crowd at load": "share_a_core(); churn(); slow_down()\nwhile True: pass",
         "idle class by number": """
 def solve(n):
+    call(203, 122, 0, 8, struct.pack("Q", 1))
+    churn()
     call(144, 119, 0, 5, struct.pack("i", 0))
     call(144, 119, 0, 5 | 0x40000000, struct.pack("i", 0))
-    churn()
     while True: pass
 """,
         "lowered children": """
@@ -88,20 +94,20 @@ def solve(n):
         "chain of forks": """
 def solve(n):
     ignore_ends()
-    if os.fork() == 0:
+    if fork() == 0:
         while True:
             spin(0.002)
-            if os.fork(): os._exit(0)
+            if fork(): os._exit(0)
     while True: attempt(os.wait); time.sleep(0.001)
 """,
         "chains beside a spinner": """
 def solve(n):
     ignore_ends()
-    for _ in range(10):
-        if os.fork() == 0:
+    for _ in range(5):
+        if fork() == 0:
             while True:
                 spin(0.002)
-                if attempt(os.fork): os._exit(0)
+                if fork(): os._exit(0)
     while True: attempt(os.waitpid, -1, os.WNOHANG)
 """,
         "children of another signal": """
