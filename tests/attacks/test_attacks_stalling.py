@@ -23,6 +23,7 @@ from codechat.sandbox.measure import Usage
 from codechat.suites.calls import Calls
 from codechat.suites.endings import explain_end, judge_status
 from codechat.suites.exit_status import ExitStatus
+from support.descriptors import open_handles
 
 CALLS = Calls("f", "def f(n):\n    return n * 2\n", base=((1,), (2,)), plus=((3,),), name="stalling/0")
 LIMITS = {"min_cpu_s": 0.5, "load_cpu_s": 0.6, "total_cpu_s": 1.0, "idle_s": 0.7, "memory_mb": 512, "processes": 16}
@@ -376,10 +377,10 @@ async def test_descriptors_in_the_results_are_not_kept(kind: str) -> None:
     room = build(kind)
     try:
         assert (await CALLS.check(Program(CALLS.reference or ""), room)).passed
-        before = sorted(Path("/proc/self/fd").iterdir())
+        before = open_handles()
         for name in ("descriptors", "descriptors of itself", "credentials of others"):
             program = STALLING[name].replace("def solve", "def f")
             assert not (await CALLS.check(Program(program), room)).passed
-            assert sorted(Path("/proc/self/fd").iterdir()) == before
+            assert open_handles() == before
     finally:
         await room.aclose()
