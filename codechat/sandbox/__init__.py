@@ -10,7 +10,7 @@ from codechat.config import Config, original_option, run_option
 from codechat.errors import UserError
 from codechat.registry import NoTraits, Registry
 from codechat.sandbox.command import PYTHON, Command, Ran, Why
-from codechat.sandbox.follow import Ended, Job, Reader, WorkerDied
+from codechat.sandbox.follow import CPU_LEFT_S, Ended, Job, Reader, WorkerDied
 
 T = TypeVar("T")
 
@@ -97,6 +97,7 @@ def admit(sandbox: Sandbox, config: SandboxConfig) -> None:
 SANDBOXES: Registry[Sandbox, NoTraits] = Registry("sandbox", "codechat.sandbox", NoTraits)
 
 __all__ = [
+    "CPU_LEFT_S",
     "PYTHON",
     "SANDBOXES",
     "Box",

@@ -3,14 +3,13 @@
 import marshal
 import math
 import os
-import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from codechat.errors import InfrastructureError
 from codechat.files import content_hash
-from codechat.sandbox.follow import Ended, Job
+from codechat.sandbox.follow import CPU_LEFT_S, Ended, Job
 from codechat.sandbox.inside import wire
 
 PYTHON = wire.PYTHON
@@ -125,5 +124,4 @@ class Outputs:
             return "missing"
         if ended.why is not None:
             return "wall" if ended.why == "wall" else "cpu"
-        killed = -status in (signal.SIGXCPU, signal.SIGKILL)
-        return "cpu" if killed and ended.cpu_s >= cpu_limit - 0.5 else None
+        return "cpu" if status != 0 and ended.cpu_s >= cpu_limit - CPU_LEFT_S else None

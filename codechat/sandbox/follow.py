@@ -10,16 +10,19 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from codechat.errors import InfrastructureError
 from codechat.sandbox.inside import wire
+from codechat.sandbox.measure import Clock, Usage
 
-POLL_S = 0.1  # seconds between looks at a child that sends nothing
-CROWD_S = 1.0  # seconds after which a program's own processes are measured too
+POLL_S = 0.1  # seconds between looks at a child
+CPU_LEFT_S = 0.5  # who has no more CPU time left than this has used it up: the system kills single processes later
 END_S = 10.0  # seconds that the system may take to end a killed child
-TICKS = os.sysconf("SC_CLK_TCK")  # the unit of CPU time in /proc, per second
+CEILING_S, CEILING_FACTOR = 30.0, 10.0  # by the clock, over what a run may compute and wait: no busy machine needs it
+RECEIVED = 1 << 18  # bytes that are read at a time
+SCRAP, SCRAPS, PAUSE_S = 4096, 1000, 0.005  # bytes, and how many reads of fewer, until each has to wait for so long
+CREDENTIALS = struct.Struct("iii")
 F_ADD_SEALS, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE = 1033, 1, 2, 4, 8
 
 
@@ -27,7 +30,7 @@ F_ADD_SEALS, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE = 1033, 1, 2,
 class Job:
     """One program's run: the child's input, and the seconds that it may wait between two results, wait in all, compute
     in all, and take by the clock. `warm`: it needs the modules of assertion tests. `candidate`: the input of a second
-    process that runs the program, if the first one only tests it."""
+    process that runs the program, if the first one only tests it. The limits hold for both together."""
 
     data: bytes
     idle_s: float
@@ -36,6 +39,16 @@ class Job:
     wall_s: float = math.inf
     warm: bool = False
     candidate: bytes = b""
+
+    @property
+    def processes(self) -> int:
+        """How many processes the sandbox starts; each sends a frame before any of the candidate's code."""
+        return 2 if self.candidate else 1
+
+    @property
+    def ceiling_s(self) -> float:
+        """Seconds by the clock after which a run is stalling, however busy the machine is."""
+        return CEILING_S + CEILING_FACTOR * (self.cpu_s + self.idle_total_s)
 
 
 @dataclass
@@ -58,7 +71,7 @@ Reader = Callable[[bytes], tuple[bytes, bool]]
 
 
 class Run:
-    """Follows one child from its first frame to its end. `outputs` are the reading ends of pipes."""
+    """Follows the processes of one job to their end. `outputs` are the reading ends of pipes, which do not block."""
 
     def __init__(
         self,
@@ -72,13 +85,14 @@ class Run:
     ) -> None:
         self.control, self.results, self.shared, self.reader = control, results, shared, reader
         self.job, self.outputs = job, outputs
-        self.received = 0
+        results.setblocking(False)  # what the child sends must not keep this side from its limits
+        self.received = self.scraps = 0
         self.decided = False
         self.why: Literal["wall", "cpu", "idle"] | None = None
-        self.pid: int | None = None
-        self.began = time.monotonic()
-        self.busy = 0.0  # seconds of this side, during which the child may have waited
+        self.pids: list[int] = []  # in order of arrival
+        self.clock, self.usage = Clock(), Usage()
         self.killed_at: float | None = None
+        self.looked_at = self.waited = 0.0  # when the clock was last looked at, seconds waited since then
         self.written, self.idle, self.idle_before = 0, 0.0, 0.0
 
     def follow(self) -> Ended:
@@ -88,10 +102,8 @@ class Run:
         poll.register(self.control, select.POLLIN)
         for output in self.outputs:
             poll.register(output, select.POLLIN)
-        looked = time.monotonic()
         while True:
-            ready = dict(poll.poll(POLL_S * 1000))
-            woken = time.monotonic()
+            ready = self._wait(poll)
             if self.control.fileno() in ready:
                 return self._end(self._status())
             if self.results.fileno() in ready and not self._receive():
@@ -99,31 +111,44 @@ class Run:
             for output in self.outputs:
                 if output in ready and not self._read(output):
                     poll.unregister(output)
-            self.busy += time.monotonic() - woken
-            if woken - looked > POLL_S:
-                looked = woken
-                self._look(woken)
+            self.clock.handled()
+            if self.clock.s - self.looked_at >= POLL_S:
+                self.looked_at = self.clock.s
+                self._look()
+
+    def _wait(self, poll: select.poll) -> set[int]:
+        """The streams that have something to read, none after `POLL_S`."""
+        self.clock.begin()
+        if self.scraps > SCRAPS:
+            time.sleep(PAUSE_S)
+        ready = {handle for handle, _ in poll.poll(POLL_S * 1000)}
+        self.waited += self.clock.waited(POLL_S, not ready)
+        return ready
 
     def _receive(self) -> bool:
         """Take the received bytes; False at the end of the stream."""
-        if self.pid is None:
-            try:
-                data, ancillary, _, _ = self.results.recvmsg(1 << 18, socket.CMSG_SPACE(12))
-            except OSError:
-                return False
-            for level, kind, content in ancillary:
-                if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
-                    self.pid = struct.unpack("iii", content[:12])[0]
-        else:
-            data = self._recv()
+        try:
+            if len(self.pids) < self.job.processes:
+                data, ancillary, _, _ = self.results.recvmsg(RECEIVED, socket.CMSG_SPACE(CREDENTIALS.size))
+                self._note(ancillary)
+            else:
+                data = self.results.recv(RECEIVED)
+        except BlockingIOError:  # there was nothing but an urgent byte, which is dropped
+            self.scraps += 1
+            return True
+        except OSError:
+            return False
+        self.scraps += len(data) < SCRAP
         self._take(data)
         return bool(data)
 
-    def _recv(self) -> bytes:
-        try:
-            return self.results.recv(1 << 18)
-        except OSError:
-            return b""
+    def _note(self, ancillary: list[tuple[int, int, bytes]]) -> None:
+        """Note whom a message is from: the kernel says so, and every process sends one before the candidate's code."""
+        for level, kind, content in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
+                pid = CREDENTIALS.unpack(content[: CREDENTIALS.size])[0]
+                if pid and pid not in self.pids:
+                    self.pids.append(pid)
 
     def _take(self, data: bytes) -> None:
         self.received += len(data)
@@ -131,7 +156,7 @@ class Run:
             return
         answer, self.decided = self.reader(data)
         if answer and not self.decided:
-            with suppress(OSError):
+            with suppress(OSError):  # a child that does not read its answers waits for nothing
                 self.results.send(answer)
         if self.decided:
             self._kill()
@@ -142,52 +167,35 @@ class Run:
             data = os.read(output, 1 << 16)
         except BlockingIOError:
             return False
+        self.scraps += len(data) < SCRAP
         if data and not self.decided:
             _, self.decided = self.outputs[output](data)
             if self.decided:
                 self._kill()
         return bool(data)
 
-    def _kill(self) -> None:
+    def _kill(self, why: Literal["wall", "cpu", "idle"] | None = None) -> None:
         if self.killed_at is None:
-            self.killed_at = time.monotonic()
+            self.killed_at, self.why = self.clock.s, why
             with suppress(OSError):
                 self.control.send(wire.KILL)
 
-    def _look(self, now: float) -> None:
-        """Kill a child that sleeps or waits for too long; raise if it does not die."""
+    def _look(self) -> None:
+        """Kill a child that uses or waits for too much; raise if it does not die."""
         if self.killed_at is not None:
-            if now - self.killed_at > END_S:
+            if self.clock.s - self.killed_at > END_S:
                 raise WorkerDied("a killed program does not end")
             return
-        if now - self.began > self.job.wall_s:
-            self.why = "wall"
-            self._kill()
-            return
-        idle = now - self.began - self.busy - self._on_cpu(now)
+        self.idle += self.usage.look(self.pids, self.waited)
+        self.waited = 0.0
         if (written := self._written()) != self.written:
             self.written, self.idle_before = written, self.idle
-        self.idle = idle
-        if idle - self.idle_before > self.job.idle_s or idle > self.job.idle_total_s:
-            self.why = "idle"
-            self._kill()
-        elif now - self.began > CROWD_S and self.pid is not None and crowd_cpu_s(self.pid) > self.job.cpu_s:
-            self.why = "cpu"
-            self._kill()
-
-    def _on_cpu(self, now: float) -> float:
-        """Seconds that the child's main thread computed or queued for a processor or, if that is more, that all its
-        threads and its ended children computed.
-
-        If the kernel does not report them, a tenth of the time counts as idle.
-        """
-        folder = Path(f"/proc/{self.pid}")
-        try:
-            computing, queueing, _ = (folder / "schedstat").read_text().split()
-            ticks = (folder / "stat").read_text().rpartition(")")[2].split()[11:15]
-        except (OSError, ValueError):
-            return (now - self.began) * 0.9
-        return max((int(computing) + int(queueing)) / 1e9, sum(map(int, ticks)) / TICKS)
+        if self.clock.s > min(self.job.wall_s, self.job.ceiling_s):
+            self._kill("wall")
+        elif self.usage.cpu_s > self.job.cpu_s - CPU_LEFT_S:
+            self._kill("cpu")
+        elif self.idle - self.idle_before > self.job.idle_s or self.idle > self.job.idle_total_s:
+            self._kill("idle")
 
     def _written(self) -> int:
         """The position of the child's stream, its buffer included: a claim, bounded by `idle_total_s`."""
@@ -206,8 +214,7 @@ class Run:
 
     def _end(self, status: tuple[int, float, float, int]) -> Ended:
         """Read the rest of the socket and of shared memory: the child is gone."""
-        self.results.setblocking(False)
-        while not self.decided and (data := self._recv()):
+        while not self.decided and (data := self._rest()):
             self._take(data)
         for output in self.outputs:
             while self._read(output):
@@ -217,21 +224,13 @@ class Run:
         if not self.decided and 0 <= ahead <= waiting <= wire.FRAMES_ROOM:
             self._take(os.pread(self.shared, waiting - ahead, wire.FRAMES_AT + ahead))
         stdout = os.pread(self.shared, wire.STDOUT_ROOM, wire.STDOUT_AT).rstrip(b"\0")
-        return Ended(status[0], status[1] + status[2], status[3], self.why, stdout)
+        return Ended(status[0], max(status[1] + status[2], self.usage.cpu_s), status[3], self.why, stdout)
 
-
-def crowd_cpu_s(pid: int) -> float:
-    """CPU seconds of a process and its living descendants: together they may use no more than one."""
-    total, waiting = 0.0, [pid]
-    while waiting:
-        folder = Path(f"/proc/{waiting.pop()}")
+    def _rest(self) -> bytes:
         try:
-            total += int((folder / "schedstat").read_text().split()[0]) / 1e9
-            for task in (folder / "task").iterdir():
-                waiting += [int(word) for word in (task / "children").read_text().split()]
-        except (OSError, ValueError):
-            continue
-    return total
+            return self.results.recv(RECEIVED)
+        except OSError:
+            return b""
 
 
 def shared_memory() -> int:

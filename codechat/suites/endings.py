@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable
 
 from codechat.domain import Failure, Outcome, Verdict
-from codechat.sandbox import Box, Command, Ended, Ran, Sandbox, TakenDown, Why
+from codechat.sandbox import CPU_LEFT_S, Box, Command, Ended, Ran, Sandbox, TakenDown, Why
 from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.decode import Undecodable, decode
 from codechat.sandbox.stream import Malformed
@@ -30,13 +30,12 @@ def explain_end(ended: Ended, cpu_limit: int) -> tuple[Outcome, str]:
     """The outcome and reason of a child that ended before its verdict was decided."""
     if ended.why == "idle":
         return "timeout", "it sleeps or waits for longer than it may"
-    if ended.why == "cpu":
+    if ended.why == "wall":
+        return "timeout", "it takes far longer by the clock than it may compute and wait"
+    if ended.why == "cpu" or ended.cpu_s >= cpu_limit - CPU_LEFT_S:
         return "timeout", CPU_USED_UP
     if os.WIFSIGNALED(ended.status):
-        number = os.WTERMSIG(ended.status)
-        if number in (signal.SIGXCPU, signal.SIGKILL) and ended.cpu_s >= cpu_limit - 0.5:
-            return "timeout", CPU_USED_UP
-        return "crash", f"killed by {_signal(number)}"
+        return "crash", f"killed by {_signal(os.WTERMSIG(ended.status))}"
     code = os.WEXITSTATUS(ended.status)
     if code == wire.TIMED_OUT:
         return "timeout", "the CPU time of this input is used up"
@@ -88,6 +87,7 @@ def _missed(ran: Ran, command: Command, expected: int) -> tuple[Outcome, str]:
 
 
 def _signal(number: int) -> str:
+    """Its name; most real-time signals have none."""
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 

@@ -1,7 +1,6 @@
 """No hostile program passes, outlives its limits, leaves anything behind, or disturbs the next verdict."""
 
 import asyncio
-import os
 import socket
 import time
 from collections.abc import Iterator
@@ -12,11 +11,13 @@ import pytest
 from attack_forging import FORGING
 from attack_harming import HARMING, PORT_MARK, SECRET
 from attack_malformed import MALFORMED
+from attack_stalling import STALLING
 
 from codechat.domain import Program
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES
 from codechat.suites.calls import Calls
+from support.processes import descendants
 
 REFERENCE = "import math\ndef solve(n):\n    return [math.sqrt(n), math.sqrt(n + 1), math.sqrt(n + 2)]\n"
 CALLS = Calls("solve", REFERENCE, base=((2,), (5,)), plus=((70,), (1000,)), atol=1e-6)
@@ -26,7 +27,12 @@ WATCHED = [Path(name) for name in ("/tmp", "/var/tmp", "/dev/shm", "/") if Path(
 
 CORPUS: dict[str, str] = {
     f"{group}: {name}": program
-    for group, programs in (("forging", FORGING), ("harming", HARMING), ("malformed", MALFORMED))
+    for group, programs in (
+        ("forging", FORGING),
+        ("harming", HARMING),
+        ("malformed", MALFORMED),
+        ("stalling", STALLING),
+    )
     for name, program in programs.items()
 }
 
@@ -55,21 +61,6 @@ def listener() -> Iterator[socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         yield server
-
-
-def descendants() -> set[int]:
-    """Every process below this one, whatever namespace it is in."""
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-    found = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found
 
 
 def names() -> set[str]:

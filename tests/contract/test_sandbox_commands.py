@@ -13,6 +13,7 @@ import pytest
 
 from codechat.errors import UserError
 from codechat.sandbox import PYTHON, SANDBOXES, Box, Command, Ran, Sandbox, TakenDown, WorkerDied
+from support.processes import below
 
 LIMITS = {"memory_mb": 512, "processes": 16, "file_mb": 8, "output_mb": 4}
 PERL = shutil.which("perl")
@@ -229,15 +230,3 @@ async def test_lending_tries_twice_and_then_says_who_is_at_fault(sandbox: Sandbo
         await sandbox.lend(lambda box: 1 // 0)
     with pytest.raises(ValueError, match="lent without the tools"):
         await sandbox.lend(lambda box: box.run(Command(argv=("x",), tools=("/usr/bin/env",))))
-
-
-def below(root: int) -> set[int]:
-    """The processes that `root` started, at any depth."""
-    found: set[int] = set()
-    waiting = [root]
-    while waiting:
-        for task in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
-            new = {int(word) for word in task.read_text().split()} - found
-            found |= new
-            waiting += new
-    return found

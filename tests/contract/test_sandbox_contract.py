@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls
 from codechat.suites.checker import Checker
+from support.processes import below
 
 LIMITS = {"idle_s": 0.7, "min_cpu_s": 0.5, "memory_mb": 1024}
 REFERENCE = "def total(numbers):\n    return sum(numbers)\n"
@@ -261,15 +261,3 @@ def test_every_kind_has_the_same_limits_and_they_alone_are_identity() -> None:
     assert set(wanted) == set(SandboxConfig.model_fields) - {"kind", "allow_weak"}
     for component in SANDBOXES:
         assert SANDBOXES.validate({"kind": component.name}).identity() == wanted
-
-
-def below(root: int) -> set[int]:
-    """The processes that `root` started, at any depth."""
-    found: set[int] = set()
-    waiting = [root]
-    while waiting:
-        for task in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
-            new = {int(word) for word in task.read_text().split()} - found
-            found |= new
-            waiting += new
-    return found

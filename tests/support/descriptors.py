@@ -14,3 +14,8 @@ def open_files(folder: Path) -> set[str]:
         if target.parent == folder:
             found.add(target.name)
     return found
+
+
+def open_handles() -> list[str]:
+    """The numbers of all open files, that of the listing itself included."""
+    return sorted(link.name for link in Path("/proc/self/fd").iterdir())

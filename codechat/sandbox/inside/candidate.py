@@ -15,7 +15,7 @@ import types
 from collections.abc import Sequence
 from typing import Any, NoReturn, Protocol
 
-from codechat.sandbox.inside import wire
+from codechat.sandbox.inside import isolate, wire
 from codechat.sandbox.inside.encode import canonical, encode
 
 NAME = "<candidate>"
@@ -99,6 +99,7 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap) -> NoRet
 
 def prepare(results: socket.socket, shared: mmap.mmap) -> Channel:
     """Set up what every program finds: seeded random numbers, an empty input, a bounded output, the collector."""
+    isolate.keep_children()
     head = Head(shared, wire.STDOUT_ROOM)
     random.seed(0)
     sys.stdin, sys.stdout, sys.stderr = io.StringIO(), head, Head(shared, 0)

@@ -14,7 +14,7 @@ import resource
 import signal
 import struct
 
-from codechat.sandbox.inside.seccomp import Filter
+from codechat.sandbox.inside import seccomp
 from codechat.sandbox.inside.wire import TIMED_OUT
 
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
@@ -25,7 +25,8 @@ CAPABILITY_VERSION = 0x20080522
 STACK = 64 << 20
 
 libc = ctypes.CDLL(None, use_errno=True)
-_filters = {contained: Filter(contained) for contained in (False, True)}
+_filters = {contained: seccomp.general(contained) for contained in (False, True)}
+_reaping = seccomp.reaping()
 
 
 class NotGranted(OSError):
@@ -169,6 +170,11 @@ def confine(limits: dict[str, int], namespaces: bool, scratch: list[str]) -> Non
     _filters[namespaces].install(libc)
     assert signal.SIGPROF == TIMED_OUT
     libc.signal(int(signal.SIGPROF), ctypes.cast(libc._exit, ctypes.c_void_p))
+
+
+def keep_children() -> None:
+    """For a candidate's process, before the candidate's first line: its ended children stay until it waits for them."""
+    _reaping.install(libc)
 
 
 def _limit(which: int, value: int) -> None:

@@ -1,4 +1,5 @@
-"""A system call filter: no namespaces, mounts, tracing, keys, kernel interfaces, shared memory or network.
+"""System call filters: no namespaces, mounts, tracing, keys, kernel interfaces, shared memory or network, and nothing
+by which a program could slow itself down or hide what it uses.
 
 Denied calls return an error instead of killing, so that libraries that merely probe keep working.
 """
@@ -7,6 +8,7 @@ import ctypes
 import errno
 import platform
 import struct
+from collections.abc import Callable
 
 # name: numbers on x86_64 and aarch64
 DENIED = {
@@ -53,6 +55,17 @@ DENIED = {
     "fsmount": (432, 432),
     "mount_setattr": (442, 442),
     "pidfd_getfd": (438, 438),
+    # A program of low priority, or on a processor that it keeps busy itself, would take for ever.
+    "setpriority": (141, 140),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setattr": (314, 274),
+    "sched_setaffinity": (203, 122),
+    "ioprio_set": (251, 30),
+    "set_mempolicy": (238, 237),
+    "mbind": (237, 235),
+    "migrate_pages": (256, 238),
+    "move_pages": (279, 239),
 }
 # Without a PID namespace a program could signal any process of this user.
 SIGNALS = {
@@ -63,44 +76,83 @@ SIGNALS = {
     "rt_tgsigqueueinfo": (297, 240),
     "pidfd_send_signal": (424, 424),
 }
-CLONE, CLONE3, SOCKET = (56, 220), 435, (41, 198)
+# name: numbers, which argument, its denied values
+DENIED_ARGUMENTS = {"prctl": ((157, 167), 0, (62,))}  # PR_SCHED_CORE keeps others off a processor
+SIGNAL_ARGUMENTS = {
+    "fcntl": ((72, 25), 1, (8, 10, 15)),  # F_SETOWN, F_SETSIG, F_SETOWN_EX: a file's events become signals
+    "ioctl": ((16, 29), 1, (0x8901, 0x8902)),  # FIOSETOWN, SIOCSPGRP
+}
+CLONE, CLONE3, SOCKET, SIGACTION = (56, 220), 435, (41, 198), (13, 134)
 NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW… flag that clone() takes
+CLONE_PARENT, EXIT_SIGNAL, SIGCHLD = 0x8000, 0xFF, 17
 AF_UNIX = 1
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
-LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT, AND, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 ALLOW, ERROR, KILL = 0x7FFF0000, 0x00050000, 0x80000000
-NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
+NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data; an argument has 8 bytes
+DENY = (RETURN, 0, 0, ERROR | errno.EPERM)
+Line = tuple[int, int, int, int]
 PR_SET_SECCOMP, FILTER_MODE = 22, 2
 
 
-def _program(denied: dict[str, tuple[int, int]]) -> bytes | None:
-    """The filter's instructions for this machine, or None if its numbers are not known."""
-    if platform.machine() not in ARCHITECTURES:
-        return None
-    column, architecture = ARCHITECTURES[platform.machine()]
-    deny = (RETURN, 0, 0, ERROR | errno.EPERM)
-    lines = [
+def _program(contained: bool, column: int) -> list[Line]:
+    """The filter for every program."""
+    lines: list[Line] = [
+        (JUMP_AT_LEAST, 0, 1, 0x40000000),
+        DENY,
+        (JUMP_EQUAL, 0, 1, CLONE3),
+        (RETURN, 0, 0, ERROR | errno.ENOSYS),
+    ]
+    for numbers in (DENIED if contained else DENIED | SIGNALS).values():
+        lines += [(JUMP_EQUAL, 0, 1, numbers[column]), DENY]
+    for numbers, which, values in (DENIED_ARGUMENTS if contained else DENIED_ARGUMENTS | SIGNAL_ARGUMENTS).values():
+        tests = [line for value in values for line in ((JUMP_EQUAL, 0, 1, value), DENY)]
+        lines += _argument(numbers[column], which, tests)
+    # A process whose parent hears nothing of its end, or is another one, would not be counted.
+    lines += _argument(
+        CLONE[column],
+        0,
+        [
+            (JUMP_ANY_BIT, 0, 1, NEW_NAMESPACES | CLONE_PARENT),
+            DENY,
+            (AND, 0, 0, EXIT_SIGNAL),
+            (JUMP_EQUAL, 2, 0, 0),
+            (JUMP_EQUAL, 1, 0, SIGCHLD),
+            DENY,
+        ],
+    )
+    return lines + _argument(SOCKET[column], 0, [(JUMP_EQUAL, 1, 0, AF_UNIX), DENY])
+
+
+def _reaping(column: int) -> list[Line]:
+    """The filter by which ended children are kept until they are waited for: else nobody knew what they used."""
+    handler = FIRST_ARGUMENT + 8
+    tests = [
+        (JUMP_EQUAL, 0, 5, SIGCHLD),
+        (LOAD, 0, 0, handler),
+        (JUMP_EQUAL, 0, 2, 0),
+        (LOAD, 0, 0, handler + 4),
+        (JUMP_EQUAL, 1, 0, 0),
+        DENY,
+    ]
+    return _argument(SIGACTION[column], 0, tests)
+
+
+def _argument(number: int, which: int, tests: list[Line]) -> list[Line]:
+    """Lines that apply `tests` to the low half of an argument of a system call, and then go on."""
+    load = (LOAD, 0, 0, FIRST_ARGUMENT + 8 * which)
+    return [(JUMP_EQUAL, 0, len(tests) + 2, number), load, *tests, (LOAD, 0, 0, NUMBER)]
+
+
+def _assemble(lines: list[Line], architecture: int) -> bytes:
+    start = [
         (LOAD, 0, 0, ARCHITECTURE),
         (JUMP_EQUAL, 1, 0, architecture),
         (RETURN, 0, 0, KILL),
         (LOAD, 0, 0, NUMBER),
-        (JUMP_AT_LEAST, 0, 1, 0x40000000),
-        deny,
-        (JUMP_EQUAL, 0, 1, CLONE3),
-        (RETURN, 0, 0, ERROR | errno.ENOSYS),
     ]
-    for numbers in denied.values():
-        lines += [(JUMP_EQUAL, 0, 1, numbers[column]), deny]
-    lines += [
-        (JUMP_EQUAL, 0, 3, CLONE[column]),
-        (LOAD, 0, 0, FIRST_ARGUMENT),
-        (JUMP_ANY_BIT, 0, 1, NEW_NAMESPACES),
-        deny,
-    ]
-    lines += [(LOAD, 0, 0, NUMBER), (JUMP_EQUAL, 0, 3, SOCKET[column]), (LOAD, 0, 0, FIRST_ARGUMENT)]
-    lines += [(JUMP_EQUAL, 1, 0, AF_UNIX), deny, (RETURN, 0, 0, ALLOW)]
-    return b"".join(struct.pack("<HBBI", *line) for line in lines)
+    return b"".join(struct.pack("<HBBI", *line) for line in (*start, *lines, (RETURN, 0, 0, ALLOW)))
 
 
 class _Filter(ctypes.Structure):
@@ -108,15 +160,28 @@ class _Filter(ctypes.Structure):
 
 
 class Filter:
-    """The filter, made once and installed in every child. `contained`: the child has its own PID namespace."""
+    """A filter, made once and installed in every child."""
 
-    def __init__(self, contained: bool) -> None:
-        code = _program(DENIED if contained else DENIED | SIGNALS)
-        self._code = code
-        self._filter = _Filter(len(code) // 8, code) if code else None
+    def __init__(self, lines: Callable[[int], list[Line]]) -> None:
+        """`lines` takes which of the two numbers of a call are this machine's; others have no filter."""
+        self._filter: _Filter | None = None
+        if platform.machine() in ARCHITECTURES:
+            column, architecture = ARCHITECTURES[platform.machine()]
+            self._code = _assemble(lines(column), architecture)
+            self._filter = _Filter(len(self._code) // 8, self._code)
 
     def install(self, libc: ctypes.CDLL) -> bool:
         """Bind this process to the filter for good; False if that fails. Needs no_new_privs."""
         if self._filter is None:
             return False
         return bool(libc.prctl(PR_SET_SECCOMP, FILTER_MODE, ctypes.byref(self._filter), 0, 0) == 0)
+
+
+def general(contained: bool) -> Filter:
+    """The filter for every program. `contained`: it has its own PID namespace."""
+    return Filter(lambda column: _program(contained, column))
+
+
+def reaping() -> Filter:
+    """The filter for a candidate's process, which hides no child's use. Other programs are limited by the clock."""
+    return Filter(_reaping)

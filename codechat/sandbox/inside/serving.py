@@ -18,7 +18,7 @@ import sys
 from types import ModuleType
 from typing import Any, NoReturn
 
-from codechat.sandbox.inside import wire
+from codechat.sandbox.inside import isolate, wire
 from codechat.sandbox.inside.candidate import load, text_of, trace_lines
 from codechat.sandbox.inside.carry import NotCarried, Numbered, build, contents, flatten
 
@@ -75,6 +75,7 @@ class Told(io.TextIOBase):
 
 def run(job: dict[str, Any], peer: socket.socket) -> NoReturn:
     """Load the program from a file, answer the tester, and end the process."""
+    isolate.keep_children()
     link = Link(peer)
     random.seed(0)
     sys.stdin, sys.stdout, sys.stderr = io.StringIO(), Told(link, wire.STDOUT_ROOM), Told(link, 0)
