@@ -1,0 +1,153 @@
+"""What a snippet only defines is run as its framework runs it, or refused: no test, no pass."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codechat.datasets.rows import load_rows
+from codechat.errors import UserError
+from codechat.sandbox.inside.snippets import NotRun, compile_pieces, refuse_unrun
+from codechat.suites.assertions import Assertions
+from codechat.suites.assertions.constructs import find_constructs
+
+RUN: dict[str, str] = {
+    "a test case": "import unittest\nclass T(unittest.TestCase):\n    def test_it(self): ran()",
+    "a test case of a base class": (
+        "import unittest\nclass Base(unittest.TestCase):\n    def setUp(self): self.n = 1\n"
+        "class T(Base):\n    def test_it(self): ran()"
+    ),
+    "an async test case": (
+        "import unittest\nclass T(unittest.IsolatedAsyncioTestCase):\n    async def test_it(self): ran()"
+    ),
+    "a test function": "def test_it():\n    ran()",
+    "an async test function": "async def test_it():\n    ran()",
+    "an async test function with pytest's mark": (
+        "class pytest:\n    class mark:\n        asyncio = staticmethod(lambda f: f)\n"
+        "@pytest.mark.asyncio\nasync def test_it():\n    ran()"
+    ),
+    "a class of pytest": "class TestIt:\n    def test_it(self):\n        ran()",
+    "a class of pytest with a setup": (
+        "class TestIt:\n    def setup_method(self): self.run = ran\n    def test_it(self): self.run()"
+    ),
+    "an async method of such a class": "class TestIt:\n    async def test_it(self):\n        ran()",
+    "a check of the candidate": "METADATA = {}\ndef check(candidate):\n    candidate()\n    ran()",
+    "under a main guard": 'def go():\n    ran()\nif __name__ == "__main__":\n    go()',
+    "a test case with a main guard": (
+        "import unittest\nclass T(unittest.TestCase):\n    def test_it(self): ran()\n"
+        'if __name__ == "__main__":\n    unittest.main()'
+    ),
+    "a plain assertion": "assert solve() is None\nran()",
+    "a helper that is called": "def test_with(n):\n    ran()\ntest_with(1)",
+}
+
+
+def run(snippet: str) -> int:
+    """How often a snippet calls `ran`."""
+    calls: list[int] = []
+    used = refuse_unrun([snippet], "solve")
+    space: dict[str, Any] = {"ran": lambda: calls.append(1), "solve": lambda: None, "__name__": "candidate"}
+    for code in compile_pieces(snippet, "<assertion 1>", "solve", used):
+        exec(code, space)
+    return len(calls)
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_what_is_defined_is_run_once(name: str) -> None:
+    assert run(RUN[name]) == 1
+
+
+@pytest.mark.parametrize("name", [name for name in RUN if "ran()" in RUN[name]])
+def test_a_test_that_fails_is_noticed(name: str) -> None:
+    with pytest.raises(AssertionError, match="it fails"):
+        run(RUN[name].replace("ran()", "raise AssertionError('it fails')"))
+
+
+REFUSED: dict[str, tuple[str, str]] = {
+    "a fixture": ("def test_it(tmp_path):\n    assert solve()", r"test_it\(\) needs arguments"),
+    "a parameter": (
+        "import pytest\n@pytest.mark.parametrize('n', [1])\ndef test_it(n):\n    assert solve()",
+        r"test_it\(\) needs arguments",
+    ),
+    "a mark": ("import pytest\n@pytest.mark.skip\ndef test_it():\n    assert solve()", "@pytest.mark.skip"),
+    "a class with fixtures": ("class TestIt:\n    def test_it(self, db): pass", r"TestIt\.test_it\(\) needs"),
+    "a class with a mark": (
+        "import pytest\n@pytest.mark.slow\nclass TestIt:\n    def test_it(self): pass",
+        "TestIt has",
+    ),
+    "async tests that unittest never awaits": (
+        "import unittest\nclass T(unittest.TestCase):\n    async def test_it(self): assert solve()",
+        "T has async tests",
+    ),
+    "test cases without a test": ("import unittest\nclass T(unittest.TestCase): pass", "T has no test"),
+    "nothing but a helper": ("def verify(f):\n    assert f() == 1", "it only defines verify"),
+    "nothing but a class": ("class Tests:\n    def verify(self): assert solve()", "it only defines Tests"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_nothing_would_run_is_refused(name: str) -> None:
+    snippet, reason = REFUSED[name]
+    with pytest.raises(NotRun, match=reason):
+        refuse_unrun([snippet], "solve")
+
+
+def test_a_check_needs_an_entry_point() -> None:
+    with pytest.raises(NotRun, match="no entry point"):
+        refuse_unrun(["def check(candidate): assert candidate()"], "")
+
+
+def test_what_one_snippet_defines_another_may_use() -> None:
+    assert "verify" in refuse_unrun(["def verify(f): assert f()", "verify(solve)"], "solve")
+
+
+def test_a_snippet_that_does_not_parse_fails_every_program_and_is_not_refused() -> None:
+    refuse_unrun(["assert (", "assert solve()"], "solve")
+    (piece,) = compile_pieces("assert (", "<assertion 1>", "solve", set())
+    assert piece == "assert ("
+
+
+@pytest.mark.parametrize("where", ["tests", "suite", "requirements"])
+def test_a_dataset_with_such_a_test_is_refused_by_its_line(tmp_path: Path, where: str) -> None:
+    bad = ["def test_it(tmp_path): assert solve()"]
+    row: dict[str, Any] = {"task_id": "own/1", "prompt": "def solve():\n    ...", "entry_point": "solve"}
+    row |= {
+        "tests": {"tests": bad},
+        "suite": {"suite": {"kind": "assertions", "tests": bad}},
+        "requirements": {
+            "tests": ["assert solve()"],
+            "requirements": [{"type": "Edge", "text": "more", "tests": bad}],
+        },
+    }[where]
+    path = tmp_path / "own.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    with pytest.raises(UserError, match=r"own\.jsonl:1: .*test_it\(\) needs arguments"):
+        load_rows("own", path)
+
+
+CONSTRUCTS: dict[str, tuple[str | None, str]] = {
+    "assert solve(1) == 2": (None, ""),
+    "from unittest.mock import patch": ("mocks and patches (mock)", ""),
+    "eval('1')": ("code that is made at run time (eval)", ""),
+    "assert solve(1) is solve(1)": ("the identity of objects (is)", ""),
+    "assert solve(1) is None": (None, ""),
+    "assert solve.__code__": ("the function as an object (__code__)", ""),
+    "import os\nassert solve(1)": (None, "os"),
+    "import sys\nassert sys.maxsize": (None, ""),
+    "import sys\nsys.stdout": (None, "sys.stdout"),
+    "from random import seed": (None, "random"),
+    "open('x')": (None, "open"),
+    "import numpy as np": (None, ""),
+    "assert (": (None, ""),
+}
+
+
+@pytest.mark.parametrize("snippet", CONSTRUCTS)
+def test_constructs_are_found_in_the_text(snippet: str) -> None:
+    found = find_constructs(snippet)
+    assert (found.inside, found.world) == CONSTRUCTS[snippet]
+
+
+def test_a_suite_of_snippets_says_which_names_it_uses() -> None:
+    assert Assertions(("assert solve(x) == y",)).names_used("solve") == {"solve", "x", "y"}
