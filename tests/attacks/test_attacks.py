@@ -1,6 +1,7 @@
 """No hostile program passes, outlives its limits, leaves anything behind, or disturbs the next verdict."""
 
 import asyncio
+import dataclasses
 import os
 import socket
 import time
@@ -12,12 +13,15 @@ import pytest
 from attack_forging import FORGING
 from attack_harming import HARMING, PORT_MARK, SECRET
 from attack_malformed import MALFORMED
+from attack_values import SLOW, VALUES
 
 from codechat.domain import Program
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES
 from codechat.suites.calls import Calls
+from codechat.suites.calls.oracle import Oracle
 
+BESIDE = "def twice(n):\n    return 2 * n\n"
 REFERENCE = "import math\ndef solve(n):\n    return [math.sqrt(n), math.sqrt(n + 1), math.sqrt(n + 2)]\n"
 CALLS = Calls("solve", REFERENCE, base=((2,), (5,)), plus=((70,), (1000,)), atol=1e-6)
 LIMITS = {"min_cpu_s": 0.3, "load_cpu_s": 0.6, "total_cpu_s": 1.0, "idle_s": 0.7, "memory_mb": 512, "processes": 16}
@@ -26,7 +30,7 @@ WATCHED = [Path(name) for name in ("/tmp", "/var/tmp", "/dev/shm", "/") if Path(
 
 CORPUS: dict[str, str] = {
     f"{group}: {name}": program
-    for group, programs in (("forging", FORGING), ("harming", HARMING), ("malformed", MALFORMED))
+    for group, programs in (("forging", FORGING), ("harming", HARMING), ("malformed", MALFORMED), ("values", VALUES))
     for name, program in programs.items()
 }
 
@@ -102,5 +106,23 @@ async def test_an_attack_fails_and_leaves_nothing(sandbox: Any, listener: socket
     assert (await CALLS.check(Program(f"# after {name}\n{REFERENCE}"), sandbox)).passed
 
 
+@pytest.mark.parametrize("oracle", ["equal", "set_equal"])
+async def test_what_is_slow_to_read_disturbs_no_program_beside_it(oracle: Oracle) -> None:
+    config = SANDBOXES.validate({"kind": "process", **LIMITS, "load_cpu_s": 5})
+    room: Any = SANDBOXES.build(config, workers=2)
+    hostile = dataclasses.replace(CALLS, oracle=oracle)
+    honest = Calls("twice", BESIDE, base=tuple((n,) for n in range(300)))
+    try:
+        for name, program in SLOW.items():
+            lie = asyncio.create_task(hostile.check(Program(program), room))
+            beside = 0
+            while not lie.done() or not beside:
+                assert (await honest.check(Program(f"# {name}, {beside}\n{BESIDE}"), room)).passed, name
+                beside += 1
+            assert not (await lie).passed, name
+    finally:
+        await room.aclose()
+
+
 def test_the_corpus_is_large_enough() -> None:
-    assert len(CORPUS) >= 60
+    assert len(CORPUS) >= 170

@@ -37,11 +37,16 @@ class _Bounded(reprlib.Repr):
             return self._table(x, level)
         if isinstance(x, Opaque):
             return f"<{x.name}>"
-        if isinstance(x, Iterated):
-            return f"<iterator of {self.repr1(x.items, level)}>"
-        if isinstance(x, Marked):
-            return f"<{x.kind} {self.repr1(x.content[-1] if x.kind == 'array' else x.content, level)}>"
+        if isinstance(x, (Iterated, Marked)):
+            return self._marked(x, level)
         return super().repr_instance(x, level)
+
+    def _marked(self, x: Iterated | Marked, level: int) -> str:
+        if level <= 0:
+            return "<...>"
+        if isinstance(x, Iterated):
+            return f"<iterator of {self.repr1(x.items, level - 1)}>"
+        return f"<{x.kind} {self.repr1(x.content[-1] if x.kind == 'array' else x.content, level - 1)}>"
 
     def _table(self, x: Table, level: int) -> str:
         if not x.items:
