@@ -8,8 +8,9 @@ from collections.abc import Callable
 from codechat.domain import Failure, Outcome, Verdict
 from codechat.sandbox import CPU_LEFT_S, Box, Command, Ended, Ran, Sandbox, TakenDown, Why
 from codechat.sandbox.inside import wire
-from codechat.sandbox.inside.decode import Undecodable, decode
+from codechat.sandbox.inside.decode import Undecodable
 from codechat.sandbox.stream import Malformed
+from codechat.suites.claims import read_claim
 
 SHOWN = 400  # characters of a value in a failure
 ADDRESS = re.compile(r"0x[0-9a-f]{6,}")  # of objects in memory: they differ in every process
@@ -44,17 +45,28 @@ def explain_end(ended: Ended, cpu_limit: int) -> tuple[Outcome, str]:
 
 def read_exception(payload: bytes) -> tuple[Outcome, str, str]:
     """The outcome, the reason and the text of a program's exception. Raises `Malformed`."""
-    try:
-        name, text, lines, kind = decode(payload)
-        described = "\n".join([*(str(line)[:SHOWN] for line in lines[:12]), f"{name}: {text}"[: 2 * SHOWN]])
-        described = ADDRESS.sub("0x…", described)
-    except (Undecodable, TypeError, ValueError) as error:
-        raise Malformed("an exception that cannot be read") from error
+    name, text, lines, kind = exception_parts(payload)
+    described = "\n".join([*(line[:SHOWN] for line in lines[:12]), f"{name}: {text}"[: 2 * SHOWN]])
+    described = ADDRESS.sub("0x…", described)
     if kind == "memory":
         return "crash", "out of memory", described
     if kind == "exit":
         return "crash", "the program exits", described
     return "fail", "an exception", described
+
+
+def exception_parts(payload: bytes) -> tuple[str, str, list[str], str]:
+    """Name, text, lines and kind of an exception, as its frame claims. Raises `Malformed`."""
+    try:
+        claim = read_claim(payload)
+    except Undecodable as error:
+        raise Malformed("an exception that cannot be read") from error
+    if not isinstance(claim, tuple) or list(map(type, claim)) != [str, str, list, str]:
+        raise Malformed("an exception without a name, a text, lines and a kind")
+    if not all(type(line) is str for line in claim[2]):
+        raise Malformed("an exception whose lines are no texts")
+    name, text, lines, kind = claim
+    return name, text, lines, kind
 
 
 def judge_status(ran: Ran, command: Command, *, expected: int = 0, token: str = "", output: bool = False) -> Verdict:

@@ -1,6 +1,7 @@
 """No hostile program passes, outlives its limits, leaves anything behind, or disturbs the next verdict."""
 
 import asyncio
+import dataclasses
 import socket
 import time
 from collections.abc import Iterator
@@ -12,13 +13,16 @@ from attack_forging import FORGING
 from attack_harming import HARMING, PORT_MARK, SECRET
 from attack_malformed import MALFORMED
 from attack_stalling import STALLING
+from attack_values import SLOW, VALUES
 
 from codechat.domain import Program
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES
 from codechat.suites.calls import Calls
+from codechat.suites.calls.oracle import Oracle
 from support.processes import descendants
 
+BESIDE = "def twice(n):\n    return 2 * n\n"
 REFERENCE = "import math\ndef solve(n):\n    return [math.sqrt(n), math.sqrt(n + 1), math.sqrt(n + 2)]\n"
 CALLS = Calls("solve", REFERENCE, base=((2,), (5,)), plus=((70,), (1000,)), atol=1e-6)
 LIMITS = {"min_cpu_s": 0.3, "load_cpu_s": 0.6, "total_cpu_s": 1.0, "idle_s": 0.7, "memory_mb": 512, "processes": 16}
@@ -32,6 +36,7 @@ CORPUS: dict[str, str] = {
         ("harming", HARMING),
         ("malformed", MALFORMED),
         ("stalling", STALLING),
+        ("values", VALUES),
     )
     for name, program in programs.items()
 }
@@ -93,5 +98,23 @@ async def test_an_attack_fails_and_leaves_nothing(sandbox: Any, listener: socket
     assert (await CALLS.check(Program(f"# after {name}\n{REFERENCE}"), sandbox)).passed
 
 
+@pytest.mark.parametrize("oracle", ["equal", "set_equal"])
+async def test_what_is_slow_to_read_disturbs_no_program_beside_it(oracle: Oracle) -> None:
+    config = SANDBOXES.validate({"kind": "process", **LIMITS, "load_cpu_s": 5})
+    room: Any = SANDBOXES.build(config, workers=2)
+    hostile = dataclasses.replace(CALLS, oracle=oracle)
+    honest = Calls("twice", BESIDE, base=tuple((n,) for n in range(300)))
+    try:
+        for name, program in SLOW.items():
+            lie = asyncio.create_task(hostile.check(Program(program), room))
+            beside = 0
+            while not lie.done() or not beside:
+                assert (await honest.check(Program(f"# {name}, {beside}\n{BESIDE}"), room)).passed, name
+                beside += 1
+            assert not (await lie).passed, name
+    finally:
+        await room.aclose()
+
+
 def test_the_corpus_is_large_enough() -> None:
-    assert len(CORPUS) >= 60
+    assert len(CORPUS) >= 170

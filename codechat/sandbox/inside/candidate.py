@@ -145,7 +145,7 @@ def _call(function: Any, calls: Any, job: dict[str, Any], channel: Channel) -> N
         began = time.process_time() if timed else 0.0
         try:
             value = function(*arguments)
-            data, size = encode(value, elements)
+            data, size, value = encode(value, elements)
             if timed:  # with the encoding, which a candidate's limit covers too
                 send(wire.CPU, wire.DOUBLE.pack(time.process_time() - began))
             if not size:

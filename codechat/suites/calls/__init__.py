@@ -15,12 +15,23 @@ from codechat.errors import InfrastructureError, UserError
 from codechat.files import content_hash
 from codechat.sandbox import Box, Job, Sandbox, SandboxConfig, WorkerDied
 from codechat.suites import SUITES
-from codechat.suites.calls.oracle import Comparison, Oracle
+from codechat.suites.calls.oracle import ORACLES, Comparison, Oracle
 from codechat.suites.calls.prepared import Prepared, PreparedStore
 from codechat.suites.calls.reader import CallsReader
-from codechat.suites.calls.truth import Expected, Recorder, Truth, compute, encode_expected, load, place, save
+from codechat.suites.calls.truth import (
+    Expected,
+    Recorder,
+    Truth,
+    compute,
+    encode_expected,
+    load,
+    place,
+    require_comparable,
+    save,
+)
 from codechat.suites.endings import explain_end, run_in_box
 
+COMPARED_BY_VALUE: frozenset[Oracle] = frozenset(ORACLES) - {"not_none", "anything"}
 REFERENCE_INPUT_S, REFERENCE_TOTAL_S, REFERENCE_IDLE_S = 300.0, 1200, (60.0, 1200.0)
 PREPARED = PreparedStore()
 """Shared by all sandboxes of this process: references give the same answers in each."""
@@ -109,6 +120,8 @@ class Calls:
     def _prepare(self, box: Box, config: SandboxConfig) -> Prepared:
         inputs = self._bytes()
         truth = self._truth(box, inputs)
+        if self.oracle in COMPARED_BY_VALUE:
+            require_comparable(self.name, truth)
         limits = tuple(max(config.min_cpu_s, config.cpu_factor * seconds) for seconds in truth.cpu_s)
         total = min(sum(limits), max(config.total_cpu_s, config.cpu_factor * sum(truth.cpu_s)))
         return Prepared(inputs, truth, limits, math.ceil(config.load_cpu_s + total) + 1)
@@ -153,8 +166,13 @@ class Calls:
     def _given(self) -> tuple[Expected | None, ...]:
         """The expected values in the dataset, base first; None for those that the reference computes."""
         known: list[Expected | None] = []
+        elements = self.oracle == "set_equal"
         for calls, values in ((self.base, self.expected_base), (self.plus, self.expected_plus)):
-            known += [None] * len(calls) if values is None else [encode_expected(value) for value in values]
+            known += (
+                [None] * len(calls)
+                if values is None
+                else [encode_expected(value, elements=elements) for value in values]
+            )
         return tuple(known)
 
 

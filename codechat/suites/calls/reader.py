@@ -1,6 +1,5 @@
 """The verdict on one candidate's stream: results are compared in order, and the first failure decides."""
 
-import reprlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
@@ -8,13 +7,16 @@ from typing import Any, Literal
 from codechat.domain import Failure, Outcome, Verdict
 from codechat.sandbox import Ended
 from codechat.sandbox.inside import wire
-from codechat.sandbox.inside.decode import Iterated, Opaque, Undecodable, decode
+from codechat.sandbox.inside.decode import Opaque
 from codechat.sandbox.stream import Frames, Malformed
 from codechat.suites.calls.oracle import Comparison
-from codechat.suites.calls.truth import FLOATS, NOT_A_NUMBER, Expected, Truth
+from codechat.suites.calls.show import show, show_bytes
+from codechat.suites.calls.truth import FLOATS, UNEQUAL, Expected, Truth
+from codechat.suites.claims import read_or_opaque
 from codechat.suites.endings import ADDRESS, SHOWN, explain_end, read_exception
 
 Part = Literal["base", "plus"]
+LARGER = 17  # times: a number takes 1 to 17 bytes (True, 1+0j), and an integer as many times those of its float
 
 
 class CallsReader:
@@ -115,7 +117,7 @@ class CallsReader:
 
     def _same_bytes(self, expected: Expected, data: bytes, size: int) -> bool:
         """Whether the bytes, which are unique for a value, are the expected ones."""
-        if data != expected.data or size != expected.size or expected.flags & NOT_A_NUMBER:
+        if data != expected.data or size != expected.size or expected.flags & UNEQUAL:
             return False
         if expected.flags & FLOATS:
             self._comparison.note(0.0)
@@ -124,11 +126,9 @@ class CallsReader:
     def _value_right(self, expected: Expected, payload: bytes) -> bool:
         if expected.size:
             return False
-        try:
-            actual, wanted = decode(payload), decode(expected.data)
-        except Undecodable:
-            return False
-        return self._comparison.holds(actual, wanted, self._inputs[self.index])
+        fits = len(payload) <= LARGER * (len(expected.data) + 4)
+        actual = read_or_opaque(payload) if fits else Opaque("a value too long to be right")
+        return self._comparison.holds(actual, read_or_opaque(expected.data), self._inputs[self.index])
 
     def _wrong(self, kind: bytes, payload: bytes, expected: Expected) -> None:
         shown = show_bytes(payload) if kind == wire.VALUE else "a value too long to be shown"
@@ -160,40 +160,3 @@ class CallsReader:
         if failure is not None and printed:
             failure = replace(failure, stdout=ADDRESS.sub("0x…", printed.decode(errors="replace")))
         return Verdict(outcome, self.passed_base, failure, round(ended.cpu_s, 4), inside="")
-
-
-class _Bounded(reprlib.Repr):
-    """Short representations, also of integers with more digits than the interpreter prints."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxlist = self.maxtuple = self.maxdict = self.maxset = self.maxfrozenset = 12
-        self.maxstring = self.maxother = 160
-        self.maxlevel = 5
-
-    def repr_int(self, x: int, level: int) -> str:
-        return f"<an integer of {x.bit_length()} bits>" if x.bit_length() > 2000 else repr(x)
-
-    def repr_frozenset(self, x: frozenset[Any], level: int) -> str:
-        return self.repr_set(set(x), level)
-
-
-_bounded = _Bounded()
-
-
-def show(value: object) -> str:
-    """A bounded representation of plain data."""
-    if isinstance(value, Opaque):
-        return f"<{value.name}>"
-    if isinstance(value, Iterated):
-        return "<iterator of " + show(value.items) + ">"
-    text = _bounded.repr(value)
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
-
-
-def show_bytes(data: bytes) -> str:
-    """A bounded representation of encoded plain data."""
-    try:
-        return show(decode(data))
-    except Undecodable:
-        return "<a value that is not plain data>"

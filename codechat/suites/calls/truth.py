@@ -9,6 +9,7 @@ import functools
 import hashlib
 import json
 import platform
+import struct
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,13 +19,14 @@ from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.sandbox import inside
 from codechat.sandbox.inside import wire
-from codechat.sandbox.inside.decode import Iterated, Undecodable, decode
 from codechat.sandbox.inside.encode import canonical, encode
 from codechat.sandbox.process import secret_folder
-from codechat.sandbox.stream import Frames
+from codechat.sandbox.stream import Frames, Malformed
 from codechat.suites.calls.oracle import is_floats
+from codechat.suites.claims import equals_itself, opaque_in, read_or_opaque
+from codechat.suites.endings import exception_parts
 
-NOT_A_NUMBER, FLOATS = 1, 2  # flags of an expected value
+UNEQUAL, FLOATS, OPAQUE = 1, 2, 4  # flags of an expected value: equal to nothing, floats, not plain data
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,9 @@ class Truth:
         return sum(len(value.data) + 200 for value in self.expected)
 
 
-def encode_expected(value: object) -> Expected:
-    """An expected value from the dataset itself."""
-    data, size = encode(value, elements=False)
+def encode_expected(value: object, *, elements: bool) -> Expected:
+    """An expected value from the dataset itself; `elements`: the oracle compares elements."""
+    data, size, value = encode(value, elements)
     return Expected(data, size, canonical(value) if size else None, 0 if size else _flags(data))
 
 
@@ -94,21 +96,29 @@ class Recorder:
 
     def read(self, data: bytes) -> tuple[bytes, bool]:
         """Take bytes; return the answer to send back, and whether the run has failed."""
-        for kind, payload in self._frames.feed(data):
-            if kind == wire.CPU:
-                self.cpu_s.append(wire.DOUBLE.unpack(payload)[0])
-            elif kind == wire.VALUE:
-                self.values.append(Expected(payload, 0, None, _flags(payload)))
-            elif kind == wire.DIGEST:
-                return self._add_digest(payload), False
-            elif kind == wire.CANONICAL:
-                last = self.values[-1]
-                self.values[-1] = Expected(last.data, last.size, payload, 0)
-            elif kind == wire.DONE:
-                self.done = True
-            elif kind not in (wire.STARTED, wire.LOADED):
-                self.problem = _problem(kind, payload)
+        try:
+            for kind, payload in self._frames.feed(data):
+                if answer := self._frame(kind, payload):
+                    return answer, False
+        except (Malformed, struct.error, IndexError):
+            self.problem = "it writes into the sandbox's own channel"
         return b"", self.problem is not None
+
+    def _frame(self, kind: bytes, payload: bytes) -> bytes:
+        if kind == wire.CPU:
+            self.cpu_s.append(wire.DOUBLE.unpack(payload)[0])
+        elif kind == wire.VALUE:
+            self.values.append(Expected(payload, 0, None, _flags(payload)))
+        elif kind == wire.DIGEST:
+            return self._add_digest(payload)
+        elif kind == wire.CANONICAL:
+            last = self.values[-1]
+            self.values[-1] = Expected(last.data, last.size, payload, 0)
+        elif kind == wire.DONE:
+            self.done = True
+        elif kind not in (wire.STARTED, wire.LOADED):
+            self.problem = _problem(kind, payload)
+        return b""
 
     def _add_digest(self, payload: bytes) -> bytes:
         size = int.from_bytes(payload[32:], "little")
@@ -121,27 +131,23 @@ def _problem(kind: bytes, payload: bytes) -> str:
         return "it does not define the entry point"
     if kind == wire.SYNTAX:
         return "it does not parse: " + payload.decode(errors="replace")
-    name, text, *_ = decode(payload)
+    name, text, *_ = exception_parts(payload)
     return f"it raises {name}: {text}"
 
 
 def _flags(data: bytes) -> int:
-    try:
-        value = decode(data)
-    except Undecodable:
-        return 0
-    return NOT_A_NUMBER * has_nan(value) | FLOATS * is_floats(value)
+    value = read_or_opaque(data)
+    unequal, opaque = not equals_itself(value), opaque_in(value) is not None
+    return UNEQUAL * unequal | FLOATS * is_floats(value) | OPAQUE * opaque
 
 
-def has_nan(value: object) -> bool:
-    """Whether a plain value is, or holds, a NaN: a value that is not equal to itself."""
-    if isinstance(value, Iterated):
-        return has_nan(value.items)
-    if isinstance(value, dict):
-        return any(has_nan(part) for pair in value.items() for part in pair)
-    if isinstance(value, (list, tuple, frozenset)):
-        return any(has_nan(item) for item in value)
-    return value != value  # noqa: PLR0124  true only for NaN
+def require_comparable(name: str, truth: Truth) -> None:
+    """Raise `UserError` if an expected value is not plain data: it equals nothing, so that no program could pass."""
+    for index, expected in enumerate(truth.expected):
+        if expected.flags & OPAQUE:
+            what = opaque_in(read_or_opaque(expected.data))
+            message = f"the reference of {name} returns what cannot be compared, on input {index}: {what}"
+            raise UserError(message, "have it return numbers, texts, lists and the like")
 
 
 def save(path: Path, truth: Truth) -> None:
