@@ -123,6 +123,16 @@ def show_agreement(rows: list[Row]) -> float:
     return official
 
 
+def show_decided(rows: list[Row]) -> None:
+    """How many checks of single instructions were decided out of the program's reach, and why the others were not."""
+    checks = [check for row in rows for check in Exchange.of(row.turn).checks if check.decided]
+    outside = sum(check.decided == "outside" for check in checks)
+    print(f"\nof {len(checks)} checks of one instruction, {outside} ({outside / len(checks):.1%}) were decided outside")
+    reasons = [why for row in rows if (why := getattr(row.turn, "inside", None))]
+    for reason, count in Counter(reasons).most_common(12):
+        print(f"  {count:5d}  turns inside: {reason}")
+
+
 def show_rates(rows: list[Row]) -> None:
     """Pass rates of the benchmark's own harness, as run here and as published."""
     for mode, by, name in (("multi_round", "strategy", "type"), ("n_round", "turn", "turn")):
@@ -173,6 +183,7 @@ def main() -> int:
             rows += rows_of(data, model, Path(folder))
             print(f"{model} done", flush=True)
     agreed = show_agreement(rows)
+    show_decided(rows)
     show_rates(rows)
     show_differences(rows)
     return 0 if agreed >= LEAST else 1

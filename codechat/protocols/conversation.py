@@ -148,6 +148,7 @@ def turn_record(
         decided=_decided(holding),
         failure=_failure(broken),
         cpu_s=sum(check.verdict.cpu_s for check in checks),
+        **_inside(holding),
         **exchange.model_dump(),
     )
 
@@ -163,6 +164,12 @@ def _decided(checks: Sequence[Check]) -> Decided | None:
     """Whether the verdict on a turn was out of the program's reach: it was if all of its checks were."""
     found = {check.verdict.decided for check in checks}
     return "inside" if "inside" in found else None if None in found else "outside"
+
+
+def _inside(checks: Sequence[Check]) -> dict[str, str]:
+    """The field that says why a verdict was not out of the program's reach, if it was not."""
+    found = [check.verdict.inside for check in checks if check.verdict.inside]
+    return {"inside": found[0]} if found else {}
 
 
 def failure_text(failure: Failure | None) -> str:
