@@ -6,7 +6,7 @@ The task itself is the first instruction, with its own tests (CodeIF-Bench, pape
 import asyncio
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import field_validator
 
@@ -166,7 +166,7 @@ def _decided(checks: Sequence[Check]) -> Decided | None:
     return "inside" if "inside" in found else None if None in found else "outside"
 
 
-def _inside(checks: Sequence[Check]) -> dict[str, str]:
+def _inside(checks: Sequence[Check]) -> dict[str, Any]:
     """The field that says why a verdict was not out of the program's reach, if it was not."""
     found = [check.verdict.inside for check in checks if check.verdict.inside]
     return {"inside": found[0]} if found else {}
