@@ -31,8 +31,8 @@ def labelling_page(decisions: Sequence[AuditDecision]) -> str:
         f"script-src '{_digest(script)}'; style-src '{_digest(style)}'",
         "count": str(len(decisions)),
         "style": style,
-        # so that no text can end the script element or open a comment
-        "data": json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
+        # in ASCII, so that no text can end the script element or open a comment, and UTF-8 can hold any
+        "data": json.dumps(data).replace("<", "\\u003c"),
         "script": script,
     }
     skeleton = (_FOLDER / "label.html").read_text(encoding="utf-8")
