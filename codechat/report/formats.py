@@ -35,7 +35,7 @@ def as_csv(table: Table) -> str:
     return csv_text([header, *rows])
 
 
-def asmarkdown_text(table: Table) -> str:
+def as_markdown(table: Table) -> str:
     """A pipe table under its title, its note below."""
     head = [markdown_text(column.title) for column in table.columns]
     rule = ["---:" if column.numeric else "---" for column in table.columns]
@@ -98,4 +98,4 @@ def _latex(text: str) -> str:
     return "".join(LATEX.get(character, character) for character in _one_line(text))
 
 
-FORMATS: Mapping[str, Callable[[Table], str]] = {"csv": as_csv, "md": asmarkdown_text, "tex": as_latex}
+FORMATS: Mapping[str, Callable[[Table], str]] = {"csv": as_csv, "md": as_markdown, "tex": as_latex}

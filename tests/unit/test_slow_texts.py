@@ -21,7 +21,7 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-@pytest.mark.parametrize("name", sorted(WRAPPED)[::3])
+@pytest.mark.parametrize("name", sorted(WRAPPED)[::7])
 def test_a_megabyte_is_read_in_bounded_time(name: str) -> None:
     text = WRAPPED[name](MEGABYTE)
     assert seconds(lambda: extract(text, Target(entry_point="f"))) < LONGEST_S
