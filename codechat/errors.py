@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 MAX_LINES = 5
 MAX_WIDTH = 400
+LONGEST_SLIP = 200  # characters of a name whose nearest ones are looked for
 
 
 class UserError(Exception):
@@ -55,7 +56,8 @@ class ContextOverflow(Exception):
 def nearest(name: str, known: Iterable[str], count: int = 3) -> str:
     """A hint with the known names closest to `name`, or all of them if none is close and they are few."""
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=count, cutoff=0.5)
+    # a longer name is no slip of the hand, and comparing it would take long
+    close = difflib.get_close_matches(name, names, n=count, cutoff=0.5) if len(name) <= LONGEST_SLIP else []
     if close:
         return "did you mean " + " or ".join(f"'{match}'" for match in close) + "?"
     if not names:

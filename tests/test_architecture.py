@@ -15,7 +15,7 @@ PACKAGE = ROOT / "codechat"
 
 # From the bottom to the top: a room imports only rooms below it; rooms on one line don't know each other.
 LAYERS: list[set[str]] = [
-    {"errors", "domain", "seeding", "environment", "template"},
+    {"errors", "domain", "seeding", "environment", "template", "texts", "spreadsheet"},
     {"files", "config", "plugins"},
     {"registry", "records", "calls", "languages"},
     {"patterns", "sandbox", "hardware", "agendas"},

@@ -194,7 +194,7 @@ function reveal() {
 }
 
 function inert(text) {
-  return /^[=+\-@\t\r]/.test(text) ? "'" + text : text;
+  return /^'*[=+\-@\t\r]/.test(text) ? "'" + text : text;
 }
 
 function csv() {
@@ -204,11 +204,11 @@ function csv() {
     const labels = labelsOf(item);
     row[column.applicable] = labels.applicable || "";
     row[column.adherence] = labels.adherence || "";
-    row[column.note] = inert(labels.note || "");
-    row[column.annotator] = inert(state.annotator);
+    row[column.note] = labels.note || "";
+    row[column.annotator] = state.annotator;
     lines.push(row);
   }
-  return lines.map((row) => row.map((cell) => '"' + String(cell).replaceAll('"', '""') + '"').join(",")).join("\n") + "\n";
+  return lines.map((row) => row.map((cell) => '"' + inert(String(cell)).replaceAll('"', '""') + '"').join(",")).join("\n") + "\n";
 }
 
 function exportCsv() {

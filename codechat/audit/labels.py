@@ -1,10 +1,9 @@
 """The rows that people label, as CSV: the question, the labels, and the judges' answers."""
 
 import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
@@ -12,6 +11,7 @@ from codechat.audit.sampling import AuditDecision
 from codechat.domain import AdherenceVerdict, Change, Scope
 from codechat.errors import UserError
 from codechat.files import content_hash
+from codechat.spreadsheet import csv_text, unescape_formula
 
 LABELS = ("applicable", "adherence", "note", "annotator")
 CODES = ("code_before", "code_after")
@@ -80,33 +80,26 @@ def row_of(decision: AuditDecision) -> LabelRow:
         instruction_id=instruction.id,
         scope=instruction.scope,
         change=instruction.change,
-        instruction=escape_formula(instruction.text),
+        instruction=instruction.text,
         judge_applicable=_WORDS[decision.applicable],
         judge=decision.by,
-        judge_reason=escape_formula(decision.reason),
+        judge_reason=decision.reason,
         judge_adherence=decision.adherence or "",
         adherence_judge=decision.adherence_by,
-        adherence_reason=escape_formula(decision.adherence_reason),
+        adherence_reason=decision.adherence_reason,
         cell_id=decision.cell_id,
     )
 
 
-def escape_formula(text: str) -> str:
-    """The text, with an apostrophe in front if a spreadsheet would run it as a formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
-
-
 def sample_csv(decisions: Sequence[AuditDecision]) -> str:
     """All columns, code included, the labels empty."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     columns = list(LabelRow.model_fields)
     place = columns.index(LABELS[0])
-    writer.writerow([*columns[:place], *CODES, *columns[place:]])
+    rows: list[list[Any]] = [[*columns[:place], *CODES, *columns[place:]]]
     for one in decisions:
         values = list(row_of(one).model_dump().values())
-        writer.writerow([*values[:place], escape_formula(one.before), escape_formula(one.after or ""), *values[place:]])
-    return text.getvalue()
+        rows.append([*values[:place], one.before, one.after or "", *values[place:]])
+    return csv_text(rows)
 
 
 def read_labels(path: Path) -> dict[str, tuple[int, LabelRow]]:
@@ -117,7 +110,7 @@ def read_labels(path: Path) -> dict[str, tuple[int, LabelRow]]:
     rows: dict[str, tuple[int, LabelRow]] = {}
     for line, values in _rows(path):
         try:
-            row = LabelRow.model_validate(values)
+            row = LabelRow.model_validate({name: unescape_formula(text or "") for name, text in values.items()})
         except ValidationError as error:
             first = error.errors()[0]
             column = ".".join(map(str, first["loc"]))

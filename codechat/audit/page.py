@@ -1,7 +1,6 @@
 """The labelling page: one HTML file that loads nothing and runs only its own script."""
 
 import base64
-import difflib
 import hashlib
 import json
 import re
@@ -9,13 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from codechat.audit.diff import changes
 from codechat.audit.labels import LabelRow, row_of
 from codechat.audit.sampling import AuditDecision
 from codechat.files import content_hash
 
 _FOLDER = Path(__file__).parent
-_LONGEST_DIFF = 4_000_000
-"""Lines before times lines after; beyond, a diff would take too long and all lines count as replaced."""
 
 
 def labelling_page(decisions: Sequence[AuditDecision]) -> str:
@@ -31,8 +29,8 @@ def labelling_page(decisions: Sequence[AuditDecision]) -> str:
         f"script-src '{_digest(script)}'; style-src '{_digest(style)}'",
         "count": str(len(decisions)),
         "style": style,
-        # so that no text can end the script element or open a comment
-        "data": json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
+        # in ASCII, so that no text can end the script element or open a comment, and UTF-8 can hold any
+        "data": json.dumps(data).replace("<", "\\u003c"),
         "script": script,
     }
     skeleton = (_FOLDER / "label.html").read_text(encoding="utf-8")
@@ -46,16 +44,8 @@ def _item(one: AuditDecision) -> dict[str, Any]:
         "instruction": one.instruction.text,
         "before": one.before,
         "after": after,
-        "diff": _diff(one.before, after) if one.after is not None else [],
+        "diff": changes(one.before.split("\n"), after.split("\n")) if one.after is not None else [],
     }
-
-
-def _diff(before: str, after: str) -> Sequence[tuple[str, int, int, int, int]]:
-    """The changes from one text's lines to the other's, as `difflib` opcodes."""
-    old, new = before.split("\n"), after.split("\n")
-    if len(old) * len(new) > _LONGEST_DIFF:
-        return [("replace", 0, len(old), 0, len(new))]
-    return difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
 
 
 def _digest(source: str) -> str:

@@ -1,17 +1,17 @@
 """The files of an audit: audit.json, audit.md, confusion.csv and the disagreements to discuss."""
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Literal
 
-from codechat.audit.labels import LabelRow, escape_formula, read_labels
+from codechat.audit.labels import LabelRow, read_labels
 from codechat.audit.scoring import QUESTIONS, Agreement, Item, Kappa, Question, Score, Share, agreement, items_of, score
 from codechat.errors import UserError
 from codechat.files import write_atomically
+from codechat.report.formats import markdown_text
+from codechat.spreadsheet import csv_text
 
 AGREED = "agreed"
 
@@ -118,11 +118,11 @@ def write_audit(found: Audit, folder: Path) -> None:
     write_atomically(folder / "audit.json", json.dumps(values, indent=1, ensure_ascii=False) + "\n")
     write_atomically(folder / "audit.md", markdown(found))
     write_atomically(
-        folder / "confusion.csv", _csv(["labels", "question", "label", "judged", "rows"], _confusion(found))
+        folder / "confusion.csv", csv_text([["labels", "question", "label", "judged", "rows"], *_confusion(found)])
     )
     columns = [each.name for each in fields(Dispute)]
-    rows = ([escape_formula(str(getattr(one, name))) for name in columns] for one in found.disputes)
-    write_atomically(folder / "disagreements.csv", _csv(columns, rows))
+    rows = ([getattr(one, name) for name in columns] for one in found.disputes)
+    write_atomically(folder / "disagreements.csv", csv_text([columns, *rows]))
 
 
 def _confusion(found: Audit) -> Iterator[list[str]]:
@@ -130,14 +130,6 @@ def _confusion(found: Audit) -> Iterator[list[str]]:
         for question, one in each.items():
             for label, counts in one.confusion.items():
                 yield from ([name, question, label, judged, str(count)] for judged, count in counts.items())
-
-
-def _csv(header: list[str], rows: Iterator[list[str]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def markdown(found: Audit) -> str:
@@ -153,7 +145,8 @@ def markdown(found: Audit) -> str:
         if found.agreement is not None:
             lines += ["", *_agreement(found.agreement[question])]
         for name, each in found.scores.items():
-            lines += ["", f"### By the labels of {name}" if name != AGREED else "### Where both label alike", ""]
+            who = "Where both label alike" if name == AGREED else f"By the labels of {markdown_text(name)}"
+            lines += ["", f"### {who}", ""]
             lines += _section(each[question])
     return "\n".join([*lines, "", f"Rows to discuss: {len(found.disputes)} (disagreements.csv)", ""])
 
@@ -182,7 +175,7 @@ def _section(one: Score) -> list[str]:
     lines += [f"| {label} | {' | '.join(map(str, each.values()))} |" for label, each in one.confusion.items()]
     lines += ["", "| group | accuracy |", "| --- | --- |"]
     groups = {**one.by_scope, **one.by_change, **{f"by {name}": each for name, each in one.by_judge.items()}}
-    return lines + [f"| {name} | {show(each)} |" for name, each in groups.items()]
+    return lines + [f"| {markdown_text(name)} | {show(each)} |" for name, each in groups.items()]
 
 
 def show(one: Share) -> str:

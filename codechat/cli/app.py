@@ -9,6 +9,7 @@ from codechat.cli.command import Command
 from codechat.cli.terminal import err, out
 from codechat.environment import VERSION, shell_command, silence
 from codechat.errors import InfrastructureError, UserError, nearest
+from codechat.texts import visible, writable
 
 MISTAKE, FAILED, INTERRUPTED = 2, 3, 130
 
@@ -35,6 +36,9 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _dispatch(argv: list[str]) -> int:
+    for word in argv:
+        if writable(word) is not word:  # the system hands over bytes that are no UTF-8 as halves of surrogate pairs
+            raise UserError(f"'{visible(word)}' is not UTF-8", "give names and paths in UTF-8: records hold them")
     if any(flag in argv for flag in ("-h", "--help")):
         from codechat.cli.help import print_help
 

@@ -1,5 +1,6 @@
 """`codechat export`: the turns of cells as one flat table, for pandas and R."""
 
+import itertools
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -12,6 +13,7 @@ from codechat.cli.words import parse_words
 from codechat.errors import UserError, nearest
 from codechat.files import write_atomically
 from codechat.records import SessionRecord, TurnRecord, read_sessions
+from codechat.spreadsheet import csv_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,11 +130,15 @@ def _frames(path: Path, columns: Sequence[ExportColumn]) -> Iterator["pd.DataFra
 
 
 def _csv(columns: Sequence[ExportColumn], frames: Iterable["pd.DataFrame"]) -> Iterator[bytes]:
-    """UTF-8 with a header; missing values are empty, and true and false are written as R and pandas read them."""
+    """UTF-8 with a header; missing values are empty, and true and false are written as R and pandas read them.
+
+    Texts that a spreadsheet would run as formulas begin with an apostrophe (`codechat.spreadsheet`).
+    """
     flags = [column.name for column in columns if column.kind == "bool"]
     for number, frame in enumerate(frames):
         frame[flags] = frame[flags].map({True: "TRUE", False: "FALSE"}.get)
-        yield frame.to_csv(index=False, header=number == 0, lineterminator="\n").encode()
+        header = [[column.name for column in columns]] if number == 0 else []
+        yield csv_text(itertools.chain(header, frame.itertuples(index=False, name=None))).encode()
 
 
 def _parquet(columns: Sequence[ExportColumn], frames: Iterable["pd.DataFrame"]) -> Iterator[bytes]:

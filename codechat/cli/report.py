@@ -98,11 +98,11 @@ def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[st
 
 def _terminal_table(table: Table) -> TerminalTable:
     """A table for the terminal; a wide one without intervals."""
-    shown = TerminalTable(title=f"\n{table.title}", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    shown = TerminalTable(title=f"\n{escape(table.title)}", title_justify="left", box=None, padding=(0, 2, 0, 0))
     wide = len(table.columns) > MOST_COLUMNS
     places = [place for place, column in enumerate(table.columns) if not (wide and column.key.endswith(("_ci", "_n")))]
     for column in (table.columns[place] for place in places):
-        shown.add_column(column.title, justify="right" if column.numeric else "left")
+        shown.add_column(escape(column.title), justify="right" if column.numeric else "left")
     for row in table.rows:
         shown.add_row(*(escape(table.columns[place].text(row[place])) for place in places))
     return shown

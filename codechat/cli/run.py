@@ -1,6 +1,5 @@
 """Run one cell at a terminal, printing the engine's reports."""
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -23,7 +22,7 @@ from codechat.engine.run import INTERRUPTED, TOO_MANY_ERRORS, Outcome, run, run_
 from codechat.journal import Ledger
 from codechat.judges import JUDGES
 from codechat.models import MODELS
-from codechat.records import SessionRecord, TurnRecord
+from codechat.records import SessionRecord, TurnRecord, read_sessions
 
 
 class Terminal(Silent):
@@ -117,10 +116,9 @@ def _show_errors(outcome: Outcome) -> None:
         f"{outcome.metrics['errored']} sessions errored, {allowed} are allowed (max_errors); the first:", markup=False
     )
     for session in _errors_in(outcome.folder / "sessions.jsonl")[:1]:
-        err.print(f"  {session['task_id']}: {session['error'][:300]}", markup=False)
+        err.print(f"  {session.task_id}: {(session.error or '')[:300]}", markup=False)
     err.print("Run the same command again to retry only these.", markup=False)
 
 
-def _errors_in(path: Path) -> list[dict[str, Any]]:
-    sessions = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    return [session for session in sessions if session["status"] == "errored"]
+def _errors_in(path: Path) -> list[SessionRecord]:
+    return [session for session in read_sessions(path) if session.status == "errored"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
+from rich.markup import escape
 from rich.table import Table
 
 from codechat.cli.estimate import show_assumptions, show_sum
@@ -53,10 +54,10 @@ def run_sweep(words: Sequence[str]) -> int:
     # Every cell is composed and validated before the first one runs.
     combinations = list(dict.fromkeys(overrides for grid in grids for overrides in expand(grid)))
     planned = [_Planned(overrides, compose(overrides)) for overrides in combinations]
-    out.print(f"[bold]sweep {name}[/bold]: {len(planned)} cells")
+    out.print(f"[bold]sweep {escape(name)}[/bold]: {len(planned)} cells")
     outcomes: list[tuple[_Planned, int, Outcome | None]] = []
     for number, cell in enumerate(planned, 1):
-        out.print(f"\n[dim]cell {number} of {len(planned)}: {' '.join(cell.overrides)}[/dim]")
+        out.print(f"\n[dim]cell {number} of {len(planned)}: {escape(' '.join(cell.overrides))}[/dim]")
         status, outcome = _run_one(cell, [shell_command("codechat"), "-m", *words], name)
         outcomes.append((cell, status, outcome))
         if status == INTERRUPTED:
@@ -149,7 +150,7 @@ def _headline(metrics: Mapping[str, Any]) -> _Headline:
 
 def _table(name: str, constant: set[str], outcomes: list[tuple[_Planned, int, Outcome | None]]) -> Table:
     """A row for every cell, named by all its overrides except the `constant` ones."""
-    table = Table(title=f"\nsweep {name}", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table = Table(title=f"\nsweep {escape(name)}", title_justify="left", box=None, padding=(0, 2, 0, 0))
     headlines = [_headline(outcome.metrics) for _, _, outcome in outcomes if outcome and outcome.metrics]
     labels = {headline.labels for headline in headlines}
     own = labels.pop() if len(labels) == 1 else ("first turn", "last", "in all")  # cells of several protocols
@@ -160,5 +161,5 @@ def _table(name: str, constant: set[str], outcomes: list[tuple[_Planned, int, Ou
         values = _headline(outcome.metrics).values if outcome and outcome.metrics else (None,) * 3
         shown = ["—" if value is None else f"{value:.3f}" for value in values]
         folder = str(outcome.cell.folder) if outcome else ""
-        table.add_row(varies, STATES[status], *shown, folder)
+        table.add_row(escape(varies), STATES[status], *shown, escape(folder))
     return table

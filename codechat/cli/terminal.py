@@ -1,14 +1,29 @@
 """The terminal's console and progress bars."""
 
 import sys
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+
+from codechat.texts import visible
+
+
+class _Plain(Console):
+    """A console that shows hidden characters, and those that a terminal obeys, by their codes."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Every text that is printed passes here, the cells of tables too."""
+        return super().render_str(visible(text), **options)
+
 
 # Piped or logged output must not be wrapped at 80 columns.
 _PIPED_WIDTH = 160
-out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _PIPED_WIDTH)
-err = Console(stderr=True, highlight=False, soft_wrap=True, width=None if sys.stderr.isatty() else _PIPED_WIDTH)
+out = _Plain(highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else _PIPED_WIDTH)
+err = _Plain(
+    stderr=True, highlight=False, emoji=False, soft_wrap=True, width=None if sys.stderr.isatty() else _PIPED_WIDTH
+)
 
 
 def counting_bar(unit: str) -> Progress:

@@ -9,6 +9,7 @@ from pydantic.fields import FieldInfo
 from codechat.agendas import AGENDAS, AgendaConfig
 from codechat.config import Config, is_identity, original_option, part_of, run_option, validate
 from codechat.datasets import DATASETS, DatasetConfig
+from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.hardware import HARDWARE, HardwareConfig
 from codechat.instructions import INSTRUCTIONS, Pool
@@ -18,6 +19,7 @@ from codechat.protocols import PROTOCOLS
 from codechat.registry import Registry
 from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.tasks import Dataset, Task
+from codechat.texts import writable
 from codechat.tracking import TRACKING
 
 IDENTITY_SCHEMA = 1
@@ -76,6 +78,9 @@ class CellConfig(Config):
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "CellConfig":
         """Validate every group through its registry. Raises `UserError`."""
+        for key, value in values.items():
+            if writable(value) is not value:
+                raise UserError(f"{key} has half of a surrogate pair, which no file can hold", "leave it out")
         parts = {
             group: registry.validate(values[group] if isinstance(values.get(group), Mapping) else {}, group)
             for group, registry in GROUPS.items()

@@ -14,6 +14,7 @@ from typing import Any
 from codechat.datasets import DATASETS
 from codechat.engine.cell import Cell, as_yaml, load_pool
 from codechat.engine.config import CellConfig, content_outside, scoring_groups
+from codechat.engine.fitting import check_texts
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.instructions import INSTRUCTIONS
@@ -112,6 +113,7 @@ def rescored_cell(
     dataset = DATASETS.build(config.dataset)
     pool = load_pool(config)
     tasks = _tasks(dataset, list(recording.sessions))
+    check_texts(dataset, tasks, pool)
     identity: dict[str, Any] = {
         "schema": IDENTITY_SCHEMA,
         "rescored_from": recording.cell_id,

@@ -23,6 +23,7 @@ from codechat.suites import Costed
 from codechat.suites.calls.oracle import EVALPLUS_FAILS
 from codechat.suites.checker import Checker
 from codechat.tasks import Dataset, Task
+from codechat.texts import writable
 
 REMEDY = 'a line is one JSON object with "task_id" and "solution" (or "completion", which follows the prompt)'
 
@@ -179,7 +180,7 @@ def _result(verdict: Verdict) -> dict[str, Any]:
         "passed": verdict.passed,
         "passed_base": verdict.passed_base,
         "decided": verdict.decided,
-        "failure": asdict(verdict.failure) if verdict.failure else None,
+        "failure": writable(asdict(verdict.failure)) if verdict.failure else None,
         "cpu_s": verdict.cpu_s,
     }
 

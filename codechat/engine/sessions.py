@@ -17,6 +17,7 @@ from codechat.protocols.kit import SessionLog
 from codechat.protocols.services import Services
 from codechat.records import SessionRecord
 from codechat.tasks import Task
+from codechat.texts import writable
 
 # An endpoint that stays dead would cost every remaining session minutes of retries: after this many failures in a
 # row, without a finished session in between, the cell stops asking.
@@ -175,7 +176,7 @@ class _Workers:
             seed=cell.config.seed,
             status="completed" if error is None else "errored",
             ended=log.ended,
-            error=error,
+            error=writable(error),
             turns=log.turns,
             language=task.target.language,
             judgement=log.judgement,

@@ -21,6 +21,7 @@ from codechat.domain import Usage
 from codechat.errors import InfrastructureError, UserError
 from codechat.journal.ledger import COUNTS, Charge, Ledger, charge_of, failure_charge
 from codechat.journal.schema import CHARGE, guard, prepare
+from codechat.texts import writable
 
 ROWS_AT_ONCE = (64, 8, 1)
 """Rows of one statement: few sizes, because SQLite prepares and keeps a statement for each."""
@@ -98,7 +99,7 @@ class Journal:
         payer: str | None = None,
         free: bool = False,
     ) -> T:
-        """The recorded value of a step, or the computed one once it is on disk.
+        """The recorded value of a step, or the computed one once it is on disk, the same either way (`writable`).
 
         `payer` is the role that the step asks and that its value (`Spent`) is charged to. A `free` step returns before
         it is written; it is on disk before the session's next step that is not free begins. If the caller is cancelled,
@@ -110,7 +111,7 @@ class Journal:
             recorded: T = _adapter(kind).validate_json(self._reader.execute(query, key).fetchone()[0])
             return recorded
         if free:
-            value = await compute()
+            value = writable(await compute())
             self._unwritten[session] = self._record(key, kind, value, payer)
             return value
         begun = asyncio.create_task(self._compute(key, kind, compute, payer))
@@ -127,7 +128,7 @@ class Journal:
         if key[0] in self._unwritten:
             await asyncio.shield(self._unwritten[key[0]])
         try:
-            value = await compute()
+            value = writable(await compute())
             await self._record(key, kind, value, payer)
         except InfrastructureError as error:
             if payer is not None and (error.retries or error.rate_limited):

@@ -4,10 +4,13 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
+from pydantic import field_validator
+
 from codechat.config import Config, original_option, run_option
 from codechat.domain import Instruction, Message, Reply
 from codechat.registry import Registry
 from codechat.tasks import Task
+from codechat.texts import problem_of_name
 
 
 class Prices(Config):
@@ -29,6 +32,13 @@ class ModelConfig(Config):
     prices: Prices | None = run_option(
         None, "what it costs, e.g. {input: 1.25, output: 10, cached_input: 0.125}; null: not known"
     )
+
+    @field_validator("name")
+    @classmethod
+    def _can_be_shown(cls, name: str) -> str:
+        if problem := problem_of_name(name):
+            raise ValueError(f"the name {problem}")
+        return name
 
     def longest_reply(self) -> float:
         """The most tokens of one reply, for estimates."""

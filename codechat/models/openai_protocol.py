@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from codechat.domain import Message, Reply, Usage
+from codechat.texts import writable
 
 Api = Literal["chat", "responses"]
 PATHS: Mapping[Api, str] = {"chat": "/chat/completions", "responses": "/responses"}
@@ -159,7 +160,8 @@ def _of_chat(value: dict[str, Any]) -> Reply:
     usage = value.get("usage") or {}
     cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
     counted = _usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
-    return Reply(_storable(text), choice.get("finish_reason"), usage=counted)
+    finish = choice.get("finish_reason")
+    return Reply(writable(text), None if finish is None else str(finish), usage=counted)
 
 
 def _of_responses(value: dict[str, Any]) -> Reply:
@@ -174,13 +176,8 @@ def _of_responses(value: dict[str, Any]) -> Reply:
     usage = value.get("usage") or {}
     cached = (usage.get("input_tokens_details") or {}).get("cached_tokens")
     counted = _usage(usage.get("input_tokens"), usage.get("output_tokens"), cached)
-    return Reply(_storable(text), finish, usage=counted)
+    return Reply(writable(text), str(finish), usage=counted)
 
 
 def _usage(sent: Any, received: Any, cached: Any) -> Usage:
     return Usage(int(sent or 0), int(received or 0), int(cached or 0))
-
-
-def _storable(text: str) -> str:
-    """The text with lone surrogates replaced: JSON can carry them, UTF-8 (a record, the next request) cannot."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -12,6 +12,8 @@ from typing import Any, TypeVar, overload
 from codechat.languages.python.syntax import tree_of
 from codechat.patterns.tree import FUNCTIONS, Function, children, walk
 
+MAX_NODES = 20_000  # some patterns compare nodes with each other; no program for a task has so many
+MAX_BITS = 10_000  # of a whole number: Python refuses to write longer ones in decimal digits
 MAX_DEPTH = 180  # deeper trees are no code a person wrote, and would exhaust the stack of recursive readers
 _DIRECTIVES = ("type:", "noqa", "pylint:", "pragma:", "fmt:", "mypy:", "ruff:", "isort:", "flake8:", "-*-", "pyright:")
 
@@ -236,6 +238,16 @@ def _is_main_guard(node: ast.AST) -> bool:
     return any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
 
 
+def _beyond_reading(node: ast.AST, depth: int, before: int) -> str:
+    """Why a tree is not read further than a node that so many were read before; empty if it is."""
+    if depth > MAX_DEPTH:
+        return "nested too deeply to read"
+    if before >= MAX_NODES:
+        return f"more than {MAX_NODES:,} parts"
+    number = node.value if isinstance(node, ast.Constant) and isinstance(node.value, int) else 0
+    return "a number with too many digits" if number.bit_length() > MAX_BITS else ""
+
+
 @lru_cache(maxsize=256)
 def read(text: str) -> Code:
     """Parse a program. Never raises, whatever the text."""
@@ -252,8 +264,8 @@ def read(text: str) -> Code:
     stack: list[tuple[ast.AST, int]] = [(tree, 0)]
     while stack:
         node, depth = stack.pop()
-        if depth > MAX_DEPTH:
-            return Code(text, None, "does not parse: nested too deeply to read", (), {})
+        if problem := _beyond_reading(node, depth, len(nodes)):
+            return Code(text, None, f"does not parse: {problem}", (), {})
         if depth == 1 and _is_main_guard(node):  # not the program's own: it is dropped before anything runs
             continue
         nodes.append(node)

@@ -16,16 +16,14 @@ MUTATORS = {"append", "extend", "insert", "remove", "pop", "clear", "sort", "rev
 @pattern("recursion", "recursive function")
 def recursion(code: Code) -> Iterable[Occurrence]:
     """Functions that call themselves, directly or through others of the program."""
-    calls = {function: set(_called(code, function)) for function in code.functions}
-    for function in code.functions:
-        reached: set[Function] = set()
-        ahead = list(calls[function])
-        while ahead:
-            callee = ahead.pop()
-            if callee not in reached:
-                reached.add(callee)
-                ahead.extend(calls[callee])
-        if function in reached:
+    bits = {function: 1 << number for number, function in enumerate(code.functions)}
+    reached = [sum(bits[callee] for callee in set(_called(code, function))) for function in code.functions]
+    for number in range(len(reached)):  # through the functions up to this one
+        for caller, known in enumerate(reached):
+            if known >> number & 1:
+                reached[caller] = known | reached[number]
+    for number, function in enumerate(code.functions):
+        if reached[number] >> number & 1:
             yield at(function, function.name)
 
 

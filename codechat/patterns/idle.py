@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from fnmatch import translate
 
 from codechat.patterns.code import Code, is_hint
-from codechat.patterns.tree import FUNCTIONS, walk
+from codechat.patterns.tree import FUNCTIONS, Function, walk
 
 _DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 _WITHOUT_EFFECT = """
@@ -59,11 +59,20 @@ def _is_read(code: Code, statement: ast.stmt, name: str) -> bool:
     """Whether a name is read where it can be seen; names of classes and dunder names are read from outside."""
     if isinstance(code.parents.get(statement), ast.ClassDef) or name.startswith("__"):
         return True
-    function = code.function_of(statement)
-    inside = walk(function) if function is not None else list(code.nodes)
-    shared = any(isinstance(node, ast.Global | ast.Nonlocal) and name in node.names for node in inside)
-    nodes = code.nodes if shared else inside
-    return any(isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load) for node in nodes)
+    read, shared = _reads(code, code.function_of(statement))
+    return name in (_reads(code, None)[0] if name in shared else read)
+
+
+def _reads(code: Code, function: Function | None) -> tuple[set[str], set[str]]:
+    """The names that are read in a function, or (None) anywhere, and those declared global or nonlocal there."""
+    key = (_reads, function)
+    if key not in code.found:
+        nodes = walk(function) if function is not None else code.nodes
+        read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        declared = [node.names for node in nodes if isinstance(node, ast.Global | ast.Nonlocal)]
+        code.found[key] = read, {name for names in declared for name in names}
+    found: tuple[set[str], set[str]] = code.found[key]
+    return found
 
 
 def _acts(code: Code, value: ast.expr) -> bool:

@@ -99,7 +99,7 @@ class Kit:
             self._services.brake.check()
             await player.gate.check()
             try:
-                return _writable(await player.model.complete(request))
+                return await player.model.complete(request)
             except ContextOverflow as overflow:
                 return _Overflowed(str(overflow))
 
@@ -236,9 +236,3 @@ def _call_record(role: str, messages: tuple[Message, ...], answer: Reply | _Over
         usage=answer.usage,
         latency_s=answer.latency_s,
     )
-
-
-def _writable(reply: Reply) -> Reply:
-    """The reply without lone surrogates, which UTF-8 cannot encode."""
-    text = reply.text.encode("utf-8", "replace").decode()
-    return reply if text == reply.text else replace(reply, text=text)

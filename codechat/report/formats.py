@@ -5,13 +5,13 @@ Markdown needs a further package, and with its LaTeX (`Styler`) the signs, the n
 `table*` and `longtable` would have to be written here all the same.
 """
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from codechat.files import write_atomically
 from codechat.report.data import Interval, Table, Value
+from codechat.spreadsheet import csv_text
+from codechat.texts import visible
 
 LONG = 45  # rows that a page takes
 
@@ -24,8 +24,6 @@ def write_table(table: Table, folder: Path) -> None:
 
 def as_csv(table: Table) -> str:
     """Raw values under the columns' keys. An interval has two columns; what is missing is empty."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     header: list[str] = []
     rows: list[list[Value]] = [[] for _ in table.rows]
     for place, column in enumerate(table.columns):
@@ -34,18 +32,17 @@ def as_csv(table: Table) -> str:
         header += [f"{column.key}_low", f"{column.key}_high"] if interval else [column.key]
         for row, value in zip(rows, values, strict=True):
             row.extend(value if isinstance(value, Interval) else (None, None) if interval else (value,))
-    writer.writerows([header, *rows])
-    return text.getvalue()
+    return csv_text([header, *rows])
 
 
 def as_markdown(table: Table) -> str:
     """A pipe table under its title, its note below."""
-    head = [_markdown(column.title) for column in table.columns]
+    head = [markdown_text(column.title) for column in table.columns]
     rule = ["---:" if column.numeric else "---" for column in table.columns]
-    body = [_texts(table, number, row, _markdown, "**{}**") for number, row in enumerate(table.rows)]
+    body = [_texts(table, number, row, markdown_text, "**{}**") for number, row in enumerate(table.rows)]
     lines = ["| " + " | ".join(cells) + " |" for cells in (head, rule, *body)]
     return "\n".join(
-        [f"**{_markdown(table.title)}**", "", *lines, "", *([_markdown(table.note), ""] if table.note else [])]
+        [f"**{markdown_text(table.title)}**", "", *lines, "", *([markdown_text(table.note), ""] if table.note else [])]
     )
 
 
@@ -53,10 +50,10 @@ def as_latex(table: Table) -> str:
     """A `tabular` of the booktabs package; a `longtable` where it is longer than a page."""
     spec = "".join("r" if column.numeric else "l" for column in table.columns)
     head = " & ".join(_latex(column.title) for column in table.columns) + r" \\"
-    body = [" & ".join(_texts(table, *row, _latex, r"\textbf{{{}}}")) + r" \\" for row in enumerate(table.rows)]
+    body = [_latex_row(_texts(table, *row, _latex, r"\textbf{{{}}}")) for row in enumerate(table.rows)]
     caption, label = rf"\caption{{{_latex(table.title)}}}", rf"\label{{tab:{table.name.replace('_', '-')}}}"
     rules = [r"\toprule", head, r"\midrule"]
-    notes = [f"% {table.note}"] if table.note else []
+    notes = [f"% {_one_line(table.note)}"] if table.note else []
     if len(table.rows) > LONG:
         start = [rf"\begin{{longtable}}{{{spec}}}", caption, label + r" \\", *rules, r"\endhead"]
         lines = [*start, *body, r"\bottomrule", r"\end{longtable}"]
@@ -71,8 +68,22 @@ def _texts(table: Table, number: int, row: Sequence[Value], escape: Callable[[st
     return [strong.format(text) if (number, place) in table.strong else text for place, text in enumerate(texts)]
 
 
-def _markdown(text: str) -> str:
-    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")
+def _one_line(text: str) -> str:
+    return visible(" ".join(text.split()))
+
+
+def _latex_row(texts: list[str]) -> str:
+    """The row; LaTeX would read `[` or `*` after the end of the row above as an option of that end."""
+    return ("{}" if texts[0].startswith(("[", "*")) else "") + " & ".join(texts) + r" \\"
+
+
+MARKDOWN: Mapping[str, str] = {**{sign: f"\\{sign}" for sign in "\\|*_`"}, "<": "&lt;", ">": "&gt;", "&": "&amp;"}
+
+
+def markdown_text(text: str) -> str:
+    """The text on one line, as Markdown that shows it: no markup, no link, no end of a table's cell."""
+    shown = "".join(MARKDOWN.get(character, character) for character in _one_line(text))
+    return shown.replace("](", "]\\(")
 
 
 LATEX: Mapping[str, str] = {
@@ -84,7 +95,7 @@ LATEX: Mapping[str, str] = {
 
 
 def _latex(text: str) -> str:
-    return "".join(LATEX.get(character, character) for character in " ".join(text.split()))
+    return "".join(LATEX.get(character, character) for character in _one_line(text))
 
 
 FORMATS: Mapping[str, Callable[[Table], str]] = {"csv": as_csv, "md": as_markdown, "tex": as_latex}

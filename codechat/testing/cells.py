@@ -38,4 +38,4 @@ def without_times(value: Any) -> Any:
 def records(runs: Path) -> list[Any]:
     """The sessions of the one cell in a folder, without times."""
     (cell,) = runs.iterdir()
-    return [without_times(json.loads(line)) for line in (cell / "sessions.jsonl").read_text().splitlines()]
+    return [without_times(json.loads(line)) for line in (cell / "sessions.jsonl").read_text().split("\n")[:-1]]

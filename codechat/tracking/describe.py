@@ -1,9 +1,12 @@
 """The description on a run's page: the headline figures, and their origin in words."""
 
+import re
 from collections.abc import Mapping
 
 from codechat.files import content_hash
+from codechat.languages import fence
 from codechat.metrics import Point
+from codechat.texts import visible
 from codechat.tracking import FinishedCell
 
 NOTE_TAG = "mlflow.note.content"
@@ -28,13 +31,13 @@ def note_tags(cell: FinishedCell, present: Mapping[str, str]) -> dict[str, str]:
 
 def description(cell: FinishedCell) -> str:
     """The cell's name, headline figures, command and folder."""
-    about = f"**{cell.name}**"
+    about = f"**{_plain(cell.name)}**"
     if cell.dataset is not None:
-        about += f": {cell.dataset.used} of the {cell.dataset.tasks} tasks of `{cell.dataset.name}`"
+        about += f": {cell.dataset.used} of the {cell.dataset.tasks} tasks of {_plain(cell.dataset.name)}"
     parts = [about, _figures(cell)]
     if cell.command is not None:
-        parts.append(f"Run again, or resume what is missing:\n\n```\n{cell.command}\n```")
-    parts.append(f"Run folder: `{cell.folder}`")
+        parts.append(f"Run again, or resume what is missing:\n\n{fence(visible(cell.command), '')}")
+    parts.append(f"Run folder: {_plain(str(cell.folder))}")
     return "\n\n".join(part for part in parts if part)[:LONGEST_NOTE]
 
 
@@ -49,6 +52,11 @@ def _figures(cell: FinishedCell) -> str:
         elif points:
             rows.append(f"| {meaning} | {points[0][1]:.4g} |")
     return "\n".join(["| figure | value |", "| --- | --- |", *rows]) if rows else ""
+
+
+def _plain(name: str) -> str:
+    """A name as Markdown that shows it, on one line."""
+    return re.sub(r"([\\`*_<>&|\[\]])", r"\\\1", visible(" ".join(name.split())))
 
 
 def _mark(note: str) -> str:

@@ -1,10 +1,12 @@
 """The cells of an MLflow experiment as folders, for a report."""
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
 
 from codechat.errors import UserError, nearest
+from codechat.files import content_hash
 from codechat.tracking import TrackingError
 from codechat.tracking.address import Address
 from codechat.tracking.mlflow_run import CELL_TAG, FILES
@@ -66,7 +68,8 @@ def _runs(client: Any, experiment: str, condition: str) -> list[Any]:
 
 
 def _fetch(client: Any, run: Any, downloads: Path) -> Path:
-    folder = downloads / str(run.data.tags[CELL_TAG])[:16]
+    name = str(run.data.tags[CELL_TAG])  # as whoever may write to the store has set it: it must not lead elsewhere
+    folder = downloads / (name if re.fullmatch(r"\w+", name) else content_hash(name))[:16]
     folder.mkdir(parents=True, exist_ok=True)
     logged = {item.path for item in client.list_artifacts(run.info.run_id)}
     for name in FILES:

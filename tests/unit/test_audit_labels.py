@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from codechat.audit.labels import LabelRow, escape_formula, read_labels, sample_csv
+from codechat.audit.labels import LabelRow, read_labels, sample_csv
 from codechat.audit.result import audit, markdown, write_audit
 from codechat.audit.sampling import AuditDecision, draw_sample
 from codechat.errors import UserError
+from codechat.spreadsheet import escape_formula, unescape_formula
 from support.audit_cells import of, session, turn, write_cell
 
 COSMETIC = of("cosmetic", "add")
@@ -54,6 +55,8 @@ def test_the_code_is_in_the_sample_and_is_no_formula(decisions: tuple[AuditDecis
     assert changed == ["'" + HOSTILE] * 3
     assert escape_formula("-1") == "'-1"
     assert escape_formula("x = 1") == "x = 1"
+    for text in ("=1", "'=1", "''=1", "'x", "", "'", "\t", "x"):
+        assert unescape_formula(escape_formula(text)) == text
 
 
 def test_labels_do_not_need_the_code(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:

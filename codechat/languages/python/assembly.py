@@ -53,7 +53,7 @@ def _definition(tree: ast.Module, name: str) -> ast.FunctionDef | None:
 
 def _header(source: str, node: ast.FunctionDef) -> str:
     """From `def` to the colon that opens the body: the first one outside brackets."""
-    lines = source.splitlines(keepends=True)[node.lineno - 1 :]
+    lines = list(io.StringIO(source, newline=""))[node.lineno - 1 :]  # `splitlines` knows other ends than Python
     depth = 0
     for token in tokenize.generate_tokens(io.StringIO("".join(lines)).readline):
         if token.type == tokenize.OP and token.string in "([{":

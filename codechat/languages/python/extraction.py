@@ -29,10 +29,11 @@ from codechat.languages.python.definitions import Strength, missing_names, modul
 from codechat.languages.python.program import program
 from codechat.languages.python.prose import code_start, gather
 from codechat.languages.python.source import Source, parse, read, tidy
+from codechat.languages.python.syntax import LONGEST_SOURCE
 from codechat.languages.thinking import without_thinking
 
-MAX_BLOCKS = 500
-"""Blocks of one reply that are read, from the end; a reply with more is no answer to a task."""
+MAX_BLOCKS, MAX_CHARACTERS = 500, 2 * LONGEST_SOURCE
+"""Blocks of one reply that are read, from the end, and all their characters; longer replies are no answer to a task."""
 
 _TAG = re.compile(r"(?:i?py(?:thon)?[\d.]*|pycon|python-repl|py-repl)\Z", re.IGNORECASE)
 _CODE_START = re.compile(r"(?:async\s+def|def|class|import)\s+\w|from\s+[\w.]+\s+import\b|@\w")
@@ -57,12 +58,24 @@ def extract(reply: str, entry_point: str) -> Extraction:
         if whole is not None and whole.tree is not None and strength(whole.tree, entry_point):
             return _runnable(whole, entry_point, "the whole reply is code")
         answer = without_thinking(reply)
-        markdown = split(answer, _FENCES)
+        markdown = _last_blocks(split(answer, _FENCES))
         return (
             _from_blocks(markdown, entry_point)
             or _from_remnants(markdown, entry_point, whole)
             or _nothing(answer, markdown, entry_point, whole)
         )
+
+
+def _last_blocks(markdown: Markdown) -> Markdown:
+    """The reply with the blocks that are read; a block that is too long to be parsed costs nothing."""
+    kept: list[Block] = []
+    left = MAX_CHARACTERS
+    for block in reversed(markdown.blocks[-MAX_BLOCKS:]):
+        left -= len(block.text) if len(block.text) <= LONGEST_SOURCE else 0
+        if left < 0:
+            break
+        kept.append(block)
+    return Markdown(tuple(reversed(kept)), markdown.outside)
 
 
 def _as_a_whole(text: str) -> Source | None:
@@ -77,7 +90,7 @@ def _is_python(block: Block) -> bool:
 
 
 def _from_blocks(markdown: Markdown, entry_point: str) -> Extraction | None:
-    blocks = [block for block in markdown.blocks[-MAX_BLOCKS:] if _is_python(block)]
+    blocks = [block for block in markdown.blocks if _is_python(block)]
     best, best_index, best_strength = None, -1, Strength.NONE
     broken_definition = False
     for index in range(len(blocks) - 1, -1, -1):
@@ -134,7 +147,7 @@ def _join(texts: list[str]) -> Source:
 
 
 def _from_remnants(markdown: Markdown, entry_point: str, whole: Source | None) -> Extraction | None:
-    blocks = markdown.blocks[-MAX_BLOCKS:]
+    blocks = markdown.blocks
     least = Strength.FULL if blocks and not entry_point else Strength.STUB
     for source, how in _remnants(blocks, markdown.outside, whole):
         if source is not None and source.tree is not None and strength(source.tree, entry_point) >= least:
@@ -172,7 +185,7 @@ def _nothing(answer: str, markdown: Markdown, entry_point: str, whole: Source | 
     """An extraction without a program: code that does not parse is kept, code that lacks the entry point is not."""
     if not answer.strip():
         return _no_code("the reply holds nothing outside its <think> part")
-    blocks = [block for block in markdown.blocks[-MAX_BLOCKS:] if _is_python(block)]
+    blocks = [block for block in markdown.blocks if _is_python(block)]
     sources = [read(block.text, block.indent) for block in blocks]
     if not markdown.blocks and (start := code_start(markdown.outside)) is not None:
         sources = [read(markdown.outside[start:], known=whole)]

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from codechat.languages.python.definitions import acts
 from codechat.languages.python.source import Source, parse, read
+from codechat.languages.python.syntax import LONGEST_SOURCE
 
 MAX_CHUNKS = 2000
-"""Pieces of one reply that are tried; a reply with more is no answer to a task."""
+"""Pieces of one reply that are tried, `LONGEST_SOURCE` characters in all; one with more is no answer to a task."""
 
 _CODE_LINE = re.compile(
     r"(?m)^([ \t]*)(?:(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(|class[ \t]+\w+[ \t]*[(:]|import[ \t]+\w|@\w)"
@@ -76,10 +77,12 @@ def gather(text: str) -> Source | None:
     margin = len(text[start:]) - len(text[start:].lstrip(" \t"))
     kept: list[str] = []
     comments: list[str] = []
+    left = LONGEST_SOURCE
     for number, chunk in enumerate(_chunks(text, margin)):
-        if number == MAX_CHUNKS:
-            break
         piece = "\n".join(chunk.lines)
+        left -= len(piece)
+        if number == MAX_CHUNKS or left < 0:
+            break
         if piece.startswith("#") and len(chunk.lines) == 1:
             comments.append(piece)
         elif _is_code(piece):

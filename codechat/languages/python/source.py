@@ -4,6 +4,7 @@ import ast
 import re
 import symtable
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
@@ -160,5 +161,5 @@ def _misplaced(tree: ast.Module) -> str:
 def _repeated_parameter(node: Definition) -> str | None:
     if isinstance(node, ast.ClassDef):
         return None
-    names = [parameter.arg for parameter in parameters(node)]
-    return next((name for name in names if names.count(name) > 1), None)
+    counts = Counter(parameter.arg for parameter in parameters(node))
+    return next((name for name, count in counts.items() if count > 1), None)

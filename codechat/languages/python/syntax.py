@@ -5,6 +5,9 @@ import re
 import warnings
 from functools import lru_cache
 
+LONGEST_SOURCE = 50_000
+"""Characters of a text that is parsed. Parsing takes up to half a second for so many; no answer to a task has them."""
+
 _MANY_PARTS = 1000
 _PART = r"\w\x80-\U0010ffff"
 _LONG_IMPORT = re.compile(rf"(?:(?<![{_PART}])(?:import|from)\.*|,)(?:[{_PART}]+\.){{{_MANY_PARTS}}}")
@@ -16,8 +19,11 @@ def tree_of(text: str) -> ast.Module:
     """The syntax tree, shared by all callers: do not change it.
 
     Raises the parser's errors: `SyntaxError`, `ValueError`, `RecursionError`, `MemoryError` or `OverflowError`. An
-    import of more than 1,000 dotted parts is refused with `ValueError`: the parser's time grows with its square.
+    import of more than 1,000 dotted parts is refused with `ValueError`: the parser's time grows with its square. So is
+    a text of more than `LONGEST_SOURCE` characters.
     """
+    if len(text) > LONGEST_SOURCE:
+        raise ValueError(f"longer than the {LONGEST_SOURCE:,} characters that are read as Python")
     if text.count(".") >= _MANY_PARTS and _LONG_IMPORT.search(_IN_A_LINE.sub("", text)):
         raise ValueError(f"an import of more than {_MANY_PARTS} dotted parts")
     with warnings.catch_warnings():

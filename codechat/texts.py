@@ -1,0 +1,75 @@
+"""Texts from outside: programs, replies, task files, names. They are data; what shows or writes them makes them fit.
+
+Records keep what was said, and change only what UTF-8 cannot hold (`writable`). A terminal or a printed table shows
+hidden characters by their codes (`visible`). A name is refused at the start if it has any (`problem_of_name`).
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+LONGEST_NAME = 500
+"""Characters of a task's or a model's name: stores refuse long ones, and no table could show them."""
+
+T = TypeVar("T")
+
+# Control characters but tab and line end; marks that are invisible, break lines or turn the direction of text; tags;
+# halves of surrogate pairs. The labelling page has the same set.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
+
+
+def writable(value: T) -> T:
+    """The value with every half of a surrogate pair in its texts as U+FFFD, because no file in UTF-8 can hold it.
+
+    Texts are found in dataclasses, mappings, lists and tuples; both halves in a row become the character they stand
+    for. A value without any is returned itself.
+    """
+    made: Any = value
+    if isinstance(value, str):
+        made = _without_halves(value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        parts = {field.name: getattr(value, field.name) for field in fields(value)}
+        new = {name: fit for name, part in parts.items() if (fit := writable(part)) is not part}
+        made = replace(value, **new) if new else value
+    elif isinstance(value, Mapping):
+        made = {writable(key): writable(part) for key, part in value.items()}
+    elif type(value) in (list, tuple):
+        items: Any = value
+        made = type(items)(map(writable, items))
+    result: T = value if made == value else made
+    return result
+
+
+def _without_halves(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def visible(text: str) -> str:
+    r"""The text with characters that are hidden, or that a terminal obeys, by their codes (`\x1b`, `\u202e`).
+
+    Tabs and line ends stay.
+    """
+    return _HIDDEN.sub(lambda match: _code(match[0]), text)
+
+
+def _code(character: str) -> str:
+    number = ord(character)
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def problem_of_name(name: str) -> str:
+    """Why a text cannot name a task or a model in records and tables; empty if it can."""
+    if not name.strip():
+        return "is empty"
+    if len(name) > LONGEST_NAME:
+        return f"has {len(name)} characters, {LONGEST_NAME} are the most"
+    hidden = _HIDDEN.search(name) or re.search(r"[\t\n]", name)
+    return f"has the control or invisible character U+{ord(hidden[0]):04X}" if hidden else ""
