@@ -2,7 +2,6 @@
 
 import asyncio
 import ctypes
-import marshal
 import os
 import threading
 import time
@@ -15,11 +14,12 @@ from typing import Any
 import pytest
 from attack_stalling import PRELUDE, STALLING
 
-from codechat.domain import Program
+from codechat.domain import Program, Target
 from codechat.errors import UserError
 from codechat.sandbox import PYTHON, SANDBOXES, Command, Ended, Job
 from codechat.sandbox.follow import Run
 from codechat.sandbox.measure import Usage
+from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls
 from codechat.suites.endings import explain_end, judge_status
 from codechat.suites.exit_status import ExitStatus
@@ -289,23 +289,15 @@ async def test_every_process_of_a_job_is_known_by_its_first_frame(kind: str, mon
         return follow(run)
 
     monkeypatch.setattr(Run, "follow", note)
-    job = {
-        "program": "import os\ndef f():\n    if os.fork() == 0: os.write(3, b'x'); os._exit(0)\n    os.wait()",
-        "entry": "f",
-        "calls": marshal.dumps([()], 2),
-        "limits": (1.0,),
-        "load_cpu_s": 1.0,
-        "timed": False,
-        "elements": False,
-        "flush_after": -1,
-        "cpu": 3,
-    }
+    program = "import os\ndef f():\n    if os.fork() == 0:\n        for n in (3, 4): os.write(n, b'x')\n    os.wait()"
     try:
-        for processes in (1, 2):
-            data = Job(marshal.dumps(job, 2), 1.0, 1.0, 3.0, processes=processes)
-            await room.lend(lambda box, data=data: box.python(data, lambda _: (b"", False)))
+        await Calls("f", None, base=((),), expected_base=(None,)).check(Program(program), room)
+        await Assertions(("assert f() is None",)).check(Program(program, Target(entry_point="f")), room)
     finally:
         await room.aclose()
+    if kind == "bare":  # one process, then: nothing parts two of them
+        assert [len(pids) for pids in seen] == [1, 1]
+        return
     assert [len(pids) for pids in seen] == [1, 2]
     assert len({pid for pids in seen for pid in pids}) == 3
 
