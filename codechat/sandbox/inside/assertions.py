@@ -23,6 +23,7 @@ from codechat.sandbox.inside import comparing, guard, wire
 from codechat.sandbox.inside.candidate import Channel, describe, load, prepare
 from codechat.sandbox.inside.serving import PROGRAM
 from codechat.sandbox.inside.snippets import compile_pieces
+from codechat.sandbox.inside.text import split_lines
 
 BUILTINS = frozenset(vars(builtins))
 STYLE_FILES = ("setup.cfg", "tox.ini", ".pep8")  # style checkers read them: a program could excuse itself there
@@ -115,7 +116,7 @@ def _preparation(scene: Scene, mocks: bool) -> Callable[[int], None]:
     """A function to call before every piece of a snippet: undoes all changes. `mocks`: the snippets use mocks."""
     restore, path, program = guard.restorer(scene.kept, scene.job["load_cpu_s"]), scene.path, scene.job["program"]
     cached, exists, unlink, write = linecache.cache, os.path.lexists, os.unlink, _write
-    source = (path, (len(program), None, program.splitlines(keepends=True), path))
+    source = (path, (len(program), None, split_lines(program), path))
     lines, files = [*cached.items(), source], STYLE_FILES
     send, at, pack = scene.channel.send, wire.AT, wire.INDEX.pack
     space, compared = scene.space, comparing.names(path, mocks)
