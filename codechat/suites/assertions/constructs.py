@@ -35,13 +35,8 @@ SHARING = {
 }
 # The same for modules and their members, by names that a snippet may well give its own variables.
 MEMBERS = {
-    "code that is made at run time": frozenset(
-        ("marshal", "shelve", "code", "codeop", "pkgutil", "zipimport", "timeit", "cProfile", "profile", "pdb", "trace")
-    ),
-    "processes that it starts": frozenset(
-        ("subprocess", "multiprocessing", "pty", "popen", "system", "posix_spawn", "execv", "fork")
-    ),
-    "the compiled function": frozenset(("dis", "opcode", "pydoc", "getcallargs", "getclosurevars")),
+    "processes that it starts": frozenset(("popen", "system", "posix_spawn", "execv", "fork")),
+    "the compiled function": frozenset(("getcallargs", "getclosurevars")),
     "warnings, logs and what is printed": frozenset(
         (
             *("assertWarns", "assertWarnsRegex", "assertLogs", "assertNoLogs", "warns", "deprecated_call"),
@@ -60,7 +55,16 @@ MEMBERS = {
     "the identity of objects": frozenset(("is_", "is_not")),
     "the program as a module": frozenset(("getmodule", "getmembers")),
 }
-PROGRAM = frozenset(("candidate", "program"))  # names of the program as a module
+# And for modules alone, by their names in imports.
+MODULES = {
+    "the program as a module": frozenset(("candidate", "program")),
+    "code that is made at run time": frozenset(
+        ("marshal", "shelve", "code", "codeop", "pkgutil", "zipimport", "timeit", "cProfile", "profile", "pdb", "trace")
+    ),
+    "processes that it starts": frozenset(("subprocess", "multiprocessing", "pty")),
+    "the compiled function": frozenset(("dis", "opcode", "pydoc")),
+    "settings of the interpreter": frozenset(("builtins",)),
+}
 KINDS_OF_FUNCTION = frozenset(
     (
         *("iscoroutinefunction", "isgeneratorfunction", "isasyncgenfunction", "isfunction", "ismethod", "isroutine"),
@@ -205,8 +209,9 @@ def _identity(node: ast.AST) -> str:
 def _made(node: ast.AST) -> str:
     """What makes code or classes, or has the interpreter find modules."""
     if isinstance(node, ast.Import | ast.ImportFrom):
-        roots = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-        return "the program as a module" if PROGRAM & {root.partition(".")[0] for root in roots} else ""
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        roots = {name.partition(".")[0] for name in names}
+        return next((f"{construct} ({min(roots & known)})" for construct, known in MODULES.items() if roots & known), "")
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "type" and len(node.args) == 3:
         return "classes that are made at run time"
     if isinstance(node, ast.Name) and node.id == "compile":
