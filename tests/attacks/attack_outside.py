@@ -49,6 +49,7 @@ class Yes:
     def __sub__(self, other): return 0
     __rsub__ = __sub__
 """
+EQUAL = "import collections, numpy\nclass Yes:\n    def __eq__(self, other): return True\n    __hash__ = None"
 # Results that answer for themselves. They are not plain: these programs choose to be judged inside.
 LYING: dict[str, str] = {
     "equal to everything": result("Yes()", YES),
@@ -63,8 +64,8 @@ LYING: dict[str, str] = {
     "user list": result("L([0])", "import collections\nclass L(collections.UserList):\n    def __eq__(s, o): return True"),
     "user dict": result("L()", "import collections\nclass L(collections.UserDict):\n    def __eq__(s, o): return True"),
     "user string": result("S('')", "import collections\nclass S(collections.UserString):\n    def __eq__(s, o): return True"),
-    "objects in an array": result("numpy.array([Yes()], dtype=object)[0]", "import numpy" + YES),
-    "an array of objects": result("numpy.array(Yes(), dtype=object)", "import numpy" + YES),
+    "objects in an array": result("numpy.array([Yes()], dtype=object)", EQUAL),
+    "an array of objects": result("numpy.array(Yes(), dtype=object)", EQUAL),
     "a subclass of array": result("numpy.zeros(1).view(A)", "import numpy\nclass A(numpy.ndarray):\n    def __eq__(s, o): return True"),
     "any": result("ANY", "from unittest.mock import ANY"),
     "a mock": result("M()", "from unittest.mock import MagicMock\ndef M():\n    m = MagicMock()\n    m.__eq__.return_value = True\n    return m"),
@@ -79,6 +80,9 @@ LYING: dict[str, str] = {
     "a coroutine": "async def solve(n: int) -> int: return n + 1\n",
     "a function": result("lambda *a: True"),
     "itself": result("solve"),
+    "in a list of a library": result("collections.UserList([Yes()])", EQUAL),
+    "in a mapping of the library": result("collections.ChainMap({'a': Yes()})", EQUAL),
+    "only its items": result("G()", "class G:\n    def __getitem__(self, key): return self\n    __eq__ = object.__eq__"),
 }  # fmt: skip
 # Plain values that compare oddly.
 ODD: dict[str, str] = {
@@ -243,7 +247,9 @@ def raising(kind: str, before: str = "") -> str:
 
 def claimed(name: str, base: str = "Exception") -> str:
     """A program whose function raises an exception of its own that is called as a known one."""
-    return raising("E('no')", f"E = type('{name.rpartition('.')[2]}', ({base},), {{'__module__': '{name.rpartition('.')[0]}'}})")
+    return raising(
+        "E('no')", f"E = type('{name.rpartition('.')[2]}', ({base},), {{'__module__': '{name.rpartition('.')[0]}'}})"
+    )
 
 
 RAISING: dict[str, str] = {
@@ -284,3 +290,66 @@ OUTSIDE_ATTACKS = {
     )
     for name, program in programs.items()
 }  # fmt: skip
+
+# Programs that choose to share a process, and then attack: their tests, and whether they pass. Each pass is marked.
+INSIDE: dict[str, tuple[str, tuple[str, ...], bool]] = {
+    "a comparison that claims a library's file": (
+        "space = {}\nexec(compile('class Yes:\\n    def __eq__(self, other): return True', '/usr/lib/x.py', 'exec'), space)\n"
+        "def solve(n: int) -> int: return space['Yes']()\n",
+        ("assert solve(3) == 9",),
+        True,
+    ),
+    "the harness's list of steps, used up through its frame": (
+        "import sys\nclass Thing: pass\ndef solve(n: int) -> int:\n    frame = sys._getframe()\n    while frame:\n"
+        "        steps = frame.f_locals.get('steps')\n        if steps is not None:\n"
+        "            for one in steps.__reduce__()[1][:2]: one.__reduce__()[1][1].__setstate__(10**9)\n"
+        "        frame = frame.f_back\n    return Thing()\n",
+        ("solve(1)", "assert solve(3) == 9"),
+        True,
+    ),
+    "the runner of test cases, replaced in the call": (
+        "import unittest\nclass Thing: pass\ndef solve(n: int) -> int:\n"
+        "    unittest.TestResult.addFailure = lambda *a: None\n    return Thing()\n",
+        ("import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(solve(3), 9)",),
+        True,
+    ),
+    "an object in a list of the library": (
+        "import collections\nclass Yes:\n    def __eq__(self, other): return True\n"
+        "def solve(n: int) -> int: return collections.UserList([Yes()])\n",
+        ("assert solve(3) == [9]",),
+        True,
+    ),
+    "its truth": (
+        "class Yes:\n    def __bool__(self): return True\ndef solve(n: int) -> int: return Yes()\n",
+        ("assert solve(3)",),
+        True,
+    ),
+    "its class": (
+        "class Yes:\n    __class__ = int\ndef solve(n: int) -> int: return Yes()\n",
+        ("assert isinstance(solve(3), int)",),
+        True,
+    ),
+    "its text": (
+        "class Yes:\n    def __str__(self): return '9'\ndef solve(n: int) -> int: return Yes()\n",
+        ("assert str(solve(3)) == '9'",),
+        True,
+    ),
+    "the loader's own attribute": (
+        "import unittest\nclass Thing: pass\nunittest.defaultTestLoader.loadTestsFromTestCase = lambda kind: unittest.TestSuite(\n"
+        "    [unittest.FunctionTestCase(lambda: None)])\ndef solve(n: int) -> int: return Thing()\n",
+        ("import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(solve(3), 9)",),
+        False,
+    ),
+    "another working folder": (
+        "import os\nclass Thing: pass\nos.mkdir('x')\nos.chdir('x')\nopen('program.py', 'w').write('x = 1\\n')\n"
+        "def solve(n: int) -> int:return  Thing()\n",
+        ("solve(1)", "assert open('program.py').read() == 'x = 1\\n'"),
+        False,
+    ),
+    "items without an end": (
+        "class G:\n    def __getitem__(self, key): return 9\ndef solve(n: int) -> int: return G()\n",
+        ("assert 9 in solve(3)",),
+        False,
+    ),
+}  # fmt: skip
+STILL_PASSES = [name for name, (_, _, passes) in INSIDE.items() if passes]

@@ -24,7 +24,7 @@ READERS: dict[str, str] = {
 GOOD = 'def solve(n: int) -> int:\n    """The square."""\n    return n * n\n'
 UGLY = "def solve(n):\n    if n==1:return 2\n    for a in (1,2):\n        if a==n or n: n=n+0\n        elif a: pass\n    return n+1\n"
 RIGHT_TEXTS: dict[str, tuple[str, str]] = {
-    **{name: ("# the square\n" + GOOD.replace("The s", "The s"), name) for name in READERS},
+    **{name: ("# the square\n" + GOOD, name) for name in READERS},
     "cached": ("import functools\n@functools.cache\n" + GOOD, "annotations"),
     "in strings": ("def solve(n: 'int') -> 'int': return n * n\n", "moved hints"),
     "deferred": ("from __future__ import annotations\n" + GOOD, "moved hints"),
@@ -56,14 +56,14 @@ TEXT_ATTACKS: dict[str, tuple[str, str, bool]] = {
     "code in what is annotated": (f"from typing import Annotated\ndef solve(n: Annotated[int, {BOMB!r}]) -> int: return n\n", "annotations", False),
     "code that is deferred": (f"from __future__ import annotations\ndef solve(n: {BOMB}) -> int: return n\n", "moved hints", False),
     "code in deferred hints": (f"from __future__ import annotations\ndef solve(n: {BOMB}) -> int: return n\n", "hints", False),
-    "code in a string in a string": (f"def solve(n: {repr(repr(BOMB))}) -> int: return n\n", "moved hints", False),
+    "code in a string in a string": (f"def solve(n: {repr(BOMB)!r}) -> int: return n\n", "moved hints", False),
     "an annotation that is called": ("def solve(n: print('x')) -> int: return n\n", "annotations", False),
     "a deep annotation": ("def solve(n: " + " | ".join(["int"] * 800) + ") -> float: return n\n", "annotations", False),
     "a deeper annotation": ("def solve(n: " + "list[" * 80 + "int" + "]" * 80 + ") -> int: return n\n", "annotations", False),
     "a deep text": ("x = " + "+".join(["1"] * 1500) + "\n" + UGLY, "complexity", False),
     "a null": ("x = '\\0'\n" + UGLY, "complexity", False),
     "half a letter": ("x = '\\ud800'\n" + UGLY, "complexity", False),
-    "a name that is no type": ("int = 5\ndef solve(n: int) -> int: return n\n", "annotations", True),
+    "a name that is no type": ("int = 5\ndef solve(n: int) -> int: return n\n", "annotations", False),
     "annotations that it sets": ("def solve(n): return n\nsolve.__annotations__ = {'n': int, 'return': int}\n", "annotations", False),
     "annotations that it is": ("class S:\n    __annotations__ = {'n': int, 'return': int}\nsolve = S()\n", "annotations", True),
     "documentation that it sets": ("def solve(n): return n\nsolve.__doc__ = 'The square'\n", "documentation", False),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from attack_outside import LYING, OUTSIDE_ATTACKS
+from attack_outside import INSIDE, LYING, OUTSIDE_ATTACKS, STILL_PASSES
 from attack_texts import READERS, RIGHT_TEXTS, TEXT_ATTACKS
 
 from codechat.domain import Program, Target, Verdict
@@ -50,8 +50,8 @@ STYLES: dict[str, tuple[str, ...]] = {
     "tolerant": (TOLERANT,),
     "mutation": (MUTATION,),
 }  # fmt: skip
-# Programs that choose to share a process, by a result that is not plain, and then lie: what passes there, and where.
-STILL_PASSES: dict[str, set[str]] = {}
+# What an array of NumPy holds compares by the program's code: such results pass inside what compares single results.
+OF_ARRAYS = ("lying: objects in an array", "lying: an array of objects")
 
 
 @pytest.fixture(scope="module", params=["bubblewrap", "process"])
@@ -63,7 +63,7 @@ def sandbox(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         room: Any = SANDBOXES.build(config, workers=1)
     except UserError as error:
         pytest.skip(str(error))
-    if not room.start()["namespaces"]:
+    if not room.contained:
         pytest.skip("nothing is decided outside without namespaces")
     yield room
     asyncio.run(room.aclose())
@@ -98,7 +98,8 @@ async def test_a_right_program_passes_outside(sandbox: Any, style: str) -> None:
 
 @pytest.mark.parametrize("name", OUTSIDE_ATTACKS)
 async def test_an_attack_does_not_pass_outside(sandbox: Any, name: str) -> None:
-    assert await passing(sandbox, OUTSIDE_ATTACKS[name], STYLES) == STILL_PASSES.get(name, set())
+    passed = await passing(sandbox, OUTSIDE_ATTACKS[name], STYLES)
+    assert bool(passed) == (name in OF_ARRAYS), passed
     verdict = await assess(sandbox, f"# after {name}\n{RIGHT}", STYLES["plain"])
     assert (verdict.passed, verdict.decided) == (True, "outside"), verdict
 
@@ -106,6 +107,13 @@ async def test_an_attack_does_not_pass_outside(sandbox: Any, name: str) -> None:
 @pytest.mark.parametrize("name", LYING)
 async def test_a_result_that_is_not_plain_is_marked(sandbox: Any, name: str) -> None:
     assert (await assess(sandbox, LYING[name], STYLES["plain"])).decided == "inside"
+
+
+@pytest.mark.parametrize("name", INSIDE)
+async def test_what_still_passes_is_marked_as_inside(sandbox: Any, name: str) -> None:
+    program, snippets, _ = INSIDE[name]
+    verdict = await assess(sandbox, program, snippets)
+    assert (verdict.passed, verdict.decided) == (name in STILL_PASSES, "inside"), verdict
 
 
 @pytest.mark.parametrize("name", RIGHT_TEXTS)

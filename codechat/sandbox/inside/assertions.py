@@ -5,7 +5,7 @@ interpreter's evaluation stack, where no name refers to it; it is sent once the 
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.
-# ruff: noqa: PTH108, PTH109, PTH118, PTH123
+# ruff: noqa: PTH108, PTH109, PTH118, PTH120, PTH123
 
 import ast
 import builtins
@@ -120,6 +120,7 @@ def _preparation(scene: Scene, mocks: bool) -> Callable[[int], None]:
     lines, files = [*cached.items(), source], STYLE_FILES
     send, at, pack = scene.channel.send, wire.AT, wire.INDEX.pack
     space, compared = scene.space, comparing.names(path, mocks)
+    change, folder = os.chdir, os.path.dirname(path)
 
     before = -1
 
@@ -128,6 +129,7 @@ def _preparation(scene: Scene, mocks: bool) -> Callable[[int], None]:
         restore()
         space.update(compared)
         cached.update(lines)
+        change(folder)
         for name in files:
             if exists(name):
                 unlink(name)

@@ -211,7 +211,9 @@ def _made(node: ast.AST) -> str:
     if isinstance(node, ast.Import | ast.ImportFrom):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
         roots = {name.partition(".")[0] for name in names}
-        return next((f"{construct} ({min(roots & known)})" for construct, known in MODULES.items() if roots & known), "")
+        return next(
+            (f"{construct} ({min(roots & known)})" for construct, known in MODULES.items() if roots & known), ""
+        )
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "type" and len(node.args) == 3:
         return "classes that are made at run time"
     if isinstance(node, ast.Name) and node.id == "compile":
