@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codechat.sandbox.inside import serving, tester, wire
-from codechat.sandbox.inside.carry import NotCarried, Numbered, build, flatten
+from codechat.sandbox.inside.carry import build, flatten
 from codechat.sandbox.inside.decode import decode
+from codechat.sandbox.inside.numbered import NotCarried, Numbered
 
 SCALARS = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8) | st.binary(max_size=8)
@@ -60,7 +61,7 @@ class FarEnd:
             answer: tuple[Any, ...] = serving._describe(self._space, payload.decode())
         else:
             _, name, trees = marshal.loads(payload)
-            answer = serving._call(self._space[name], trees, "program.py")
+            answer = serving.Called(trees).answer(self._space[name], "program.py")
         self._answers.append(marshal.dumps(answer, 2))
 
     def receive(self) -> tuple[bytes, bytes]:
@@ -80,7 +81,7 @@ def afar(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that calls `function` as from another process."""
     link: Any = FarEnd({"function": function})
     channel: Any = Reports()
-    one = tester.Tester({"world": [""], "entry": "function", "reads": ()}, channel, link)
+    one = tester.Tester({"world": [""], "entry": "function", "reads": (), "stops": True}, channel, link)
     return lambda *positional, **named: one._call("function", positional, named)
 
 
@@ -370,7 +371,7 @@ def test_whatever_a_candidate_claims_ends_in_a_value_an_exception_or_a_report(cl
             return wire.REPLY, data
 
     link: Any = Lies()
-    one = tester.Tester({"world": [""], "entry": "f", "reads": ()}, channel, link)
+    one = tester.Tester({"world": [""], "entry": "f", "reads": (), "stops": True}, channel, link)
     given_list = [1, [2]]
     try:
         value = one._call("f", (given_list,), {})

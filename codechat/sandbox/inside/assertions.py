@@ -5,7 +5,7 @@ interpreter's evaluation stack, where no name refers to it; it is sent once the 
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.
-# ruff: noqa: PTH108, PTH109, PTH118, PTH123
+# ruff: noqa: PTH108, PTH109, PTH118, PTH120, PTH123
 
 import ast
 import builtins
@@ -23,6 +23,7 @@ from codechat.sandbox.inside import comparing, guard, wire
 from codechat.sandbox.inside.candidate import Channel, describe, load, prepare
 from codechat.sandbox.inside.serving import PROGRAM
 from codechat.sandbox.inside.snippets import compile_pieces
+from codechat.sandbox.inside.text import split_lines
 
 BUILTINS = frozenset(vars(builtins))
 STYLE_FILES = ("setup.cfg", "tox.ini", ".pep8")  # style checkers read them: a program could excuse itself there
@@ -76,7 +77,7 @@ def _passed(scene: Scene, snippets: list[str]) -> bytes:
         scene.job.pop("token"),
         _exhaust(
             zip(
-                map(_preparation(scene, "mock" in "".join(snippets)), [index for index, _ in pieces]),
+                map(_preparation(scene, "".join(snippets)), [index for index, _ in pieces]),
                 map(exec, [code for _, code in pieces], repeat(scene.space)),
                 strict=True,
             ),
@@ -111,14 +112,15 @@ def _load(scene: Scene) -> bool:
     return True
 
 
-def _preparation(scene: Scene, mocks: bool) -> Callable[[int], None]:
-    """A function to call before every piece of a snippet: undoes all changes. `mocks`: the snippets use mocks."""
+def _preparation(scene: Scene, tests: str) -> Callable[[int], None]:
+    """A function to call before every piece of a snippet: undoes all changes. `tests`: the text of all snippets."""
     restore, path, program = guard.restorer(scene.kept, scene.job["load_cpu_s"]), scene.path, scene.job["program"]
     cached, exists, unlink, write = linecache.cache, os.path.lexists, os.unlink, _write
-    source = (path, (len(program), None, program.splitlines(keepends=True), path))
+    source = (path, (len(program), None, split_lines(program), path))
     lines, files = [*cached.items(), source], STYLE_FILES
     send, at, pack = scene.channel.send, wire.AT, wire.INDEX.pack
-    space, compared = scene.space, comparing.names(path, mocks)
+    space, compared = scene.space, comparing.names(path, "mock" in tests)
+    change, folder, moves = os.chdir, os.path.dirname(path), "chdir" in tests
 
     before = -1
 
@@ -127,6 +129,8 @@ def _preparation(scene: Scene, mocks: bool) -> Callable[[int], None]:
         restore()
         space.update(compared)
         cached.update(lines)
+        if not moves:
+            change(folder)
         for name in files:
             if exists(name):
                 unlink(name)

@@ -7,7 +7,6 @@ argument, or changes it in place, does the same from afar.
 """
 
 import itertools
-import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta, timezone
@@ -15,6 +14,9 @@ from decimal import Decimal
 from fractions import Fraction
 from types import GeneratorType
 from typing import Any
+
+from codechat.sandbox.inside.arrays import fill_array, flatten_array, is_array, read_array
+from codechat.sandbox.inside.numbered import NotCarried, Numbered
 
 DEEPEST = 30  # levels, three of the decoder's each
 LONGEST = 100_000  # items of an iterator
@@ -32,28 +34,6 @@ ITERATORS: dict[Any, str] = {
     **{type(iter(one)): "iterator" for one in EMPTY},
     **dict.fromkeys((itertools.chain, itertools.islice, itertools.accumulate, itertools.groupby), "iterator"),
 }
-ARRAYS = "biufcUS"  # kinds of elements of NumPy arrays that are plain bytes
-
-
-class NotCarried(Exception):
-    """A value that cannot be carried; the text says what it is."""
-
-
-class Numbered:
-    """The mutable objects of one call's arguments, by the order in which they were met."""
-
-    def __init__(self) -> None:
-        self.objects: list[Any] = []
-        self._places: dict[int, int] = {}
-
-    def add(self, value: Any) -> None:
-        """Give an object the next number."""
-        self._places[id(value)] = len(self.objects)
-        self.objects.append(value)
-
-    def place(self, value: Any) -> int | None:
-        """The object's number; None if it has none."""
-        return self._places.get(id(value))
 
 
 def flatten(value: Any, numbered: Numbered, grow: bool = False, depth: int = 0) -> Any:
@@ -65,12 +45,14 @@ def flatten(value: Any, numbered: Numbered, grow: bool = False, depth: int = 0) 
         return value
     if depth > DEEPEST:
         raise NotCarried("a value nested too deeply")
-    if kind in MUTABLE:
+    if kind in MUTABLE or is_array(kind):
         place = numbered.place(value)
         if place is not None:
             return ("ref", place, ...)
         if grow:
             numbered.add(value)
+    elif kind in ITERATORS and not numbered.exhausts:
+        raise NotCarried("an iterator, which the call may leave half used")
     return _tree(value, kind, lambda part: flatten(part, numbered, grow, depth + 1))
 
 
@@ -91,9 +73,11 @@ def _tree(value: Any, kind: type, part: Callable[[Any], Any]) -> Any:
         return (ITERATORS[kind], [part(item) for item in _exhaust(value)], ...)
     if kind in VIEWS:
         return (VIEWS[kind], [part(item) for item in value], ...)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and kind.__module__ == "numpy":
-        return _array(value, kind, numpy)
+    if kind.__module__ == "numpy":
+        content = flatten_array(value, kind)
+        if isinstance(content, str):
+            raise NotCarried(content)
+        return ("array", content, ...)
     raise NotCarried(f"an object of the class {kind.__qualname__}"[:200])
 
 
@@ -105,14 +89,6 @@ def _exhaust(iterator: Iterator[Any]) -> list[Any]:
     if len(items) > LONGEST:
         raise NotCarried("an iterator of very many values")
     return items
-
-
-def _array(value: Any, kind: type, numpy: Any) -> Any:
-    if not (kind is numpy.ndarray or (issubclass(kind, numpy.generic) and kind is value.dtype.type)):
-        raise NotCarried(f"an object of the class numpy.{kind.__qualname__}")
-    if value.dtype.kind not in ARRAYS:
-        raise NotCarried("an array of objects")
-    return ("array", [value.dtype.str, list(value.shape), value.tobytes(), kind is numpy.ndarray], ...)
 
 
 def _pairs(value: Any, part: Callable[[Any], Any]) -> list[Any]:
@@ -175,9 +151,18 @@ def build(tree: Any, numbered: Numbered, grow: bool = False) -> Any:
         return tree
     if not tree or tree[-1] is not ...:
         return tuple([build(item, numbered, grow) for item in tree])
+    return _build_marked(tree, numbered, grow)
+
+
+def _build_marked(tree: Any, numbered: Numbered, grow: bool) -> Any:
     name, content, _ = tree
     if name == "ref":
         return numbered.objects[_index(content, numbered)]
+    if name == "array":
+        array = read_array(content)
+        if grow and is_array(type(array)):
+            numbered.add(array)
+        return array
     if name in _FILLERS:
         empty = _EMPTY[name](content)
         if grow:
@@ -196,6 +181,9 @@ def fill(value: Any, tree: Any, numbered: Numbered, grow: bool = True) -> None:
         value[:] = [build(item, numbered, grow) for item in tree]
         return
     name, content, _ = tree
+    if name == "array" and is_array(type(value)):
+        fill_array(value, content)
+        return
     if type(value) is not _OF_KIND[name]:
         raise ValueError("a content of another type")
     _FILLERS[name](value, content, lambda part: build(part, numbered, grow))
@@ -255,15 +243,8 @@ def _integers(content: Any, count: int) -> list[int]:
     return [_exactly(int, number) for number in content]
 
 
-def _read_array(content: Any, part: Callable[[Any], Any]) -> Any:
-    import numpy
-
-    text, shape, data, whole = content
-    kind = numpy.dtype(_exactly(str, text))
-    if kind.kind not in ARRAYS or kind.str != text:
-        raise ValueError("not an array of plain elements")
-    array = numpy.frombuffer(_exactly(bytes, data), dtype=kind).reshape(_integers(shape, len(shape))).copy()
-    return array if whole else array[()]
+def _same(item: Any) -> Any:
+    return item
 
 
 def _view(name: str) -> Callable[[Any, Callable[[Any], Any]], Any]:
@@ -289,8 +270,7 @@ _READERS: dict[Any, Callable[[Any, Callable[[Any], Any]], Any]] = {
     "timedelta": lambda content, part: timedelta(*_integers(content, 3)),
     "type": lambda content, part: TYPES[content],
     "generator": lambda content, part: (item for item in [part(item) for item in content]),
-    "map": lambda content, part: map(part, content),
+    "map": lambda content, part: map(_same, [part(item) for item in content]),
     "iterator": lambda content, part: iter([part(item) for item in content]),
-    "array": _read_array,
     **{name: _view(name) for name in VIEWS.values()},
 }

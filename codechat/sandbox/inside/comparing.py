@@ -7,14 +7,15 @@ packages compare as usual, and so do two objects of the program.
 
 import ast
 import operator
+import weakref
 from collections.abc import Callable
-from types import FunctionType, MethodDescriptorType, WrapperDescriptorType
+from types import FunctionType, MappingProxyType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
 from codechat.sandbox.inside.encode import BASES, SCALARS
 from codechat.sandbox.inside.guard import HEAP_TYPE
 
-COMPARE, PAIR = "(compare)", "(pair)"  # names that no program can write
+COMPARE, CHAIN, PAIR = "(compare)", "(chain)", "(pair)"  # names that no program can write
 OPERATORS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Eq: ("==", operator.eq),
     ast.NotEq: ("!=", operator.ne),
@@ -39,8 +40,14 @@ OF_TWO = frozenset(
         *("assertSetEqual", "assertDictEqual", "assertSequenceEqual", "assertMultiLineEqual", "assertCountEqual"),
     )
 )
+# The names of the first two parameters of these methods.
+PARAMETERS = (
+    *(("first", "second"), ("member", "container"), ("a", "b"), ("list1", "list2"), ("tuple1", "tuple2")),
+    *(("set1", "set2"), ("d1", "d2"), ("seq1", "seq2")),
+)
+PROXIES = frozenset((weakref.ProxyType, weakref.CallableProxyType))
 MOCK = "unittest/mock.py"  # has an object that equals everything: for tests, not for results
-ASKED = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__", "__iter__")
+ASKED = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__", "__iter__", "__getitem__")
 DEEPEST = 50
 
 
@@ -49,8 +56,10 @@ class Guarded(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
-        if len(node.ops) != 1 or type(node.ops[0]) not in OPERATORS:
+        if any(type(one) not in OPERATORS for one in node.ops):
             return node
+        if len(node.ops) > 1:
+            return _chained(node)
         sign = ast.Constant(OPERATORS[type(node.ops[0])][0])
         call = ast.Call(ast.Name(COMPARE, ast.Load()), [sign, node.left, node.comparators[0]], [])
         return ast.fix_missing_locations(ast.copy_location(call, node))
@@ -58,6 +67,8 @@ class Guarded(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         compares = isinstance(node.func, ast.Attribute) and node.func.attr in OF_TWO
+        if compares:
+            _place_named(node)
         if compares and len(node.args) >= 2 and not any(isinstance(one, ast.Starred) for one in node.args[:2]):
             pair = ast.Call(ast.Name(PAIR, ast.Load()), node.args[:2], [])
             node.args[:2] = [ast.Starred(pair, ast.Load())]
@@ -66,10 +77,37 @@ class Guarded(ast.NodeTransformer):
         return node
 
 
+def _chained(node: ast.Compare) -> ast.AST:
+    """`a < b < c` as a call that gets c as a function: it may not be evaluated."""
+    later = node.comparators[1:]
+    if any(
+        isinstance(part, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr)
+        for one in later
+        for part in ast.walk(one)
+    ):
+        return node
+    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    signs = ast.Tuple([ast.Constant(OPERATORS[type(one)][0]) for one in node.ops], ast.Load())
+    functions = [ast.Lambda(nothing, one) for one in later]
+    call = ast.Call(ast.Name(CHAIN, ast.Load()), [signs, node.left, node.comparators[0], *functions], [])
+    return ast.fix_missing_locations(ast.copy_location(call, node))
+
+
+def _place_named(node: ast.Call) -> None:
+    """Put the first two arguments, if they are given by name, in their places."""
+    given = {one.arg: one.value for one in node.keywords}
+    for pair in PARAMETERS:
+        wanted = pair[len(node.args) :]
+        if wanted and all(name in given for name in wanted):
+            node.args += [given[name] for name in wanted]
+            node.keywords = [one for one in node.keywords if one.arg not in wanted]
+            return
+
+
 def names(path: str, mocks: bool) -> dict[str, Callable[..., Any]]:
     """The functions of guarded comparisons, made before the program's code runs. `path` is the program's file;
     `mocks`: the assertions use `unittest.mock` themselves."""
-    plain, operators = _plainly(path, mocks), dict(OPERATORS.values())
+    plain, operators, zip_ = _plainly(path, mocks), dict(OPERATORS.values()), zip
 
     def pair(one: Any, other: Any) -> tuple[Any, Any]:
         (first, own), (second, others) = plain(one, 0), plain(other, 0)
@@ -78,7 +116,16 @@ def names(path: str, mocks: bool) -> dict[str, Callable[..., Any]]:
     def compare(sign: str, one: Any, other: Any) -> Any:
         return operators[sign](*pair(one, other))
 
-    return {COMPARE: compare, PAIR: pair}
+    def chain(signs: tuple[str, ...], one: Any, other: Any, *later: Callable[[], Any]) -> Any:
+        result = compare(signs[0], one, other)
+        for sign, make in zip_(signs[1:], later):
+            if not result:
+                return result
+            one, other = other, make()
+            result = compare(sign, one, other)
+        return result
+
+    return {COMPARE: compare, CHAIN: chain, PAIR: pair}
 
 
 def _plainly(path: str, mocks: bool) -> Callable[[Any, int], tuple[Any, bool]]:
@@ -92,12 +139,15 @@ def _plainly(path: str, mocks: bool) -> Callable[[Any, int], tuple[Any, bool]]:
     )
     series, mapping, items, any_of, blank = (list, tuple, set, frozenset), dict, dict.items, any, object
     iterators, unhashable = {kind: kind.__iter__ for kind in series}, TypeError
+    proxies, view = PROXIES, MappingProxyType
 
     def plain(value: Any, depth: int) -> tuple[Any, bool]:
         kind = kind_of(value)
         if kind in scalars or depth > DEEPEST:
             return value, False
-        own = own_of(kind)
+        own = kind in proxies or own_of(kind)
+        if kind is view:  # of any mapping
+            value, kind, own = mapping(value), mapping, True
         try:
             for base in series:
                 if is_kind(kind, base):
@@ -124,6 +174,7 @@ def _of_the_program(path: str, mocks: bool) -> Callable[[type], bool]:
     line, space = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__
     flags = type.__dict__["__flags__"].__get__
     mock, ends, made = MOCK, str.endswith, (path, "<string>")
+    called = {slot: slot.__dict__["__name__"].__get__ for slot in slots}
 
     def own(kind: type) -> bool:
         if not flags(kind) & HEAP_TYPE:
@@ -137,7 +188,7 @@ def _of_the_program(path: str, mocks: bool) -> Callable[[type], bool]:
                     file = method.__code__.co_filename
                     if file in made or (ends(file, mock) and not mocks):
                         return True
-                elif kind_of(method) not in slots:
+                elif kind_of(method) not in slots or called[kind_of(method)](method) != name:
                     return True
                 break
         return False

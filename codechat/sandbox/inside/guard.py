@@ -12,6 +12,7 @@ import gc
 import re
 import signal
 import sys
+import unittest
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from operator import is_
@@ -75,6 +76,7 @@ def warm() -> Kept:
     for name in CHECKERS:
         if name in sys.modules:
             containers += [value for value in vars(sys.modules[name]).values() if type(value) in KINDS]
+    containers.append(vars(unittest.defaultTestLoader))
     kept = remember(("builtins", "sys", *RELIED_ON), {})
     kept.contents.extend(pair for one in containers for pair in _contents(one))
     return kept

@@ -21,12 +21,24 @@ def make_exception(tree: Any, build: Callable[[Any], Any], inside: Inside) -> Ba
     if type(text) is not str or not all(type(line) is str for line in lines):
         raise ValueError("not an exception")
     kind = exception_class(described, inside)
+    if issubclass(kind, BaseExceptionGroup):
+        inside("a group of exceptions")
     given = (text,) if arguments is None else build(arguments)
     if type(given) is not tuple:
         raise ValueError("not an exception's arguments")
     error = _instance(kind, given, text)
     vars(error)[LINES] = tuple(lines[:12])
     return error
+
+
+def as_called(error: BaseException, expected: bool) -> BaseException:
+    """The exception as a call raises it. `expected`: the snippets know of `StopIteration`; if they do not, it counts as
+    an error, as it does in a generator, because what iterates over calls, such as `map`, would take it for its end."""
+    if expected or not isinstance(error, StopIteration | StopAsyncIteration):
+        return error
+    stopped = RuntimeError(f"the program raised {type(error).__name__}")
+    vars(stopped)[LINES] = vars(error)[LINES]
+    return stopped
 
 
 def _instance(kind: type[BaseException], given: tuple[Any, ...], text: str) -> BaseException:
@@ -53,12 +65,14 @@ def exception_class(described: Any, inside: Inside) -> type[BaseException]:
         if isinstance(real, type) and issubclass(real, BaseException):
             return real
     known = [vars(builtins).get(base) for base in bases]
-    classes = tuple(one for one in known if isinstance(one, type) and issubclass(one, BaseException))
-    return _own_class(module, name, classes or (Exception,), inside)
+    classes = [one for one in known if isinstance(one, type) and issubclass(one, BaseException)] or [Exception]
+    if not all(issubclass(classes[0], one) for one in classes):
+        inside(f"the exception class {name}, which has several base classes")
+    return _own_class(module, name, classes[0].__name__, inside)
 
 
 @functools.cache
-def _own_class(module: str, name: str, bases: tuple[type[BaseException], ...], inside: Inside) -> type[BaseException]:
+def _own_class(module: str, name: str, base: str, inside: Inside) -> type[BaseException]:
     """A class of the program's own, by its names."""
 
     def ask(error: BaseException, attribute: str) -> Any:
@@ -68,6 +82,6 @@ def _own_class(module: str, name: str, bases: tuple[type[BaseException], ...], i
 
     members = {"__getattr__": ask, "__module__": module}
     try:
-        return type(name.rpartition(".")[2], (bases[0],), members)
+        return type(name.rpartition(".")[2], (vars(builtins)[base],), members)
     except TypeError as error:
         raise ValueError("not an exception's class") from error

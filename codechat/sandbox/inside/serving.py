@@ -20,7 +20,9 @@ from typing import Any, NoReturn
 
 from codechat.sandbox.inside import isolate, wire
 from codechat.sandbox.inside.candidate import load, text_of, trace_lines
-from codechat.sandbox.inside.carry import NotCarried, Numbered, build, contents, flatten
+from codechat.sandbox.inside.carry import build, contents, flatten
+from codechat.sandbox.inside.numbered import NotCarried, Numbered
+from codechat.sandbox.inside.text import SHARED
 
 PROGRAM = "program.py"
 
@@ -109,7 +111,10 @@ def _serve(space: dict[str, Any], path: str, limit: float, link: Link) -> None:
             if index != before:  # the next snippet
                 signal.setitimer(signal.ITIMER_PROF, limit)
                 before = index
-            answer = _call(space[name], arguments, path)
+            call = Called(arguments)
+            answer = call.answer(space[name], path)
+            if call.keeps():
+                answer = "inside", "a list or the like that the program keeps", []
         link.send(wire.REPLY, marshal.dumps(answer, 2))
 
 
@@ -119,7 +124,7 @@ def _describe(space: dict[str, Any], name: str) -> tuple[str, Any]:
         return "missing", None
     value = space[name]
     if isinstance(value, type):
-        return ("class", class_of(value)) if issubclass(value, BaseException) else ("inside", f"the class {name}")
+        return _describe_class(value, name)
     if callable(value):
         return "function", None
     if isinstance(value, ModuleType):
@@ -132,37 +137,92 @@ def _describe(space: dict[str, Any], name: str) -> tuple[str, Any]:
     return ("inside", f"the program's variable {name}, which can change") if numbered.objects else ("value", tree)
 
 
-def _call(function: Any, trees: Any, path: str) -> tuple[str, Any, Any]:
-    """How a call ended, with what, and the new contents of the arguments that it changed."""
-    numbered = Numbered()
-    positional = [build(tree, numbered, grow=True) for tree in trees[0]]
-    named = {name: build(tree, numbered, grow=True) for name, tree in trees[1]}
-    given = list(numbered.objects)
-    before = [marshal.dumps(contents(one, numbered), 2) for one in given]
-    error: BaseException | None = None
+def _describe_class(value: type, name: str) -> tuple[str, Any]:
+    if not issubclass(value, BaseException):
+        return "inside", f"the class {name}"
     try:
-        value = function(*positional, **named)
-    except BaseException as raised:  # noqa: BLE001  anything the program raises is its own
-        error = raised
-    try:
-        after = [(place, contents(one, numbered)) for place, one in enumerate(given)]
-        changes = [(place, now) for place, now in after if marshal.dumps(now, 2) != before[place]]
-        if error is not None:
-            return "error", _raised(error, numbered, path), changes
-        return "value", flatten(value, numbered, grow=True), changes
-    except NotCarried as refused:
-        return "inside", f"a result: {refused}", []
+        return "class", class_of(value)
+    except NotCarried as error:
+        return "inside", str(error)
+
+
+class Called:
+    """One call of a function of the program."""
+
+    def __init__(self, trees: Any) -> None:
+        self._numbered = numbered = Numbered()
+        self._positional = [build(tree, numbered, grow=True) for tree in trees[0]]
+        self._named = {name: build(tree, numbered, grow=True) for name, tree in trees[1]}
+        self._given = list(numbered.objects)
+        self._before = [marshal.dumps(now, 2) for now in self._contents()]
+        self._apart = self._references()
+
+    def answer(self, function: Any, path: str) -> tuple[str, Any, Any]:
+        """How the call ended, with what, and the new contents of the arguments that it changed."""
+        numbered, error = self._numbered, None
+        try:
+            self._value = function(*self._positional, **self._named)
+        except BaseException as raised:  # noqa: BLE001  anything the program raises is its own
+            error, self._value = raised, None
+        try:
+            changes = [
+                (place, now)
+                for place, (now, before) in enumerate(zip(self._contents(), self._before, strict=True))
+                if marshal.dumps(now, 2) != before
+            ]
+            if error is not None:
+                return "error", _raised(error, numbered, path), changes
+            return "value", flatten(self._value, numbered, grow=True), changes
+        except (NotCarried, MemoryError, RecursionError, RuntimeError) as refused:
+            return "inside", f"a result: {refused}"[:300], []
+
+    def keeps(self) -> bool:
+        """Whether the program keeps an argument or a part of the result: then it may change later on."""
+        if not self._numbered.objects or not self._referred():
+            return False
+        gc.collect()  # what only refers to itself, such as a function in a function, keeps nothing
+        return self._referred()
+
+    def _contents(self) -> list[Any]:
+        self._numbered.met = [0] * len(self._numbered.objects)
+        return [contents(one, self._numbered) for one in self._given]
+
+    def _references(self) -> list[int]:
+        """How many references there are to the numbered objects, besides those of numbered objects."""
+        counted = [sys.getrefcount(one) for one in self._numbered.objects]
+        return [count - met for count, met in zip(counted, self._numbered.met, strict=True)]
+
+    def _referred(self) -> bool:
+        now = self._references()
+        before = self._apart + [ALONE] * (len(now) - len(self._apart))
+        return any(one > other for one, other in zip(now, before, strict=True))
+
+
+NOTHING: list[list[Any]] = [[]]
+ALONE = next(sys.getrefcount(one) for one in NOTHING)  # references to an object that only a list holds
 
 
 def _raised(error: BaseException, numbered: Numbered, path: str) -> Any:
+    kind = type(error)
+    if vars(error) and _is_shared(kind):
+        raise NotCarried(f"an exception {kind.__name__} with attributes of its own")
     try:
         arguments = flatten(error.args, numbered)
     except NotCarried:
         arguments = None
-    return class_of(type(error)), arguments, text_of(error), trace_lines(error, {path: ""})
+    return class_of(kind), arguments, text_of(error), trace_lines(error, {path: ""})
 
 
 def class_of(kind: type[BaseException]) -> Any:
-    """An exception's class: its module, its name, and the names of its built-in base classes."""
-    bases = [base.__name__ for base in kind.__mro__ if base.__module__ == "builtins"]
-    return str(kind.__module__), kind.__qualname__, bases
+    """An exception's class: its module, its name, and the names of its built-in base classes.
+
+    Raises `NotCarried` for a class whose base classes are the program's own.
+    """
+    bases = [base for base in kind.__mro__ if base.__module__ == "builtins"]
+    if not _is_shared(kind) and not set(kind.__mro__[1:]) <= set(bases):
+        raise NotCarried(f"the exception {kind.__name__}, whose base class is not built in")
+    return str(kind.__module__), kind.__qualname__, [base.__name__ for base in bases]
+
+
+def _is_shared(kind: type) -> bool:
+    return str(kind.__module__).partition(".")[0] in ("builtins", *SHARED)

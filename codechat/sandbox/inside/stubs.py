@@ -30,7 +30,8 @@ def describe_stub(stub: Any, text: Text, reads: Sequence[str], inside: Callable[
     """Give a stub what the program's text says of it, as far as the snippets read it: `inside` is told if it does not
     say so plainly."""
     try:
-        node = text.function(stub.__name__)
+        name = stub.__name__
+        node = text.plain_function(name) if "definition" in reads else text.function(name)
         first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
         stub.__code__ = stub.__code__.replace(co_firstlineno=first)
         stub.__doc__ = text.documentation(node)
@@ -40,6 +41,8 @@ def describe_stub(stub: Any, text: Text, reads: Sequence[str], inside: Callable[
             stub.__signature__ = text.signature(node)
     except NotPlain as error:
         inside(str(error))
+    except Exception as error:  # noqa: BLE001  too deep a text, for one
+        inside(f"the program's text: {type(error).__name__}")
 
 
 def reading_hints(hints: Callable[[str], dict[str, Any]]) -> None:

@@ -22,13 +22,14 @@ from typing import Any, NoReturn
 
 from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.candidate import Channel, describe, prepare
-from codechat.sandbox.inside.carry import NotCarried, Numbered, build, fill, flatten
+from codechat.sandbox.inside.carry import build, fill, flatten
 from codechat.sandbox.inside.decode import decode
-from codechat.sandbox.inside.raising import LINES, exception_class, make_exception
+from codechat.sandbox.inside.numbered import NotCarried, Numbered
+from codechat.sandbox.inside.raising import LINES, as_called, exception_class, make_exception
 from codechat.sandbox.inside.serving import PROGRAM, Link, write_program
 from codechat.sandbox.inside.snippets import class_level_names, compile_pieces
 from codechat.sandbox.inside.stubs import describe_stub, make_stub, reading_hints
-from codechat.sandbox.inside.text import NotPlain, Text
+from codechat.sandbox.inside.text import NotPlain, Text, split_lines
 
 BUILTINS = frozenset(vars(builtins))
 
@@ -73,7 +74,7 @@ class Tester:
     def __init__(self, job: dict[str, Any], channel: Channel, link: Link) -> None:
         self._job, self._channel, self._link = job, channel, link
         self._path = os.path.join(os.getcwd(), PROGRAM)
-        self._index = 0
+        self._index, self._waits = 0, False
         self._text: Text | None = None
         self._space = Space(self._find)
 
@@ -92,7 +93,7 @@ class Tester:
         self._channel.send(wire.LOADED)
         program = self._job["program"]
         write_program(self._path, program)
-        linecache.cache[self._path] = (len(program), None, program.splitlines(keepends=True), self._path)
+        linecache.cache[self._path] = (len(program), None, split_lines(program), self._path)
         module = ModuleType("candidate")
         module.__file__ = self._path
         sys.modules["candidate"] = module
@@ -129,6 +130,8 @@ class Tester:
         if kind == "missing":
             raise KeyError(name)
         if kind == "function":
+            for attribute in self._job["attributes"].get(name, ()):
+                self._inside(f"the attribute {attribute} of {name}")
             stub = make_stub(name, self._path, self._call)
             if reads := self._job["reads"]:
                 describe_stub(stub, self._read_text(), reads, self._inside)
@@ -154,12 +157,14 @@ class Tester:
             return text.annotations(text.function(name), strings=True)
         except NotPlain as error:
             self._inside(str(error))
+        except Exception as error:  # noqa: BLE001  too deep a text, for one
+            self._inside(f"the program's text: {type(error).__name__}")
 
     def _call(self, name: str, positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call a function of the program; raises what it raises."""
         if world := self._job["world"][self._index]:
             self._inside(f"the test uses {world} and calls the program")
-        numbered = Numbered()
+        numbered = Numbered(exhausts=False)
         try:
             trees = [
                 [flatten(one, numbered, grow=True) for one in positional],
@@ -167,8 +172,7 @@ class Tester:
             ]
         except NotCarried as error:
             self._inside(f"an argument: {error}")
-        self._send(wire.CALL, marshal.dumps((self._index, name, trees), 2))
-        end, tree, changes = self._reply(3)
+        end, tree, changes = self._exchange(wire.CALL, marshal.dumps((self._index, name, trees), 2), 3)
         if end == "inside":
             self._inside(str(tree))
         return self._build(lambda: self._conclude(end, tree, changes, numbered))()
@@ -185,6 +189,7 @@ class Tester:
         if end != "error":
             raise ValueError("an unknown end of a call")
         error = make_exception(tree, lambda part: build(part, numbered), self._inside)
+        error = as_called(error, self._job["stops"])
 
         def fail() -> Any:
             raise error
@@ -198,15 +203,21 @@ class Tester:
             return self._garbled(f"{type(error).__name__}: {error}")
 
     def _ask(self, name: str) -> tuple[str, Any]:
-        self._send(wire.NAME, name.encode("utf-8", "surrogatepass"))
-        kind, content = self._reply(2)
+        kind, content = self._exchange(wire.NAME, name.encode("utf-8", "surrogatepass"), 2)
         return kind, content
 
-    def _reply(self, count: int) -> tuple[Any, ...]:
-        kind, payload = self._receive()
-        value = self._build(lambda: decode(payload)) if kind == wire.REPLY else None
+    def _exchange(self, kind: bytes, payload: bytes, count: int) -> tuple[Any, ...]:
+        """Send a message and take its answer. An exchange that was broken off, as by too deep a recursion, ends the
+        run at the next one: that would take the answer to this one for its own."""
+        if self._waits:
+            self._garbled("a call while another one waits")
+        self._waits = True
+        self._send(kind, payload)
+        answer, payload = self._receive()
+        value = self._build(lambda: decode(payload)) if answer == wire.REPLY else None
         if type(value) is not tuple or len(value) != count or type(value[0]) is not str:
             self._garbled("a message out of order")
+        self._waits = False
         return value
 
     def _send(self, kind: bytes, payload: bytes) -> None:

@@ -3,18 +3,23 @@ annotations and parameters."""
 
 import ast
 import builtins
+import functools
 import inspect
+import io
 import operator
+import typing
 from collections.abc import Iterator
 from typing import Any
 
-# Modules whose names in the program stand for the modules themselves.
+# Modules, and parts of NumPy's and others', whose names in the program stand for the modules themselves.
 SHARED = frozenset(
     (
         *("collections", "datetime", "decimal", "fractions", "functools", "itertools", "json", "math", "numbers"),
         *("numpy", "operator", "re", "statistics", "string", "types", "typing"),
     )
 )
+PARTS = frozenset(("collections.abc", "numpy.linalg", "numpy.typing"))
+CACHES = (functools.cache, functools.lru_cache)  # decorators that leave a function what its text says
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 KINDS = inspect.Parameter
 SIMPLE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -22,6 +27,11 @@ SIMPLE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 class NotPlain(Exception):
     """The text does not say it in a way that can be read without running it."""
+
+
+def split_lines(source: str) -> list[str]:
+    """The lines of a text as Python counts them: a form feed, for one, ends none. Each keeps its end."""
+    return io.StringIO(source, newline="").readlines()
 
 
 class Text:
@@ -35,11 +45,28 @@ class Text:
         self._deferred = any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)
 
     def function(self, name: str) -> Function:
-        """The definition of a function; raises `NotPlain` if the name is bound in any other way, too."""
-        ways = [way for bound, way in self._bound if bound == name]
+        """The definition of a function; raises `NotPlain` if the name is bound in any other way, too, or decorated
+        by anything but a cache."""
+        ways = [way for bound, way in self._bound if bound in (name, "*")]
         if name not in self._functions or any(way != "def" for way in ways):
             raise NotPlain(f"{name} is not bound by one plain definition")
+        for decorator in self._functions[name].decorator_list:
+            node = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if not any(self._of_name(node) is cache for cache in CACHES):
+                raise NotPlain(f"{name} has a decorator")
         return self._functions[name]
+
+    def plain_function(self, name: str) -> Function:
+        """The definition of a function without any decorator, and which is no generator and not awaited."""
+        node = self.function(name)
+        inner = (ast.Yield, ast.YieldFrom, ast.Await)
+        if (
+            node.decorator_list
+            or isinstance(node, ast.AsyncFunctionDef)
+            or any(isinstance(n, inner) for n in ast.walk(node))
+        ):
+            raise NotPlain(f"{name} is no plain function")
+        return node
 
     def imported(self, name: str) -> Any:
         """The module, or the member of a module, that the text imports by this name; raises `NotPlain`."""
@@ -47,7 +74,7 @@ class Text:
         if name not in self._imports or ways != {"import"}:
             raise NotPlain(f"{name} is no import of the program")
         module, member = self._imports[name]
-        if module.partition(".")[0] not in SHARED or member.startswith("_"):
+        if module not in SHARED | PARTS or member.startswith("_"):
             raise NotPlain(f"the program imports {name}")
         try:
             found = __import__(module, fromlist=["*"])
@@ -74,6 +101,8 @@ class Text:
         if node.returns is not None:
             given["return"] = node.returns
         if self._deferred and not strings:
+            for value in given.values():
+                self._evaluate(value, True)
             return {name: ast.unparse(value) for name, value in given.items()}
         found = {name: self._evaluate(value, strings) for name, value in given.items()}
         return {name: type(None) if strings and value is None else value for name, value in found.items()}
@@ -107,22 +136,41 @@ class Text:
     def _of_parts(self, node: ast.expr, strings: bool) -> Any:
         try:
             if isinstance(node, ast.Subscript):
-                return operator.getitem(self._evaluate(node.value, strings), self._evaluate(node.slice, strings))
+                return self._parametrized(node, strings)
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
                 return operator.or_(self._evaluate(node.left, strings), self._evaluate(node.right, strings))
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and not node.attr.startswith("_"):
-                return getattr(self.imported(node.value.id), node.attr)
-        except (TypeError, AttributeError, SyntaxError) as error:
+            if isinstance(node, ast.Attribute):
+                return self._of_name(node)
+        except (TypeError, AttributeError, SyntaxError, LookupError, ValueError) as error:
             raise NotPlain(f"the annotation {ast.unparse(node)[:100]}") from error
         raise NotPlain(f"the annotation {ast.unparse(node)[:100]}")
 
+    def _parametrized(self, node: ast.Subscript, strings: bool) -> Any:
+        of = self._evaluate(node.value, strings)
+        items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if of is typing.Literal and all(isinstance(item, ast.Constant) for item in items):
+            return typing.Literal[tuple(item.value for item in items if isinstance(item, ast.Constant))]
+        if of in (typing.Annotated, typing.Literal) or not (isinstance(of, type) or type(of).__module__ == "typing"):
+            raise NotPlain(f"the annotation {ast.unparse(node)[:100]}")
+        return operator.getitem(of, self._evaluate(node.slice, strings))
+
+    def _of_name(self, node: ast.expr) -> Any:
+        """What an imported name, or a member of an imported module, stands for. Raises `NotPlain`."""
+        if isinstance(node, ast.Name):
+            return self.imported(node.id)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and not node.attr.startswith("_"):
+            return getattr(self.imported(node.value.id), node.attr, None)
+        raise NotPlain(f"the expression {ast.unparse(node)[:100]}")
+
     def _constant(self, value: Any, strings: bool) -> Any:
-        if not strings or not isinstance(value, str):
+        """A constant; a string only if what it says could be read, too: a snippet may have it evaluated in any way."""
+        if not isinstance(value, str):
             return value
         try:
-            return self._evaluate(ast.parse(value.strip(), mode="eval").body, strings)
+            meant = self._evaluate(ast.parse(value.strip(), mode="eval").body, True)
         except (SyntaxError, ValueError) as error:
             raise NotPlain(f"the annotation {value[:100]!r}") from error
+        return meant if strings else value
 
     def _type(self, name: str) -> Any:
         if any(bound == name for bound, _ in self._bound):

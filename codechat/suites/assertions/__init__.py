@@ -14,7 +14,7 @@ from codechat.files import content_hash
 from codechat.sandbox import Box, Job, Sandbox, SandboxConfig, WorkerDied
 from codechat.sandbox.inside.snippets import NotRun, refuse_unrun
 from codechat.suites import SUITES
-from codechat.suites.assertions.constructs import Constructs, find_constructs
+from codechat.suites.assertions.constructs import Constructs, describe_all, find_all
 from codechat.suites.assertions.reader import AssertionsReader
 from codechat.suites.endings import run_in_box
 
@@ -47,7 +47,7 @@ class Assertions:
     @functools.cached_property
     def constructs(self) -> tuple[Constructs, ...]:
         """What each snippet uses that decides where it can run."""
-        return tuple(map(find_constructs, self.snippets))
+        return find_all(self.snippets)
 
     def names_used(self, entry_point: str) -> frozenset[str]:
         """The names that the snippets use.
@@ -72,8 +72,7 @@ class Assertions:
             forced = WEAK
         if forced is None:
             run = self._start(program, config)
-            reads = sorted(set().union(*(one.reads for one in self.constructs)))
-            tester = {"reads": tuple(reads), "world": [one.world for one in self.constructs]}
+            tester = describe_all(self.constructs)
             candidate = {name: run.job[name] for name in ("program", "load_cpu_s", "cpu")}
             verdict = run.follow(box, tester | {"room": config.output_mb << 20}, marshal.dumps(candidate, 2))
             if run.reader.forced is None:

@@ -1,7 +1,9 @@
 """The constructs of a test snippet that decide where it can run: beside the program, or in a process of its own."""
 
 import ast
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 # Modules that neither reach out of the process nor see what a program does in it.
 PURE = frozenset(
@@ -31,34 +33,138 @@ SHARING = {
     "the state of the interpreter": OWN_STATE,
     "the function as an object": OF_THE_OBJECT,
 }
+# The same for modules and their members, by names that a snippet may well give its own variables.
+MEMBERS = {
+    "processes that it starts": frozenset(("popen", "system", "posix_spawn", "execv", "fork")),
+    "the compiled function": frozenset(("getcallargs", "getclosurevars")),
+    "warnings, logs and what is printed": frozenset(
+        (
+            *("assertWarns", "assertWarnsRegex", "assertLogs", "assertNoLogs", "warns", "deprecated_call"),
+            *("redirect_stdout", "redirect_stderr"),
+        )
+    ),
+    "settings of the interpreter": frozenset(
+        (
+            *("getcontext", "setcontext", "localcontext", "seterr", "errstate", "set_printoptions", "printoptions"),
+            *("seed", "environ", "putenv", "chdir", "umask", "setlocale", "tzset", "setrecursionlimit"),
+            *("set_int_max_str_digits", "simplefilter", "filterwarnings", "basicConfig", "settrace", "setprofile"),
+            *("meta_path", "path_hooks", "modules"),
+        )
+    ),
+    "a generator that is driven": frozenset(("send", "throw", "gi_frame", "gi_running", "getgeneratorstate")),
+    "the identity of objects": frozenset(("is_", "is_not")),
+    "the program as a module": frozenset(("getmodule", "getmembers")),
+}
+# And for modules alone, by their names in imports.
+MODULES = {
+    "the program as a module": frozenset(("candidate", "program")),
+    "code that is made at run time": frozenset(
+        ("marshal", "shelve", "code", "codeop", "pkgutil", "zipimport", "timeit", "cProfile", "profile", "pdb", "trace")
+    ),
+    "processes that it starts": frozenset(("subprocess", "multiprocessing", "pty")),
+    "the compiled function": frozenset(("dis", "opcode", "pydoc")),
+    "settings of the interpreter": frozenset(("builtins",)),
+}
+KINDS_OF_FUNCTION = frozenset(
+    (
+        *("iscoroutinefunction", "isgeneratorfunction", "isasyncgenfunction", "isfunction", "ismethod", "isroutine"),
+        *("isbuiltin", "callable", "FunctionType", "LambdaType", "MethodType", "BuiltinFunctionType"),
+    )
+)
+SAME = frozenset(("assertIs", "assertIsNot"))
 ANNOTATIONS = frozenset(("__annotations__", "get_type_hints", "get_annotations"))
 SIGNATURE = frozenset(("signature", "getfullargspec", "Signature"))
 DOC = frozenset(("__doc__", "getdoc"))
 SINGLE = (None, True, False, ...)
+# Attributes that a stub has as the program's function has them.
+KNOWN = frozenset(
+    ("__name__", "__qualname__", "__module__", "__doc__", "__annotations__", "__call__", "__signature__", "__get__")
+)
 
 
 @dataclass(frozen=True)
 class Constructs:
     """`inside`: why a snippet must share the program's process, or None; `world`: what it uses that is not carried
-    between processes, so that it must not call the program; `reads`: what it reads of the program's text."""
+    between processes, so that it must not call the program; `reads`: what it reads of the program's text;
+    `attributes`: names with the attributes that it asks them for, which a stub lacks; `stops`: whether it speaks of
+    the end of iterators."""
 
     inside: str | None = None
     world: str = ""
     reads: frozenset[str] = frozenset()
+    attributes: frozenset[tuple[str, str]] = frozenset()
+    stops: bool = False
+
+
+def find_all(snippets: Sequence[str]) -> tuple[Constructs, ...]:
+    """The constructs of snippets that run one after the other: what uses a name of an earlier one that reaches out of
+    the process does so itself."""
+    found, reaching = [], dict[str, str]()
+    for snippet in snippets:
+        one = find_constructs(snippet)
+        tree = _parse(snippet)
+        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        world = one.world or next((reaching[name] for name in sorted(used) if name in reaching), "")
+        if world:
+            reaching |= dict.fromkeys(_bound(tree), world)
+        found.append(replace(one, world=world))
+    return tuple(found)
+
+
+def describe_all(constructs: Sequence[Constructs]) -> dict[str, Any]:
+    """What the tester is told about all snippets, as plain data."""
+    attributes: dict[str, list[str]] = {}
+    for name, attribute in sorted(set[tuple[str, str]]().union(*(one.attributes for one in constructs))):
+        attributes.setdefault(name, []).append(attribute)
+    return {
+        "reads": tuple(sorted(set[str]().union(*(one.reads for one in constructs)))),
+        "world": [one.world for one in constructs],
+        "attributes": attributes,
+        "stops": any(one.stops for one in constructs),
+    }
 
 
 def find_constructs(snippet: str) -> Constructs:
     """The constructs of a snippet; one that does not parse has none."""
-    try:
-        tree = ast.parse(snippet)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return Constructs()
-    inside, world, reads = "", "", set[str]()
-    for node in ast.walk(tree):
+    inside, world, reads, attributes = "", "", set[str](), set[tuple[str, str]]()
+    for node in ast.walk(_parse(snippet)):
         inside = inside or _inside(node)
         world = world or _world(node)
         reads |= _reads(node)
-    return Constructs(inside or None, world, frozenset(reads))
+        attributes |= set(_attributes(node))
+    return Constructs(inside or None, world, frozenset(reads), frozenset(attributes), "Stop" in snippet)
+
+
+def _parse(snippet: str) -> ast.Module:
+    try:
+        return ast.parse(snippet)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
+
+
+def _bound(tree: ast.Module) -> Iterator[str]:
+    """The names that reach out of the process after a snippet that does: its own definitions, and strange imports."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            yield from (
+                one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+            )
+        elif isinstance(node, ast.Import | ast.ImportFrom) and _world(node):
+            yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+
+
+def _attributes(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """Names with the attributes that they are asked for, if a stub lacks these."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr not in KNOWN:
+        yield node.value.id, node.attr
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("hasattr", "getattr") and len(node.args) > 1:
+        one, attribute = node.args[:2]
+        if isinstance(one, ast.Name):
+            name = attribute.value if isinstance(attribute, ast.Constant) else ast.unparse(attribute)
+            if name not in KNOWN:
+                yield one.id, str(name)
 
 
 def _names(node: ast.AST) -> tuple[str, ...]:
@@ -74,23 +180,53 @@ def _names(node: ast.AST) -> tuple[str, ...]:
     return ()
 
 
+def _members(node: ast.AST) -> tuple[str, ...]:
+    """The names of modules and of members that a node uses."""
+    return () if isinstance(node, ast.Name) else _names(node)
+
+
 def _inside(node: ast.AST) -> str:
-    for name in _names(node):
-        for construct, names in SHARING.items():
-            if name in names:
-                return f"{construct} ({name})"
+    for sets, names in ((SHARING, _names(node)), (MEMBERS, _members(node))):
+        for construct, known in sets.items():
+            for name in names:
+                if name in known:
+                    return f"{construct} ({name})"
+    return _identity(node) or _made(node)
+
+
+def _identity(node: ast.AST) -> str:
+    """What compares the identity of objects, other than the single ones."""
+    sides: list[ast.expr] = []
     if isinstance(node, ast.Compare) and any(isinstance(one, ast.Is | ast.IsNot) for one in node.ops):
         sides = [node.left, *node.comparators]
-        if not any(isinstance(side, ast.Constant) and side.value in SINGLE for side in sides):
-            return "the identity of objects (is)"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SAME:
+        sides = node.args[:2] or [node.func]
+    if not sides or any(isinstance(side, ast.Constant) and side.value in SINGLE for side in sides):
+        return ""
+    return "the identity of objects (is)"
+
+
+def _made(node: ast.AST) -> str:
+    """What makes code or classes, or has the interpreter find modules."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        roots = {name.partition(".")[0] for name in names}
+        return next(
+            (f"{construct} ({min(roots & known)})" for construct, known in MODULES.items() if roots & known), ""
+        )
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "type" and len(node.args) == 3:
         return "classes that are made at run time"
+    if isinstance(node, ast.Name) and node.id == "compile":
+        return "code that is made at run time (compile)"
+    if isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.path":
+        return "settings of the interpreter (sys.path)"
     return ""
 
 
 def _world(node: ast.AST) -> str:
     if isinstance(node, ast.Import):
-        strange = [alias.name for alias in node.names if alias.name.partition(".")[0] not in (*PURE, *HARMLESS)]
+        harmless = [alias.name.partition(".")[0] in PURE or _is_plain_harmless(alias) for alias in node.names]
+        strange = [alias.name for alias, well in zip(node.names, harmless, strict=True) if not well]
         return strange[0] if strange else ""
     if isinstance(node, ast.ImportFrom):
         root = (node.module or "").partition(".")[0]
@@ -102,8 +238,14 @@ def _world(node: ast.AST) -> str:
     return ""
 
 
+def _is_plain_harmless(alias: ast.alias) -> bool:
+    return alias.name in HARMLESS and alias.asname is None
+
+
 def _reads(node: ast.AST) -> set[str]:
     found = set[str]()
+    if isinstance(node, ast.Attribute) and node.attr in ("__name__", "__qualname__"):
+        found.add("definition")
     for name in _names(node):
         if name in ANNOTATIONS:
             found.add("annotations")
@@ -111,6 +253,8 @@ def _reads(node: ast.AST) -> set[str]:
             found |= {"annotations", "signature"}
         if name in DOC:
             found.add("doc")
+        if name in KINDS_OF_FUNCTION:
+            found.add("definition")
         if name == "inspect":
             found.add("source")
     return found

@@ -1,0 +1,134 @@
+"""Nothing that a program does passes assertions decided outside; what passes inside is marked so, and listed here."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from attack_outside import INSIDE, LYING, OUTSIDE_ATTACKS, STILL_PASSES
+from attack_outside_texts import READERS, RIGHT_TEXTS, TEXT_ATTACKS
+
+from codechat.domain import Program, Target, Verdict
+from codechat.errors import UserError
+from codechat.sandbox import SANDBOXES, Sandbox
+from codechat.suites.assertions import Assertions
+
+LIMITS = {"load_cpu_s": 0.6, "total_cpu_s": 1.0, "idle_s": 0.7, "memory_mb": 1500, "processes": 16, "output_mb": 16}
+CEILING_S = 12.0  # two runs with all their limits, on a busy machine
+RIGHT = "def solve(n: int) -> int:\n    return n * n\n"
+CASES = """
+import unittest
+class Squares(unittest.TestCase):
+    def test_squares(self):
+        self.assertEqual(first=solve(3), second=9)
+    def test_others(self):
+        for n in (2, 5):
+            with self.subTest(n=n): self.assertEqual(solve(n), n * n)
+"""
+TOLERANT = """
+got = []
+for n in (2, 3):
+    try: got.append(solve(n))
+    except Exception: got.append(None)
+assert got == [4, 9]
+"""
+MUTATION = """
+def check(one):
+    for n in (2, 3): assert one(n) == n * n
+check(solve)
+try: check(lambda n: n + 1)
+except AssertionError: pass
+else: raise ValueError
+"""
+STYLES: dict[str, tuple[str, ...]] = {
+    "plain": ("assert solve(3) == 9", "assert [solve(n) for n in (1, 2)] == [1, 4]"),
+    "in other ways": ("assert solve(3) in (8, 9)\nassert {'a': solve(2)} == {'a': 4}", "if not 25 == solve(5): raise ValueError"),
+    "chained": ("assert 8 < solve(3) < 10 and 4 == solve(2) == 4",),
+    "mapped": ("assert all(map(lambda n: solve(n) == n * n, range(2, 5)))",),
+    "unittest": (CASES,),
+    "tolerant": (TOLERANT,),
+    "mutation": (MUTATION,),
+}  # fmt: skip
+# What an array of NumPy holds compares by the program's code: such results pass inside what compares single results.
+OF_ARRAYS = ("lying: objects in an array", "lying: an array of objects")
+
+
+@pytest.fixture(scope="module", params=["bubblewrap", "process"])
+def sandbox(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setenv("CODECHAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+    config = SANDBOXES.validate({"kind": request.param, **LIMITS})
+    try:
+        room: Any = SANDBOXES.build(config, workers=1)
+    except UserError as error:
+        pytest.skip(str(error))
+    if not room.contained:
+        pytest.skip("nothing is decided outside without namespaces")
+    yield room
+    asyncio.run(room.aclose())
+    monkeypatch.undo()
+
+
+async def assess(sandbox: Sandbox, source: str, snippets: tuple[str, ...]) -> Verdict:
+    return await Assertions(snippets).check(Program(source, Target(entry_point="solve")), sandbox)
+
+
+async def passing(sandbox: Sandbox, program: str, styles: dict[str, tuple[str, ...]]) -> set[str]:
+    """The styles of tests that the program passes: never outside."""
+    passed = set()
+    for style, snippets in styles.items():
+        began = time.monotonic()
+        verdict = await assess(sandbox, program, snippets)
+        assert time.monotonic() - began < CEILING_S, style
+        assert verdict.decided == "inside" or not verdict.passed, style
+        assert verdict.passed or verdict.failure is not None
+        if verdict.passed:
+            passed.add(style)
+        if verdict.outcome == "timeout":
+            break
+    return passed
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_a_right_program_passes_outside(sandbox: Any, style: str) -> None:
+    verdict = await assess(sandbox, RIGHT, STYLES[style])
+    assert (verdict.passed, verdict.decided) == (True, "outside"), verdict
+
+
+@pytest.mark.parametrize("name", OUTSIDE_ATTACKS)
+async def test_an_attack_does_not_pass_outside(sandbox: Any, name: str) -> None:
+    passed = await passing(sandbox, OUTSIDE_ATTACKS[name], STYLES)
+    assert bool(passed) == (name in OF_ARRAYS), passed
+    verdict = await assess(sandbox, f"# after {name}\n{RIGHT}", STYLES["plain"])
+    assert (verdict.passed, verdict.decided) == (True, "outside"), verdict
+
+
+@pytest.mark.parametrize("name", LYING)
+async def test_a_result_that_is_not_plain_is_marked(sandbox: Any, name: str) -> None:
+    assert (await assess(sandbox, LYING[name], STYLES["plain"])).decided == "inside"
+
+
+@pytest.mark.parametrize("name", INSIDE)
+async def test_what_still_passes_is_marked_as_inside(sandbox: Any, name: str) -> None:
+    program, snippets, _ = INSIDE[name]
+    verdict = await assess(sandbox, program, snippets)
+    assert (verdict.passed, verdict.decided) == (name in STILL_PASSES, "inside"), verdict
+
+
+@pytest.mark.parametrize("name", RIGHT_TEXTS)
+async def test_a_right_text_is_read_outside(sandbox: Any, name: str) -> None:
+    program, reader = RIGHT_TEXTS[name]
+    verdict = await assess(sandbox, program, (READERS.get(reader, reader),))
+    assert (verdict.passed, verdict.decided) == (True, "outside"), verdict
+
+
+@pytest.mark.parametrize("name", TEXT_ATTACKS)
+async def test_a_text_that_lies_does_not_pass_outside(sandbox: Any, name: str) -> None:
+    program, reader, passes = TEXT_ATTACKS[name]
+    passed = await passing(sandbox, program, {reader: (READERS.get(reader, reader),)})
+    assert passed == ({reader} if passes else set())
+
+
+def test_the_corpus_is_large_enough() -> None:
+    assert len(OUTSIDE_ATTACKS) + len(TEXT_ATTACKS) >= 200
