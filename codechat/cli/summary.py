@@ -28,6 +28,6 @@ def inside_line(metrics: Mapping[str, Any], sessions: Iterable[SessionRecord]) -
     inside = inside_in(metrics)
     if not inside:
         return ""
-    line = f"{inside} of {sum(metrics[DECIDED].values())} verdicts were decided inside: {MEANING}"
+    line = f"{inside} of {sum(metrics[DECIDED].values())} verdicts were decided inside ({MEANING})"
     most = constructs_in(sessions).most_common(1)
-    return f"{line}. Most often because of {most[0][0]} ({most[0][1]})" if most else line
+    return f"{line}, {most[0][1]} of them because of {most[0][0]}" if most else line

@@ -67,7 +67,7 @@ class Summary:
         )
         yield f"pass@1 {self.pass_at_1:.3f} (base tests alone {self.pass_at_1_base:.3f})"
         if self.inside:
-            yield f"{self.inside} of {self.samples} verdicts were decided inside: {MEANING}"
+            yield f"{self.inside} of {self.samples} verdicts were decided inside ({MEANING})"
         for task_id, count in self.differs.items():
             yield f"{task_id}: {count} passed that EvalPlus 0.3.1 fails ({EVALPLUS_FAILS[task_id]})"
 
