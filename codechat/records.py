@@ -26,6 +26,10 @@ SCHEMA = 1
 """The version of the format. A later one migrates older records in `SessionRecord`, so that they stay readable."""
 
 
+INSIDE = "inside"
+"""The field of a turn whose verdict was decided inside: what forced program and tests into one process."""
+
+
 class Record(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -103,8 +107,13 @@ class TurnRecord(BaseModel):
         if verdict is not None:
             fields |= {"outcome": verdict.outcome, "passed": verdict.passed, "passed_base": verdict.passed_base}
             fields |= {"decided": verdict.decided, "failure": verdict.failure, "cpu_s": verdict.cpu_s}
-            fields |= {"inside": verdict.inside} if verdict.inside else {}
+            fields |= {INSIDE: verdict.inside} if verdict.inside else {}
         return cls(**{**fields, **own})
+
+    @property
+    def forced_by(self) -> str | None:
+        """What forced program and tests into one process; None if nothing did, or it is not known."""
+        return (self.model_extra or {}).get(INSIDE)
 
     def usage_of_roles(self) -> Iterator[tuple[str, Usage]]:
         """The tokens of every further role of the protocol."""
@@ -129,7 +138,7 @@ class CallRecord(Record):
 
 
 ADDED = ("language", "judgement")
-"""Fields of a session that were added later."""
+"""Fields of a session that were added later; `decided` of a turn was, too."""
 
 
 class SessionRecord(Record):
@@ -165,8 +174,10 @@ class SessionRecord(Record):
 
     def line(self) -> str:
         """The session as one line of JSON. Fields that were added later are left out if they are empty."""
-        unsaid = {name for name in ADDED if getattr(self, name) == type(self).model_fields[name].default}
-        return self.model_dump_json(by_alias=True, exclude=unsaid)
+        fields = type(self).model_fields
+        unsaid: dict[str, Any] = {name: True for name in ADDED if getattr(self, name) == fields[name].default}
+        unknown = {place: {"decided"} for place, turn in enumerate(self.turns) if turn.decided is None}
+        return self.model_dump_json(by_alias=True, exclude=unsaid | ({"turns": unknown} if unknown else {}))
 
     def has_answer(self, turn: TurnRecord) -> bool:
         """Whether the model was asked at this turn and could answer.

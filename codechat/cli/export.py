@@ -70,6 +70,8 @@ COLUMNS = (
     ExportColumn("outcome", "string", _turn("outcome"), "pass, fail, timeout, no_code, syntax_error or crash"),
     ExportColumn("passed", "bool", _turn("passed"), "the whole test suite passes"),
     ExportColumn("passed_base", "bool", _turn("passed_base"), "the base tests pass"),
+    ExportColumn("decided", "string", _turn("decided"), "outside or inside the program's process; missing if unknown"),
+    ExportColumn("inside", "string", _turn("forced_by"), "what forced program and tests into one process"),
     ExportColumn("passed_before", "bool", _previous, "the code of the turn before passed; missing at turn 0"),
     ExportColumn("adherence", "string", _turn("adherence.verdict"), "adhered, violated or undecided"),
     ExportColumn("adherence_by", "string", _turn("adherence.by"), "the judge"),

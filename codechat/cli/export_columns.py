@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from codechat.records import SessionRecord, TurnRecord
+from codechat.records import INSIDE, SessionRecord, TurnRecord
 
 Kind = Literal["string", "int64", "float64", "bool"]
 KINDS: Mapping[type, Kind] = {str: "string", int: "int64", float: "float64", bool: "bool"}
@@ -33,6 +33,8 @@ def own_columns(sessions: Iterable[SessionRecord], taken: set[str]) -> list[Expo
     for session in sessions:
         for turn in session.turns:
             for name, value in (turn.model_extra or {}).items():
+                if name == INSIDE:  # not of the protocol's own
+                    continue
                 if isinstance(value, Mapping):
                     for key, part in value.items():
                         parts.setdefault(name, {}).setdefault(str(key), set()).add(type(part))

@@ -12,7 +12,7 @@ from codechat.calls import Brake
 from codechat.cli.estimate import show_assumptions, show_estimate
 from codechat.cli.interruption import on_signal, termination_as_interrupt
 from codechat.cli.progress import ProgressBar
-from codechat.cli.summary import summary
+from codechat.cli.summary import inside_line, summary
 from codechat.cli.terminal import err, out
 from codechat.cli.tracking import show_tracking
 from codechat.engine.budget import Budget
@@ -67,6 +67,9 @@ class Terminal(Silent):
 
     def measured(self, cell: Cell, metrics: Mapping[str, Any], seconds: float) -> None:
         out.print(summary(cell.protocol().measures, metrics, f"\n{escape(cell.name)} ({seconds:.1f} s)"))
+        inside = inside_line(metrics, read_sessions(cell.folder / "sessions.jsonl"))
+        if inside:
+            out.print(f"\n{inside}", markup=False)
         _print_identity(cell)
 
 

@@ -1,12 +1,14 @@
 """A finished cell's headline figures for the terminal."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
 from codechat.metrics import Measures
+from codechat.metrics.decided import DECIDED, MEANING, constructs_in, inside_in
+from codechat.records import SessionRecord
 from codechat.report.chapters import chapter_of
 
 
@@ -16,3 +18,16 @@ def summary(measures: Measures, metrics: Mapping[str, Any], title: str) -> Table
     for name, value in chapter_of(measures.protocol).summary(measures, metrics):
         table.add_row(f"[bold]{escape(name)}[/bold]", escape(value))
     return table
+
+
+def inside_line(metrics: Mapping[str, Any], sessions: Iterable[SessionRecord]) -> str:
+    """How many verdicts were decided inside, and the most frequent reason; empty if none was.
+
+    The sessions are those of the metrics; they are read only if there is something to say.
+    """
+    inside = inside_in(metrics)
+    if not inside:
+        return ""
+    line = f"{inside} of {sum(metrics[DECIDED].values())} verdicts were decided inside ({MEANING})"
+    most = constructs_in(sessions).most_common(1)
+    return f"{line}, {most[0][1]} of them because of {most[0][0]}" if most else line

@@ -26,6 +26,7 @@ from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.journal import Journal
 from codechat.metrics import Effort
+from codechat.metrics.decided import DECIDED, count_decided
 from codechat.metrics.measures import FIELD
 from codechat.protocols import DialogueProtocol
 from codechat.records import SessionRecord, read_sessions
@@ -206,8 +207,9 @@ def write_sessions(cell: Cell, journal: Journal) -> None:
 
 
 def _metrics(cell: Cell, protocol: DialogueProtocol, journal: Journal, effort: Effort) -> dict[str, Any]:
-    found = protocol.metrics(Recorded(cell, journal), seed=cell.config.seed, effort=effort)
-    return {**found, FIELD: protocol.measures.describe()}
+    sessions = Recorded(cell, journal)
+    found = protocol.metrics(sessions, seed=cell.config.seed, effort=effort)
+    return {**found, DECIDED: count_decided(sessions), FIELD: protocol.measures.describe()}
 
 
 def _write(cell: Cell, protocol: DialogueProtocol, metrics: Mapping[str, Any]) -> None:

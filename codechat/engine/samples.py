@@ -18,6 +18,7 @@ from codechat.datasets import DATASETS
 from codechat.domain import Program, Verdict
 from codechat.errors import UserError, nearest
 from codechat.files import canonical_json, content_hash, write_atomically
+from codechat.metrics.decided import MEANING
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig, admit
 from codechat.suites import Costed
 from codechat.suites.calls.oracle import EVALPLUS_FAILS
@@ -58,6 +59,7 @@ class Summary:
     pass_at_1: float
     pass_at_1_base: float
     differs: dict[str, int]
+    inside: int = 0
 
     def lines(self) -> Iterator[str]:
         """The lines to print."""
@@ -65,6 +67,8 @@ class Summary:
             f"{count} {outcome}" for outcome, count in sorted(self.outcomes.items())
         )
         yield f"pass@1 {self.pass_at_1:.3f} (base tests alone {self.pass_at_1_base:.3f})"
+        if self.inside:
+            yield f"{self.inside} of {self.samples} verdicts were decided inside ({MEANING})"
         for task_id, count in self.differs.items():
             yield f"{task_id}: {count} passed that EvalPlus 0.3.1 fails ({EVALPLUS_FAILS[task_id]})"
 
@@ -259,4 +263,5 @@ def summarise(samples: Sequence[Sample], results: Sequence[dict[str, Any]], data
         pass_at_1=pass_at_1("passed"),
         pass_at_1_base=pass_at_1("passed_base"),
         differs={name: count for name, count in differs.items() if count},
+        inside=sum(result.get("decided") == "inside" for result in results),
     )

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from codechat.domain import Decided, Outcome
-from codechat.records import TurnRecord
+from codechat.records import INSIDE, TurnRecord
 
 TASK = "task"
 """The id of the task itself, the first instruction of every conversation."""
@@ -67,7 +67,7 @@ class Exchange(_Part):
     @classmethod
     def of(cls, turn: TurnRecord) -> "Exchange":
         """The fields of a recorded turn."""
-        return cls.model_validate(turn.model_extra)
+        return cls.model_validate({name: value for name, value in (turn.model_extra or {}).items() if name != INSIDE})
 
     @property
     def own(self) -> CheckRecord:

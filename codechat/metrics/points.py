@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from codechat.metrics.decided import DECIDED
 from codechat.metrics.measures import Measures, value_of
 
 MOST_FINALS = 5  # in the headline
@@ -46,6 +47,7 @@ def _counts(metrics: Mapping[str, Any]) -> dict[str, float | None]:
     return {
         **{f"final/{name}": metrics[name] for name in ("sessions", "completed", "errored")},
         **{f"final/outcome_{outcome}": count for outcome, count in metrics["outcomes"].items()},
+        **{f"final/decided_{place}": count for place, count in (metrics.get(DECIDED) or {}).items()},
     }
 
 

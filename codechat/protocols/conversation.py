@@ -6,12 +6,12 @@ The task itself is the first instruction, with its own tests (CodeIF-Bench, pape
 import asyncio
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import field_validator
 
 from codechat.config import original_option
-from codechat.domain import Decided, Extraction, Failure, Message, Reply, Verdict
+from codechat.domain import Extraction, Failure, Message, Reply, Verdict
 from codechat.errors import UserError
 from codechat.metrics.exchange import BASE, TASK, CheckRecord, Exchange, OfficialRecord, RequirementRecord
 from codechat.protocols import Ask, Kit
@@ -142,13 +142,13 @@ def turn_record(
         round_.turn,
         round_.request,
         answer,
-        outcome=broken.verdict.outcome if broken else "pass",
-        passed=broken is None,
-        passed_base=checks[0].verdict.passed,
-        decided=_decided(holding),
-        failure=_failure(broken),
-        cpu_s=sum(check.verdict.cpu_s for check in checks),
-        **_inside(holding),
+        Verdict(
+            broken.verdict.outcome if broken else "pass",
+            passed_base=checks[0].verdict.passed,
+            failure=_failure(broken),
+            cpu_s=sum(check.verdict.cpu_s for check in checks),
+            inside=_inside(holding),
+        ),
         **exchange.model_dump(),
     )
 
@@ -160,16 +160,10 @@ def _holding(own: Requirement, checks: Sequence[Check]) -> list[Check]:
     return [check for check in checks if check.asked and check.instruction.accumulates]
 
 
-def _decided(checks: Sequence[Check]) -> Decided | None:
-    """Whether the verdict on a turn was out of the program's reach: it was if all of its checks were."""
-    found = {check.verdict.decided for check in checks}
-    return "inside" if "inside" in found else None if None in found else "outside"
-
-
-def _inside(checks: Sequence[Check]) -> dict[str, Any]:
-    """The field that says why a verdict was not out of the program's reach, if it was not."""
-    found = [check.verdict.inside for check in checks if check.verdict.inside]
-    return {"inside": found[0]} if found else {}
+def _inside(checks: Sequence[Check]) -> str | None:
+    """`Verdict.inside` of a turn: its verdict was out of the program's reach if all of its checks were."""
+    found = [check.verdict.inside for check in checks]
+    return next(filter(None, found), None if None in found else "")
 
 
 def failure_text(failure: Failure | None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from codechat.domain import Adherence, Extraction, Failure, Instruction, Message, Reply, Usage
 from codechat.protocols.grading import Graded
 from codechat.protocols.kit import Kit
-from codechat.records import AdherenceRecord, CandidateRecord, InstructionRecord, TurnRecord
+from codechat.records import INSIDE, AdherenceRecord, CandidateRecord, InstructionRecord, TurnRecord
 from codechat.suites import Suite
 
 
@@ -85,6 +85,7 @@ async def skip(kit: Kit, turn: int, selection: Selection, earlier: Graded | None
         decided=before.decided,
         failure=before.failure,
         judge_usage=selection.usage,
+        **({INSIDE: before.forced_by} if before.forced_by else {}),
     )
     kit.finish_turn(record)
     return record

@@ -120,7 +120,8 @@ def _chat(name: str, request: Sequence[Message], response: str | None, seconds: 
 
 
 def _outcome(turn: TurnRecord) -> dict[str, Any]:
-    return {"outcome": turn.outcome, "failure": turn.failure and turn.failure.given_fields()}
+    decided = {"decided": turn.decided} if turn.decided else {}
+    return {"outcome": turn.outcome, **decided, "failure": turn.failure and turn.failure.given_fields()}
 
 
 def _feedback(turn: TurnRecord, trace: str) -> Iterator[Any]:

@@ -10,6 +10,7 @@ from codechat.engine.cell import Cell, build_cell
 from codechat.engine.compose import compose
 from codechat.engine.run import run_built
 from codechat.metrics import Effort, points_of
+from codechat.metrics.decided import count_decided
 from codechat.metrics.measures import COMMON, Breakdown, Series, interval_of, value_of
 from codechat.protocols import PROTOCOLS
 from codechat.records import SessionRecord, read_sessions
@@ -86,7 +87,8 @@ def test_the_metrics_follow_from_the_records_alone(cell: Cell, sessions: list[Se
     once = protocol.metrics(slim, seed=0, effort=Effort(wall_s=1.0))
     assert once == protocol.metrics(list(reversed(sessions)), seed=0, effort=Effort(wall_s=1.0))
     kept = metrics_of(cell)
-    differing = {"wall_s", "measures", "retries", "spent_usd", "cached_replies", "rate_limited"}
+    assert kept["decided"] == count_decided(sessions), "the engine counts it, for every protocol"
+    differing = {"wall_s", "measures", "decided", "retries", "spent_usd", "cached_replies", "rate_limited"}
     assert {k: v for k, v in once.items() if k not in differing} == {
         k: v for k, v in kept.items() if k not in differing
     }

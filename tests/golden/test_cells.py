@@ -2,6 +2,7 @@
 
 `cells/records/` was written by that version. Rules and baselines have a version in the ids of the cells that use them;
 where that was raised since, the id is compared under version 1, and what the baselines write has its own tests.
+Where a verdict was decided is told since: `records/decided.json` holds that apart, and the rest is as it was.
 """
 
 import hashlib
@@ -27,6 +28,8 @@ from codechat.testing import Call, OpenAIServer, Result, dataset_tasks, fading_s
 HERE = Path(__file__).parent / "cells"
 CELLS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "cells.yaml").read_text())
 RECORDS = HERE / "records"
+DECIDED: dict[str, Any] = json.loads((RECORDS / "decided.json").read_text())
+TOLD_SINCE = ("decided", "inside")
 IDS: dict[str, Any] = json.loads((RECORDS / "ids.json").read_text())
 ANSWERED_BEFORE_THE_INTERRUPTION = 116  # of 119: three belong to decisions that the budget cut off at their re-ask
 REPLIES: dict[str, list[str]] = yaml.safe_load((HERE / "replies.yaml").read_text())
@@ -94,6 +97,24 @@ def without_ids(sessions: list[Any]) -> list[Any]:
     return [{key: value for key, value in each.items() if key not in ("cell_id", "session_id")} for each in sessions]
 
 
+def as_then(value: Any) -> Any:
+    """Records or metrics without what says where verdicts were decided."""
+    if isinstance(value, dict):
+        return {key: as_then(each) for key, each in value.items() if key not in TOLD_SINCE}
+    return [as_then(each) for each in value] if isinstance(value, list) else value
+
+
+def told_since(sessions: list[Any]) -> list[list[Any]]:
+    """Of each turn where its verdict was decided, why inside, and where those of its checks were."""
+    return [
+        [
+            [turn["decided"], turn.get("inside"), *(check["decided"] for check in turn.get("checks", ()))]
+            for turn in session["turns"]
+        ]
+        for session in sessions
+    ]
+
+
 def cell_of(name: str, url: str, runs: Path) -> Cell:
     return build_cell(compose([*words_of(name, url), f"runs_dir={runs}"]))
 
@@ -109,12 +130,14 @@ def test_a_cell_is_what_it_was(name: str, server: OpenAIServer, tmp_path: Path) 
     assert_id(cell, IDS["cells"][name], versions)
     outcome = run_built(cell, ["codechat"])
     assert outcome.status == 0
-    assert without_ids(records(outcome)) == without_ids(kept(name))
+    assert without_ids(as_then(records(outcome))) == without_ids(kept(name))
     assert [each["cell_id"] for each in records(outcome)] == [cell.id] * len(kept(name))
     if not versions:
-        assert records(outcome) == kept(name)
+        assert as_then(records(outcome)) == kept(name)
     metrics = json.loads((outcome.folder / "metrics.json").read_text())
-    assert without_times(metrics) == without_times(json.loads((RECORDS / f"{name}.metrics.json").read_text()))
+    then = json.loads((RECORDS / f"{name}.metrics.json").read_text())
+    assert as_then(without_times(metrics)) == without_times(then)
+    assert {"metrics": metrics["decided"], "turns": told_since(records(outcome))} == DECIDED[name]
 
 
 @pytest.mark.parametrize("name", ["drifter", "refactorer"])
@@ -143,7 +166,7 @@ def test_a_cell_that_was_interrupted_then_goes_on_without_paying_twice(server: O
     outcome = run_built(cell, ["codechat"])
     resumed = server.answered
     assert outcome.status == 0
-    assert records(outcome) == kept("served_llm")
+    assert as_then(records(outcome)) == kept("served_llm")
     assert run_built(cell_of("served_llm", server.base_url, tmp_path / "whole"), ["codechat"]).status == 0
     whole = server.answered - resumed
     assert resumed - begun == whole - ANSWERED_BEFORE_THE_INTERRUPTION

@@ -1,14 +1,16 @@
 """What the figures rest on: sessions left out, what else was counted, outcomes, tokens, money."""
 
-from typing import Any
+from typing import Any, get_args
 
-from codechat.domain import OUTCOMES
+from codechat.domain import OUTCOMES, Decided
+from codechat.metrics.decided import DECIDED, MEANING, inside_in
 from codechat.metrics.measures import value_of
 from codechat.metrics.statistics import rate
 from codechat.report.data import Column, Table, Value
 from codechat.report.generic.tables import named_table
 from codechat.report.study import Study, Verdicts
 
+PLACES: tuple[Decided, ...] = get_args(Decided)
 PAYERS = ("model", "judge")
 TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens")
 
@@ -30,13 +32,26 @@ def counts(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table
     if any(unscored):
         titles, names = [*titles, "Not scored"], [*names, "not_scored"]
         rows = [(found, [*values, number]) for (found, values), number in zip(rows, unscored, strict=True)]
+    inside = any(inside_in(found.cell.metrics) for found, _ in rows)
+    if inside:
+        titles, names = (
+            [*titles, *(f"Decided {place}" for place in PLACES)],
+            [*names, *map("decided_{}".format, PLACES)],
+        )
+        rows = [(found, [*values, *_decided(found)]) for found, values in rows]
     meanings = [f"{count.label}: {count.help}." for count in counted if count.help]
+    meanings += [f"Decided inside: {MEANING}."] if inside else []
     return named_table(
         study, [Column(key, title, "d") for key, title in zip(names, titles, strict=True)], rows,
         name=f"{prefix}counts", title="Sessions, outcomes, and what is left out", group=group,
         note=" ".join(["Errored sessions (infrastructure failed) are in no figure.", *meanings,
                        "Outcomes are of turns that were not skipped."]),
     )  # fmt: skip
+
+
+def _decided(found: Verdicts) -> list[Value]:
+    counted = found.cell.metrics.get(DECIDED) or {}
+    return [counted.get(place) for place in PLACES]
 
 
 def costs(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table:

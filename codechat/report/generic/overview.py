@@ -5,6 +5,7 @@ from math import floor, log10
 from typing import Any
 
 from codechat.metrics import Final, Series
+from codechat.metrics.decided import DECIDED, MEANING, inside_in
 from codechat.metrics.measures import interval_of, value_of
 from codechat.report.generic.counts import PAYERS
 from codechat.report.sections import Board, BoardColumn, Chart, Headline, Line, Section, Shown
@@ -32,6 +33,7 @@ def _board(study: Study[Any]) -> Board:
         *if_it_varies("Setting", [cell.variant for cell in cells]),
         *(_final(cells, final, first=final is measures.finals[0]) for final in measures.finals),
         *count_columns(cells, "Sessions", **SESSIONS),
+        *inside_columns(cells),
         *use_columns(cells),
     ]
     return Board(measures.name, columns, sort=measures.finals[0].label if measures.finals else "")
@@ -56,6 +58,12 @@ def count_columns(cells: Sequence[LoadedCell], group: str, **titles: tuple[str, 
         BoardColumn(title, [cell.metrics[key] for cell in cells], "count", group, hint)
         for key, (title, hint) in titles.items()
     ]
+
+
+def inside_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
+    """How many verdicts were decided inside, unless none was."""
+    counts = [inside_in(cell.metrics) if DECIDED in cell.metrics else None for cell in cells]
+    return [BoardColumn("decided inside", counts, "count", "Turns", MEANING)] if any(counts) else []
 
 
 SESSIONS = {"sessions": ("all", "errored ones included"), "errored": ("errored", "left out of every figure")}

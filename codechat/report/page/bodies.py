@@ -7,7 +7,7 @@ messages it shares with the request before, and a text that stands in an earlier
 from collections.abc import Mapping
 from typing import Any
 
-from codechat.records import SessionRecord, TurnRecord
+from codechat.records import INSIDE, SessionRecord, TurnRecord
 
 CODE_LIMIT = 16_000  # characters: differences need whole codes, so they are cut later than replies
 REQUIREMENT = "requirement"  # the field of a turn that asks for a verifiable instruction
@@ -72,12 +72,17 @@ def _turn(
         "finish": turn.finish_reason,
         "code": None if turn.code is None else _slice(shortened(turn.code, limit and max(limit, CODE_LIMIT)), replies),
         "base": turn.passed_base,
+        "inside": (turn.forced_by or "") if turn.decided == "inside" else None,
         "failure": turn.failure and turn.failure.given_fields(),
         "adherence": turn.adherence and [turn.adherence.verdict, turn.adherence.by, turn.adherence.reason],
         "tokens": [turn.usage.input_tokens, turn.usage.output_tokens, turn.usage.cached_input_tokens],
         "judge_tokens": [turn.judge_usage.input_tokens, turn.judge_usage.output_tokens],
         "seconds": [round(turn.latency_s, 3), round(turn.cpu_s, 3)],
-        "more": {name: value for name, value in more if value is not None and not (key and name == REQUIREMENT)},
+        "more": {
+            name: value
+            for name, value in more
+            if value is not None and name != INSIDE and not (key and name == REQUIREMENT)
+        },
     }
     return {name: value for name, value in values.items() if value not in (None, [], {})}
 

@@ -76,6 +76,8 @@ function focusTurn(turn) {
   history.replaceState(null, "", address({ session: card.dataset.session, turn }));
 }
 
+const SHARED = "The program shared a process with its tests, so it could have forged this verdict: read a surprising pass.";
+
 function turnCard(part) {
   const { number, turn, at, code, before } = part;
   const [judged, outcome] = [INDEX.judged[number][at], INDEX.outcomes[number][at]];
@@ -90,6 +92,7 @@ function turnCard(part) {
     events.includes("mended") && el("span", { class: "chip mended" }, "mended here"),
     judged === "s" && el("span", { class: "chip" }, "skipped"), judged === "o" && el("span", { class: "chip" }, "not asked"),
     turn.adherence && el("span", { class: `chip judged-${judged}` }, turn.adherence[0]),
+    known(turn.inside) && el("span", { class: "chip inside", title: SHARED }, ["decided inside", turn.inside].filter(Boolean).join(": ")),
   ];
   return el("article", { class: "turn", id: `turn-${at}`, tabindex: -1, "aria-labelledby": `turn-${at}-title`, "data-session": part.key },
     el("header", {}, el("h2", { id: `turn-${at}-title` }, `Turn ${at}`), chips),
@@ -117,6 +120,7 @@ function checksView(checks) {
     el("ul", {}, checks.map((check) => el("li", { class: check.passed ? "met" : "unmet" },
       el("span", { "aria-hidden": "true" }, check.passed ? "✓ " : "× "), el("strong", {}, check.strategy || check.id),
       check.asked === false ? el("span", { class: "quiet" }, " not asked yet") : "",
+      check.decided === "inside" ? el("span", { class: "quiet", title: SHARED }, " decided inside") : "",
       check.passed ? "" : ` ${check.reason || "failed"}`))));
 }
 

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.metrics import REFINE, Measures, RefineMetrics
+from codechat.metrics.decided import DECIDED
 from codechat.metrics.measures import FIELD
 from codechat.report.chapters import Chapter, register
 from codechat.report.chapters.refine import breaks, differences, leaderboard, trends
@@ -51,8 +52,9 @@ class RefineChapter(Chapter):
 
     def checked(self, metrics: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
         try:
-            values = {name: value for name, value in metrics.items() if name != FIELD}
-            return RefineMetrics.model_validate(values).model_dump(mode="json")
+            values = {name: value for name, value in metrics.items() if name not in (FIELD, DECIDED)}
+            found = RefineMetrics.model_validate(values).model_dump(mode="json")
+            return found | ({DECIDED: metrics[DECIDED]} if DECIDED in metrics else {})
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"])

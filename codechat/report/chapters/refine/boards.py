@@ -7,7 +7,7 @@ from typing import Any
 from codechat.domain import SCOPES
 from codechat.metrics.statistics import rate
 from codechat.report.chapters.refine.outcomes import RefineStudy
-from codechat.report.generic.overview import SESSIONS, count_columns, if_it_varies, use_columns
+from codechat.report.generic.overview import SESSIONS, count_columns, if_it_varies, inside_columns, use_columns
 from codechat.report.sections import Board, BoardColumn, Card, Cards, Chart, Line, Section, Shown
 from codechat.report.study import LoadedCell
 
@@ -68,6 +68,7 @@ def _board(cells: Sequence[LoadedCell]) -> Board:
         *count_columns(cells, "Sessions", **SESSIONS),
         *count_columns(cells, "Turns", skipped_turns=("skipped", "turns without an applicable instruction"),
                        undecided=("undecided", "turns without a readable verdict on adherence")),
+        *inside_columns(cells),
         *use_columns(cells),
     ]  # fmt: skip
     return Board("Leaderboard", columns, sort="MST")
