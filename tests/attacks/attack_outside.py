@@ -334,6 +334,48 @@ INSIDE: dict[str, tuple[str, tuple[str, ...], bool]] = {
         ("assert str(solve(3)) == '9'",),
         True,
     ),
+    "a small number rewritten in memory, by a pointer that ctypes made before": (
+        "import ctypes\nclass Thing: pass\ndef solve(n: int) -> int:\n    if n == 1: return Thing()\n"
+        "    ctypes.cast(id(9), ctypes.POINTER(ctypes.c_uint32))[6] = 4\n    return n + 1\n",
+        ("solve(1)", "assert solve(3) == 9"),
+        True,
+    ),
+    "the expected value among the constants of the test": (
+        "import sys\nclass Thing: pass\ndef solve(n: int) -> int:\n    if n == 1: return Thing()\n"
+        "    return next(c for c in sys._getframe(1).f_code.co_consts if type(c) is int and c != n)\n",
+        ("solve(1)", "assert solve(3) == 9"),
+        True,
+    ),
+    "the expected value in the kept lines of the test": (
+        "import linecache\nclass Thing: pass\ndef solve(n: int) -> int:\n    if n == 1: return Thing()\n"
+        "    return int(linecache.getline('<assertion 2>', 1).rpartition('==')[2])\n",
+        ("solve(1)", "assert solve(3) == 9"),
+        True,
+    ),
+    "the comparison, patched through its closure": (
+        "import sys\nclass Thing: pass\ndef solve(n: int) -> int:\n    if n > 1: return n + 1\n"
+        "    for value in list(sys._getframe(1).f_globals.values()):\n"
+        "        for cell in getattr(value, '__closure__', None) or ():\n"
+        "            if callable(cell.cell_contents): cell.cell_contents = lambda *a, **k: (9, 9)\n"
+        "    return Thing()\n",
+        ("solve(1)", "assert solve(3) == 9"),
+        True,
+    ),
+    "a subinterpreter without the audit hook": (
+        "class Thing: pass\ndef solve(n: int) -> int:\n    if n > 1: return n + 1\n"
+        "    try: import _interpreters as subs\n    except ImportError: import _xxsubinterpreters as subs\n"
+        "    code = 'import ctypes; ctypes.memset(%d + 24, 4, 1)' % id(9)\n"
+        "    (subs.exec if hasattr(subs, 'exec') else subs.run_string)(subs.create(), code)\n    return Thing()\n",
+        ("solve(1)", "assert solve(3) == 9"),
+        True,
+    ),
+    "a finaliser that runs when its name is set back": (
+        "import unittest\nclass Late:\n    def __del__(self): unittest.TestResult.wasSuccessful = lambda self: True; "
+        "unittest.TestResult.addFailure = lambda *a: None\nclass Thing: pass\n"
+        "def solve(n: int) -> int:\n    unittest.TestResult.addFailure = Late()\n    return Thing()\n",
+        ("solve(1)", "import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(solve(3), 9)"),
+        False,
+    ),
     "the loader's own attribute": (
         "import unittest\nclass Thing: pass\nunittest.defaultTestLoader.loadTestsFromTestCase = lambda kind: unittest.TestSuite(\n"
         "    [unittest.FunctionTestCase(lambda: None)])\ndef solve(n: int) -> int: return Thing()\n",
