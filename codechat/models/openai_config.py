@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 
 from pydantic import field_validator
 
-from codechat.config import original_option, run_option
+from codechat.config import original_option, result_option, run_option
 from codechat.errors import UserError
 from codechat.models import ModelConfig
+from codechat.models.endpoints import Weights
 from codechat.models.openai_protocol import Api
 
 
@@ -25,6 +26,7 @@ class OpenAIConfig(ModelConfig):
     max_tokens: int | None = original_option(None, "most tokens of one reply; null leaves it to the endpoint", ge=1)
     reasoning_effort: str | None = original_option(None, "reasoning effort, e.g. low, medium or high; null sends none")
     extra_body: dict[str, Any] = original_option({}, "further fields of the request's JSON body, e.g. {top_p: 1}")
+    weights: Weights = result_option(Weights(), "which weights are meant by the name")
     base_url: str = run_option("http://127.0.0.1:8000/v1", "the endpoint's address up to /v1")
     api_key_env: str | None = run_option(None, "environment variable that holds the key; null: no key needed")
     max_concurrency: int = run_option(32, "most calls under way at once to the endpoint", ge=1)
