@@ -44,7 +44,7 @@ class Register:
 
     def known(self, config: ModelConfig) -> Statement | None:
         address = address_of(config)
-        for place in self._of(config):
+        for place in self.places(config):
             for met in reversed(self._met[place]):
                 if met.base_url == address:
                     return read_statement(met.base_url, met.said)
@@ -62,18 +62,18 @@ class Register:
                     refuse_other_weights(place, config, self._met[place], said)
 
     async def meets(self, config: ModelConfig, said: Statement) -> None:
-        for place in self._of(config):
+        for place in self.places(config):
             refuse_other_weights(place, config, self._met[place], said)
             for kind, text in _remarks(place, self._met[place], said):
                 self._remark(place, kind, text)
-        for place in self._of(config):
+        for place in self.places(config):
             await self._record(place, Met(place, said.base_url, said.text(), (), time.time()))
 
     async def hears(self, config: ModelConfig, fingerprint: str) -> None:
         if (id(config), fingerprint) in self._heard:
             return
         self._heard.add((id(config), fingerprint))
-        for place in self._of(config):
+        for place in self.places(config):
             known = {each for met in self._met[place] for each in met.fingerprints}
             if known and fingerprint not in known:
                 text = f"replies carry system_fingerprint {fingerprint}, earlier ones {_listed(known)}"
@@ -89,8 +89,7 @@ class Register:
         self._met[place] = [*(each for each in self._met[place] if each not in same), whole]
         await self._journal.meet(whole)
 
-    def _of(self, config: ModelConfig) -> list[str]:
-        """The places of a model: judges of one config share it."""
+    def places(self, config: ModelConfig) -> list[str]:
         return [place for place, each in self._places.items() if each == config]
 
     def _remark(self, place: str, kind: str, text: str) -> None:

@@ -86,6 +86,9 @@ def statement_of(base_url: str, name: str, listed: Any, now: float) -> Statement
 class Witness(Protocol):
     """Keeps a cell's record of the endpoints that it meets; `config` is that of the model that meets one."""
 
+    def places(self, config: ModelConfig) -> list[str]:
+        """The model's places in the cell's config, such as `judge.adherence`."""
+
     def known(self, config: ModelConfig) -> Statement | None:
         """What an endpoint at the config's address said to this cell before; None if none was met there."""
 
@@ -112,3 +115,10 @@ def address_of(config: ModelConfig) -> str | None:
     """The address that the model is asked at; None for a model without an endpoint."""
     address = getattr(config, "base_url", None)
     return address if isinstance(address, str) else None
+
+
+def key_of(config: ModelConfig, option: str) -> str:
+    """The whole key of a model's option, for messages: `judge.adherence.base_url`; only the option outside of cells."""
+    witness = WITNESS.get()
+    places = witness.places(config) if witness is not None else []
+    return " and ".join(f"{place}.{option}" for place in places) or option

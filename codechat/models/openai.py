@@ -16,7 +16,7 @@ from codechat.calls.introduced import keep_statement, recall_statement
 from codechat.domain import Reply
 from codechat.errors import UserError
 from codechat.models import MODELS, Request
-from codechat.models.endpoints import WITNESS, Statement, read_statement, statement_of
+from codechat.models.endpoints import WITNESS, Statement, key_of, read_statement, statement_of
 from codechat.models.openai_config import OpenAIConfig
 from codechat.models.openai_failures import Failures
 from codechat.models.openai_protocol import (
@@ -83,7 +83,7 @@ class OpenAIModel:
         if not key:
             raise UserError(
                 f"{self.config.place} needs a key, and the environment variable {variable} is not set",
-                f"export {variable}=…, or set api_key_env=null for an endpoint without keys",
+                f"export {variable}=…, or set {key_of(self.config, 'api_key_env')}=null for an endpoint without keys",
             )
         if not (key.isascii() and key.isprintable()):
             raise UserError(f"the environment variable {variable} does not hold a key: it has unprintable characters")
@@ -148,7 +148,7 @@ class OpenAIModel:
         except openai.APIConnectionError as error:
             raise UserError(
                 f"nothing answers at {self.config.base_url} ({self._failures.cause_of(error)})",
-                "start the server, or set base_url to the model's server",
+                f"start the server, or set {key_of(self.config, 'base_url')} to the model's server",
             ) from None
         await self._present(self._said)
         if self.config.cache is not False:

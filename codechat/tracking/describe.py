@@ -31,7 +31,7 @@ def description(cell: FinishedCell) -> str:
     about = f"**{cell.name}**"
     if cell.dataset is not None:
         about += f": {cell.dataset.used} of the {cell.dataset.tasks} tasks of `{cell.dataset.name}`"
-    parts = [about, _figures(cell)]
+    parts = [about, f"**Caution:** {cell.caution}" if cell.caution else "", _figures(cell)]
     if cell.command is not None:
         parts.append(f"Run again, or resume what is missing:\n\n```\n{cell.command}\n```")
     parts.append(f"Run folder: `{cell.folder}`")
