@@ -125,6 +125,8 @@ def _config_at(field: FieldInfo) -> type[Config] | None:
 
 
 C = TypeVar("C", bound=Config)
+WHERE = "where"
+"""The key under which validators find, in their context, the place of the config that they check."""
 
 
 def validate(model: type[C], values: dict[str, Any], where: str) -> C:
@@ -133,7 +135,7 @@ def validate(model: type[C], values: dict[str, Any], where: str) -> C:
     if missing:
         raise UserError(f"{where}.{missing[0]} is required", f"set it: {where}.{missing[0]}=VALUE")
     try:
-        return model.model_validate(values)
+        return model.model_validate(values, context={WHERE: where})
     except ValidationError as error:
         raise _explain(error, model, where) from error
 
@@ -146,12 +148,26 @@ def _explain(error: ValidationError, model: type[Config], where: str) -> UserErr
         name = f"{where}.{path}" if path else where
         if problem["type"] == "extra_forbidden":
             lines.append(f"{name} is not an option")
-            remedy = nearest(str(problem["loc"][-1]), model.model_fields)
+            holder = _model_at(model, problem["loc"][:-1])
+            remedy = nearest(str(problem["loc"][-1]), holder.model_fields if holder else ())
         elif problem["type"] == "missing":
             lines.append(f"{name} is required")
             remedy = f"set it: {name}=VALUE"
         else:
             lines.append(f"{name}: {problem['msg'].removeprefix('Value error, ')} (got {problem['input']!r:.80})")
-            field = model.model_fields.get(str(problem["loc"][0])) if problem["loc"] else None
-            remedy = remedy or (f"{where}.{problem['loc'][0]}: {field.description}" if field else "")
+            holder = _model_at(model, problem["loc"][:-1])
+            field = holder.model_fields.get(str(problem["loc"][-1])) if holder and problem["loc"] else None
+            remedy = remedy or (f"{name}: {field.description}" if field else "")
     return UserError("\n".join(lines), remedy)
+
+
+def _model_at(model: type[Config], place: tuple[int | str, ...]) -> type[Config] | None:
+    """The config class at a place within another; None if there is none."""
+    for name in place:
+        field = model.model_fields.get(str(name))
+        kinds = (field.annotation, *get_args(field.annotation)) if field else ()
+        found = next((kind for kind in kinds if inspect.isclass(kind) and issubclass(kind, Config)), None)
+        if found is None:
+            return None
+        model = found
+    return model

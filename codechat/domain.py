@@ -125,11 +125,15 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Reply(Spent):
-    """A model's answer. `text` is the whole reply, reasoning included if the endpoint puts it in the text."""
+    """A model's answer. `text` is the whole reply, reasoning included if the endpoint puts it in the text.
+
+    `fingerprint` is the `system_fingerprint` that came with it, None if there was none.
+    """
 
     text: str
     finish_reason: str | None = "stop"
     latency_s: float = 0.0
+    fingerprint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

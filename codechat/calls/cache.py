@@ -32,6 +32,7 @@ GROUPING_S = 0.25
 """Replies within so many seconds share a transaction."""
 
 _TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL)"
+_ENDPOINTS = "CREATE TABLE IF NOT EXISTS endpoints (address TEXT, model TEXT, said TEXT, PRIMARY KEY (address, model))"
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -39,17 +40,20 @@ _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 class CachedQuestion:
     """Everything that determines an answer: the address of the API, the model, and the request's whole body.
 
-    `sample` numbers independent draws; None if decoding is greedy, so that there is only one answer.
+    `sample` numbers independent draws; None if decoding is greedy, so that there is only one answer. `weights` says
+    which weights answer to the model's name, empty if nothing is known of them.
     """
 
     address: str
     model: str
     body: Mapping[str, Any]
     sample: int | None
+    weights: str = ""
 
     def key(self) -> str:
         """The key of the reply in the cache."""
-        return content_hash([self.address, self.model, self.body, self.sample])
+        parts = [self.address, self.model, self.body, self.sample]
+        return content_hash([*parts, self.weights] if self.weights else parts)
 
 
 def location() -> Path:
@@ -80,6 +84,11 @@ async def recall_or_ask(
     if keep(reply):
         _shelf(path).put(key, question.model, reply)
     return reply
+
+
+def has(question: CachedQuestion) -> bool:
+    """Whether the cache has a reply."""
+    return _shelf(location()).get(question.key()) is not None
 
 
 async def settle() -> None:
@@ -178,6 +187,7 @@ def open_file(path: Path, wait_s: float = 10.0) -> sqlite3.Connection:
         if found == 0:
             db.execute(_TABLE)
             db.execute(f"PRAGMA user_version={SCHEMA}")
+        db.execute(_ENDPOINTS)  # later than schema 1, which does without
     except BaseException:
         db.close()
         raise
@@ -253,6 +263,7 @@ def _empty(path: Path) -> int:
         with db:
             entries = int(db.execute("SELECT count(reply) FROM replies").fetchone()[0])
             db.execute("DELETE FROM replies")
+            db.execute("DELETE FROM endpoints")
         db.execute("VACUUM")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return entries

@@ -9,10 +9,12 @@ from rich.table import Table
 from codechat.cli.pool_table import print_pool
 from codechat.cli.terminal import out
 from codechat.config import Config
-from codechat.engine.compose import data_folder
+from codechat.engine.compose import compose_values, data_folder
 from codechat.engine.config import GROUPS, CellConfig
 from codechat.errors import UserError, nearest
 from codechat.instructions import INSTRUCTIONS
+from codechat.models import MODELS
+from codechat.models.roles import presets_in
 from codechat.registry import Registry
 from codechat.suites import SUITES
 
@@ -50,7 +52,8 @@ def list_components(arguments: list[str]) -> int:
         models.setdefault(component.config, []).append(component.name)
     for model, names in models.items():
         out.print(f"\n[bold]keys of {group}={'|'.join(names)}[/bold]")
-        out.print(_table((f"{group}.{key}", default, text) for key, default, text in _fields(model)))
+        composed = _composed(group, names[0]) if any(presets_in(model)) else {}
+        out.print(_table((f"{group}.{key}", default, text) for key, default, text in _fields(model, composed)))
     if group == "instructions":
         print_pool(INSTRUCTIONS.build(INSTRUCTIONS.validate({"kind": "default"})))
     return 0
@@ -68,11 +71,24 @@ def _print_options(group: str) -> None:
     out.print(_table((name, "", text) for name, text in options_of(group).items()))
 
 
-def _fields(model: type[Config], prefix: str = "") -> Iterator[tuple[str, str, str]]:
+def _composed(group: str, option: str) -> Mapping[str, Any]:
+    """An option's values with the presets of its roles."""
+    values: Mapping[str, Any] = compose_values([f"{group}={option}"])[0][group]
+    return values
+
+
+def _fields(model: type[Config], values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    """The keys below a config, with their defaults and descriptions; `values` hold the models of its roles."""
+    roles = dict(presets_in(model))
     for name, field in model.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, Config):
-            yield from _fields(kind, f"{prefix}{name}.")
+        kind, inner = field.annotation, values.get(name)
+        if name in roles and isinstance(inner, Mapping):
+            yield prefix + name, f"model={roles[name]}", field.description or ""
+            for key, default, text in _fields(MODELS[str(inner[MODELS.key])].config, {}, f"{prefix}{name}."):
+                option = key.removeprefix(f"{prefix}{name}.")
+                yield key, _show(inner[option]) if option in inner else default, text
+        elif isinstance(kind, type) and issubclass(kind, Config):
+            yield from _fields(kind, inner if isinstance(inner, Mapping) else {}, f"{prefix}{name}.")
         else:
             yield (
                 prefix + name,

@@ -46,6 +46,9 @@ def run_report(words: list[str]) -> int:
     page = write_page(data, folder)
     for note in data.notes:
         err.print(f"note: {note}", markup=False)
+    for cell in cells:
+        if cell.caution:
+            out.print(f"caution: {cell.caution}", markup=False)
     for table in data.opening:
         out.print(_terminal_table(table))
     out.print(f"\n{len(cells)} cells, {len(data.tables)} tables, {len(data.figures)} figures", markup=False, end="")

@@ -33,11 +33,15 @@ class Terminal(Silent):
         self._turns = 0
         self._budget: Budget | None = None
         self._bar: ProgressBar | None = None
+        self._finished = ""
+
+    def finished(self, cell: Cell, words: str) -> None:
+        self._finished = f" · {words}"
 
     def begin(self, cell: Cell, turns: int, budget: Budget) -> None:
         self._cell, self._turns, self._budget = cell, turns, budget
         facts = f"{len(cell.tasks)} tasks, {turns} turns · {cell.folder}"
-        out.print(f"[bold]{escape(cell.name)}[/bold] · {escape(facts)}")
+        out.print(f"[bold]{escape(cell.name)}[/bold]{escape(self._finished)} · {escape(facts)}")
 
     def note(self, text: str) -> None:
         if self._bar is not None:

@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 from codechat.agendas import AgendaConfig
 from codechat.datasets import DATASETS, select
 from codechat.engine.config import CellConfig, cell_id
-from codechat.engine.fitting import check_fit, check_texts
+from codechat.engine.fitting import check_decidable, check_fit, check_texts
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.hardware import HARDWARE, Resources
@@ -107,6 +107,8 @@ def build_cell(composed: Composed) -> Cell:
     check_fit(config, dataset, tasks)
     pool = load_pool(config)
     check_texts(dataset, tasks, pool)
+    if pool is not None:
+        check_decidable(config, pool, tasks)
     identity = cell_id(config, dataset, tasks, pool)
     name = _name(composed, dataset, tasks)
     return Cell(

@@ -1,6 +1,6 @@
 """From overrides to a validated cell config: the only file that composes with Hydra."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +146,17 @@ def _unknown_key(key: str, overrides: Sequence[str]) -> UserError:
         node = node[name]
     known = node if isinstance(node, dict) else {}
     place = key.rpartition(".")[0]
+    deeper = [f"{place}.{each}" for each in _keys_below(known) if each.endswith(f".{last}")]
+    if deeper:
+        return UserError(f"there is no option {key}", f"set {' or '.join(deeper[:4])}")
     return UserError(f"there is no option {key}", nearest(last, known) + (f" (options of {place})" if place else ""))
+
+
+def _keys_below(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, value in values.items():
+        yield prefix + name
+        if isinstance(value, Mapping):
+            yield from _keys_below(value, f"{prefix}{name}.")
 
 
 def offer_components() -> None:

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable
 
+from codechat.agendas import AgendaConfig, draw, type_of
+from codechat.domain import Instruction
 from codechat.engine.config import CellConfig
 from codechat.errors import UserError
 from codechat.instructions import Pool
 from codechat.judges import JUDGES
 from codechat.models import MODELS
 from codechat.protocols import PROTOCOLS
+from codechat.seeding import generator
 from codechat.tasks import Dataset, Requirement, Task
 from codechat.texts import problem_of_name, visible, writable
 
@@ -57,3 +60,74 @@ def _check_languages(part: str, languages: frozenset[str] | None, tasks: tuple[T
                 f"{part} knows only {', '.join(sorted(languages))}, and {task.task_id} is in {task.target.language}",
                 "choose another, or tasks in a language it knows (dataset.tasks)",
             )
+
+
+def check_decidable(config: CellConfig, pool: Pool, tasks: tuple[Task, ...]) -> None:
+    """Raises `UserError` if the agenda has a type of which the pool holds nothing that the judge can decide.
+
+    Every turn of such a type would be skipped, and its code counted as it was before.
+    """
+    if not {"agenda", "judge"} <= config.uses:
+        return
+    agenda = config.agenda
+    decidable = {type_of(one, agenda.axis) for one in pool.instructions if decides(config, one)}
+    drawn = {name for task in tasks for name in draw(agenda, generator(config.seed, task.task_id, "agenda"))}
+    if drawn <= decidable:
+        return
+    known = {type_of(one, agenda.axis) for one in pool.instructions}
+    lacking = [name for name in _types_of(agenda, drawn) if name not in decidable]
+    empty = [name for name in lacking if name not in known]
+    if empty:
+        raise UserError(
+            f"the agenda asks for {_types(empty)}, and the pool has no such instruction: those turns would be skipped",
+            "add some to the pool (instructions.path), or leave the type out: agenda.distribution='{TYPE: WEIGHT, …}'",
+        )
+    raise UserError(
+        f"judge={JUDGES.of(config.judge).name} cannot decide any of the pool's instructions for {_types(lacking)}, "
+        "since none of them has a rule: those turns would be skipped",
+        f"choose a judge that can ({_able(tasks)}), or give some of them a rule",
+    )
+
+
+def check_judgeable(config: CellConfig, instructions: Iterable[Instruction]) -> None:
+    """Raises `UserError` if the judge can decide none of the instructions of recorded dialogues."""
+    asked = list(instructions)
+    if "judge" in config.uses and asked and not any(decides(config, one) for one in asked):
+        raise UserError(
+            f"judge={JUDGES.of(config.judge).name} cannot decide any of the {len(asked)} instructions: none has a rule",
+            f"choose a judge that can ({_able(())})",
+        )
+
+
+def left_out(config: CellConfig, pool: Pool | None) -> str:
+    """A remark on instructions that are never drawn, as the judge cannot decide them; empty if there are none."""
+    if pool is None or not {"agenda", "judge"} <= config.uses:
+        return ""
+    count = sum(not decides(config, one) for one in pool.instructions)
+    if not count:
+        return ""
+    left = f"leaves out {count} of {len(pool.instructions)} instructions: they have no rule"
+    return f"judge={JUDGES.of(config.judge).name} {left}; {_able(())} decides those too"
+
+
+def decides(config: CellConfig, instruction: Instruction) -> bool:
+    """Whether the judge can decide about an instruction at all."""
+    return instruction.rule is not None or not JUDGES.of(config.judge).traits.needs_rules
+
+
+def _types_of(agenda: AgendaConfig, drawn: set[str]) -> list[str]:
+    """The types that the agenda can bring, in the order of its axis."""
+    weights = agenda.weights()
+    return [name for name in weights if name in drawn or (agenda.sequence is None and weights[name] > 0)]
+
+
+def _types(names: list[str]) -> str:
+    return f"the type{'s' if len(names) > 1 else ''} {', '.join(names)}"
+
+
+def _able(tasks: tuple[Task, ...]) -> str:
+    """The judges that need no rule, as the words that choose them."""
+    languages = {task.target.language for task in tasks}
+    able = [each.name for each in JUDGES if not each.traits.needs_rules
+            and (each.traits.languages is None or languages <= each.traits.languages)]  # fmt: skip
+    return " or ".join(f"judge={name}" for name in able)

@@ -14,6 +14,9 @@ from codechat.records import SessionRecord, TurnRecord
 class Observer(Protocol):
     """Is called as a cell runs. Derive from `Silent` to implement only some of the methods."""
 
+    def finished(self, cell: Cell, words: str) -> None:
+        """The cell was finished before, as `words` say: when, and against which endpoints. `begin` follows."""
+
     def begin(self, cell: Cell, turns: int, budget: Budget) -> None:
         """A cell of at most so many turns begins, or is found finished."""
 
@@ -41,6 +44,8 @@ class Observer(Protocol):
 
 class Silent:
     """An observer that does nothing."""
+
+    def finished(self, cell: Cell, words: str) -> None: ...
 
     def begin(self, cell: Cell, turns: int, budget: Budget) -> None: ...
 

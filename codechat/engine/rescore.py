@@ -14,7 +14,7 @@ from typing import Any
 from codechat.datasets import DATASETS
 from codechat.engine.cell import Cell, as_yaml, load_pool
 from codechat.engine.config import CellConfig, content_outside, scoring_groups
-from codechat.engine.fitting import check_texts
+from codechat.engine.fitting import check_judgeable, check_texts
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.instructions import INSTRUCTIONS
@@ -112,6 +112,8 @@ def rescored_cell(
     """The cell that scores a recording by the config's judge and sandbox. Raises `UserError`."""
     dataset = DATASETS.build(config.dataset)
     pool = load_pool(config)
+    if pool is not None:
+        check_judgeable(config, pool.instructions)
     tasks = _tasks(dataset, list(recording.sessions))
     check_texts(dataset, tasks, pool)
     identity: dict[str, Any] = {

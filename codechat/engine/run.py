@@ -17,8 +17,11 @@ from typing import Any, TypeVar
 from codechat.calls import Brake
 from codechat.engine.budget import Budget
 from codechat.engine.cell import Cell, Composed, build_cell, lock
+from codechat.engine.endpoints import Register
 from codechat.engine.estimate import Estimate, estimate_of
+from codechat.engine.fitting import left_out
 from codechat.engine.observer import Observer, Silent
+from codechat.engine.recalled import is_finished, recall
 from codechat.engine.sessions import Recorded, run_sessions
 from codechat.engine.track import Tracking, track
 from codechat.environment import shell_command, silence
@@ -93,15 +96,14 @@ def run_built(
     """Run the missing sessions of a cell. Raises `UserError`."""
     watcher, protocol = observer or Silent(), cell.protocol()
     budget, tracker = Budget.of(cell.config), TRACKING.build(cell.config.tracking)
-    planned = sum(protocol.turns(task) for task in cell.tasks)
-    watcher.begin(cell, planned, budget)
-    abandoned = cell.abandoned_folder()
-    if abandoned is not None and not cell.folder.exists():
-        watcher.note(f"{abandoned} was begun under other rules, baselines or repositories: it is not continued")
+    abandoned = cell.abandoned_folder() if not cell.folder.exists() else None
     started, brake = time.monotonic(), Brake()
     with lock(cell):
-        write_atomically(cell.folder / "config.yaml", cell.config_yaml())
         with contextlib.closing(Journal(cell.folder / "journal.db")) as journal:
+            cell = _begin(cell, journal, watcher, brake, budget)
+            if abandoned is not None:
+                watcher.note(f"{abandoned} was begun under other rules, baselines or repositories: it is not continued")
+            write_atomically(cell.folder / "config.yaml", cell.config_yaml())
             _run_and_write(cell, journal, watcher, brake, budget)
             effort = _effort(journal, budget, journal.add_wall(time.monotonic() - started))
             if brake.interrupted:
@@ -114,6 +116,25 @@ def run_built(
     tracking = track(cell, tracker, metrics, sweep, shlex.join(command))
     early = unfinished or metrics["errored"] > cell.config.max_errors
     return Outcome(TOO_MANY_ERRORS if early else DONE, cell, metrics, None, unfinished, seconds, tracking)
+
+
+def _begin(cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget) -> Cell:
+    """Announce the cell, or that it is finished. A finished cell keeps the addresses of those who answered.
+
+    Raises `UserError` if an endpoint serves another checkpoint than the cell was begun with: before any call, and
+    before anything is written.
+    """
+    notes: tuple[str, ...] = ()
+    if is_finished(cell, journal):
+        found = run_coroutine(lambda: recall(cell, journal), brake)
+        cell, notes = found.cell, found.notes
+        watcher.finished(cell, found.words)
+    else:
+        run_coroutine(lambda: Register(cell.config, journal, watcher.note).check_again(), brake)
+    watcher.begin(cell, sum(cell.protocol().turns(task) for task in cell.tasks), budget)
+    for note in filter(None, (*notes, left_out(cell.config, cell.pool))):
+        watcher.note(note)
+    return cell
 
 
 def _run_and_write(cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget) -> None:

@@ -8,10 +8,12 @@ from typing import Any
 
 from codechat.calls import BRAKE, Brake
 from codechat.engine.cell import Cell, session_id
+from codechat.engine.endpoints import Register
 from codechat.engine.observer import Observer
 from codechat.engine.services import services_of
 from codechat.errors import InfrastructureError, Stopped, UserError
 from codechat.journal import Journal
+from codechat.models.endpoints import WITNESS
 from codechat.protocols import DialogueProtocol, Kit
 from codechat.protocols.kit import SessionLog
 from codechat.protocols.services import Services
@@ -90,6 +92,7 @@ async def run_sessions(cell: Cell, journal: Journal, observer: Observer, brake: 
         return
     brake = brake or Brake()
     BRAKE.set(brake)
+    WITNESS.set(Register(cell.config, journal, observer.note))
     async with services_of(cell, journal, observer.note, brake) as services, _finish_steps(journal):
         workers = _Workers(cell, protocol, services, Progress(), observer)
         # Twice as many sessions as slots: a session being tested leaves no slot idle, and a cell of middling size

@@ -7,7 +7,7 @@ from typing import Any
 from codechat.datasets import DATASETS
 from codechat.engine.cell import Cell
 from codechat.engine.provenance import tags_of
-from codechat.metrics import headline_of, points_of
+from codechat.metrics import caution_of, headline_of, points_of
 from codechat.tracking import DatasetInfo, FinishedCell, TrackedRun, Tracker, TrackingError
 from codechat.tracking.address import without_password
 from codechat.tracking.kept import write_tracking
@@ -45,6 +45,7 @@ def finished_cell(cell: Cell, metrics: Mapping[str, Any], sweep: str | None, com
         sweep=sweep,
         points=points_of(measures, metrics),
         headline=headline_of(measures),
+        caution=caution_of(metrics),
         folder=cell.folder,
         dataset=DatasetInfo(
             cell.dataset.name,

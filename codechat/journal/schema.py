@@ -1,7 +1,7 @@
 """The journal's tables, and the migration from earlier versions.
 
 A step's name is `<turn>/<role or kind of step>`, followed by more parts if a turn has several of them. `payer` is the
-role that is charged; null for a step that asks no model.
+role that is charged; null for a step that asks no model. `ended` is when a session ended, in seconds since 1970.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from pathlib import Path
 from codechat.errors import UserError
 from codechat.journal.ledger import COUNTS
 
-SCHEMA = 3
+SCHEMA = 4
 
 _COUNTS = ", ".join(f"{name} INTEGER NOT NULL DEFAULT 0" for name in COUNTS)
 _TABLES = f"""
@@ -20,9 +20,12 @@ CREATE TABLE IF NOT EXISTS steps (
     session TEXT, name TEXT, digest TEXT, value TEXT, payer TEXT, PRIMARY KEY (session, name, digest)
 );
 CREATE TABLE IF NOT EXISTS sessions (
-    session TEXT PRIMARY KEY, record TEXT, completed INTEGER NOT NULL DEFAULT 1, slim TEXT
+    session TEXT PRIMARY KEY, record TEXT, completed INTEGER NOT NULL DEFAULT 1, slim TEXT, ended REAL
 );
 CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, wall_s REAL);
+CREATE TABLE IF NOT EXISTS endpoints (
+    place TEXT, base_url TEXT, said TEXT, fingerprints TEXT, met REAL, PRIMARY KEY (place, base_url, said)
+);
 CREATE TABLE IF NOT EXISTS ledger (payer TEXT PRIMARY KEY, {_COUNTS});
 """
 _FROM_1 = """
@@ -49,7 +52,9 @@ UPDATE steps SET payer = 'applicability', name = substr(name, 1, instr(name, '/'
     || substr(name, instr(name, '/') + 1, length(name) - instr(name, '/') - length('/applicable'))
     WHERE name LIKE '%/applicable';
 """
-MIGRATIONS = {1: _FROM_1 + _FROM_2, 2: _FROM_2}
+# When earlier sessions ended, and who answered, is not known.
+_FROM_3 = "ALTER TABLE sessions ADD COLUMN ended REAL;"
+MIGRATIONS = {1: _FROM_1 + _FROM_2 + _FROM_3, 2: _FROM_2 + _FROM_3, 3: _FROM_3}
 
 CHARGE = (
     f"INSERT INTO ledger (payer, {', '.join(COUNTS)}) VALUES (?{', ?' * len(COUNTS)}) "

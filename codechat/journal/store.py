@@ -7,6 +7,7 @@ import asyncio
 import functools
 import itertools
 import sqlite3
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -19,6 +20,7 @@ from pydantic import TypeAdapter
 from codechat.calls import SLOTS, Slots
 from codechat.domain import Usage
 from codechat.errors import InfrastructureError, UserError
+from codechat.journal.endpoints import INTO, Met, read_met
 from codechat.journal.ledger import COUNTS, Charge, Ledger, charge_of, failure_charge
 from codechat.journal.schema import CHARGE, guard, prepare
 from codechat.texts import writable
@@ -189,8 +191,8 @@ class Journal:
 
     async def finish(self, session: str, record: str, outline: str, *, completed: bool) -> None:
         """Record a session: a completed one is never run again, an errored one resumes in the next process."""
-        values = (session, record, int(completed), outline)
-        await self._put("sessions (session, record, completed, slim)", values)
+        values = (session, record, int(completed), outline, time.time())
+        await self._put("sessions (session, record, completed, slim, ended)", values)
         self._steps.pop(session, None)
         self._unwritten.pop(session, None)
 
@@ -198,6 +200,21 @@ class Journal:
         """The number of a role's recorded answers in a session."""
         query = "SELECT count(*) FROM steps WHERE session=? AND payer=?"
         return int(self._reader.execute(query, (session, payer)).fetchone()[0])
+
+    def ended(self) -> float | None:
+        """When the last session was completed, in seconds since 1970; None if that is not known."""
+        row = self._reader.execute("SELECT max(ended) FROM sessions WHERE completed").fetchone()
+        return None if row[0] is None else float(row[0])
+
+    # -- endpoints -------------------------------------------------------------------------------------------------
+
+    def met(self) -> list[Met]:
+        """The endpoints that the cell met, the last one last."""
+        return read_met(self._reader)
+
+    async def meet(self, met: Met) -> None:
+        """Record an endpoint, in place of an earlier record that says the same of it."""
+        await self._put(INTO, met.row())
 
     # -- sums ------------------------------------------------------------------------------------------------------
 

@@ -52,10 +52,12 @@ class Judge(Protocol):
 class JudgeTraits:
     """The properties of a kind of judge that are known before it is built.
 
-    `offline`: it calls no endpoint, so that a decision costs nothing. `languages`: those that it reads; None for all.
+    `offline`: it calls no endpoint, so that a decision costs nothing. `needs_rules`: it decides only instructions that
+    carry a rule. `languages`: those that it reads; None for all.
     """
 
     offline: bool = False
+    needs_rules: bool = False
     languages: frozenset[str] | None = None
 
 

@@ -20,6 +20,12 @@ from codechat.patterns import RULES_VERSION
 DISAGREES = "llm disagrees"
 
 
+class BesideRules(LlmJudgeConfig):
+    """The language models beside the rules."""
+
+    place: ClassVar[str] = "judge.llm"
+
+
 class HybridConfig(JudgeConfig):
     """The language models beside the rules, and when they are asked."""
 
@@ -29,7 +35,7 @@ class HybridConfig(JudgeConfig):
     rules_first: bool = original_option(
         True, "ask the language model only if no rule decides; false: ask both, the rule's decision counts"
     )
-    llm: LlmJudgeConfig = original_option(..., "the language models, as the options of judge=llm")
+    llm: BesideRules = original_option(..., "the language models, as the options of judge=llm")
 
     def asks(self, instruction: Instruction) -> bool:
         """Only for an instruction without a rule, unless both are always asked."""

@@ -32,7 +32,7 @@ class RulesJudge:
         """Nothing to release."""
 
 
-@JUDGES.register("rules", RulesConfig, offline=True, languages=frozenset({"python"}))
+@JUDGES.register("rules", RulesConfig, offline=True, needs_rules=True, languages=frozenset({"python"}))
 def rules(config: RulesConfig) -> RulesJudge:
     """Deterministic checks on syntax tree and tokens, undecided if an instruction has no rule."""
     return RulesJudge()

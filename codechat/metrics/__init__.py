@@ -4,6 +4,7 @@
 MLflow's points (`points_of`), the summary, tables, figures and the report are made from it.
 """
 
+from codechat.metrics.caution import caution_of
 from codechat.metrics.measures import Breakdown, Final, Measures, Series
 from codechat.metrics.points import Point, headline_of, points_of
 from codechat.metrics.refine import RefineMetrics, refine_metrics
@@ -20,6 +21,7 @@ __all__ = [
     "Price",
     "RefineMetrics",
     "Series",
+    "caution_of",
     "headline_of",
     "points_of",
     "refine_metrics",

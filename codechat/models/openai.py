@@ -7,13 +7,16 @@ docs/calls.md lists every fault and how it is handled.
 import asyncio
 import logging
 import os
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
 from codechat.calls import Endpoint, Limits, Policy, call_with_retries, endpoint_at
-from codechat.calls.cache import CachedQuestion, is_final, recall_or_ask, settle
+from codechat.calls.cache import CachedQuestion, has, is_final, recall_or_ask, settle
+from codechat.calls.introduced import keep_statement, recall_statement
 from codechat.domain import Reply
 from codechat.errors import UserError
 from codechat.models import MODELS, Request
+from codechat.models.endpoints import WITNESS, Statement, key_of, read_statement, statement_of
 from codechat.models.openai_config import OpenAIConfig
 from codechat.models.openai_failures import Failures
 from codechat.models.openai_protocol import (
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PROBE_TIMEOUT_S = 10.0
+INTRODUCTION_TIMEOUT_S = 2.0
 CONNECT_TIMEOUT_S = 10.0
 NO_KEY = "no-key"
 TOLD_BY_THE_SDK = (
@@ -65,7 +69,8 @@ class OpenAIModel:
         self._failures = Failures(config)
         self._usual_reply: float = FIRST_REPLY_TOKENS
         self._has_answered = False
-        self._reached = False
+        self._reached = self._presented = False
+        self._said: Statement | None = None
         self._reaching: asyncio.Event | None = None
 
     # -- the connection --------------------------------------------------------------------------------------------
@@ -78,7 +83,7 @@ class OpenAIModel:
         if not key:
             raise UserError(
                 f"{self.config.place} needs a key, and the environment variable {variable} is not set",
-                f"export {variable}=…, or set api_key_env=null for an endpoint without keys",
+                f"export {variable}=…, or set {key_of(self.config, 'api_key_env')}=null for an endpoint without keys",
             )
         if not (key.isascii() and key.isprintable()):
             raise UserError(f"the environment variable {variable} does not hold a key: it has unprintable characters")
@@ -135,22 +140,47 @@ class OpenAIModel:
                 self._reaching = None
 
     async def _probe(self) -> None:
-        """Ask for the list of models. Any answer except a refused key is good: not every server has a list."""
+        """Ask for the list of models. Any answer is good: not every server has a list, or shows it with every key."""
         import openai
 
-        probe = self._connect().with_options(timeout=min(PROBE_TIMEOUT_S, self.config.timeout_s))
         try:
-            answer = await probe.models.with_raw_response.list(extra_headers=self._quiet.get("headers"))
-        except openai.APIStatusError as error:
-            if error.status_code in (401, 403):
-                raise self._failures.refuse_key(error.status_code) from None
+            self._said = await self._listed(PROBE_TIMEOUT_S)
         except openai.APIConnectionError as error:
             raise UserError(
                 f"nothing answers at {self.config.base_url} ({self._failures.cause_of(error)})",
-                "start the server, or set base_url to the model's server",
+                f"start the server, or set {key_of(self.config, 'base_url')} to the model's server",
             ) from None
-        else:
-            self._failures.served = _model_names(answer.http_response)
+        await self._present(self._said)
+        if self.config.cache is not False:
+            await asyncio.to_thread(keep_statement, self._address, self.config.name, self._said.text())
+
+    async def _listed(self, seconds: float) -> Statement:
+        """What the endpoint says in its list of models. Raises the SDK's `APIConnectionError`."""
+        import openai
+
+        probe = self._connect().with_options(timeout=min(seconds, self.config.timeout_s))
+        try:
+            answer = await probe.models.with_raw_response.list(extra_headers=self._quiet.get("headers"))
+            listed = answer.http_response.json()
+        except (openai.APIStatusError, ValueError):
+            return Statement(self.config.base_url)
+        self._failures.served = _model_names(listed)
+        return statement_of(self.config.base_url, self.config.name, listed, time.time())
+
+    async def introduction(self) -> Statement | None:
+        """What the endpoint says of itself; None if it does not answer within two seconds, or the key is missing."""
+        import openai
+
+        try:
+            return await self._listed(INTRODUCTION_TIMEOUT_S)
+        except (openai.APIConnectionError, UserError):
+            return None
+
+    async def _present(self, said: Statement) -> None:
+        """Tell the running cell who answers, before the first reply is used. Raises `UserError` if it refuses."""
+        witness = WITNESS.get()
+        if witness is not None:
+            await witness.meets(self.config, said)
 
     async def aclose(self) -> None:
         """Close the connections, and write the cache's pending entries."""
@@ -163,7 +193,25 @@ class OpenAIModel:
 
     async def complete(self, request: Request) -> Reply:
         """Send the conversation, or return its cached answer. Raises as `Model.complete`."""
-        return await recall_or_ask(self._question(request), lambda: self._ask(request), self._may_cache)
+        question = self._question(request)
+        if question is not None and not self._reached:
+            if not has(question):
+                await self._reach()
+                question = self._question(request)  # now it is known whose replies may be taken
+            elif not self._presented:
+                await self._present(self._supposed())
+                self._presented = True
+        return await recall_or_ask(question, lambda: self._ask(request), self._may_cache)
+
+    def _supposed(self) -> Statement:
+        """Who answers, as far as it is known without asking: to this cell before, else when replies were cached."""
+        if self._said is None:
+            witness = WITNESS.get()
+            self._said = witness.known(self.config) if witness is not None else None
+        if self._said is None:
+            kept = recall_statement(self._address, self.config.name)
+            self._said = read_statement(self.config.base_url, kept) if kept else Statement(self.config.base_url)
+        return self._said
 
     def _question(self, request: Request) -> CachedQuestion | None:
         """The cache's key: the request as configured, even if the endpoint later refuses some of its parameters."""
@@ -174,7 +222,10 @@ class OpenAIModel:
         greedy = body.get("temperature") == 0
         if not (greedy or config.cache):
             return None
-        return CachedQuestion(self._address, config.name, body, None if greedy else request.sample)
+        weights = self._supposed().weights(config.name)
+        if config.weights.revision is not None:
+            weights = f"{config.weights.revision}\n{weights}"
+        return CachedQuestion(self._address, config.name, body, None if greedy else request.sample, weights)
 
     def _may_cache(self, reply: Reply) -> bool:
         """No reply that was decoded without the configured temperature is cached."""
@@ -187,6 +238,9 @@ class OpenAIModel:
         tokens = self._tokens_of(request) if endpoint.counts_tokens else 0
         reply = await call_with_retries(lambda: self._attempt(request), self._policy, endpoint, tokens)
         self._has_answered = True
+        witness = WITNESS.get()
+        if reply.fingerprint is not None and witness is not None:
+            await witness.hears(self.config, reply.fingerprint)
         self._usual_reply += (reply.usage.output_tokens - self._usual_reply) / 10
         return reply
 
@@ -227,8 +281,8 @@ class OpenAIModel:
                 self._dialect = learnt
 
 
-def _model_names(response: "httpx2.Response") -> tuple[str, ...]:
+def _model_names(listed: Any) -> tuple[str, ...]:
     try:
-        return tuple(str(model["id"]) for model in response.json()["data"])
-    except (ValueError, KeyError, TypeError):
+        return tuple(str(model["id"]) for model in listed["data"])
+    except (KeyError, TypeError):
         return ()

@@ -5,11 +5,12 @@ import re
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import field_validator
+from pydantic import ValidationInfo, field_validator
 
-from codechat.config import original_option, run_option
+from codechat.config import WHERE, original_option, result_option, run_option
 from codechat.errors import UserError
 from codechat.models import ModelConfig
+from codechat.models.endpoints import Weights
 from codechat.models.openai_protocol import Api
 
 
@@ -25,6 +26,7 @@ class OpenAIConfig(ModelConfig):
     max_tokens: int | None = original_option(None, "most tokens of one reply; null leaves it to the endpoint", ge=1)
     reasoning_effort: str | None = original_option(None, "reasoning effort, e.g. low, medium or high; null sends none")
     extra_body: dict[str, Any] = original_option({}, "further fields of the request's JSON body, e.g. {top_p: 1}")
+    weights: Weights = result_option(Weights(), "which weights are meant by the name")
     base_url: str = run_option("http://127.0.0.1:8000/v1", "the endpoint's address up to /v1")
     api_key_env: str | None = run_option(None, "environment variable that holds the key; null: no key needed")
     max_concurrency: int = run_option(32, "most calls under way at once to the endpoint", ge=1)
@@ -51,7 +53,7 @@ class OpenAIConfig(ModelConfig):
 
     @field_validator("base_url")
     @classmethod
-    def _plain_address(cls, value: str) -> str:
+    def _plain_address(cls, value: str, info: ValidationInfo) -> str:
         try:
             parts = urlsplit(value)
             usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
@@ -60,15 +62,18 @@ class OpenAIConfig(ModelConfig):
         if not usable:
             raise ValueError("an address is needed, like http://127.0.0.1:8000/v1")
         if "@" in parts.netloc:  # not shown again: it is a secret
-            raise UserError("base_url holds a user name or password", "name a variable that holds it in api_key_env")
+            raise UserError(
+                f"{_key(info)} holds a user name or password",
+                f"name a variable that holds it in {_key(info, 'api_key_env')}",
+            )
         return value.rstrip("/")
 
     @field_validator("api_key_env")
     @classmethod
-    def _variable_name(cls, value: str | None) -> str | None:
+    def _variable_name(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):  # not shown: it may be the key
             raise UserError(
-                "api_key_env is not the name of an environment variable",
+                f"{_key(info)} is not the name of an environment variable",
                 "put the key into a variable, e.g. OPENAI_API_KEY, and give its name; null if no key is needed",
             )
         return value
@@ -77,3 +82,10 @@ class OpenAIConfig(ModelConfig):
     def place(self) -> str:
         """The model and its endpoint, in messages."""
         return f"{self.name} at {self.base_url}"
+
+
+def _key(info: ValidationInfo, option: str = "") -> str:
+    """The whole key of the option that is checked, or of one beside it, for messages."""
+    place = (info.context or {}).get(WHERE)
+    name = option or str(info.field_name)
+    return f"{place}.{name}" if place else name

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from codechat.calls import Passing, retry_after
 from codechat.errors import ContextOverflow, EndpointDown, InfrastructureError, UserError, nearest
+from codechat.models.endpoints import key_of
 from codechat.models.openai_config import OpenAIConfig
 from codechat.models.openai_protocol import Refusal
 
@@ -61,7 +62,8 @@ class Failures:
         """The error for a wrong or missing key."""
         place, variable = self._config.place, self._config.api_key_env
         if variable is None:
-            return UserError(f"{place} asks for a key (HTTP {status})", "set api_key_env to the variable that holds it")
+            key = key_of(self._config, "api_key_env")
+            return UserError(f"{place} asks for a key (HTTP {status})", f"set {key} to the variable that holds it")
         return UserError(
             f"{place} refuses the key of the environment variable {variable} (HTTP {status})",
             f"check the key in {variable} and what it may use",
@@ -81,7 +83,10 @@ class Failures:
     def _overflow(self, refusal: Refusal, said: str) -> Exception:
         limit, wanted = refusal.context_limit, self._config.max_tokens
         if limit is not None and wanted is not None and wanted >= limit:
-            return UserError(said, f"max_tokens={wanted} leaves no room for a prompt: lower it below {limit}")
+            return UserError(
+                said,
+                f"{key_of(self._config, 'max_tokens')}={wanted} leaves no room for a prompt: lower it below {limit}",
+            )
         return ContextOverflow(said)
 
     def _mistake(self, status: int, said: str) -> UserError:
@@ -91,7 +96,9 @@ class Failures:
             return self.refuse_key(status)
         if status == 404:
             remedy = nearest(config.name, self.served) if self.served else "is there a /v1 missing in base_url?"
-            return UserError(said, f"check name and base_url; {remedy}")
+            return UserError(said, f"check {key_of(config, 'name')} and {key_of(config, 'base_url')}; {remedy}")
         if status < 400:
-            return UserError(f"{config.base_url} answers with a redirect", "set base_url to the final address")
+            return UserError(
+                f"{config.base_url} answers with a redirect", f"set {key_of(config, 'base_url')} to the final address"
+            )
         return UserError(said, "the endpoint refuses the request: change the model's options")

@@ -26,6 +26,9 @@ OVERFLOW = re.compile(
 UNSUPPORTED = re.compile(r"unsupported|not supported|does not support|not allowed|deprecated", re.IGNORECASE)
 
 
+LONGEST_FINGERPRINT = 200
+
+
 class Unreadable(Exception):
     """A good status with a body that is no answer."""
 
@@ -143,9 +146,13 @@ def reply_of(api: Api, body: bytes) -> Reply:
     if value.get("error"):
         raise Unreadable(f"the answer is an error: {json.dumps(value['error'])[:200]}")
     try:
-        return _of_responses(value) if api == "responses" else _of_chat(value)
+        found = _of_responses(value) if api == "responses" else _of_chat(value)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise Unreadable(f"the answer has another shape than the {api} API's: {json.dumps(value)[:200]}") from None
+    said = value.get("system_fingerprint")
+    return (
+        replace(found, fingerprint=_storable(said)[:LONGEST_FINGERPRINT]) if isinstance(said, str) and said else found
+    )
 
 
 def _of_chat(value: dict[str, Any]) -> Reply:

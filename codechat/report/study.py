@@ -8,7 +8,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from codechat.errors import UserError
 from codechat.files import content_hash
-from codechat.metrics import Measures
+from codechat.metrics import Measures, caution_of
 from codechat.metrics.statistics import TaskBootstrap
 from codechat.models import MODELS
 from codechat.records import SessionRecord, read_sessions
@@ -48,6 +48,12 @@ class LoadedCell:
     def setting(self) -> str:
         """What sets the cell apart from others of its model, or its agenda if nothing does."""
         return self.variant or self.agenda
+
+    @property
+    def caution(self) -> str:
+        """What to know before reading the cell's figures; empty if nothing."""
+        found = caution_of(self.metrics)
+        return f"{self.label}, {self.dataset}: {found}" if found else ""
 
     @property
     def settings(self) -> tuple[object, ...]:

@@ -50,6 +50,11 @@ def _parser() -> argparse.ArgumentParser:
         "--behaviour", choices=sorted(BEHAVIOURS), default="reference",
         help="default: reference; with fading, model.name=fading-20 breaks the code at 20 %% of turns",
     )  # fmt: skip
+    parser.add_argument("--model", default="reference", help="the model's name in its list; default: reference")
+    parser.add_argument("--root", help="where the weights come from, as GET /v1/models tells it; default: not told")
+    parser.add_argument("--created", type=int, help="when the model was made, in seconds since 1970; default: not told")
+    parser.add_argument("--max-model-len", type=int, help="the context in tokens, as it is told; default: not told")
+    parser.add_argument("--fingerprint", help="the system_fingerprint of its replies; default: none")
     return parser
 
 
@@ -64,9 +69,18 @@ def _serve(tasks: tuple[Task, ...], chosen: argparse.Namespace) -> None:
     if not solvable:
         raise UserError(f"no task of {chosen.dataset} has a reference solution", "choose another --dataset or --path")
     behaviour = BEHAVIOURS[chosen.behaviour](solvable)
+    told = {key: getattr(chosen, key) for key in ("root", "created", "max_model_len")}
+    facts = {key: value for key, value in told.items() if value is not None}
     with contextlib.ExitStack() as stack:
         try:
-            made = OpenAIServer(behaviour, port=chosen.port, models=["reference"], keep_calls=False)
+            made = OpenAIServer(
+                behaviour,
+                port=chosen.port,
+                models=[chosen.model],
+                keep_calls=False,
+                facts=facts,
+                fingerprint=chosen.fingerprint,
+            )
             server = stack.enter_context(made)
         except OSError as problem:
             reason = f"cannot listen on port {chosen.port}: {problem.strerror or problem}"

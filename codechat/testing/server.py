@@ -7,7 +7,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from codechat.testing.behaviour import Answer, Behaviour, Call, Fault, error
@@ -19,13 +19,23 @@ class OpenAIServer:
     """Serves on 127.0.0.1 from its own thread; a context manager.
 
     `calls` holds every request for an answer; with `keep_calls` false it stays empty, for runs of many thousand calls.
-    `port` 0 takes a free one. Entering raises `OSError` if the port cannot be had.
+    `port` 0 takes a free one. `facts` are further fields of every model in its list (`root`, `created`,
+    `max_model_len`), and `fingerprint` is the `system_fingerprint` of its replies. Entering raises `OSError` if the
+    port cannot be had.
     """
 
     def __init__(
-        self, behaviour: Behaviour, *, port: int = 0, models: Iterable[str] = ("test-model",), keep_calls: bool = True
+        self,
+        behaviour: Behaviour,
+        *,
+        port: int = 0,
+        models: Iterable[str] = ("test-model",),
+        keep_calls: bool = True,
+        facts: Mapping[str, Any] | None = None,
+        fingerprint: str | None = None,
     ) -> None:
         self.behaviour = behaviour
+        self.facts, self.fingerprint = dict(facts or {}), fingerprint
         self.models_fault: Fault | None = None  # the answer to GET /v1/models, if not the list
         self.calls: list[Call] = []
         self.answered = 0
@@ -98,7 +108,10 @@ class OpenAIServer:
     async def _respond(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Fault:
         if path == "/v1/models" and method == "GET":
             self.probes += 1
-            listed = {"object": "list", "data": [{"id": name, "object": "model"} for name in self._models]}
+            listed = {
+                "object": "list",
+                "data": [{"id": name, "object": "model", **self.facts} for name in self._models],
+            }
             return self.models_fault or Fault(200, listed)
         if path not in ("/v1/chat/completions", "/v1/responses") or method != "POST":
             return error(404, f"no {method} {path} here")
@@ -123,7 +136,8 @@ class OpenAIServer:
         if isinstance(result, Fault):
             return result
         answer = Answer(result) if isinstance(result, str) else result
-        return Fault(200, _chat(call, answer) if path.endswith("completions") else _responses(call, answer))
+        told = {} if self.fingerprint is None else {"system_fingerprint": self.fingerprint}
+        return Fault(200, told | (_chat(call, answer) if path.endswith("completions") else _responses(call, answer)))
 
 
 async def _send(fault: Fault, writer: asyncio.StreamWriter) -> bool:

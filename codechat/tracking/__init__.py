@@ -37,7 +37,7 @@ class FinishedCell:
 
     `params` is the resolved config, nested; `folder` is the cell's, with the artifacts; `sweep` names the cell's sweep,
     if any; `tags` hold what else identifies the result (content hashes, git commit). `command` makes or completes the
-    cell. `headline` has the keys of the most important points, with their meaning.
+    cell. `headline` has the keys of the most important points, with their meaning. `caution` is to be read before them.
     """
 
     cell_id: str
@@ -50,6 +50,7 @@ class FinishedCell:
     dataset: DatasetInfo | None = None
     command: str | None = None
     headline: Mapping[str, str] = field(default_factory=dict)
+    caution: str = ""
 
 
 @dataclass(frozen=True, slots=True)

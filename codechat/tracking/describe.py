@@ -34,7 +34,7 @@ def description(cell: FinishedCell) -> str:
     about = f"**{_plain(cell.name)}**"
     if cell.dataset is not None:
         about += f": {cell.dataset.used} of the {cell.dataset.tasks} tasks of {_plain(cell.dataset.name)}"
-    parts = [about, _figures(cell)]
+    parts = [about, f"**Caution:** {cell.caution}" if cell.caution else "", _figures(cell)]
     if cell.command is not None:
         parts.append(f"Run again, or resume what is missing:\n\n{fence(visible(cell.command), '')}")
     parts.append(f"Run folder: {_plain(str(cell.folder))}")

@@ -22,6 +22,7 @@ from codechat.tracking.traces import MOST, log_traces
 
 CELL_TAG = "codechat.cell_id"
 SWEEP_TAG = "codechat.sweep"
+CAUTION_TAG = "codechat.caution"
 FILES = ("config.yaml", "sessions.jsonl", "metrics.json")
 FOLDERS = (TABLES, "figures")
 # MLflow's limits of one request.
@@ -97,6 +98,8 @@ def _run_for(store: Store, cell: FinishedCell) -> tuple[str, list[str]]:
     inherited = {key: value for run in reversed(found) for key, value in run.data.tags.items()}
     own = {CELL_TAG: cell.cell_id, "mlflow.runName": cell.name}
     tags = {**_versions(), **cell.tags, **own, **note_tags(cell, inherited)}
+    if cell.caution or CAUTION_TAG in inherited:
+        tags[CAUTION_TAG] = cell.caution
     if cell.sweep:
         sweeps = inherited.get(SWEEP_TAG, "").split(",")
         tags[SWEEP_TAG] = ",".join(dict.fromkeys(name for name in [*sweeps, cell.sweep] if name))

@@ -17,12 +17,13 @@ from codechat.files import write_atomically
 from codechat.testing import Call, OpenAIServer, dataset_tasks, error, overflow
 
 TASKS = dataset_tasks("starter")[:4]
-# Nothing semantic and little structural, so that turns are skipped.
+# Little of every scope, so that turns are skipped.
 POOL = """text,scope,rule
 Remove all docstrings.,cosmetic,"{""pattern"": ""docstring""}"
 Add a comment at the end.,cosmetic,"{""pattern"": ""comment""}"
 Rename every variable after its meaning.,structural,
 Add at least one assertion.,structural,"{""pattern"": ""assert""}"
+Remove all assertions.,semantic,"{""pattern"": ""assert""}"
 """
 
 

@@ -88,7 +88,7 @@ def _figure(figure: FigureFile) -> dict[str, str]:
 
 
 def overview(report: ReportData, limit: int | None) -> dict[str, Any]:
-    """The headline, the cells, the sections; `limit` is the most characters kept of a text, None if all are."""
+    """The cautions, the headline, the cells, the sections; `limit` is the most characters kept of a text, if any."""
     places = {cell.folder: place for place, cell in enumerate(report.cells)}
     cells = [
         {
@@ -102,8 +102,13 @@ def overview(report: ReportData, limit: int | None) -> dict[str, Any]:
         }
         for cell in report.cells
     ]
-    sections = _plain(report.sections, places)
-    return {"findings": _plain(report.headline, places), "cells": cells, "sections": sections, "limit": limit}
+    return {
+        "cautions": [cell.caution for cell in report.cells if cell.caution],
+        "findings": _plain(report.headline, places),
+        "cells": cells,
+        "sections": _plain(report.sections, places),
+        "limit": limit,
+    }
 
 
 def _plain(value: Any, places: Mapping[Path, int]) -> Any:

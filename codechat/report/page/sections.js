@@ -6,6 +6,7 @@ function drawFindings() {
   const { title, text, facts, kicker } = REPORT.findings;
   document.title = `${title} – codechat`;
   byId("headline").textContent = title;
+  byId("cautions").append(...REPORT.cautions.map((text) => el("li", {}, `Caution: ${text}.`)));
   byId("kicker").textContent = kicker;
   byId("lede").textContent = text;
   byId("facts").append(...facts.map(([figure, what]) => el("li", {}, el("strong", {}, figure), el("span", {}, what))));

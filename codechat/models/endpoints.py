@@ -1,0 +1,124 @@
+"""What endpoints say of themselves, so that two checkpoints under one name are not taken for one.
+
+A model behind an endpoint learns it once, before its first call, and tells the `WITNESS` of the running cell, which
+refuses another checkpoint than the cell was begun with. Replies of the response cache count as those of the endpoint
+that gave them.
+"""
+
+import json
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from codechat.config import Config, result_option
+from codechat.models import ModelConfig
+
+IDENTIFYING = ("id", "root")
+"""What tells checkpoints apart: the model's id, and the place that the weights were loaded from."""
+LONGEST = 400
+ASKED_JUST_NOW_S = 60.0
+"""Servers such as vLLM give the time of the question as the time of creation: that says nothing."""
+
+Fact = str | int | float | bool
+
+
+class Weights(Config):
+    """Which weights are meant by the model's name."""
+
+    revision: str | None = result_option(
+        None,
+        "a name of your own for the weights: keeps several checkpoints of one model apart; null: none",
+        min_length=1,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What the endpoint at an address says of the model that it was asked for.
+
+    `facts` has the plain fields of its entry in the list of models (`id`, `root`, `created`, `max_model_len`, …);
+    empty if it says nothing.
+    """
+
+    base_url: str
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """The facts as JSON, the same for the same facts."""
+        return json.dumps(self.facts, sort_keys=True, ensure_ascii=False)
+
+    def weights(self, name: str) -> str:
+        """The weights as a key of the response cache; empty if nothing but the model's name is said of them."""
+        said = {key: self.facts[key] for key in IDENTIFYING if self.facts.get(key) not in (None, name)}
+        return json.dumps(said, sort_keys=True) if said else ""
+
+
+def read_statement(base_url: str, text: str) -> Statement:
+    """The statement that `Statement.text` wrote."""
+    return Statement(base_url, json.loads(text))
+
+
+def statement_of(base_url: str, name: str, listed: Any, now: float) -> Statement:
+    """The statement in the answer to GET /models, asked at `now` (seconds since 1970).
+
+    It is the entry of the model's name; where only another one is listed, that one, since such servers answer to any
+    name.
+    """
+    try:
+        entries = [entry for entry in listed["data"] if isinstance(entry, Mapping)]
+    except (KeyError, TypeError):
+        return Statement(base_url)
+    own = [entry for entry in entries if entry.get("id") == name] or (entries if len(entries) == 1 else [])
+    if not own:
+        return Statement(base_url)
+    facts = {
+        str(key): value[:LONGEST] if isinstance(value, str) else value
+        for key, value in own[0].items()
+        if isinstance(value, Fact) and key != "object"
+    }
+    created = facts.get("created")
+    if isinstance(created, int | float) and abs(created - now) < ASKED_JUST_NOW_S:
+        del facts["created"]
+    return Statement(base_url, facts)
+
+
+class Witness(Protocol):
+    """Keeps a cell's record of the endpoints that it meets; `config` is that of the model that meets one."""
+
+    def places(self, config: ModelConfig) -> list[str]:
+        """The model's places in the cell's config, such as `judge.adherence`."""
+
+    def known(self, config: ModelConfig) -> Statement | None:
+        """What an endpoint at the config's address said to this cell before; None if none was met there."""
+
+    async def meets(self, config: ModelConfig, said: Statement) -> None:
+        """An endpoint is about to answer. Raises `UserError` if it serves other weights than the cell began with."""
+
+    async def hears(self, config: ModelConfig, fingerprint: str) -> None:
+        """A reply has this `system_fingerprint`."""
+
+
+WITNESS: ContextVar[Witness | None] = ContextVar("witness", default=None)
+"""The witness of the cell that runs, set by the engine; None outside of cells."""
+
+
+@runtime_checkable
+class Introducing(Protocol):
+    """A model behind an endpoint that can be asked who it is."""
+
+    async def introduction(self) -> Statement | None:
+        """What the endpoint says of itself; None if it does not answer at once."""
+
+
+def address_of(config: ModelConfig) -> str | None:
+    """The address that the model is asked at; None for a model without an endpoint."""
+    address = getattr(config, "base_url", None)
+    return address if isinstance(address, str) else None
+
+
+def key_of(config: ModelConfig, option: str) -> str:
+    """The whole key of a model's option, for messages: `judge.adherence.base_url`; only the option outside of cells."""
+    witness = WITNESS.get()
+    places = witness.places(config) if witness is not None else []
+    return " and ".join(f"{place}.{option}" for place in places) or option
