@@ -18,6 +18,7 @@ from codechat.report.data import Table
 from codechat.report.loading import cell_folders, load_cells
 from codechat.report.page import write_page
 from codechat.report.study import LoadedCell
+from codechat.template import counted
 from codechat.tracking import TrackingError
 
 MOST_COLUMNS = 14  # of a table in a terminal; in a wider one intervals are left out
@@ -48,7 +49,8 @@ def run_report(words: list[str]) -> int:
         err.print(f"note: {note}", markup=False)
     for table in data.opening:
         out.print(_terminal_table(table))
-    out.print(f"\n{len(cells)} cells, {len(data.tables)} tables, {len(data.figures)} figures", markup=False, end="")
+    made = {"cell": cells, "table": data.tables, "figure": data.figures}
+    out.print("\n" + ", ".join(counted(len(each), noun) for noun, each in made.items()), markup=False, end="")
     out.print(f" ({time.monotonic() - started:.1f} s)", markup=False)
     out.print(f"tables   {folder / 'tables'}\nfigures  {folder / 'figures'}\npage     {page}", markup=False)
     return 0

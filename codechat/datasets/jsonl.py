@@ -1,5 +1,6 @@
 """A user's own tasks, in a file."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -19,4 +20,4 @@ class JsonlConfig(DatasetConfig):
 @DATASETS.register("jsonl", JsonlConfig)
 def jsonl(config: JsonlConfig) -> Dataset:
     """Your own tasks from a .jsonl or .jsonl.gz file with EvalPlus's fields (dataset.path)."""
-    return load_rows("jsonl", Path(config.path).expanduser())
+    return replace(load_rows("jsonl", Path(config.path).expanduser()), own=True)

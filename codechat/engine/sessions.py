@@ -9,6 +9,7 @@ from typing import Any
 from codechat.calls import BRAKE, Brake
 from codechat.engine.cell import Cell, session_id
 from codechat.engine.observer import Observer
+from codechat.engine.references import References, now_and_then
 from codechat.engine.services import services_of
 from codechat.errors import InfrastructureError, Stopped, UserError
 from codechat.journal import Journal
@@ -90,12 +91,19 @@ async def run_sessions(cell: Cell, journal: Journal, observer: Observer, brake: 
     brake = brake or Brake()
     BRAKE.set(brake)
     async with services_of(cell, journal, observer.note, brake) as services, _finish_steps(journal):
+        if "sandbox" in cell.config.uses:
+            await _unwrap_group(_references(cell, services, observer).refuse(cell.tasks))
         workers = _Workers(cell, protocol, services, Progress(), observer)
         # Twice as many sessions as slots: a session being tested leaves no slot idle, and a cell of middling size
         # does not end with a few late sessions that fill only some of the slots.
         count = min(len(missing), 2 * (cell.config.model.max_concurrency + cell.resources().workers))
         queue = iter(missing)
         await _unwrap_group(_run_together([workers.work(queue) for _ in range(count)]))
+
+
+def _references(cell: Cell, services: Services, observer: Observer) -> References:
+    progress, brake = now_and_then(observer.note), services.brake
+    return References(cell.dataset, services.tests, cell.config.sandbox, progress, lambda: brake.interrupted)
 
 
 @contextlib.asynccontextmanager

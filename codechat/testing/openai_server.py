@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from codechat.datasets import DATASETS
 from codechat.errors import UserError
 from codechat.tasks import Task
+from codechat.template import counted
 from codechat.testing.server import OpenAIServer
 from codechat.testing.solvers import dataset_tasks, fading_solver, reference_solver
 
@@ -71,7 +72,10 @@ def _serve(tasks: tuple[Task, ...], chosen: argparse.Namespace) -> None:
         except OSError as problem:
             reason = f"cannot listen on port {chosen.port}: {problem.strerror or problem}"
             raise UserError(reason, "choose another: --port 0 takes a free one") from problem
-        print(f"{len(solvable)} tasks of {chosen.dataset} ({chosen.behaviour}) at {server.base_url}", flush=True)
+        print(
+            f"{counted(len(solvable), 'task')} of {chosen.dataset} ({chosen.behaviour}) at {server.base_url}",
+            flush=True,
+        )
         with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()
 
