@@ -1,5 +1,6 @@
 """sessions.jsonl: a cell's records, one session a line (contract, section 2)."""
 
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +25,10 @@ from codechat.files import write_atomically
 
 SCHEMA = 1
 """The version of the format. A later one migrates older records in `SessionRecord`, so that they stay readable."""
+
+
+TRACKED = "tracking.json"
+"""The file of a finished cell that says what its tracked run shows, such as the content hash of its dataset."""
 
 
 class Record(BaseModel):
@@ -207,3 +212,11 @@ def read_sessions(path: Path) -> Iterator[SessionRecord]:
                 first: Any = error.errors()[0]
                 place = ".".join(str(part) for part in first["loc"])
                 raise UserError(f"{path}:{number}: not a session record: {place}: {first['msg']}") from error
+
+
+def content_of(folder: Path) -> str | None:
+    """The content hash of the dataset of a finished cell; None if its folder does not hold it."""
+    try:
+        return str(json.loads((folder / TRACKED).read_bytes())["dataset"]["content_hash"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

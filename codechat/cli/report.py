@@ -14,6 +14,7 @@ from codechat.config import Config
 from codechat.engine.config import GROUPS, CellConfig
 from codechat.errors import UserError
 from codechat.report.build import build_report
+from codechat.report.contents import content_notes
 from codechat.report.data import Table
 from codechat.report.loading import cell_folders, load_cells
 from codechat.report.page import write_page
@@ -84,12 +85,12 @@ def _folders(values: Mapping[str, str], out: Path) -> list[Path]:
 
 
 def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[str]:
-    """Remarks on cells that are left out: unfinished ones, and ones without data."""
+    """Remarks on names that stand for different tasks, and on cells that are left out: unfinished, or without data."""
     unfinished = [
         path.name for name in values.get("runs", "").split(",") if name for path in cell_folders(Path(name))[1]
     ]
     silent = [cell.folder.name for cell in loaded if cell.measures is None]
-    notes = []
+    notes = [*content_notes(loaded)]
     if unfinished:
         notes.append(f"Left out, as they have not finished: {', '.join(unfinished)}.")
     if silent:

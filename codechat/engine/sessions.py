@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -66,7 +67,14 @@ class Recorded(Iterable[SessionRecord]):
         for identity in self._ids():
             record = self.journal.record(identity)
             if record is not None:
-                yield record + "\n"
+                yield self._renamed(record) + "\n"
+
+    def _renamed(self, record: str) -> str:
+        """The record under today's name of the dataset: the user may have changed it, and the id does not hold it."""
+        name = self.cell.dataset.name
+        if not self.cell.dataset.own or f'"dataset":{json.dumps(name, ensure_ascii=False)}' in record[:2000]:
+            return record
+        return SessionRecord.model_validate_json(record).model_copy(update={"dataset": name}).line()
 
     def _ids(self) -> Iterator[str]:
         return (session_id(self.cell.id, task.task_id) for task in self.cell.tasks)

@@ -136,8 +136,12 @@ def test_verify_lists_all_that_fail(capsys: pytest.CaptureFixture[str]) -> None:
     told = capsys.readouterr().out.splitlines()
     unclosed = "requirement '1': tests[0] does not parse: line 1: '(' was never closed"
     assert told[0] == f"mine.jsonl:2: m/0: {unclosed}"
-    assert told[-1] == "4 tasks of jsonl, 4 with a reference and tests: 4 problems in 4 tasks"
-    assert len(told) == 5
+    assert told[-1] == "4 tasks of mine, 4 with a reference and tests: 7 problems in 4 tasks"
+    assert told[1:3] == [
+        "mine.jsonl:3: m/1: its reference fails tests[0] (assert f(1) == 3): an assertion does not hold",
+        f"mine.jsonl:3: m/1: {unclosed}",
+    ]
+    assert len(told) == 8
 
 
 def test_verify_checks_the_references_of_any_dataset(capsys: pytest.CaptureFixture[str]) -> None:
@@ -169,3 +173,89 @@ def test_samples_of_broken_tasks_are_not_scored(capsys: pytest.CaptureFixture[st
     assert main(["verify", *words, "samples=samples.jsonl", "out=out.jsonl"]) == 2
     assert "mine.jsonl:2: m/0: its reference fails tests[0]" in capsys.readouterr().err
     assert not Path("out.jsonl").exists()
+
+
+def only_session(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "sessions.jsonl").read_text().splitlines()[0]))
+
+
+def test_a_dataset_is_called_after_its_file_or_as_it_is_given(capsys: pytest.CaptureFixture[str]) -> None:
+    words = write({"tests": "assert f(1) == 2"}, name="my_tasks.jsonl")
+    assert main([*words, *REFINE]) == 0
+    assert "echo my_tasks balanced 2 turns · 1 task, 2 turns · runs/echo-my-tasks-" in capsys.readouterr().out
+    [folder] = Path("runs").iterdir()
+    assert only_session(folder)["dataset"] == "my_tasks"
+    tracked = json.loads((folder / "tracking.json").read_text())
+    assert (tracked["dataset"]["name"], tracked["tags"]["codechat.dataset"]) == ("my_tasks", "my_tasks")
+    assert tracked["params"]["dataset"]["name"] == "my_tasks"
+    Path("data").mkdir()
+    Path("my_tasks.jsonl").rename("data/other.jsonl")
+    words = ("dataset=jsonl", "dataset.path=data/other.jsonl", "dataset.name=my tasks, renamed")
+    assert main([*words[:2], "dataset.name='my tasks, renamed'", *REFINE]) == 0
+    assert [folder] == list(Path("runs").iterdir()), "the same cell goes on where it was begun"
+    assert only_session(folder)["dataset"] == "my tasks, renamed"
+
+
+def two_files(*words: str) -> list[Path]:
+    """Cells of two models on each of two files that have the same task ids, and one of another name."""
+    tests = {"old/mine.jsonl": 2, "new/mine.jsonl": 3, "else.jsonl": 4}
+    for name, argument in tests.items():
+        Path(name).parent.mkdir(exist_ok=True)
+        rows = [{"tests": f"assert f({argument + number}) == {argument + number + 1}"} for number in range(4)]
+        chosen = write(*rows, name=name)
+        for model in ("echo", "drifter"):
+            assert main([*chosen, f"model={model}", *words, "tracking=none"]) == 0
+    return sorted(Path("runs").iterdir())
+
+
+def test_two_files_with_the_same_ids_are_not_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    folders = two_files("agenda.turns=3")
+    contents = {
+        folder.name: json.loads((folder / "tracking.json").read_text())["dataset"]["content_hash"][:8]
+        for folder in folders
+    }
+    capsys.readouterr()
+    assert main(["report", "runs=runs", "out=report"]) == 0
+    told = capsys.readouterr()
+    marks = {mark: [name for name in sorted(contents) if contents[name] == mark] for mark in contents.values()}
+    mine = {mark: names for mark, names in marks.items() if "mine" in names[0]}
+    assert len(mine) == 2
+    listed = "; ".join(f"mine ({mark}): {', '.join(sorted(names))}" for mark, names in sorted(mine.items()))
+    assert told.err == (
+        f"note: Different tasks are called mine, and nothing is compared or averaged across them: {listed}. "
+        "Tasks of your own get a name by dataset.name=NAME.\n"
+    )
+    rows = [line.split(",") for line in Path("report/tables/pairs_mst.csv").read_text().splitlines()[1:]]
+    assert sorted((row[0], row[3]) for row in rows) == sorted(
+        [("else", "4"), *((f"mine ({mark})", "4") for mark in mine)]
+    )
+    leaderboard = Path("report/tables/leaderboard.csv").read_text().splitlines()
+    mst = leaderboard[0].split(",").index("mst")
+    assert [line.split(",")[mst] for line in leaderboard[1:]] == ["", ""], "no mean over different tasks of one name"
+    page = Path("report/index.html").read_text()
+    assert "Different tasks are called mine" in page
+
+
+def test_the_same_content_under_two_paths_is_one_dataset(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"tests": "assert f(1) == 2"}
+    for name, model in (("a/mine.jsonl", "echo"), ("b/mine.jsonl", "drifter")):
+        Path(name).parent.mkdir()
+        assert main([*write(row, name=name), f"model={model}", "agenda.turns=2", "tracking=none"]) == 0
+    capsys.readouterr()
+    assert main(["report", "runs=runs", "out=report"]) == 0
+    assert capsys.readouterr().err == ""
+    [row_] = Path("report/tables/pairs_mst.csv").read_text().splitlines()[1:]
+    assert row_.startswith("mine,")
+
+
+def test_other_protocols_do_not_compare_them_either(capsys: pytest.CaptureFixture[str]) -> None:
+    for folder, result in (("old", 2), ("new", 3)):
+        Path(folder).mkdir()
+        rows = [{"tests": "assert f(1) == 2", **requires(f"assert f({result}) == {result + 1}")} for _ in range(2)]
+        for model in ("echo", "drifter"):
+            assert main([*write(*rows, name=f"{folder}/mine.jsonl"), STATIC[0], f"model={model}", "tracking=none"]) == 0
+    capsys.readouterr()
+    assert main(["report", "runs=runs", "out=report"]) == 0
+    assert "note: Different tasks are called mine, and nothing is compared" in capsys.readouterr().err
+    pairs = Path("report/tables/static_pairs.csv").read_text().splitlines()[1:]
+    assert len(pairs) == 2 and len({line.split(",")[0] for line in pairs}) == 2

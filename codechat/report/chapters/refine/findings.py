@@ -46,6 +46,10 @@ def _comparable(cells: Sequence[LoadedCell]) -> dict[str, list[LoadedCell]]:
         return {}
     models = max(settings.values(), key=len)
     datasets = max(({cell.dataset for cell in found} for found in models.values()), key=len)
+    if any(cell.mark for found in models.values() for cell in found):  # different tasks of one name have no mean
+        tried = [cell.dataset for found in models.values() for cell in found]
+        datasets = {max(sorted(set(tried)), key=tried.count)}
+    models = {model: [cell for cell in found if cell.dataset in datasets] for model, found in models.items()}
     return {model: found for model, found in models.items() if {cell.dataset for cell in found} >= datasets}
 
 
