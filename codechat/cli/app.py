@@ -68,7 +68,9 @@ COMMANDS = {
         "draw judge decisions for labelling; score labels or rules",
     ),
     "upload": Command("codechat.cli.upload:upload", "run=DIR", "send a finished cell to MLflow"),
-    "export": Command("codechat.cli.export:run_export", "run=DIR out=FILE", "the turns as Parquet or CSV, one a row"),
+    "export": Command(
+        "codechat.cli.export:run_export", "run=DIR|runs=DIR[,DIR] out=FILE", "the turns as Parquet or CSV, one a row"
+    ),
     "import": Command(
         "codechat.cli.importing:run_import",
         "format=codeif source=FILE out=FILE",
