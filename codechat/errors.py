@@ -31,6 +31,10 @@ class UserError(Exception):
         return (type(self), (self.message, self.remedy))
 
 
+class BrokenTask(UserError):
+    """A task whose tests no program can pass, or whose reference gives no results to compare with."""
+
+
 class InfrastructureError(Exception):
     """Something outside failed (endpoint, judge, disk) after its retries: recorded, never scored.
 

@@ -1,5 +1,6 @@
 """sessions.jsonl: a cell's records, one session a line (contract, section 2)."""
 
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -28,6 +29,8 @@ SCHEMA = 1
 
 INSIDE = "inside"
 """The field of a turn whose verdict was decided inside: what forced program and tests into one process."""
+TRACKED = "tracking.json"
+"""The file of a finished cell that says what its tracked run shows, such as the content hash of its dataset."""
 
 
 class Record(BaseModel):
@@ -218,3 +221,11 @@ def read_sessions(path: Path) -> Iterator[SessionRecord]:
                 first: Any = error.errors()[0]
                 place = ".".join(str(part) for part in first["loc"])
                 raise UserError(f"{path}:{number}: not a session record: {place}: {first['msg']}") from error
+
+
+def content_of(folder: Path) -> str | None:
+    """The content hash of the dataset of a finished cell; None if its folder does not hold it."""
+    try:
+        return str(json.loads((folder / TRACKED).read_bytes())["dataset"]["content_hash"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

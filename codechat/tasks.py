@@ -1,5 +1,6 @@
 """Tasks: the problem of a session, and the tests of its answers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from codechat.domain import Target
@@ -50,8 +51,14 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Tasks in order, with the hash of their whole content."""
+    """Tasks in order, with the hash of their whole content.
+
+    `places` says where a task is written, as `FILE:LINE`. `own` marks the user's own tasks: a cell refuses those whose
+    tests cannot be passed, while a published dataset keeps its known defects.
+    """
 
     name: str
     tasks: tuple[Task, ...]
     content_hash: str
+    places: Mapping[str, str] = field(default_factory=dict)
+    own: bool = False

@@ -1,4 +1,4 @@
-"""Prompt templates: `{{name}}` is replaced once; the inserted text is never read as a template."""
+"""Prompt templates (`{{name}}` is replaced once; the inserted text is never read as a template) and counted nouns."""
 
 import re
 
@@ -19,3 +19,8 @@ def require(template: str, *must: str, may: tuple[str, ...] = ()) -> str:
     for name in sorted(found - {*must, *may}):
         raise ValueError(f"the prompt has the unknown field {{{{{name}}}}}; it may have {', '.join((*must, *may))}")
     return template
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: `1 cell`, `2 cells`, `2 replies`."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"

@@ -72,7 +72,7 @@ def draw_sample(runs: Iterable[Path], size: int, seed: int) -> DrawnSample:
         reasons = applicability_reasons(cell.folder)
         for session in cell.sessions():
             if session.status == "completed":
-                found, missed = _decisions_of(session, known, reasons)
+                found, missed = _decisions_of(cell, session, known, reasons)
                 decisions += found
                 unknown += missed
     if not decisions:
@@ -93,7 +93,10 @@ def _instructions_of(cell: LoadedCell) -> dict[str, Instruction]:
 
 
 def _decisions_of(
-    session: SessionRecord, known: Mapping[str, Instruction], reasons: Mapping[tuple[str, int, str], str]
+    cell: LoadedCell,
+    session: SessionRecord,
+    known: Mapping[str, Instruction],
+    reasons: Mapping[tuple[str, int, str], str],
 ) -> tuple[list[AuditDecision], int]:
     """The session's decisions, and the number of those about an instruction whose text is unknown."""
     found: list[AuditDecision] = []
@@ -109,7 +112,7 @@ def _decisions_of(
             judged = turn.adherence if chosen and turn.code is not None else None
             found.append(
                 AuditDecision(
-                    session.cell_id, session.model, session.dataset, session.task_id, turn.turn, instruction,
+                    session.cell_id, session.model, cell.dataset, session.task_id, turn.turn, instruction,
                     before, turn.code if judged else None,
                     candidate.applicable, candidate.by,
                     reasons.get((session.session_id, turn.turn, candidate.id), ""), *_judgement(judged),

@@ -54,7 +54,9 @@ def _dispatch(argv: list[str]) -> int:
 COMMANDS = {
     "list": Command("codechat.cli.listing:list_components", "[GROUP]", "describe options and keys"),
     "verify": Command(
-        "codechat.cli.verify:verify", "dataset=D samples=FILE out=FILE", "test EvalPlus-style samples, no model"
+        "codechat.cli.verify:verify",
+        "dataset=D [samples=FILE out=FILE]",
+        "test EvalPlus-style samples, or the dataset's references; no model",
     ),
     "report": Command(
         "codechat.cli.report:run_report",
@@ -65,10 +67,14 @@ COMMANDS = {
         "codechat.cli.rescore:run_rescore", "run=DIR [judge=J] out=DIR", "test and judge recorded replies again"
     ),
     "audit": Command(
-        "codechat.cli.audit:run_audit", "export|score …", "draw judge decisions for labelling; score the labels"
+        "codechat.cli.audit:run_audit",
+        "export|score|rules …",
+        "draw judge decisions for labelling; score labels or rules",
     ),
     "upload": Command("codechat.cli.upload:upload", "run=DIR", "send a finished cell to MLflow"),
-    "export": Command("codechat.cli.export:run_export", "run=DIR out=FILE", "the turns as Parquet or CSV, one a row"),
+    "export": Command(
+        "codechat.cli.export:run_export", "run=DIR|runs=DIR[,DIR] out=FILE", "the turns as Parquet or CSV, one a row"
+    ),
     "import": Command(
         "codechat.cli.importing:run_import",
         "format=codeif source=FILE out=FILE",

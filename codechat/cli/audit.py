@@ -12,6 +12,7 @@ from codechat.cli.terminal import out
 from codechat.cli.words import parse_words
 from codechat.environment import shell_command
 from codechat.errors import UserError, nearest
+from codechat.template import counted
 
 if TYPE_CHECKING:
     from codechat.audit.triples import RulesScore, Triple
@@ -50,7 +51,8 @@ def _export(words: list[str]) -> int:
     write_atomically(path, table)
     write_atomically(folder / "label.html", labelling_page(sample.decisions))
     judged = sum(one.adherence is not None for one in sample.decisions)
-    out.print(f"{len(sample.decisions)} of {sample.population} decisions drawn, {judged} with an adherence judgement")
+    of = counted(sample.population, "decision")
+    out.print(f"{len(sample.decisions)} of {of} drawn, {judged} with an adherence judgement")
     if sample.unknown:
         out.print(f"{sample.unknown} were left out: the pool no longer has their instruction", markup=False)
     out.print(f"label       {folder / 'label.html'} in a browser (or {path})", markup=False)
@@ -102,7 +104,7 @@ def _print_score(score: "RulesScore", triples: int) -> None:
         table.add_row(name, *(escape(show(groups[name])) for groups in score.accuracy.values()))
     table.add_row("undecided", *(str(count) for count in score.undecided.values()))
     out.print(table)
-    out.print(f"{len(score.disagreements)} disagreements", markup=False)
+    out.print(f"{counted(len(score.disagreements), 'disagreement')}", markup=False)
     for one in score.disagreements[:_SHOWN]:
         out.print(f"  {one.place}\n    {one.instruction}", markup=False)
         out.print(f"    labelled {one.label}, the rule says {one.decided}: {one.reason}", markup=False)

@@ -5,13 +5,15 @@ from rich.table import Table
 from codechat.calls.cache import clear, contents
 from codechat.cli.terminal import out
 from codechat.errors import UserError
+from codechat.template import counted
 
 
 def run_cache(arguments: list[str]) -> int:
     """Show the cache, or empty it."""
     if arguments == ["clear"]:
         gone = clear()
-        out.print(f"{gone.entries} replies removed from {gone.path}, {_megabytes(gone.size)} given back", markup=False)
+        replies = counted(gone.entries, "reply", "replies")
+        out.print(f"{replies} removed from {gone.path}, {_megabytes(gone.size)} given back", markup=False)
         return 0
     if arguments:
         raise UserError(f"cache does not take '{arguments[0]}'", "cache shows what is kept, cache clear empties it")

@@ -9,14 +9,14 @@ from codechat.engine.cell import Cell
 from codechat.engine.estimate import ASSUMPTIONS, Estimate
 from codechat.judges import ADHERENCE, APPLICABILITY
 from codechat.metrics.spending import JUDGE
+from codechat.template import counted
 
 
 def show_estimate(cell: Cell, estimate: Estimate) -> None:
     """Print the estimate of one cell."""
     whole = f" of {len(cell.tasks)}" if estimate.sessions != len(cell.tasks) else ""
-    out.print(
-        f"[bold]{escape(cell.name)}[/bold] would hold {estimate.sessions}{whole} sessions, {estimate.turns} turns"
-    )
+    sessions = f"{estimate.sessions}{whole} session{'s' * (len(cell.tasks) != 1)}"
+    out.print(f"[bold]{escape(cell.name)}[/bold] would hold {sessions}, {counted(estimate.turns, 'turn')}")
     show_sum(estimate, "")
 
 

@@ -3,17 +3,20 @@
 import itertools
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codechat.cli.export_cells import ExportedCell, cell_columns, one_cell, several_cells
 from codechat.cli.export_columns import ExportColumn, Kind, own_columns
-from codechat.cli.terminal import out
+from codechat.cli.terminal import err, out
 from codechat.cli.words import parse_words
 from codechat.errors import UserError, nearest
 from codechat.files import write_atomically
 from codechat.records import SessionRecord, TurnRecord, read_sessions
 from codechat.spreadsheet import csv_text
+from codechat.template import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 CHUNK = 5_000  # turns in memory at once
 KEYS = {
     "run": "the cell's folder",
+    "runs": "instead of run: folders of finished cells, or folders that hold such: DIR[,DIR]",
     "out": "the file to write: .parquet or .csv",
 }
 
@@ -49,6 +53,14 @@ def _type(session: SessionRecord, turn: TurnRecord) -> str | None:
     return session.agenda[turn.turn - 1] if 0 < turn.turn <= len(session.agenda) else None
 
 
+def _length(session: SessionRecord, _: TurnRecord) -> int | None:
+    return len(session.agenda) + 1 if session.agenda else None
+
+
+def _setting(*_: object) -> None:
+    """Not in the records: `cell_columns` reads it from the cell's configuration."""
+
+
 COLUMNS = (
     ExportColumn("cell_id", "string", _session("cell_id"), "the cell"),
     ExportColumn("session_id", "string", _session("session_id"), "the session"),
@@ -57,6 +69,9 @@ COLUMNS = (
     ExportColumn("model", "string", _session("model"), "the model under test"),
     ExportColumn("protocol", "string", _session("protocol"), "the protocol"),
     ExportColumn("seed", "int64", _session("seed"), "the cell's seed"),
+    ExportColumn("agenda", "string", _setting, "the agenda, if there is one"),
+    ExportColumn("turns", "int64", _length, "N: the turns that the agenda asks for, turn 0 included"),
+    ExportColumn("judge", "string", _setting, "the judge of instructions, if any"),
     ExportColumn("status", "string", _session("status"), "completed or errored; errored sessions belong in no figure"),
     ExportColumn("ended", "string", _session("ended"), "context_overflow if the session outgrew the model"),
     ExportColumn("turn", "int64", _turn("turn"), "0 is the initial generation"),
@@ -96,35 +111,56 @@ COLUMNS = (
 
 
 def run_export(words: list[str]) -> int:
-    """Write the turns of a cell as one table; returns the exit status. Raises `UserError`."""
-    values = parse_words(words, KEYS, required=("run", "out"))
-    source, target = Path(values["run"]) / "sessions.jsonl", Path(values["out"])
+    """Write the turns of one or several cells as one table; returns the exit status. Raises `UserError`."""
+    values = parse_words(words, KEYS, required=("out",))
+    if ("run" in values) == ("runs" in values):
+        mistake = "run and runs are both given" if "run" in values else "run is required"
+        raise UserError(mistake, "run=DIR names one cell, runs=DIR[,DIR] several")
+    target = Path(values["out"])
     if target.suffix not in WRITERS:
         raise UserError(f"cannot write '{target.suffix}' files", nearest(target.suffix, WRITERS))
-    if not source.is_file():
-        raise UserError(
-            f"{source.parent} is no cell's folder", "it has no sessions.jsonl; a run prints its folder at the end"
-        )
-    columns = (*COLUMNS, *own_columns(read_sessions(source), {column.name for column in COLUMNS}))
+    cells = _cells(values)
+    columns = _columns(cells)
     turns = 0
 
     def frames() -> Iterator["pd.DataFrame"]:
         nonlocal turns
-        for frame in _frames(source, columns):
+        for frame in _frames(cells, columns):
             turns += len(frame)
             yield frame
 
     write_atomically(target, WRITERS[target.suffix](columns, frames()))
-    out.print(f"{turns} turns, {len(columns)} columns: {target}", markup=False)
+    counts = (*([(len(cells), "cell")] if "runs" in values else []), (turns, "turn"), (len(columns), "column"))
+    out.print(f"{', '.join(counted(*each) for each in counts)}: {target}", markup=False)
     return 0
 
 
-def _frames(path: Path, columns: Sequence[ExportColumn]) -> Iterator["pd.DataFrame"]:
+def _cells(values: Mapping[str, str]) -> list[ExportedCell]:
+    if "run" in values:
+        return [one_cell(Path(values["run"]))]
+    cells, notes = several_cells([Path(name) for name in values["runs"].split(",") if name])
+    for note in notes:
+        err.print(f"note: {note}", markup=False)
+    return cells
+
+
+def _columns(cells: Sequence[ExportedCell]) -> tuple[ExportColumn, ...]:
+    """The columns of every export, and those of the protocols' own."""
+    sources = cell_columns(cells)
+    columns = [replace(column, value=sources.get(column.name, column.value)) for column in COLUMNS]
+    return (*columns, *own_columns(_sessions(cells), {column.name for column in columns}))
+
+
+def _sessions(cells: Sequence[ExportedCell]) -> Iterator[SessionRecord]:
+    return (session for cell in cells for session in read_sessions(cell.path))
+
+
+def _frames(cells: Sequence[ExportedCell], columns: Sequence[ExportColumn]) -> Iterator["pd.DataFrame"]:
     """The turns, at most `CHUNK` at once; one empty frame if there are none. Missing values are None."""
     import pandas as pd
 
     names = [column.name for column in columns]
-    turns = ((session, turn) for session in read_sessions(path) for turn in session.turns)
+    turns = ((session, turn) for session in _sessions(cells) for turn in session.turns)
     rows = ([column.value(*each) for column in columns] for each in turns)
     yield pd.DataFrame(islice(rows, CHUNK), columns=names, dtype=object)
     while chunk := list(islice(rows, CHUNK)):

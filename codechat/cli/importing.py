@@ -6,6 +6,7 @@ from codechat.cli.terminal import out
 from codechat.cli.words import parse_words
 from codechat.errors import UserError, nearest
 from codechat.records import write_sessions
+from codechat.template import counted
 
 KEYS = {
     "format": "what the source is: codeif",
@@ -32,8 +33,12 @@ def run_import(words: list[str]) -> int:
     for path in imported.companions:
         out.print(f"with        {path}", markup=False, soft_wrap=True)
     turns = sum(len(session.turns) for session in imported.sessions)
-    out.print(f"{len(imported.sessions)} sessions, {turns} replies: {target}", markup=False, soft_wrap=True)
+    found = f"{counted(len(imported.sessions), 'session')}, {counted(turns, 'reply', 'replies')}"
+    out.print(f"{found}: {target}", markup=False, soft_wrap=True)
     broken = [session for session in imported.sessions if session.error]
     if broken:
-        out.print(f"{len(broken)} sessions are not whole: {broken[0].task_id}: {broken[0].error}", markup=False)
+        out.print(
+            f"{counted(len(broken), 'session is', 'sessions are')} not whole: {broken[0].task_id}: {broken[0].error}",
+            markup=False,
+        )
     return 0

@@ -14,10 +14,12 @@ from codechat.config import Config
 from codechat.engine.config import GROUPS, CellConfig
 from codechat.errors import UserError
 from codechat.report.build import build_report
+from codechat.report.contents import content_notes
 from codechat.report.data import Table
 from codechat.report.loading import cell_folders, load_cells
 from codechat.report.page import write_page
 from codechat.report.study import LoadedCell
+from codechat.template import counted
 from codechat.tracking import TrackingError
 
 MOST_COLUMNS = 14  # of a table in a terminal; in a wider one intervals are left out
@@ -51,7 +53,8 @@ def run_report(words: list[str]) -> int:
             out.print(f"caution: {cell.caution}", markup=False)
     for table in data.opening:
         out.print(_terminal_table(table))
-    out.print(f"\n{len(cells)} cells, {len(data.tables)} tables, {len(data.figures)} figures", markup=False, end="")
+    made = {"cell": cells, "table": data.tables, "figure": data.figures}
+    out.print("\n" + ", ".join(counted(len(each), noun) for noun, each in made.items()), markup=False, end="")
     out.print(f" ({time.monotonic() - started:.1f} s)", markup=False)
     out.print(f"tables   {folder / 'tables'}\nfigures  {folder / 'figures'}\npage     {page}", markup=False)
     return 0
@@ -85,12 +88,12 @@ def _folders(values: Mapping[str, str], out: Path) -> list[Path]:
 
 
 def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[str]:
-    """Remarks on cells that are left out: unfinished ones, and ones without data."""
+    """Remarks on names that stand for different tasks, and on cells that are left out: unfinished, or without data."""
     unfinished = [
         path.name for name in values.get("runs", "").split(",") if name for path in cell_folders(Path(name))[1]
     ]
     silent = [cell.folder.name for cell in loaded if cell.measures is None]
-    notes = []
+    notes = [*content_notes(loaded)]
     if unfinished:
         notes.append(f"Left out, as they have not finished: {', '.join(unfinished)}.")
     if silent:

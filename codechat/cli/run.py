@@ -23,6 +23,7 @@ from codechat.journal import Ledger
 from codechat.judges import JUDGES
 from codechat.models import MODELS
 from codechat.records import SessionRecord, TurnRecord, read_sessions
+from codechat.template import counted
 
 
 class Terminal(Silent):
@@ -40,7 +41,7 @@ class Terminal(Silent):
 
     def begin(self, cell: Cell, turns: int, budget: Budget) -> None:
         self._cell, self._turns, self._budget = cell, turns, budget
-        facts = f"{len(cell.tasks)} tasks, {turns} turns · {cell.folder}"
+        facts = f"{counted(len(cell.tasks), 'task')}, {counted(turns, 'turn')} · {cell.folder}"
         out.print(f"[bold]{escape(cell.name)}[/bold]{escape(self._finished)} · {escape(facts)}")
 
     def note(self, text: str) -> None:
@@ -120,7 +121,8 @@ def _show_errors(outcome: Outcome) -> None:
     assert outcome.metrics is not None
     allowed = outcome.cell.config.max_errors
     err.print(
-        f"{outcome.metrics['errored']} sessions errored, {allowed} are allowed (max_errors); the first:", markup=False
+        f"{counted(outcome.metrics['errored'], 'session')} errored, {allowed} are allowed (max_errors); the first:",
+        markup=False,
     )
     for session in _errors_in(outcome.folder / "sessions.jsonl")[:1]:
         err.print(f"  {session.task_id}: {(session.error or '')[:300]}", markup=False)

@@ -24,6 +24,7 @@ from codechat.engine.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS
 from codechat.environment import shell_command
 from codechat.errors import UserError, nearest
 from codechat.metrics.measures import measures_in, value_of
+from codechat.template import counted
 
 STATES = {DONE: "done", BUG: "bug", MISTAKE: "not run", TOO_MANY_ERRORS: "errors", INTERRUPTED: "interrupted"}
 
@@ -54,7 +55,7 @@ def run_sweep(words: Sequence[str]) -> int:
     # Every cell is composed and validated before the first one runs.
     combinations = list(dict.fromkeys(overrides for grid in grids for overrides in expand(grid)))
     planned = [_Planned(overrides, compose(overrides)) for overrides in combinations]
-    out.print(f"[bold]sweep {escape(name)}[/bold]: {len(planned)} cells")
+    out.print(f"[bold]sweep {escape(name)}[/bold]: {counted(len(planned), 'cell')}")
     outcomes: list[tuple[_Planned, int, Outcome | None]] = []
     for number, cell in enumerate(planned, 1):
         out.print(f"\n[dim]cell {number} of {len(planned)}: {escape(' '.join(cell.overrides))}[/dim]")
@@ -64,7 +65,7 @@ def run_sweep(words: Sequence[str]) -> int:
             break
     estimates = [outcome.estimate for _, _, outcome in outcomes if outcome and outcome.estimate]
     if estimates:
-        show_sum(total(estimates), f"\nsweep {name}: {len(estimates)} cells, each as if run alone")
+        show_sum(total(estimates), f"\nsweep {name}: {counted(len(estimates), 'cell')}, each as if run alone")
         show_assumptions()
         return max(status for _, status, _ in outcomes)
     constant = set.intersection(*(set(cell.overrides) for cell in planned)) if len(planned) > 1 else set()

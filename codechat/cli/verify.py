@@ -1,6 +1,9 @@
-"""`verify dataset=D samples=FILE out=FILE`: tests EvalPlus-style samples, no model involved."""
+"""`verify dataset=D [samples=FILE out=FILE]`: tests EvalPlus-style samples, or the dataset's own references.
 
-from collections.abc import Sequence
+No model is involved.
+"""
+
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.progress import Progress, TaskID
@@ -8,18 +11,20 @@ from rich.progress import Progress, TaskID
 from codechat.cli.terminal import counting_bar, err, out
 from codechat.cli.words import parse_words
 from codechat.engine.compose import compose
-from codechat.engine.config import GROUPS
+from codechat.engine.config import GROUPS, CellConfig
+from codechat.engine.references import check_references
 from codechat.engine.samples import check_file
 from codechat.hardware import HARDWARE
 
 SETTINGS = {
-    "samples": "a JSONL file, one {task_id, solution} a line",
-    "out": "the JSONL file to write, one verdict a line",
+    "samples": "a JSONL file, one {task_id, solution} a line; without it the dataset's own references are checked",
+    "out": "with samples: the JSONL file to write, one verdict a line",
 }
+DONE, MISTAKE = 0, 2
 
 
 class _Bar:
-    """Progress of the samples."""
+    """Progress of the samples or references."""
 
     def __init__(self, bar: Progress) -> None:
         self._bar = bar
@@ -33,24 +38,37 @@ class _Bar:
 
 
 def verify(words: Sequence[str]) -> int:
-    """Run the command; returns 0. Raises `UserError`."""
+    """Run the command; returns the exit status. Raises `UserError`."""
     own = [word for word in words if not _is_setting(word)]
-    given = parse_words(own, {**SETTINGS, **dict.fromkeys(GROUPS, "a config group")}, required=SETTINGS)
+    known = {**SETTINGS, **dict.fromkeys(GROUPS, "a config group")}
+    given = parse_words(own, known, required=SETTINGS if own else ())
     config = compose([word for word in words if _is_setting(word)]).config
-    resources = HARDWARE.build(config.hardware)
+    return _samples(config, given) if given else _references(config)
+
+
+def _samples(config: CellConfig, given: Mapping[str, str]) -> int:
+    workers = HARDWARE.build(config.hardware).workers
+    samples, target = Path(given["samples"]), Path(given["out"])
     with counting_bar("samples") as bar:
-        summary = check_file(
-            config.dataset,
-            config.sandbox,
-            Path(given["samples"]),
-            Path(given["out"]),
-            workers=resources.workers,
-            view=_Bar(bar),
-        )
+        summary = check_file(config.dataset, config.sandbox, samples, target, workers=workers, view=_Bar(bar))
     for line in summary.lines():
         out.print(line, markup=False)
-    out.print(f"written to {given['out']}", markup=False)
-    return 0
+    out.print(f"written to {target}", markup=False)
+    return DONE
+
+
+def _references(config: CellConfig) -> int:
+    """List all tests that cannot be passed. In tasks of the user's own they are a mistake."""
+    workers = HARDWARE.build(config.hardware).workers
+    with counting_bar("references") as bar:
+        view = _Bar(bar)
+        found = check_references(
+            config.dataset, config.sandbox, workers=workers, notice=view.notice, progress=view.progress
+        )
+    for defect in found.defects:
+        out.print(str(defect), markup=False)
+    out.print(found.summary, markup=False)
+    return MISTAKE if found.own and found.defects else DONE
 
 
 def _is_setting(word: str) -> bool:

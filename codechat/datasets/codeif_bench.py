@@ -237,6 +237,7 @@ def codeif_bench(config: CodeIFConfig) -> Dataset:
     repos = None if config.repos is None else Path(config.repos).expanduser().resolve()
     rows: list[_Conversation] = []
     tasks: dict[str, Task] = {}
+    places: dict[str, str] = {}
     for number, text in lines_of(path):
         try:
             row = _row(text)
@@ -247,9 +248,11 @@ def codeif_bench(config: CodeIFConfig) -> Dataset:
             raise UserError(f"{path}:{number}: {problem_of(error)}", REMEDY) from error
         rows.append(row)
         tasks[task.task_id] = task
+        places[task.task_id] = f"{path}:{number}"
     if not tasks:
         raise UserError(f"{path} holds no task", REMEDY)
-    dataset = Dataset("codeif_bench", tuple(tasks.values()), content_hash([row.model_dump() for row in rows]))
+    digest = content_hash([row.model_dump() for row in rows])
+    dataset = Dataset("codeif_bench", tuple(tasks.values()), digest, places)
     _check_repositories(select(dataset, config))
     return dataset
 

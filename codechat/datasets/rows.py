@@ -165,6 +165,7 @@ def load_rows(name: str, path: Path, adapt: Adapt = lambda calls: calls) -> Data
     """
     rows: list[TaskRow] = []
     tasks: dict[str, Task] = {}
+    places: dict[str, str] = {}
     for line, text in lines_of(path):
         try:
             row = _row(text)
@@ -174,9 +175,10 @@ def load_rows(name: str, path: Path, adapt: Adapt = lambda calls: calls) -> Data
         except (ValueError, RecursionError) as error:
             raise UserError(f"{path}:{line}: {problem_of(error)}", REMEDY) from error
         rows.append(row)
+        places[row.task_id] = f"{path}:{line}"
     if not rows:
         raise UserError(f"{path} holds no task", REMEDY)
-    return Dataset(name, tuple(tasks.values()), hash_rows(rows))
+    return Dataset(name, tuple(tasks.values()), hash_rows(rows), places)
 
 
 def task_from(row: TaskRow, adapt: Adapt = lambda calls: calls) -> Task:

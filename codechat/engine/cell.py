@@ -3,7 +3,7 @@
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,8 @@ class Cell:
     """A config with its data, ready to run. The name is for people; only the id identifies the cell.
 
     `pool` is None if the protocol uses no instructions. `older` are the ids of the cell under earlier versions of its
-    rules and baselines: a run begun under one of them is not continued.
+    rules and baselines: a run begun under one of them is not continued. `begun` is the folder in which the cell was
+    begun when its tasks had another name, which is no part of the id: there it goes on.
     """
 
     config: CellConfig
@@ -52,11 +53,12 @@ class Cell:
     id: str
     name: str
     older: tuple[str, ...] = ()
+    begun: Path | None = None
 
     @property
     def folder(self) -> Path:
         """The folder of the cell's files."""
-        return self.folder_of(self.id)
+        return self.begun or self.folder_of(self.id)
 
     def folder_of(self, identity: str) -> Path:
         """The folder that the cell would have under another id."""
@@ -111,9 +113,17 @@ def build_cell(composed: Composed) -> Cell:
         check_decidable(config, pool, tasks)
     identity = cell_id(config, dataset, tasks, pool)
     name = _name(composed, dataset, tasks)
-    return Cell(
-        config, composed.choices, dataset, tasks, pool, identity, name, _older_ids(config, dataset, tasks, pool)
-    )
+    older = _older_ids(config, dataset, tasks, pool)
+    cell = Cell(config, composed.choices, dataset, tasks, pool, identity, name, older)
+    return replace(cell, begun=_begun(cell)) if dataset.own else cell
+
+
+def _begun(cell: Cell) -> Path | None:
+    """The folder in which a cell was begun under another name of its dataset, if it has none under this."""
+    if cell.folder.exists():
+        return None
+    journals = Path(cell.config.runs_dir).glob(f"*-{cell.id[:8]}/journal.db")
+    return min((journal.parent for journal in journals), default=None)
 
 
 def load_pool(config: CellConfig) -> Pool | None:

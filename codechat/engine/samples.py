@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from codechat.config import Config
 from codechat.datasets import DATASETS
 from codechat.domain import Program, Verdict
+from codechat.engine.references import References, now_and_then
 from codechat.errors import UserError, nearest
 from codechat.files import canonical_json, content_hash, write_atomically
 from codechat.metrics.decided import MEANING
@@ -24,6 +25,7 @@ from codechat.suites import Costed
 from codechat.suites.calls.oracle import EVALPLUS_FAILS
 from codechat.suites.checker import Checker
 from codechat.tasks import Dataset, Task
+from codechat.template import counted
 from codechat.texts import writable
 
 REMEDY = 'a line is one JSON object with "task_id" and "solution" (or "completion", which follows the prompt)'
@@ -63,8 +65,9 @@ class Summary:
 
     def lines(self) -> Iterator[str]:
         """The lines to print."""
-        yield f"{self.samples} samples of {self.tasks} of {self.dataset_tasks} tasks: " + ", ".join(
-            f"{count} {outcome}" for outcome, count in sorted(self.outcomes.items())
+        yield (
+            f"{counted(self.samples, 'sample')} of {self.tasks} of {counted(self.dataset_tasks, 'task')}: "
+            + ", ".join(f"{count} {outcome}" for outcome, count in sorted(self.outcomes.items()))
         )
         yield f"pass@1 {self.pass_at_1:.3f} (base tests alone {self.pass_at_1_base:.3f})"
         if self.inside:
@@ -208,7 +211,7 @@ def check_file(
     partial = Partial(out, _key(samples, dataset, rows, sandbox_config))
     finished = False
     try:
-        asyncio.run(_check(rows, sandbox_config, workers, partial, view))
+        asyncio.run(_check(dataset, rows, SANDBOXES.build(sandbox_config, workers=workers), partial, view))
         lines = [json.dumps({**row.row, **partial.results[number]}) for number, row in enumerate(rows)]
         write_atomically(out, "".join(line + "\n" for line in lines))
         finished = True
@@ -224,10 +227,9 @@ def _key(samples: Path, dataset: Dataset, rows: Sequence[Sample], config: Sandbo
     return content_hash("\x1f".join([*parts, canonical_json(outside)] if outside else parts))
 
 
-async def _check(rows: list[Sample], config: SandboxConfig, workers: int, partial: Partial, view: View) -> None:
-    sandbox = SANDBOXES.build(config, workers=workers)
+async def _check(dataset: Dataset, rows: list[Sample], sandbox: Sandbox, partial: Partial, view: View) -> None:
     try:
-        admit(sandbox, config)
+        admit(sandbox, sandbox.config)
         if sandbox.notice:
             view.notice(sandbox.notice)
         view.progress(len(partial.results), len(rows))
@@ -237,6 +239,9 @@ async def _check(rows: list[Sample], config: SandboxConfig, workers: int, partia
             view.progress(len(partial.results), len(rows))
 
         try:
+            tasks = {row.task.task_id: row.task for row in rows}
+            slowly = now_and_then(view.notice)
+            await References(dataset, Checker(sandbox), sandbox.config, slowly).refuse([*tasks.values()])
             await check_samples(rows, sandbox, dict(partial.results), done)
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None

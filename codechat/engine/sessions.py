@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from codechat.calls import BRAKE, Brake
 from codechat.engine.cell import Cell, session_id
 from codechat.engine.endpoints import Register
 from codechat.engine.observer import Observer
+from codechat.engine.references import References, now_and_then
 from codechat.engine.services import services_of
 from codechat.errors import InfrastructureError, Stopped, UserError
 from codechat.journal import Journal
@@ -68,7 +70,14 @@ class Recorded(Iterable[SessionRecord]):
         for identity in self._ids():
             record = self.journal.record(identity)
             if record is not None:
-                yield record + "\n"
+                yield self._renamed(record) + "\n"
+
+    def _renamed(self, record: str) -> str:
+        """The record under today's name of the dataset: the user may have changed it, and the id does not hold it."""
+        name = self.cell.dataset.name
+        if not self.cell.dataset.own or f'"dataset":{json.dumps(name, ensure_ascii=False)}' in record[:2000]:
+            return record
+        return SessionRecord.model_validate_json(record).model_copy(update={"dataset": name}).line()
 
     def _ids(self) -> Iterator[str]:
         return (session_id(self.cell.id, task.task_id) for task in self.cell.tasks)
@@ -94,12 +103,19 @@ async def run_sessions(cell: Cell, journal: Journal, observer: Observer, brake: 
     BRAKE.set(brake)
     WITNESS.set(Register(cell.config, journal, observer.note))
     async with services_of(cell, journal, observer.note, brake) as services, _finish_steps(journal):
+        if "sandbox" in cell.config.uses:
+            await _unwrap_group(_references(cell, services, observer).refuse(cell.tasks))
         workers = _Workers(cell, protocol, services, Progress(), observer)
         # Twice as many sessions as slots: a session being tested leaves no slot idle, and a cell of middling size
         # does not end with a few late sessions that fill only some of the slots.
         count = min(len(missing), 2 * (cell.config.model.max_concurrency + cell.resources().workers))
         queue = iter(missing)
         await _unwrap_group(_run_together([workers.work(queue) for _ in range(count)]))
+
+
+def _references(cell: Cell, services: Services, observer: Observer) -> References:
+    progress, brake = now_and_then(observer.note), services.brake
+    return References(cell.dataset, services.tests, cell.config.sandbox, progress, lambda: brake.interrupted)
 
 
 @contextlib.asynccontextmanager

@@ -150,9 +150,9 @@ def reply_of(api: Api, body: bytes) -> Reply:
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise Unreadable(f"the answer has another shape than the {api} API's: {json.dumps(value)[:200]}") from None
     said = value.get("system_fingerprint")
-    return (
-        replace(found, fingerprint=_storable(said)[:LONGEST_FINGERPRINT]) if isinstance(said, str) and said else found
-    )
+    if not isinstance(said, str) or not said:
+        return found
+    return replace(found, fingerprint=str(writable(said))[:LONGEST_FINGERPRINT])
 
 
 def _of_chat(value: dict[str, Any]) -> Reply:

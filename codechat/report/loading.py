@@ -11,8 +11,9 @@ import yaml
 from codechat.errors import UserError
 from codechat.metrics import Measures
 from codechat.metrics.measures import measures_in, value_of
-from codechat.records import read_sessions
+from codechat.records import content_of, read_sessions
 from codechat.report.chapters import chapter_of
+from codechat.report.contents import tell_apart
 from codechat.report.study import LoadedCell
 from codechat.report.variants import Options, variants
 
@@ -49,7 +50,7 @@ def load_cells(folders: Sequence[Path], options: Options = lambda *_: None) -> t
                 "run the same command again: it does only what is missing",
             )
         paths |= {path.resolve(): path for path in finished}
-    cells = [_load(path) for path in paths.values()]
+    cells = tell_apart([_load(path) for path in paths.values()])
     cells.sort(key=lambda cell: (cell.dataset, cell.model, cell.agenda, cell.turns, cell.seed, cell.folder.name))
     seen: dict[tuple[str, str | None], LoadedCell] = {}
     for cell in cells:  # the same cell twice would count twice; a rescored cell is another one, whatever its id
@@ -92,7 +93,14 @@ def _load(folder: Path) -> LoadedCell:
         seed=first.seed,
         judge=str(choices.get("judge", judge.get("kind", "judge"))),
         measures=measures,
+        content=content_of(folder) or _file_of(config),
     )
+
+
+def _file_of(config: Mapping[str, Any]) -> str:
+    """The file of the user's own tasks, for a cell of a time when no content was kept; empty for published ones."""
+    dataset = config.get("dataset") or {}
+    return str(dataset.get("path", "")) if dataset.get("kind") == "jsonl" else ""
 
 
 def _turns(measures: Measures | None, metrics: Mapping[str, Any]) -> int:

@@ -23,6 +23,8 @@ class LoadedCell:
     and `dataset` are as the records name them; `agenda` and `judge` are the chosen options, `agenda` empty if the
     sessions have none. `turns` is the most that a session can have. `variant` says what else sets the cell apart from
     the others of a report and protocol, such as `escalating, seed 1`; it is empty if nothing does.
+    `content` is the hash of the dataset's content, or what else tells it from others; empty if nothing does. `mark` is
+    what `dataset` ends with if different tasks of the report have one name; empty if not.
     """
 
     folder: Path
@@ -38,6 +40,8 @@ class LoadedCell:
     judge: str
     variant: str = ""
     measures: Measures | None = None
+    content: str = ""
+    mark: str = ""
 
     @property
     def label(self) -> str:

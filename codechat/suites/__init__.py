@@ -4,7 +4,7 @@ To add a kind, write one file: a frozen dataclass with the members of `Suite`, a
 from the fields of a dataset's row (`suite: {kind: …}` of dataset=jsonl).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol, runtime_checkable
 
 from codechat.domain import Program, Verdict
@@ -46,6 +46,14 @@ class Costed(Protocol):
         """The rough CPU seconds of a right program on this machine. Raises as `Suite.check`."""
 
 
+@runtime_checkable
+class Written(Protocol):
+    """A suite of Python snippets."""
+
+    def unusable(self, entry_point: str) -> Iterator[str]:
+        """The snippets that no program can pass, such as ones that do not parse: which, and why."""
+
+
 SUITES: Registry[Suite, NoTraits] = Registry("suite", "codechat.suites", NoTraits)
 
-__all__ = ["SUITES", "Costed", "Suite"]
+__all__ = ["SUITES", "Costed", "Suite", "Written"]

@@ -3,6 +3,7 @@
 The script decides its own verdict: use it only for benchmarks that measure so, such as CodeIF-Bench's own harness.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -13,6 +14,7 @@ from codechat.files import content_hash
 from codechat.sandbox import PYTHON, Command, Sandbox
 from codechat.suites import SUITES
 from codechat.suites.endings import judge_status
+from codechat.suites.parsing import syntax_problem
 
 NAME = "script.py"
 
@@ -35,6 +37,11 @@ class ExitStatus:
     @property
     def outside(self) -> dict[str, str]:
         return {}
+
+    def unusable(self, entry_point: str) -> Iterator[str]:
+        """See `Written.unusable`; the snippets are one script."""
+        if problem := syntax_problem("\n".join(self.snippets)):
+            yield f"the tests do not parse: {problem}"
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
         source = "\n".join([program.source, *self.snippets]).encode("utf-8", "surrogatepass")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from codechat.datasets import DATASETS
 from codechat.errors import UserError
 from codechat.tasks import Task
+from codechat.template import counted
 from codechat.testing.server import OpenAIServer
 from codechat.testing.solvers import dataset_tasks, fading_solver, reference_solver
 
@@ -32,8 +33,14 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _tasks_of(dataset: str, path: str | None) -> tuple[Task, ...]:
     """The tasks; mistakes are reported in terms of this command's flags."""
-    if path is not None and "path" not in DATASETS[dataset].config.model_fields:
-        raise UserError(f"the tasks of {dataset} come with codechat, so that there is no file", "leave out --path")
+    try:
+        fields = DATASETS[dataset].config.model_fields
+    except UserError as mistake:
+        raise UserError(f"--dataset: {mistake.message}", mistake.remedy) from mistake
+    if path is not None and "path" not in fields:
+        raise UserError(
+            f"--path: the tasks of {dataset} come with codechat, so that there is no file", "leave out --path"
+        )
     try:
         return dataset_tasks(dataset, path)
     except UserError as mistake:
@@ -83,9 +90,12 @@ def _serve(tasks: tuple[Task, ...], chosen: argparse.Namespace) -> None:
             )
             server = stack.enter_context(made)
         except OSError as problem:
-            reason = f"cannot listen on port {chosen.port}: {problem.strerror or problem}"
+            reason = f"--port: cannot listen on port {chosen.port}: {problem.strerror or problem}"
             raise UserError(reason, "choose another: --port 0 takes a free one") from problem
-        print(f"{len(solvable)} tasks of {chosen.dataset} ({chosen.behaviour}) at {server.base_url}", flush=True)
+        print(
+            f"{counted(len(solvable), 'task')} of {chosen.dataset} ({chosen.behaviour}) at {server.base_url}",
+            flush=True,
+        )
         with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()
 

@@ -1,18 +1,21 @@
 """The cells of an MLflow experiment as folders, for a report."""
 
+import json
 import re
 import warnings
 from pathlib import Path
 from typing import Any
 
 from codechat.errors import UserError, nearest
-from codechat.files import content_hash
+from codechat.files import content_hash, write_atomically
+from codechat.records import TRACKED
 from codechat.tracking import TrackingError
 from codechat.tracking.address import Address
 from codechat.tracking.mlflow_run import CELL_TAG, FILES
 from codechat.tracking.store import client_of, failures, lock, prepare
 
 PAGE = 1_000
+CONTENT_TAG = "codechat.dataset_hash"
 
 
 def find_cells(uri: str | None, experiment: str, condition: str, downloads: Path) -> list[Path]:
@@ -78,4 +81,6 @@ def _fetch(client: Any, run: Any, downloads: Path) -> Path:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             client.download_artifacts(run.info.run_id, name, str(folder))
+    content = {"dataset": {"content_hash": run.data.tags.get(CONTENT_TAG)}}
+    write_atomically(folder / TRACKED, json.dumps(content) + "\n")
     return folder

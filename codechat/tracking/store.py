@@ -25,8 +25,9 @@ PATIENCE = {
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
 }
 
-# The address that MLflow would print after each run can contain the password of the URI.
-QUIET = {"MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true"}
+# The address that MLflow would print after each run can contain the password of the URI. Its progress bars, one for
+# every file, would come between the lines of a report.
+QUIET = {"MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true", "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false"}
 
 
 class Store:

@@ -104,10 +104,16 @@ async def test_the_command_serves_references(command: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--dataset", "humanevil"], ["no dataset is called 'humanevil'", "did you mean 'humaneval'"]),
+        (
+            ["--dataset", "humanevil"],
+            ["error: --dataset: no dataset is called 'humanevil'", "did you mean 'humaneval'"],
+        ),
         (["--dataset", "jsonl"], ["--path is required", "--path FILE"]),
         (["--dataset", "humaneval", "--path", "missing.jsonl"], ["--path: there is no file missing.jsonl"]),
-        (["--dataset", "starter", "--path", "x.jsonl"], ["come with codechat", "leave out --path"]),
+        (
+            ["--dataset", "starter", "--path", "x.jsonl"],
+            ["error: --path: the tasks of starter come with codechat", "leave out --path"],
+        ),
         (["--dataset", "jsonl", "--path", "bare.jsonl"], ["has a reference solution"]),
         (["--port", "99999"], ["--port", "'99999' is no port: give a number from 0 to 65535"]),
         (["--behaviour", "kind"], ["--behaviour", "fading"]),
@@ -132,7 +138,7 @@ def test_a_taken_port_is_reported_by_the_command() -> None:
         port = server.base_url.split(":")[2].split("/")[0]
         done = subprocess.run([*COMMAND, "--port", port], capture_output=True, text=True, env=HERE, check=False)
     assert done.returncode == 2
-    assert f"cannot listen on port {port}" in done.stderr
+    assert f"error: --port: cannot listen on port {port}: " in done.stderr
     assert "--port 0 takes a free one" in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -56,7 +56,7 @@ function dialogueHead(number, body) {
     el("p", { class: "controls" }, el("a", { class: "button", href: address({ list: "" }) }, "‹ All sessions"), el("span", {}, sibling(-1, "← Previous"), sibling(1, "Next →"))),
     el("h1", { id: "dialogue-title" }, taskOf(number)),
     el("p", {}, el("strong", {}, label), ` on ${[dataset, setting].filter(Boolean).join(", ")}: ${fate(number)}${INDEX.state[number] === 2 ? "; the conversation outgrew the model" : ""}. `,
-      el("a", { href: `#${new URLSearchParams({ task: taskOf(number) })}&list` }, "This task in every run")),
+      el("a", { href: `#${new URLSearchParams({ dataset, task: taskOf(number) })}&list` }, "This task in every run")),
     el("p", { class: "quiet" }, `session ${body.session} · seed ${body.seed} · ${body.protocol}`));
 }
 

@@ -3,13 +3,13 @@
 import functools
 import marshal
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from codechat.config import Config, result_option
 from codechat.domain import Program, Verdict
-from codechat.errors import UserError
+from codechat.errors import BrokenTask, UserError
 from codechat.files import content_hash
 from codechat.sandbox import Box, Job, Sandbox, SandboxConfig, WorkerDied
 from codechat.sandbox.inside.snippets import NotRun, refuse_unrun
@@ -17,6 +17,7 @@ from codechat.suites import SUITES
 from codechat.suites.assertions.constructs import Constructs, describe_all, find_all
 from codechat.suites.assertions.reader import AssertionsReader
 from codechat.suites.endings import run_in_box
+from codechat.suites.parsing import syntax_problem
 
 REMEDY = "call the test in its snippet, or write it as a unittest.TestCase or a function without parameters"
 WEAK = "this sandbox, which cannot part two processes"
@@ -56,6 +57,16 @@ class Assertions:
         """
         return _names_used(self.snippets, entry_point)
 
+    def unusable(self, entry_point: str) -> Iterator[str]:
+        """See `Written.unusable`."""
+        for number, snippet in enumerate(self.snippets):
+            if problem := syntax_problem(snippet):
+                yield f"tests[{number}] does not parse: {problem}"
+        try:
+            self.names_used(entry_point)
+        except NotRun as error:
+            yield f"a test is never run: {error}"
+
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
         entry_point = program.target.entry_point
         if not self.snippets:
@@ -63,7 +74,7 @@ class Assertions:
         try:
             self.names_used(entry_point)
         except NotRun as error:
-            raise UserError(f"the tests of {entry_point or 'a task'} cannot be run: {error}", REMEDY) from None
+            raise BrokenTask(f"the tests of {entry_point or 'a task'} cannot be run: {error}", REMEDY) from None
         return await run_in_box(sandbox, lambda box: self._run(box, program, sandbox.config))
 
     def _run(self, box: Box, program: Program, config: SandboxConfig) -> Verdict:

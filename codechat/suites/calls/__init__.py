@@ -11,7 +11,7 @@ from pydantic import model_validator
 
 from codechat.config import Config, result_option, run_option
 from codechat.domain import Program, Verdict
-from codechat.errors import InfrastructureError, UserError
+from codechat.errors import BrokenTask, InfrastructureError, UserError
 from codechat.files import content_hash
 from codechat.sandbox import Box, Job, Sandbox, SandboxConfig, WorkerDied
 from codechat.suites import SUITES
@@ -77,7 +77,7 @@ class Calls:
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
         if not self.inputs:
-            raise UserError(f"{self.name} has no tests: every program would pass", "add tests to it or leave it out")
+            raise BrokenTask(f"{self.name} has no tests: every program would pass", "add tests to it or leave it out")
         return await run_in_box(sandbox, lambda box: self._run(box, program, sandbox.config))
 
     async def cost_s(self, sandbox: Sandbox) -> float:
@@ -131,7 +131,7 @@ class Calls:
         whole = tuple(value for value in known if value is not None)
         if self.reference is None:
             if len(whole) < len(known):
-                raise UserError(f"{self.name} has neither a reference solution nor results", "add one of them to it")
+                raise BrokenTask(f"{self.name} has neither a reference solution nor results", "add one of them to it")
             return Truth(whole, (0.0,) * len(whole))
         path = place(self.reference, self.entry_point, self.oracle, inputs)
         truth = load(path)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from codechat.errors import UserError
+from codechat.errors import BrokenTask
 from codechat.files import write_atomically
 from codechat.sandbox import inside
 from codechat.sandbox.inside import wire
@@ -147,7 +147,7 @@ def require_comparable(name: str, truth: Truth) -> None:
         if expected.flags & OPAQUE:
             what = opaque_in(read_or_opaque(expected.data))
             message = f"the reference of {name} returns what cannot be compared, on input {index}: {what}"
-            raise UserError(message, "have it return numbers, texts, lists and the like")
+            raise BrokenTask(message, "have it return numbers, texts, lists and the like")
 
 
 def save(path: Path, truth: Truth) -> None:
@@ -193,5 +193,5 @@ def compute(name: str, wanted: int, run: Callable[[Recorder], str | None]) -> Tr
     if not recorder.done or len(recorder.values) != wanted or len(recorder.cpu_s) != wanted:
         place = f"on input {len(recorder.values)}" if recorder.problem is None else f"({len(recorder.values)} done)"
         cause = recorder.problem or ended or "it ended early"
-        raise UserError(f"the reference of {name} fails {place}: {cause}", "mend the task or leave it out")
+        raise BrokenTask(f"the reference of {name} fails {place}: {cause}", "mend the task or leave it out")
     return Truth(tuple(recorder.values), tuple(recorder.cpu_s))

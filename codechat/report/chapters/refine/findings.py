@@ -8,6 +8,7 @@ from codechat.report.data import Table
 from codechat.report.generic.overview import rivals_of
 from codechat.report.sections import Headline
 from codechat.report.study import LoadedCell
+from codechat.template import counted
 
 PAIRS = "pairs_mst"  # the table of paired comparisons
 
@@ -45,6 +46,10 @@ def _comparable(cells: Sequence[LoadedCell]) -> dict[str, list[LoadedCell]]:
         return {}
     models = max(settings.values(), key=len)
     datasets = max(({cell.dataset for cell in found} for found in models.values()), key=len)
+    if any(cell.mark for found in models.values() for cell in found):  # different tasks of one name have no mean
+        tried = [cell.dataset for found in models.values() for cell in found]
+        datasets = {max(sorted(set(tried)), key=tried.count)}
+    models = {model: [cell for cell in found if cell.dataset in datasets] for model, found in models.items()}
     return {model: found for model, found in models.items() if {cell.dataset for cell in found} >= datasets}
 
 
@@ -100,7 +105,7 @@ def _facts(cells: Sequence[LoadedCell]) -> list[tuple[str, str]]:
     facts = []
     first, last = (_mean(cell.metrics["pass_at_1"][turn] for cell in cells) for turn in (0, -1))
     if first is not None and last is not None:
-        means = f"Pass@1 from turn 0 to turn {cells[0].turns - 1}, mean of {len(cells)} cells"
+        means = f"Pass@1 from turn 0 to turn {cells[0].turns - 1}, mean of {counted(len(cells), 'cell')}"
         facts.append((f"{100 * first:.0f} % → {100 * last:.0f} %", means))
     rates = {scope: _mean(cell.metrics["regression"]["by_scope"][scope] for cell in cells) or 0.0 for scope in SCOPES}
     worst = max(rates, key=lambda scope: rates[scope])

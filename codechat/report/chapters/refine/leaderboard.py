@@ -19,7 +19,8 @@ def mean_mst(study: RefineStudy, label: str) -> tuple[float | None, Interval | N
     cells = study.entrant(label)
     values = [found.cell.metrics["mst"] for found in cells.values()]
     whole = len(cells) == len(study.datasets) and len({found.cell.turns for found in cells.values()}) == 1
-    if not whole or any(value is None for value in values):
+    alike = len(cells) > 1 and any(found.cell.mark for found in cells.values())  # other tasks of one name
+    if not whole or alike or any(value is None for value in values):
         return None, None
     if len(cells) == 1:
         return next(iter(cells.values())).measured("mst")

@@ -1,0 +1,213 @@
+"""Whether tests can be passed at all: every snippet parses, and every reference passes its task's own tests.
+
+The tests of requirements are only parsed: they ask for more than the reference gives.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from codechat.datasets import DATASETS, DatasetConfig, select
+from codechat.domain import Failure, Program
+from codechat.environment import VERSION
+from codechat.errors import BrokenTask, UserError
+from codechat.files import content_hash
+from codechat.protocols.services import Tests
+from codechat.sandbox import SANDBOXES, SandboxConfig
+from codechat.sandbox.process import secret_folder
+from codechat.suites import Suite, Written
+from codechat.suites.calls.truth import machine
+from codechat.suites.checker import Checker
+from codechat.tasks import Dataset, Task
+from codechat.template import counted
+
+REMEDY = "mend them, or name the tasks to take: dataset.tasks=[…]; `codechat verify dataset=…` lists all"
+SHOWN = 3  # defects of a refusal, which has at most five lines
+LONGEST = 120  # characters of a test or a value
+AT_ONCE = 32  # more than a sandbox runs; the rest can still be stopped
+EVERY_S = 10.0
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """A test that no program can pass, or a reference that fails. `place` is FILE:LINE, empty if it is not known."""
+
+    task_id: str
+    place: str
+    problem: str
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, [self.place, self.task_id, self.problem]))
+
+
+@dataclass(frozen=True)
+class References:
+    """Checks the references of a dataset by `tests`, whose limits are those of `config`.
+
+    A reference that passed is not run again on this machine, unless `anew`. `progress` gets how many are done, and of
+    how many; once `stopped`, no further reference is run.
+    """
+
+    dataset: Dataset
+    tests: Tests
+    config: SandboxConfig
+    progress: Progress
+    stopped: Callable[[], bool] = lambda: False
+    anew: bool = False
+
+    async def refuse(self, tasks: Sequence[Task]) -> None:
+        """Raises `UserError` if the tasks are the user's own and one has a defect; published ones keep theirs."""
+        found = await self.defects(tasks) if self.dataset.own else []
+        if found:
+            raise UserError(_refusal(found, len(tasks)), REMEDY)
+
+    async def defects(self, tasks: Sequence[Task]) -> list[Defect]:
+        """All defects of the tasks, in their order. Raises `InfrastructureError`, and `UserError` as `Suite.check`."""
+        runs = [run for task in tasks if not any(_unusable(task.suite, task)) and (run := self._run_of(task))]
+        runs = [run for run in runs if self.anew or not run.mark.exists()]
+        places, failed = asyncio.Semaphore(AT_ONCE), dict[str, str]()
+
+        async def one(run: "_Run") -> None:
+            async with places:
+                if not self.stopped():
+                    failed[run.task.task_id] = await self._problem(run)
+                    self.progress(len(failed), len(runs))
+
+        async with asyncio.TaskGroup() as group:
+            for run in runs:
+                group.create_task(one(run))
+        return [
+            Defect(task.task_id, self.dataset.places.get(task.task_id, ""), problem)
+            for task in tasks
+            for problem in (*_unusable(task.suite, task), failed.get(task.task_id, ""), *_unusable_requirements(task))
+            if problem
+        ]
+
+    def _run_of(self, task: Task) -> "_Run | None":
+        """What to run for a task; None without a reference or tests of its own."""
+        if task.suite is None or task.reference is None:
+            return None
+        program = Program(task.reference, task.target)
+        target = [task.target.language, task.target.entry_point, task.target.signature]
+        here = [VERSION, machine(), self.config.identity()]
+        key = content_hash([program.source, *target, task.suite.kind, task.suite.key, *here])
+        return _Run(task, program, task.suite, secret_folder("references") / key)
+
+    async def _problem(self, run: "_Run") -> str:
+        """Why a reference fails its task's own tests, empty if it passes: that is kept."""
+        try:
+            verdict = await self.tests.check(run.program, run.suite)
+        except BrokenTask as error:
+            return error.message.replace(f"the reference of {run.task.task_id} ", "its reference ")
+        if not verdict.passed:
+            return describe(verdict.failure or Failure(verdict.outcome))
+        run.mark.touch()
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A reference and its tests; the file `mark` exists once it has passed them."""
+
+    task: Task
+    program: Program
+    suite: Suite
+    mark: Path
+
+
+def now_and_then(note: Callable[[str], None]) -> Progress:
+    """Tells the progress in words, every ten seconds."""
+    shown = time.monotonic()
+
+    def progress(done: int, of: int) -> None:
+        nonlocal shown
+        if time.monotonic() - shown >= EVERY_S:
+            shown = time.monotonic()
+            note(f"checking that references pass their own tests: {done} of {of}")
+
+    return progress
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found in a dataset; `own`: its tasks are the user's own. `summary` says how many were checked."""
+
+    defects: Sequence[Defect]
+    own: bool
+    summary: str
+
+
+def check_references(
+    dataset_config: DatasetConfig,
+    config: SandboxConfig,
+    *,
+    workers: int,
+    notice: Callable[[str], None],
+    progress: Progress,
+) -> Checked:
+    """Check the chosen tasks of a dataset, those that passed before too. `notice` gets remarks on the sandbox.
+
+    Raises `UserError` for the user's mistakes and `InfrastructureError` if the sandbox fails.
+    """
+    dataset = DATASETS.build(dataset_config)
+    tasks = select(dataset, dataset_config)
+
+    async def check() -> list[Defect]:
+        sandbox = SANDBOXES.build(config, workers=workers)
+        if sandbox.notice:
+            notice(sandbox.notice)
+        try:
+            return await References(dataset, Checker(sandbox), config, progress, anew=True).defects(tasks)
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from None
+        finally:
+            await sandbox.aclose()
+
+    defects = asyncio.run(check())
+    run = sum(task.reference is not None and task.suite is not None for task in tasks)
+    wrong = len({defect.task_id for defect in defects})
+    return Checked(
+        defects, dataset.own,
+        f"{counted(len(tasks), 'task')} of {dataset.name}, {run} with a reference and tests: "
+        + (f"{counted(len(defects), 'problem')} in {counted(wrong, 'task')}" if wrong else "every reference passes"),
+    )  # fmt: skip
+
+
+def _unusable(suite: object, task: Task) -> Iterator[str]:
+    """The tests of a suite that no program can pass."""
+    if isinstance(suite, Written):
+        yield from suite.unusable(task.target.entry_point)
+
+
+def _unusable_requirements(task: Task) -> Iterator[str]:
+    for each in task.requirements:
+        yield from (f"requirement '{each.id}': {problem}" for problem in _unusable(each.suite, task))
+
+
+def describe(failure: Failure) -> str:
+    """The first failure of a reference, in one line."""
+    number = "" if failure.index is None else f"[{failure.index}]"
+    tests = f"{failure.suite}_input{number}" if failure.suite else f"tests{number}" if number else "its own tests"
+    given = f" ({_short(failure.input)})" if failure.input else ""
+    why = failure.reason
+    if failure.expected is not None:
+        why = f"expected {_short(failure.expected)}, got {_short(failure.actual or '')}"
+    elif failure.exception and failure.reason == "an exception":
+        why = _short(failure.exception.splitlines()[-1])
+    return f"its reference fails {tests}{given}: {why}"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+
+
+def _refusal(found: Sequence[Defect], tasks: int) -> str:
+    """How many tasks have defects, and the first few of these."""
+    count = len({defect.task_id for defect in found})
+    head = f"the tests of {count} of {counted(tasks, 'task')} fail on their own reference, or do not parse"
+    more = f"; {counted(len(found), 'problem')}, the first {SHOWN}:" if len(found) > SHOWN else ":"
+    return "\n".join([head + more, *(str(defect) for defect in found[:SHOWN])])

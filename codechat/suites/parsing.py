@@ -1,0 +1,16 @@
+"""Whether a test is Python at all."""
+
+import warnings
+
+
+def syntax_problem(text: str) -> str:
+    """Why a text is no Python program, with the line; empty if it is one. Nothing of it is run."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the interpreter's opinion of an escape sequence is no error
+            compile(text, "<test>", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        return f"line {error.lineno or 1}: {error.msg}"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return str(error) or type(error).__name__
+    return ""
