@@ -9,8 +9,8 @@ from rich.table import Table
 from codechat.cli.pool_table import print_pool
 from codechat.cli.terminal import out
 from codechat.config import Config
-from codechat.engine.compose import data_folder
 from codechat.engine.config import GROUPS, CellConfig
+from codechat.environment import data_folder
 from codechat.errors import UserError, nearest
 from codechat.instructions import INSTRUCTIONS
 from codechat.registry import Registry

@@ -1,7 +1,7 @@
 """`codechat report`: tables, figures and one page that compare finished cells."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +46,13 @@ def run_report(words: list[str]) -> int:
     page = write_page(data, folder)
     for note in data.notes:
         err.print(f"note: {note}", markup=False)
-    for table in data.opening:
-        out.print(_terminal_table(table))
-    out.print(f"\n{len(cells)} cells, {len(data.tables)} tables, {len(data.figures)} figures", markup=False, end="")
+    for shown in (shown for table in data.opening for shown in _terminal_tables(table)):
+        out.print(shown)
+    out.print(
+        f"\n{len(cells)} cell{'' if len(cells) == 1 else 's'}, {len(data.tables)} tables, {len(data.figures)} figures",
+        markup=False,
+        end="",
+    )
     out.print(f" ({time.monotonic() - started:.1f} s)", markup=False)
     out.print(f"tables   {folder / 'tables'}\nfigures  {folder / 'figures'}\npage     {page}", markup=False)
     return 0
@@ -96,13 +100,17 @@ def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[st
     return notes
 
 
-def _terminal_table(table: Table) -> TerminalTable:
-    """A table for the terminal; a wide one without intervals."""
-    shown = TerminalTable(title=f"\n{escape(table.title)}", title_justify="left", box=None, padding=(0, 2, 0, 0))
+def _terminal_tables(table: Table) -> Iterator[TerminalTable]:
+    """A table for the terminal, one per dataset; a wide one without intervals."""
     wide = len(table.columns) > MOST_COLUMNS
-    places = [place for place, column in enumerate(table.columns) if not (wide and column.key.endswith(("_ci", "_n")))]
-    for column in (table.columns[place] for place in places):
-        shown.add_column(escape(column.title), justify="right" if column.numeric else "left")
-    for row in table.rows:
-        shown.add_row(*(escape(table.columns[place].text(row[place])) for place in places))
-    return shown
+    places = [place for place in table.told_apart if not (wide and table.columns[place].key.endswith(("_ci", "_n")))]
+    for name, numbers in table.blocks:
+        title = escape(f"{table.title}: {name}" if name else table.title)
+        shown = TerminalTable(title=f"\n{title}", title_justify="left", box=None, padding=(0, 2, 0, 0))
+        for column in (table.columns[place] for place in places):
+            # a heading or a name may take several lines; nothing is cut
+            shown.add_column(escape(column.title), justify="right" if column.numeric else "left", overflow="fold")
+        for number in numbers:
+            row = table.rows[number]
+            shown.add_row(*(escape(table.columns[place].text(row[place])) for place in places))
+        yield shown
