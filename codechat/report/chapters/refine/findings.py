@@ -107,7 +107,8 @@ def _facts(cells: Sequence[LoadedCell]) -> list[tuple[str, str]]:
     facts = []
     first, last = (_mean(cell.metrics["pass_at_1"][turn] for cell in cells) for turn in (0, -1))
     if first is not None and last is not None:
-        means = f"Pass@1 from turn 0 to turn {cells[0].turns - 1}, mean of {len(cells)} cells"
+        means = f"Pass@1 from turn 0 to turn {cells[0].turns - 1}"
+        means += f", mean of {len(cells)} cells" if len(cells) > 1 else ""
         facts.append((f"{100 * first:.0f} % → {100 * last:.0f} %", means))
     rates = {scope: _mean(cell.metrics["regression"]["by_scope"][scope] for cell in cells) or 0.0 for scope in SCOPES}
     worst = max(rates, key=lambda scope: rates[scope])
