@@ -24,6 +24,12 @@ SILENCED = {
 """Variables that turn off the telemetry of libraries that codechat loads or starts."""
 
 
+def data_folder(name: str) -> Path:
+    """`conf` or `sweeps`: inside an installed package, or beside it in a source tree."""
+    packed = PACKAGE / "_data" / name
+    return packed if packed.is_dir() else PACKAGE.parent / name
+
+
 def silence(environ: MutableMapping[str, str]) -> None:
     """Turn the libraries' telemetry off before any of them is imported; the user's own settings stay."""
     for name, value in SILENCED.items():

@@ -9,8 +9,9 @@ from rich.table import Table
 from codechat.cli.pool_table import print_pool
 from codechat.cli.terminal import out
 from codechat.config import Config
-from codechat.engine.compose import compose_values, data_folder
+from codechat.engine.compose import compose_values
 from codechat.engine.config import GROUPS, CellConfig
+from codechat.environment import data_folder
 from codechat.errors import UserError, nearest
 from codechat.instructions import INSTRUCTIONS
 from codechat.models import MODELS

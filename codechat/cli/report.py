@@ -1,7 +1,7 @@
 """`codechat report`: tables, figures and one page that compare finished cells."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +51,8 @@ def run_report(words: list[str]) -> int:
     for cell in cells:
         if cell.caution:
             out.print(f"caution: {cell.caution}", markup=False)
-    for table in data.opening:
-        out.print(_terminal_table(table))
+    for shown in (shown for table in data.opening for shown in _terminal_tables(table)):
+        out.print(shown)
     made = {"cell": cells, "table": data.tables, "figure": data.figures}
     out.print("\n" + ", ".join(counted(len(each), noun) for noun, each in made.items()), markup=False, end="")
     out.print(f" ({time.monotonic() - started:.1f} s)", markup=False)
@@ -102,13 +102,17 @@ def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[st
     return notes
 
 
-def _terminal_table(table: Table) -> TerminalTable:
-    """A table for the terminal; a wide one without intervals."""
-    shown = TerminalTable(title=f"\n{escape(table.title)}", title_justify="left", box=None, padding=(0, 2, 0, 0))
+def _terminal_tables(table: Table) -> Iterator[TerminalTable]:
+    """A table for the terminal, one per dataset; a wide one without intervals."""
     wide = len(table.columns) > MOST_COLUMNS
-    places = [place for place, column in enumerate(table.columns) if not (wide and column.key.endswith(("_ci", "_n")))]
-    for column in (table.columns[place] for place in places):
-        shown.add_column(escape(column.title), justify="right" if column.numeric else "left")
-    for row in table.rows:
-        shown.add_row(*(escape(table.columns[place].text(row[place])) for place in places))
-    return shown
+    places = [place for place in table.told_apart if not (wide and table.columns[place].key.endswith(("_ci", "_n")))]
+    for name, numbers in table.blocks:
+        title = escape(f"{table.title}: {name}" if name else table.title)
+        shown = TerminalTable(title=f"\n{title}", title_justify="left", box=None, padding=(0, 2, 0, 0))
+        for column in (table.columns[place] for place in places):
+            # a heading or a name may take several lines; nothing is cut
+            shown.add_column(escape(column.title), justify="right" if column.numeric else "left", overflow="fold")
+        for number in numbers:
+            row = table.rows[number]
+            shown.add_row(*(escape(table.columns[place].text(row[place])) for place in places))
+        yield shown

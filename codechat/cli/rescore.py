@@ -73,7 +73,8 @@ def _source(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     if config is None:
         raise UserError(f"{folder} is no cell: there is no {path}", "run=DIR names the folder of a cell")
     choices = config.pop("choices", None) or {}
-    config.pop("rescored_from", None)
+    for told in ("rescored_from", "recorded_model"):
+        config.pop(told, None)
     for budget in ("budget_usd", "budget_tokens"):  # budgets of the recorded cell do not apply to its scoring
         config.pop(budget, None)
     return config, {str(group): str(choice) for group, choice in choices.items()}

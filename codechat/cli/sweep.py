@@ -18,10 +18,10 @@ from codechat.cli.estimate import show_assumptions, show_sum
 from codechat.cli.run import run_cell
 from codechat.cli.terminal import err, out
 from codechat.engine.cell import Composed
-from codechat.engine.compose import compose, data_folder
+from codechat.engine.compose import compose
 from codechat.engine.estimate import total
 from codechat.engine.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS, Outcome
-from codechat.environment import shell_command
+from codechat.environment import data_folder, shell_command
 from codechat.errors import UserError, nearest
 from codechat.metrics.measures import measures_in, value_of
 from codechat.template import counted

@@ -86,8 +86,13 @@ class Cell:
 
     def config_yaml(self) -> str:
         """The whole resolved configuration: names of key variables, never keys, and no password of a URI."""
+        return without_password(as_yaml(self.settings()))
+
+    def settings(self) -> dict[str, Any]:
+        """The content of config.yaml."""
         values = {**self.config.model_dump(mode="json"), "choices": dict(self.choices)}
-        return without_password(as_yaml(values))
+        recorded = self.config.model.recorded_model()
+        return values if recorded is None else {**values, "recorded_model": recorded}
 
     def abandoned_folder(self) -> Path | None:
         """A folder in which the cell was begun under earlier rules, baselines or repositories, if there is one."""

@@ -7,16 +7,9 @@ from typing import Any
 from codechat.config import Config, defaults_of, is_identity
 from codechat.engine.cell import Composed
 from codechat.engine.config import GROUPS, CellConfig
-from codechat.environment import PACKAGE
+from codechat.environment import data_folder
 from codechat.errors import UserError, nearest
 from codechat.models.roles import presets_in
-
-
-def data_folder(name: str) -> Path:
-    """`conf` or `sweeps`: inside an installed package, or beside it in a source tree."""
-    packed = PACKAGE / "_data" / name
-    return packed if packed.is_dir() else PACKAGE.parent / name
-
 
 NAMED = ("model", "model.name", "dataset", "agenda", "agenda.turns")
 """Keys that every cell's name already shows."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from codechat.datasets import DATASETS
-from codechat.engine.cell import Cell, as_yaml, load_pool
+from codechat.engine.cell import Cell, load_pool
 from codechat.engine.config import CellConfig, content_outside, scoring_groups
 from codechat.engine.fitting import check_judgeable, check_texts
 from codechat.errors import UserError
@@ -22,7 +22,6 @@ from codechat.metrics import Effort, Measures
 from codechat.protocols import Ask, DialogueProtocol, Kit
 from codechat.records import SessionRecord, read_sessions
 from codechat.tasks import Dataset, Task
-from codechat.tracking.address import without_password
 
 IDENTITY_SCHEMA = 1
 
@@ -50,11 +49,8 @@ class RescoredCell(Cell):
     def protocol(self) -> DialogueProtocol:
         return Rescoring(super().protocol(), self.recording)
 
-    def config_yaml(self) -> str:
-        """The configuration, with the id of the recorded cell."""
-        values = {**self.config.model_dump(mode="json"), "choices": dict(self.choices)}
-        values["rescored_from"] = self.recording.cell_id
-        return without_password(as_yaml(values))
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings(), "rescored_from": self.recording.cell_id}
 
 
 @dataclass(frozen=True)

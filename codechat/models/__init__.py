@@ -40,6 +40,10 @@ class ModelConfig(Config):
             raise ValueError(f"the name {problem}")
         return name
 
+    def recorded_model(self) -> str | None:
+        """The model whose recorded replies are given; None if the model answers itself."""
+        return None
+
     def longest_reply(self) -> float:
         """The most tokens of one reply, for estimates."""
         return math.inf

@@ -27,6 +27,11 @@ class ReplayConfig(ModelConfig):
         """The options and the hash of the recording. Raises `UserError` if it cannot be read."""
         return {**super().identity(older), "content": _hash_of(Path(self.path))}
 
+    def recorded_model(self) -> str | None:
+        path = Path(self.path)  # a cell that is judged again may outlive its recording
+        first = next(read_sessions(path), None) if path.is_file() else None
+        return first.model if first is not None and first.model != self.name else None
+
 
 @dataclass(frozen=True, slots=True)
 class _RecordedTurn:

@@ -13,14 +13,16 @@ from codechat.report.chapters import Chapter, chapter_of, has_own_chapter
 from codechat.report.data import FigureFile, ReportData, Table
 from codechat.report.drawing.style import Look, save, styled
 from codechat.report.formats import FORMATS, write_table
+from codechat.report.latex import WIDE, as_latex
 from codechat.report.sections import Headline, Section
 from codechat.report.study import LoadedCell, Study
 
 CONTENTS = "contents.json"
+WIDE_TABLES = "tables_wide"  # LaTeX for `table*`
 
 
 def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = ()) -> ReportData:
-    """Write `out/tables` (CSV, Markdown, LaTeX) and `out/figures` (PNG, SVG), protocol by protocol.
+    """Write `out/tables` (CSV, Markdown, LaTeX), `out/tables_wide` (LaTeX), `out/figures` (PNG, SVG) by protocol.
 
     Raises `UserError` if no cell has a completed session, or if records and metrics of a cell don't belong together.
     """
@@ -34,6 +36,7 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
     every = tuple(table for each in tables for table in each)
     for table in every:
         write_table(table, out / "tables")
+        write_atomically(out / WIDE_TABLES / f"{table.name}.tex", as_latex(table, WIDE))
     empty = [cell.folder.name for cell in cells if cell.folder not in read]
     left_out = [f"Left out, as no session is completed: {', '.join(empty)}."] if empty else []
     data = ReportData(
@@ -97,7 +100,11 @@ def _clear(out: Path) -> None:
         listed = json.loads((out / CONTENTS).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return
-    for kind, suffixes in (("tables", FORMATS), ("figures", ("png", "svg"))):
+    for kind, folder, suffixes in (
+        ("tables", "tables", FORMATS),
+        ("tables", WIDE_TABLES, ("tex",)),
+        ("figures", "figures", ("png", "svg")),
+    ):
         for name in listed.get(kind, ()):
             for suffix in suffixes:
-                (out / kind / f"{Path(name).name}.{suffix}").unlink(missing_ok=True)
+                (out / folder / f"{Path(name).name}.{suffix}").unlink(missing_ok=True)

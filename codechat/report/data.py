@@ -76,6 +76,23 @@ class Table:
     group: str = "results"
     strong: frozenset[tuple[int, int]] = frozenset()
 
+    @property
+    def blocks(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """The rows' numbers by dataset; all under an empty name if the table has no more than one."""
+        place = next((place for place, column in enumerate(self.columns) if column.key == "dataset"), None)
+        names = [str(row[place]) for row in self.rows] if place is not None else []
+        if len(set(names)) < 2:
+            return (("", tuple(range(len(self.rows)))),)
+        return tuple(
+            (name, tuple(number for number, each in enumerate(names) if each == name)) for name in dict.fromkeys(names)
+        )
+
+    @property
+    def told_apart(self) -> tuple[int, ...]:
+        """The columns' places; without that of the dataset if the blocks tell it."""
+        many = len(self.blocks) > 1
+        return tuple(place for place, column in enumerate(self.columns) if not (many and column.key == "dataset"))
+
     def named_rows(self) -> Iterator[dict[str, Any]]:
         """The rows by the columns' keys."""
         return (dict(zip((column.key for column in self.columns), row, strict=True)) for row in self.rows)

@@ -14,8 +14,8 @@ from codechat.metrics.measures import measures_in, value_of
 from codechat.records import content_of, read_sessions
 from codechat.report.chapters import chapter_of
 from codechat.report.contents import tell_apart
-from codechat.report.study import LoadedCell
-from codechat.report.variants import Options, variants
+from codechat.report.study import REPLAYED, LoadedCell
+from codechat.report.variants import RECORDED, Named, Options, differences
 
 FILES = ("config.yaml", "metrics.json", "sessions.jsonl")
 ANEW = "run the cell again: it is rewritten"
@@ -57,12 +57,14 @@ def load_cells(folders: Sequence[Path], options: Options = lambda *_: None) -> t
         other = seen.setdefault((cell.cell_id, cell.config.get("rescored_from")), cell)
         if other is not cell:
             raise UserError(f"{other.folder} and {cell.folder} hold the same cell", "leave one of them out")
-    named: dict[Path, str] = {}
+    named: dict[Path, dict[str, str]] = {}
     for protocol in {cell.protocol for cell in cells}:
         members = [cell for cell in cells if cell.protocol == protocol]
-        found = variants([(cell.model, cell.dataset, cell.config) for cell in members], options)
+        found = differences([Named(cell.model, cell.dataset, cell.config, cell.cell_id) for cell in members], options)
         named |= dict(zip((cell.folder for cell in members), found, strict=True))
-    return tuple(replace(cell, variant=named[cell.folder]) for cell in cells)
+    return tuple(
+        replace(cell, variant=", ".join(named[cell.folder].values()), differences=named[cell.folder]) for cell in cells
+    )
 
 
 def _is_cell(path: Path) -> bool:
@@ -85,7 +87,7 @@ def _load(folder: Path) -> LoadedCell:
         cell_id=first.cell_id,
         config=config,
         metrics=metrics,
-        model=first.model,
+        model=_model(config, first.model),
         dataset=first.dataset,
         protocol=first.protocol,
         agenda=str(choices.get("agenda", "agenda")) if first.agenda else "",
@@ -101,6 +103,13 @@ def _file_of(config: Mapping[str, Any]) -> str:
     """The file of the user's own tasks, for a cell of a time when no content was kept; empty for published ones."""
     dataset = config.get("dataset") or {}
     return str(dataset.get("path", "")) if dataset.get("kind") == "jsonl" else ""
+
+
+def _model(config: Mapping[str, Any], name: str) -> str:
+    """The model as the records name it; one whose recorded replies are held again keeps its name."""
+    replays = config.get("model") or {}
+    recorded = config.get(RECORDED)
+    return f"{recorded}{REPLAYED}" if recorded and name == replays.get("kind") else name
 
 
 def _turns(measures: Measures | None, metrics: Mapping[str, Any]) -> int:

@@ -13,6 +13,8 @@ from codechat.metrics.statistics import TaskBootstrap
 from codechat.models import MODELS
 from codechat.records import SessionRecord, read_sessions
 
+REPLAYED = " (replay)"  # ends the name of a model whose recorded replies a cell holds
+
 
 @dataclass(frozen=True)
 class LoadedCell:
@@ -22,7 +24,8 @@ class LoadedCell:
     metrics.json, checked by the protocol's chapter. `measures` says how to read it; None if nothing says so. `model`
     and `dataset` are as the records name them; `agenda` and `judge` are the chosen options, `agenda` empty if the
     sessions have none. `turns` is the most that a session can have. `variant` says what else sets the cell apart from
-    the others of a report and protocol, such as `escalating, seed 1`; it is empty if nothing does.
+    the others of a report and protocol, such as `escalating, seed 1`; it is empty if nothing does. `differences` holds
+    its parts by the options' keys.
     `content` is the hash of the dataset's content, or what else tells it from others; empty if nothing does. `mark` is
     what `dataset` ends with if different tasks of the report have one name; empty if not.
     """
@@ -42,16 +45,24 @@ class LoadedCell:
     measures: Measures | None = None
     content: str = ""
     mark: str = ""
+    differences: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
         """The model, with the variant if there are several."""
-        return f"{self.model} ({self.variant})" if self.variant else self.model
+        if not self.variant:
+            return self.model
+        replayed = self.model.endswith(REPLAYED)
+        return f"{self.model[:-1]}, {self.variant})" if replayed else f"{self.model} ({self.variant})"
 
     @property
     def setting(self) -> str:
         """What sets the cell apart from others of its model, or its agenda if nothing does."""
         return self.variant or self.agenda
+
+    def setting_without(self, key: str) -> str:
+        """What sets the cell apart from others, but the choice of one key."""
+        return ", ".join(words for name, words in self.differences.items() if name != key)
 
     @property
     def caution(self) -> str:

@@ -1,11 +1,12 @@
-"""What sets cells of one model and dataset apart, in words as short as can be."""
+"""What sets the cells of a report apart, in words as short as can be."""
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from codechat.config import Config, is_identity
+from codechat.config import Config, is_identity, part_of
+from codechat.report.wording import told, told_place
 
 Options = Callable[[str, Mapping[str, Any]], type[Config] | None]
 """The option model of a config's part: `""` is the whole, `model` a group; None if nothing is known of it.
@@ -15,47 +16,97 @@ It says which options can change a result. Without one, every option counts.
 # Options that change no result by themselves, but select the tasks.
 SELECTION = {"dataset.limit", "dataset.tasks"}
 CHOICES = "choices"  # of config.yaml: the chosen option of every group
-LONGEST = 40
+RESCORED = "rescored_from"  # of a rescored cell's config.yaml: the recorded cell's id
+RECORDED = "recorded_model"  # of a replaying cell's config.yaml: the model whose replies it holds
+NO_SETTINGS = {CHOICES, RESCORED, RECORDED}
 
 
-def variants(cells: Sequence[tuple[str, str, Mapping[str, Any]]], options: Options) -> list[str]:
-    """For each (model, dataset, config) what varies among the cells of its model and dataset; empty if nothing does.
+class Named(NamedTuple):
+    """A cell by its model and dataset, the content of its config.yaml, and its id."""
 
-    An option's own keys are shown only if two cells choose the same option of that group: `escalating` says all
-    that its distribution would say.
+    model: str
+    dataset: str
+    config: Mapping[str, Any]
+    cell_id: str = ""
+
+
+class Setting(NamedTuple):
+    """An option's value, and its default, `...` if it has none."""
+
+    value: Any
+    default: Any = ...
+
+    @property
+    def key(self) -> str:
+        """The value as a text to compare."""
+        return json.dumps(self.value, sort_keys=True, default=str)
+
+
+def differences(cells: Sequence[Named], options: Options) -> list[dict[str, str]]:
+    """For each cell what varies among the report's cells, in words by the option's key; empty if nothing does.
+
+    An option of model or dataset counts if it varies among the cells of one model and dataset. An option's own
+    keys are told only if two cells choose the same option of that group: `escalating` says all that its distribution
+    would say. What else sets cells apart, such as a file's name, is told of those that nothing else tells apart.
     """
-    settings = [dict(_settings(config, options)) for _, _, config in cells]
-    groups: dict[tuple[str, str], list[dict[str, str]]] = defaultdict(list)
-    for (model, dataset, _), found in zip(cells, settings, strict=True):
-        groups[model, dataset].append(found)
-    varying = {key for members in groups.values() for found in members for key in found if _varies(key, members)}
-    names = [
-        (*cell[:2], ", ".join(_words(key, found[key]) for key in found if key in varying and found[key] != "null"))
-        for cell, found in zip(cells, settings, strict=True)
-    ]
-    return [
-        name[2] if names.count(name) == 1 else ", ".join(filter(None, [name[2], f"cell {number}"]))
-        for number, name in enumerate(names, 1)
-    ]
+    settings = [dict(_settings(cell.config, options)) for cell in cells]
+    keys = dict.fromkeys(key for found in settings for key in found)
+    varying = {key for key in keys if any(_varies(key, group) for group in _groups(key, cells, settings).values())}
+    of_dataset = {(key, cell.dataset) for key in varying for cell in cells if key.startswith("dataset.")} & {
+        (key, name)
+        for key in varying
+        for (*_, name), group in _groups(key, cells, settings).items()
+        if _varies(key, group)
+    }
+    named = []
+    for cell, found in zip(cells, settings, strict=True):
+        shown = [
+            key
+            for key in found
+            if key in varying and (not key.startswith("dataset.") or (key, cell.dataset) in of_dataset)
+        ]
+        named.append({key: told(key, *found[key], _others(key, settings)) for key in shown})
+    for more in (_rescored, _placed, _numbered):
+        for twins in _twins(cells, named):
+            for number, words in more([cells[number] for number in twins], options):
+                named[twins[number]].update(words)
+    return named
 
 
-def _varies(key: str, settings: Sequence[Mapping[str, str]]) -> bool:
+def _groups(
+    key: str, cells: Sequence[Named], settings: Sequence[Mapping[str, Setting]]
+) -> Mapping[tuple[Hashable, ...], list[Mapping[str, Setting]]]:
+    """The cells among which a key can vary: those of one dataset, and of one model if it is about the model."""
+    own = key.partition(".")[0] in ("model", "dataset")
+    groups: dict[tuple[Hashable, ...], list[Mapping[str, Setting]]] = defaultdict(list)
+    for cell, found in zip(cells, settings, strict=True):
+        groups[(cell.model, cell.dataset) if own else (cell.dataset,)].append(found)
+    return groups
+
+
+def _varies(key: str, settings: Sequence[Mapping[str, Setting]]) -> bool:
     """Whether cells differ in a key; for an option's own key, whether those of cells of the same option do."""
     group = key.partition(".")[0]
     values: dict[str, set[str | None]] = defaultdict(set)
     for found in settings:
-        values["" if key in (group, "agenda.turns") else found.get(group, "")].add(found.get(key))
+        option = "" if key in (group, "agenda.turns") or group not in found else found[group].key
+        values[option].add(found[key].key if key in found else None)
     return any(len(seen) > 1 for seen in values.values())
 
 
-def _settings(config: Mapping[str, Any], options: Options) -> Iterator[tuple[str, str]]:
-    """Everything in a config that can change a result: the chosen option of each group, then single keys, as text."""
+def _others(key: str, settings: Sequence[Mapping[str, Setting]]) -> list[Any]:
+    """The distinct values of a key."""
+    return list({found[key].key: found[key].value for found in settings if key in found}.values())
+
+
+def _settings(config: Mapping[str, Any], options: Options) -> Iterator[tuple[str, Setting]]:
+    """Everything in a config that can change a result: the chosen option of each group, then single keys."""
     choices = config.get(CHOICES) or {}
     for group, values in config.items():
         chosen = group in choices and isinstance(values, Mapping)
         if chosen and _counts(options("", config), group) and _counts(options(group, values), "kind"):
-            yield group, str(choices[group])
-    yield from _leaves("", {name: value for name, value in config.items() if name != CHOICES}, options, None)
+            yield group, Setting(str(choices[group]))
+    yield from _leaves("", {name: value for name, value in config.items() if name not in NO_SETTINGS}, options, None)
 
 
 def _counts(model: type[Config] | None, name: str) -> bool:
@@ -66,26 +117,66 @@ def _counts(model: type[Config] | None, name: str) -> bool:
 
 def _leaves(
     prefix: str, values: Mapping[str, Any], options: Options, nested: type[Config] | None
-) -> Iterator[tuple[str, str]]:
-    """Single keys; a mapping is one value if an option is declared as such."""
+) -> Iterator[tuple[str, Setting]]:
+    """Single keys; a mapping is one value if an option is declared as such. A missing option has its default."""
     model = options(prefix.rstrip("."), values) or nested
-    for name, value in values.items():
+    fields = model.model_fields if model is not None else {}
+    later = {name: field.default for name, field in fields.items() if name not in values and prefix}
+    for name, value in {**values, **{name: each for name, each in later.items() if _plain(each)}}.items():
         key = prefix + name
         if not _counts(model, name) and key not in SELECTION:
             continue
-        field = model.model_fields.get(name) if model is not None else None
+        field = fields.get(name)
         kind = field.annotation if field is not None else None
         inner = kind if isinstance(kind, type) and issubclass(kind, Config) else None
         if isinstance(value, Mapping) and (field is None or inner is not None):
             yield from _leaves(f"{key}.", value, options, inner)
         else:
-            yield key, value if isinstance(value, str) else json.dumps(value)
+            default = field.get_default(call_default_factory=True) if field is not None else ...
+            yield key, Setting(value, ... if field is None or field.is_required() else default)
 
 
-def _words(key: str, value: str) -> str:
-    text = " ".join(value.split())
-    text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-    if key in ("agenda", "agenda.turns"):
-        return text if key == "agenda" else f"{text} turns"
-    name = key.removeprefix("protocol.")
-    return f"{name} {text}" if name != key or key in ("seed", "judge") else f"{key}={text}"
+def _plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+More = Iterator[tuple[int, dict[str, str]]]
+
+
+def _twins(cells: Sequence[Named], named: Sequence[Mapping[str, str]]) -> list[list[int]]:
+    """The numbers of cells that have the same name."""
+    found: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for number, (cell, words) in enumerate(zip(cells, named, strict=True)):
+        found[cell.model, cell.dataset, ", ".join(words.values())].append(number)
+    return [numbers for numbers in found.values() if len(numbers) > 1]
+
+
+def _rescored(twins: Sequence[Named], options: Options) -> More:
+    """Which of them judge recorded replies again."""
+    for number, cell in enumerate(twins):
+        if RESCORED in cell.config:
+            yield number, {RESCORED: "rescored"}
+
+
+def _placed(twins: Sequence[Named], options: Options) -> More:
+    """Where they took their files from, or whom they asked."""
+    places = [dict(_places(cell.config, options)) for cell in twins]
+    differing = [key for key in dict.fromkeys(key for each in places for key in each)
+                 if len({each.get(key) for each in places}) > 1]  # fmt: skip
+    for number, each in enumerate(places):
+        yield number, {key: told_place(key, each[key]) for key in differing if key in each}
+
+
+def _places(config: Mapping[str, Any], options: Options) -> Iterator[tuple[str, str]]:
+    for group, values in config.items():
+        model = options(group, values) if isinstance(values, Mapping) else None
+        for name, field in model.model_fields.items() if model is not None else ():
+            value = values.get(name)
+            if part_of(field) == "place" and isinstance(value, str):
+                yield f"{group}.{name}", value
+
+
+def _numbered(twins: Sequence[Named], options: Options) -> More:
+    """The beginnings of their ids, by which their folders end."""
+    for number, cell in enumerate(twins):
+        yield number, {"cell_id": f"cell {cell.cell_id[:8]}"}

@@ -12,9 +12,10 @@ import yaml
 from codechat.cli.app import main
 from codechat.cli.listing import options_of
 from codechat.cli.sweep import expand, read_recipe, run_sweep
-from codechat.engine.compose import compose, data_folder
+from codechat.engine.compose import compose
 from codechat.engine.run import Outcome
 from codechat.engine.run import run as run_composed
+from codechat.environment import data_folder
 from codechat.errors import UserError
 from codechat.testing import OpenAIServer, dataset_tasks, reference_solver
 

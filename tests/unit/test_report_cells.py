@@ -3,15 +3,17 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from codechat.cli.report import options_of
+from codechat.environment import data_folder
 from codechat.errors import UserError
 from codechat.report.build import build_report
 from codechat.report.loading import cell_folders, load_cells
-from codechat.report.variants import variants
+from codechat.report.variants import Named, differences
 from support.refine_cells import Made, write_cell
 
 
@@ -64,26 +66,93 @@ def test_options_of_one_choice_are_told_and_those_of_where_it_ran_are_not(tmp_pa
     sessions = (other / "sessions.jsonl").read_text().replace("a/humaneval/balanced", "a2/humaneval/balanced")
     (other / "sessions.jsonl").write_text(sessions)
     edited(other, model__temperature=0.7, model__base_url="http://127.0.0.1:2/v1")
-    assert [cell.label for cell in load_cells([tmp_path], options_of)] == ["a", "a (model.temperature=0.7)"]
+    assert [cell.label for cell in load_cells([tmp_path], options_of)] == ["a (temperature 0)", "a (temperature 0.7)"]
     edited(other, model__temperature=None)
     labels = [cell.label for cell in load_cells([tmp_path], options_of)]
-    assert len(set(labels)) == 2, "cells that nothing tells apart are numbered"
+    assert len(set(labels)) == 2, "cells of equal settings are told apart"
 
 
-def test_groups_and_options_that_nobody_listed_are_told(tmp_path: Path) -> None:
+def variants(*configs: dict[str, Any]) -> list[str]:
+    cells = [Named("m", "d", config, f"{number}" * 16) for number, config in enumerate(configs)]
+    return [", ".join(words.values()) for words in differences(cells, options_of)]
+
+
+def test_groups_and_options_that_nobody_listed_are_told() -> None:
     """A variant follows from config.yaml and from what the options' own declarations say of them."""
     one, two = {"launcher": {"kind": "serial", "nodes": 1}}, {"launcher": {"kind": "serial", "nodes": 2}}
-    assert variants([("m", "d", one), ("m", "d", two)], options_of) == ["launcher.nodes=1", "launcher.nodes=2"]
+    assert variants(one, two) == ["launcher nodes 1", "launcher nodes 2"]
     runs = [{"hardware": {"kind": "local", "workers": number}, "max_errors": number} for number in (1, 2)]
-    assert variants([("m", "d", config) for config in runs], options_of) == ["cell 1", "cell 2"]
+    assert variants(*runs) == ["cell 00000000", "cell 11111111"]
     chosen = [{"sandbox": {"kind": kind}, "choices": {"sandbox": kind}} for kind in ("auto", "process")]
-    assert variants([("m", "d", config) for config in chosen], options_of) == ["cell 1", "cell 2"]
-    picked = [{"dataset": {"kind": "starter", "limit": limit}, "choices": {"dataset": "starter"}} for limit in (3, 5)]
-    assert variants([("m", "d", config) for config in picked], options_of) == ["dataset.limit=3", "dataset.limit=5"]
+    assert variants(*chosen) == ["cell 00000000", "cell 11111111"]
+    picked = [
+        {"dataset": {"kind": "starter", "limit": limit}, "choices": {"dataset": "starter"}} for limit in (3, None)
+    ]
+    assert variants(*picked) == ["first 3 tasks", "all tasks"]
     judged = [{"judge": {"kind": "llm", "max_reasks": number, "lookahead": number}} for number in (1, 2)]
-    assert variants([("m", "d", config) for config in judged], options_of) == [
-        "judge.max_reasks=1",
-        "judge.max_reasks=2",
+    assert variants(*judged) == ["judge max reasks 1", "judge max reasks 2"]
+
+
+OWN = "Implement the following Python function, and think of every corner that it may have before you write."
+
+
+def prompted(text: str) -> dict[str, Any]:
+    return {"protocol": {"kind": "refine", "prompts": {"initial": text}}, "choices": {"protocol": "refine"}}
+
+
+def test_prompts_are_told_by_where_they_differ() -> None:
+    shipped = (data_folder("conf") / "prompts" / "refine_initial.md").read_text()
+    assert variants(prompted(shipped), prompted(OWN), prompted("Go!")) == [
+        "default initial prompt",
+        "initial prompt “…function, and think of every corner…”",
+        "initial prompt Go!",
+    ]
+
+
+def test_an_option_that_an_older_cell_lacks_has_its_default() -> None:
+    judge = {"kind": "llm", "lookahead": 1}
+    assert variants({"judge": judge, "seed": 0}, {"judge": {**judge, "max_reasks": 2}, "seed": 1}) == [
+        "seed 0",
+        "seed 1",
+    ]
+    asked = [{"model": {"kind": "openai", "name": "m", "temperature": value}} for value in (None, 0.7)]
+    assert variants(*asked) == ["no temperature", "temperature 0.7"]
+
+
+def test_cells_of_equal_settings_are_told_by_their_files_or_what_was_done_with_them() -> None:
+    pools = [{"instructions": {"kind": "default", "path": f"/pools/{name}.csv"}} for name in ("mine", "yours")]
+    assert variants(*pools) == ["instructions from mine.csv", "instructions from yours.csv"]
+    assert variants({"seed": 0}, {"seed": 0, "rescored_from": "1" * 64}) == ["", "rescored"]
+    judges = [{"judge": {"kind": kind}, "choices": {"judge": kind}} for kind in ("rules", "llm")]
+    assert variants(judges[0], {**judges[1], "rescored_from": "1"}) == ["judge rules", "judge llm"]
+
+
+def test_a_dataset_that_is_cut_is_told_where_it_is() -> None:
+    cells = [
+        Named("m", dataset, {"dataset": {"kind": "starter", "limit": limit}, "seed": seed})
+        for dataset, limit, seed in (("starter", 3, 0), ("starter", 5, 1), ("mine", None, 0))
+    ]
+    assert [", ".join(words.values()) for words in differences(cells, options_of)] == [
+        "first 3 tasks, seed 0",
+        "first 5 tasks, seed 1",
+        "seed 0",
+    ]
+
+
+def test_a_replayed_model_keeps_its_name(tmp_path: Path) -> None:
+    for name, seed in (("gpt-4o", 0), ("gpt-4o", 1), ("claude", 0)):
+        made = write_cell(small("replay", seed=seed), tmp_path / "runs")
+        edited(made, model__kind="replay")
+        config = yaml.safe_load((made / "config.yaml").read_text())
+        config = {**config, "seed": seed, "recorded_model": name}
+        (made / "config.yaml").write_text(yaml.safe_dump(config))
+        sessions = (made / "sessions.jsonl").read_text().replace("replay/humaneval", f"{name}/humaneval")
+        (made / "sessions.jsonl").write_text(sessions)
+        made.rename(made.with_name(f"{name}-{seed}"))
+    assert [cell.label for cell in load_cells([tmp_path / "runs"])] == [
+        "claude (replay, seed 0)",
+        "gpt-4o (replay, seed 0)",
+        "gpt-4o (replay, seed 1)",
     ]
 
 

@@ -134,18 +134,20 @@ def standing(study: Study[Any]) -> Headline:
     dataset = max(sorted(set(datasets)), key=datasets.count)
     ranked = [cell for cell in rivals if cell.dataset == dataset]
     ranked.sort(key=lambda cell: value_of(cell.metrics, final), reverse=final.higher_is_better is not False)
-    shown = [_number(final, value_of(cell.metrics, final)) for cell in ranked[:2]]
+    best = _number(final, value_of(ranked[0].metrics, final))
+    level = [cell for cell in ranked if _number(final, value_of(cell.metrics, final)) == best]
     if len(ranked) == 1:
-        title = f"{final.label} {shown[0]}"
-    elif shown[0] == shown[1]:
-        title = f"{ranked[0].label} and {ranked[1].label} are level: {final.label} {shown[0]}"
+        title = f"{final.label} {best}"
+    elif len(level) > 1:
+        names = [cell.label for cell in level]
+        title = f"{', '.join(names[:-1])} and {names[-1]} are level: {final.label} {best}"
     else:
-        title = f"{ranked[0].label} leads: {final.label} {shown[0]}"
-    return Headline(title, " ".join(_qualified(final, ranked)), facts)
+        title = f"{ranked[0].label} leads: {final.label} {best}"
+    return Headline(title, " ".join(_qualified(final, [ranked[0], *ranked[len(level) :]])), facts)
 
 
 def _qualified(final: Final, ranked: Sequence[LoadedCell]) -> list[str]:
-    """What the figure is, how sure it is, and who comes next."""
+    """What the first one's figure is, how sure it is, and who comes next."""
     best = ranked[0]
     text = [f"{final.help[:1].upper()}{final.help[1:]}, on {best.dataset}." if final.help else f"On {best.dataset}."]
     ends = interval_of(best.metrics, final)

@@ -138,7 +138,23 @@ function fate(number) {
   return turn < 0 ? holds : `${breaks} ${turn}`;
 }
 
-const rowHeight = () => (matchMedia("(max-width: 720px)").matches ? 68 : 40); // as in the style
+// All rows are as high as the longest task and the longest names of a cell need at this width, so that nothing is cut.
+let tallest = { width: 0, height: 0 };
+const rowHeight = () => {
+  const list = byId("list");
+  if (tallest.width !== list.clientWidth) tallest = { width: list.clientWidth, height: measuredRow(list) };
+  list.style.setProperty("--row", `${tallest.height}px`);
+  return tallest.height;
+};
+
+function measuredRow(list) {
+  const longest = (number) => taskOf(number).length;
+  const numbers = CELLS.map((_, cell) => INDEX.cell.reduce((best, of, number) => (of === cell && (best < 0 || longest(number) > longest(best)) ? number : best), -1));
+  list.style.setProperty("--row", "auto");
+  byId("rows").replaceChildren(...numbers.filter((number) => number >= 0).map((number) => sessionRow(number, 0, 0)));
+  const heights = [...byId("rows").children].map((row) => row.offsetHeight);
+  return Math.max(matchMedia("(max-width: 720px)").matches ? 68 : 40, ...heights.map((height) => height + 10));
+}
 
 function drawRows() {
   const [list, rows] = [byId("list"), byId("rows")];

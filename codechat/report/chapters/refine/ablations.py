@@ -4,13 +4,15 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from codechat.domain import SCOPES
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
 from codechat.report.data import Column, Table, Value, columns_of, with_interval
 from codechat.report.drawing.plots import bars, spread
-from codechat.report.drawing.style import MARKERS, Look, legend
+from codechat.report.drawing.style import DASHES, Look, legend
+from codechat.report.variants import RESCORED
 
 # What can vary, with the words for it, and how a cell is called in such a table.
 AXES: Mapping[str, str] = {"agenda": "Agenda distribution (D)", "turns": "Session length (N)", "judge": "Judge"}
@@ -29,25 +31,29 @@ class Series:
 
 
 def series(study: RefineStudy, axis: str) -> list[Series]:
-    """All series of two or more cells along an axis."""
-    rest = [name for name in (*AXES, "seed") if name != axis]
-    varying = [name for name in rest if len({getattr(found.cell, name) for found in study.cells}) > 1]
-    groups: dict[tuple[str, ...], list[Outcomes]] = defaultdict(list)
+    """All series of two or more cells along an axis: they differ in nothing else."""
+    groups: dict[tuple[str, ...], list[tuple[str | int, Outcomes]]] = defaultdict(list)
     for found in study.cells:
-        fixed = ", ".join(f"{name} {getattr(found.cell, name)}" for name in varying)
-        groups[found.cell.dataset, found.cell.model, fixed].append(found)
+        cell = found.cell
+        on = {key: words for key, words in cell.differences.items() if _is_on(axis, key)}
+        fixed = ", ".join(words for key, words in cell.differences.items() if key not in on)
+        # under the choice, or under the options' own words if it does not say it all
+        chosen = on.keys() <= {axis, "agenda.turns", RESCORED}
+        value = getattr(cell, axis) if chosen else ", ".join(on.values()).removeprefix(f"{axis} ")
+        groups[cell.dataset, cell.model, fixed].append((value, found))
     result = []
     for (dataset, model, fixed), members in sorted(groups.items()):
-        values = [getattr(found.cell, axis) for found in members]
-        if len(set(values)) > 1:
-            # under the axis's value, or under the whole variant if two share a value
-            names = (
-                value if values.count(value) == 1 else each.cell.variant
-                for value, each in zip(values, members, strict=True)
-            )
-            cells = sorted(zip(names, members, strict=True), key=lambda pair: (isinstance(pair[0], str), pair[0]))
+        if len({value for value, _ in members}) > 1:
+            cells = sorted(members, key=lambda pair: (isinstance(pair[0], str), pair[0]))
             result.append(Series(model, dataset, fixed, cells))
     return result
+
+
+def _is_on(axis: str, key: str) -> bool:
+    """Whether an option belongs to the choice of an axis; what tells only twins apart does not."""
+    if axis == "turns" or key == "agenda.turns":
+        return axis == "turns" and key == "agenda.turns"
+    return key.partition(".")[0] == axis or (axis == "judge" and key == RESCORED)
 
 
 def ablation_table(study: RefineStudy, axis: str) -> Table | None:
@@ -128,18 +134,21 @@ def _draw(panel: Any, members: Sequence[Series], look: Look, measure: Callable[[
     names = list(dict.fromkeys(name for one in members for name, _ in one.cells))
     numeric = all(isinstance(name, int) for name in names)
     places = {name: float(name) if numeric else float(number) for number, name in enumerate(names)}
+    width = 0.6 if not numeric else 0.25 * min((b - a for a, b in pairwise(sorted(places.values()))), default=1.0)
     for number, one in enumerate(members):
-        aside = 0.0 if numeric else spread(number, len(members), 0.6)
+        aside = spread(number, len(members), width)
         label = one.model + (f" ({one.fixed})" if one.fixed else "")
+        twins = [each for each in members if each.model == one.model]
+        dash = DASHES[twins.index(one) % len(DASHES)] if numeric else "none"
         bars(
             panel, [(places[name] + aside, *measure(cell)) for name, cell in one.cells],
-            color=look.model(one.model), marker=MARKERS[number % len(MARKERS)], linestyle="-" if numeric else "none",
-            capsize=2.5, elinewidth=1.2, label=label,
+            **{**look.line(one.cells[0][1].cell.label), "label": label, "linestyle": dash},
+            capsize=2.5, elinewidth=1.2,
         )  # fmt: skip
     if numeric:
         panel.set_xticks(sorted(places.values()))
     else:
-        labels = [textwrap.fill(str(name), 14) for name in names]
+        labels = [textwrap.fill(str(name), 18) for name in names]
         panel.set_xticks(range(len(names)), labels, rotation=30, ha="right", rotation_mode="anchor", fontsize=8.5)
         panel.grid(visible=False, axis="x")
         panel.set_xlim(-0.5, len(names) - 0.5)

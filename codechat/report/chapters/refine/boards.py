@@ -54,7 +54,8 @@ def _board(cells: Sequence[LoadedCell]) -> Board:
     columns = [
         BoardColumn("Model", cells, "cell"),
         *if_it_varies("Dataset", [cell.dataset for cell in cells]),
-        *if_it_varies("Agenda", [cell.setting for cell in cells]),
+        *if_it_varies("Agenda", [cell.agenda for cell in cells]),
+        *if_it_varies("Setting", [cell.setting_without("agenda") for cell in cells]),
         BoardColumn("MST", [m["mst"] for m in metrics], "number", SUSTAINED, "mean sustained turns", strong=True),
         BoardColumn("95 % interval", [(m["mst"], m["ci"]["mst"]) for m in metrics], "number", SUSTAINED,
                     most=longest, ends=True),

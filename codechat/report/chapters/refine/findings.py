@@ -8,9 +8,9 @@ from codechat.report.data import Table
 from codechat.report.generic.overview import rivals_of
 from codechat.report.sections import Headline
 from codechat.report.study import LoadedCell
-from codechat.template import counted
 
 PAIRS = "pairs_mst"  # the table of paired comparisons
+LEVEL = "0.00"  # a difference that is nought as it is written
 
 
 def headline(cells: Sequence[LoadedCell], tables: Sequence[Table]) -> Headline:
@@ -21,14 +21,19 @@ def headline(cells: Sequence[LoadedCell], tables: Sequence[Table]) -> Headline:
         return Headline("Nothing to rank", "No cell of this report has a mean of sustained turns.", kicker=kicker)
     ranked = sorted(rivals, key=lambda model: (-_mst(rivals[model]), model))
     best, compared = ranked[0], [cell for model in ranked for cell in rivals[model]]
-    turns = compared[0].turns
-    length, lead = f"{_mst(rivals[best]):.2f}", f"{best} keeps code alive longest:"
+    level = [model for model in ranked if f"{_mst(rivals[model]):.2f}" == f"{_mst(rivals[best]):.2f}"]
+    lead = f"{best} keeps code alive longest:"
     if len(ranked) == 1:
         lead = f"{best} sustains"
-    elif length == f"{_mst(rivals[ranked[1]]):.2f}":
-        lead = f"{best} and {ranked[1]} keep code alive equally long:"
-    title = f"{lead} {length} of {turns} turns"
-    return Headline(title, " ".join(_qualified(ranked, rivals, tables)), _facts(compared), kicker)
+    elif len(level) > 1:
+        lead = f"{_joined(level)} keep code alive equally long:"
+    title = f"{lead} {_mst(rivals[best]):.2f} of {compared[0].turns} turns"
+    text = [_what_it_is(rivals[best])]
+    if len(level) < len(ranked):
+        following = ranked[len(level)]
+        text.append(f"Next is {following} with {_mst(rivals[following]):.2f}.")
+    text += _tested(level if len(level) > 1 else ranked[:2], rivals, tables)
+    return Headline(title, " ".join(text), _facts(compared), kicker)
 
 
 def _comparable(cells: Sequence[LoadedCell]) -> dict[str, list[LoadedCell]]:
@@ -58,41 +63,42 @@ def _mst(cells: Sequence[LoadedCell]) -> float:
     return fmean(cell.metrics["mst"] for cell in cells)
 
 
-def _qualified(ranked: Sequence[str], rivals: Mapping[str, Sequence[LoadedCell]], tables: Sequence[Table]) -> list[str]:
-    """Sentences on what the figure is, who comes next, and how sure the order is."""
-    best = rivals[ranked[0]]
-    text = [
+def _what_it_is(best: Sequence[LoadedCell]) -> str:
+    """What the figure is, and on which tasks."""
+    return (
         "The mean number of turns that pass one after another from turn 0 (MST)"
         f"{', averaged over ' if len(best) > 1 else ' on '}{_joined(cell.dataset for cell in best)}, "
         f"{best[0].agenda} agenda."
-    ]
-    if len(ranked) > 1:
-        second = rivals[ranked[1]]
-        text.append(f"Next is {ranked[1]} with {_mst(second):.2f}.")
-        text += _tested(ranked[0], best, second, tables)
-    return text
+    )
 
 
-def _tested(name: str, best: Sequence[LoadedCell], second: Sequence[LoadedCell], tables: Sequence[Table]) -> list[str]:
-    """By how much the best is ahead on the same tasks, on which a hard task counts against both."""
-    rivals = [(mine.dataset, mine.label, its.label) for mine in best for its in second if mine.dataset == its.dataset]
-    signs = dict.fromkeys(rivals, 1) | {(dataset, b, a): -1 for dataset, a, b in rivals}
-    figures, unsure = [], []
+def _tested(names: Sequence[str], rivals: Mapping[str, Sequence[LoadedCell]], tables: Sequence[Table]) -> list[str]:
+    """By how much the first is ahead of the second on the same tasks, on which a hard task counts against both."""
+    if len(names) != 2:
+        return []
+    best, second = (rivals[name] for name in names)
+    cells = [(mine.dataset, mine.label, its.label) for mine in best for its in second if mine.dataset == its.dataset]
+    signs = dict.fromkeys(cells, 1) | {(dataset, b, a): -1 for dataset, a, b in cells}
+    figures, unsure, level = [], [], True
     for row in (row for table in tables if table.name == PAIRS for row in table.named_rows()):
         sign = signs.get((row["dataset"], row["a"], row["b"]))
         if sign is not None and row["mst_difference_ci"] is not None:
             ends = " to ".join(_number(end) for end in sorted(sign * end for end in row["mst_difference_ci"]))
             turns = _number(sign * row["mst_difference"])
             figures.append(f"{turns} turns on {row['dataset']} (95 % interval {ends})")
+            level = level and turns == LEVEL
             unsure += [row["dataset"]] if row["p_holm"] is None or row["p_holm"] >= 0.05 else []
     if not figures:
         return []
+    if level:
+        return [f"Task by task {_joined(names)} differ by {_joined(figures)}."]
     sure = f"which may be chance on {_joined(unsure)}" if unsure else "more than chance explains"
-    return [f"Task by task {name} is ahead by {_joined(figures)}, {sure} (Wilcoxon, Holm-corrected)."]
+    return [f"Task by task {names[0]} is ahead by {_joined(figures)}, {sure} (Wilcoxon, Holm-corrected)."]
 
 
 def _number(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
+    text = f"{value:+.2f}"
+    return LEVEL if text[1:] == LEVEL else text.replace("-", "−")
 
 
 def _joined(words: Iterable[str]) -> str:
@@ -105,7 +111,8 @@ def _facts(cells: Sequence[LoadedCell]) -> list[tuple[str, str]]:
     facts = []
     first, last = (_mean(cell.metrics["pass_at_1"][turn] for cell in cells) for turn in (0, -1))
     if first is not None and last is not None:
-        means = f"Pass@1 from turn 0 to turn {cells[0].turns - 1}, mean of {counted(len(cells), 'cell')}"
+        means = f"Pass@1 from turn 0 to turn {cells[0].turns - 1}"
+        means += f", mean of {len(cells)} cells" if len(cells) > 1 else ""
         facts.append((f"{100 * first:.0f} % → {100 * last:.0f} %", means))
     rates = {scope: _mean(cell.metrics["regression"]["by_scope"][scope] for cell in cells) or 0.0 for scope in SCOPES}
     worst = max(rates, key=lambda scope: rates[scope])

@@ -1,6 +1,6 @@
 """Who keeps code working longest: the leaderboard and MST per dataset (paper, Table V)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
 from codechat.metrics.statistics import percent_change, percentile_interval
@@ -8,9 +8,12 @@ from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.generic.tables import Naming
 
+LEVEL = 1e-9  # what rounding errors can make of equal means
+MEAN = "mean of all"  # in place of a dataset's name
+INTERVALS = "Intervals: 95 %, 2,000 resamples by task."
 MEAN_NOTE = (
     "Means are unweighted over the datasets; an entrant that lacks one of them, or has sessions of two lengths, has no "
-    "mean. Intervals: 95 %, 2,000 resamples by task, the datasets resampled apart."
+    f"mean. {INTERVALS[:-1]}, the datasets resampled apart."
 )
 
 
@@ -30,50 +33,60 @@ def mean_mst(study: RefineStudy, label: str) -> tuple[float | None, Interval | N
 
 
 def ranked(study: RefineStudy) -> dict[str, int | None]:
-    """The entrants in reading order with their ranks, which are by mean MST among sessions of the same length.
+    """The entrants in reading order with their ranks by mean MST; those without a mean come last and have no rank."""
+    turns = {label: next(iter(study.entrant(label).values())).cell.turns for label in study.labels}
+    return ranks({label: mean_mst(study, label)[0] for label in turns}, turns)
 
-    Longest sessions first; those without a mean come last and have no rank.
-    """
-    means = {label: mean_mst(study, label)[0] for label in study.labels}
-    turns = {label: next(iter(study.entrant(label).values())).cell.turns for label in means}
-    order = sorted(means, key=lambda label: (means[label] is None, -turns[label], -(means[label] or 0.0), label))
-    ranks: dict[str, int | None] = {}
+
+def ranks(values: Mapping[str, float | None], turns: Mapping[str, int]) -> dict[str, int | None]:
+    """Ranks by value among sessions of the same length, longest first; equal values share the better rank."""
+    order = sorted(values, key=lambda label: (values[label] is None, -turns[label], -(values[label] or 0.0), label))
+    found: dict[str, int | None] = {}
     for label in order:
-        rivals = [other for other in ranks if turns[other] == turns[label]]
-        ranks[label] = None if means[label] is None else len(rivals) + 1
-    return ranks
+        value = values[label]
+        rivals = [each for other in found if turns[other] == turns[label] and (each := values[other]) is not None]
+        found[label] = None if value is None else 1 + sum(each - value > LEVEL for each in rivals)
+    return found
 
 
 def leaderboard(study: RefineStudy) -> Table:
-    """One row per entrant, its headline figures as means over the datasets."""
+    """A row per entrant on each dataset; if there are several, first the means of those that have all of them."""
     naming = Naming(study, with_dataset=False)
-    last = study.last_turn
+    last, several = study.last_turn, len(study.datasets) > 1
     columns = (
-        Column("rank", "Rank", "d"),
-        *naming.columns,
+        *columns_of("d", rank="Rank"), *naming.columns, *columns_of(**({"dataset": "Dataset"} if several else {})),
         *with_interval("mst", f"MST@{study.length or 'N'}", ".3f"),
         *columns_of(".3f", pass_first="Pass@1 turn 0", pass_last=f"Pass@1 turn {last}"),
         Column("delta_pct", f"Δ0→{last} %", "+.1f"),
         *columns_of(".3f", regression="Regression", self_correction="Self-correction", adherence="Adherence"),
         *columns_of("d", completed="Completed", errored="Errored"),
-    )
-    rows: list[tuple[Value, ...]] = []
-    for label, rank in ranked(study).items():
-        cells = study.entrant(label)
-        mean, interval = mean_mst(study, label)
-        named = naming.of(next(iter(cells.values())))
-        counts = (sum(found.cell.metrics[key] for found in cells.values()) for key in ("completed", "errored"))
-        rows.append((rank, *named, mean, interval, *_means(cells, whole=rank is not None), *counts))
-    return Table(
-        "leaderboard", "Leaderboard", columns, tuple(rows), group="leaderboard",
-        note="Ranked by Mean Sustainable Turns among sessions of one length; Δ is the change of the mean Pass@1. "
-        + MEAN_NOTE,
     )  # fmt: skip
+    rows: list[tuple[Value, ...]] = []
+    if several:
+        whole = {label: study.entrant(label) for label, rank in ranked(study).items() if rank is not None}
+        rows += _block({label: (cells, *mean_mst(study, label)) for label, cells in whole.items()}, naming, (MEAN,))
+    for dataset in study.datasets:
+        own = {found.cell.label: ({dataset: found}, *found.measured("mst")) for found in study.on(dataset)}
+        rows += _block(own, naming, (dataset,) if several else ())
+    note = "Ranked by Mean Sustainable Turns among sessions of one length; equal values share a rank. "
+    note += "Δ is the change of the mean Pass@1. " + MEAN_NOTE if several else INTERVALS
+    return Table("leaderboard", "Leaderboard", columns, tuple(rows), group="leaderboard", note=note)
 
 
-def _means(cells: Mapping[str, Outcomes], *, whole: bool) -> Sequence[float | None]:
-    if not whole:
-        return [None] * 6
+Entry = tuple[Mapping[str, Outcomes], float | None, Interval | None]
+
+
+def _block(entries: Mapping[str, Entry], naming: Naming, dataset: tuple[str, ...]) -> Iterator[tuple[Value, ...]]:
+    """The rows of entrants that are ranked among themselves: an entrant's cells by dataset, its MST, the interval."""
+    firsts = {label: next(iter(cells.values())) for label, (cells, _, _) in entries.items()}
+    turns = {label: found.cell.turns for label, found in firsts.items()}
+    for label, rank in ranks({label: mst for label, (_, mst, _) in entries.items()}, turns).items():
+        cells, mst, interval = entries[label]
+        counts = (sum(found.cell.metrics[key] for found in cells.values()) for key in ("completed", "errored"))
+        yield (rank, *naming.of(firsts[label]), *dataset, mst, interval, *_means(cells), *counts)
+
+
+def _means(cells: Mapping[str, Outcomes]) -> Sequence[float | None]:
     metrics = [found.cell.metrics for found in cells.values()]
     first, last = (_mean([m["pass_at_1"][turn] for m in metrics]) for turn in (0, -1))
     rates = [_mean([m[key]["overall"] for m in metrics]) for key in ("regression", "self_correction")]
@@ -89,13 +102,16 @@ def mst(study: RefineStudy) -> Table:
     """MST per entrant and dataset, and the mean (Table V)."""
     naming = Naming(study, with_dataset=False)
     figures = [*((f"mst_{dataset}", dataset) for dataset in study.datasets), ("mst_mean", "Mean")]
+    order = ranked(study)
+    figures = figures if any(order.values()) else figures[:-1]
     columns = [*naming.columns, *(each for item in figures for each in with_interval(*item, ".3f"))]
     rows: list[tuple[Value, ...]] = []
-    for label in ranked(study):
+    for label in order:
         cells = study.entrant(label)
         values = [cells[name].measured("mst") if name in cells else (None, None) for name in study.datasets]
         named = naming.of(next(iter(cells.values())))
-        rows.append((*named, *(value for both in (*values, mean_mst(study, label)) for value in both)))
+        both = [*values, mean_mst(study, label)][: len(figures)]
+        rows.append((*named, *(value for each in both for value in each)))
     best: set[tuple[int, int]] = set()
     for place in range(len(naming.columns), len(columns), 2):
         known = {number: value for number, row in enumerate(rows) if isinstance(value := row[place], float)}

@@ -1,7 +1,6 @@
 """How much is lost over the turns: the paper's Tables IV, VI and VII, and the values behind its curves."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from codechat.metrics.statistics import percent_change
@@ -82,16 +81,20 @@ def sensitivity(study: RefineStudy) -> Table:
     return named_table(
         study, columns, rows, lowest,
         name="table_6_mst_sensitivity", title="Sensitivity of MST to the longest session, T (paper, Table VI)",
-        note="Sessions cut after T turns; the change is against the column before. Bold: the lowest change of its row.",
+        note="Sessions cut after T turns; the change is against the T before it of the same row. Bold: the lowest "
+        "change of its row.",
         group="trend",
     )  # fmt: skip
 
 
 def _steps(mst_at: Mapping[str, float | None], caps: Sequence[int]) -> list[float | None]:
-    """MST at every cap, each but the first with its change in per cent against the one before."""
+    """MST at every cap, each but the first with its change in per cent against the cap before that the cell has."""
     values = [mst_at.get(str(cap)) for cap in caps]
-    changes = [percent_change(before, value) for before, value in pairwise(values)]
-    return [*values[:1], *(each for step in zip(values[1:], changes, strict=True) for each in step)]
+    row, before = values[:1], values[0] if values else None
+    for value in values[1:]:
+        row += [value, percent_change(before, value)]
+        before = before if value is None else value
+    return row
 
 
 def turns(study: RefineStudy) -> Table:

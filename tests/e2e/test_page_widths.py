@@ -1,0 +1,37 @@
+"""The page in a browser of every width: what does not fit takes more lines, and nothing is cut."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codechat.report.page import write_page
+from support.browser import chromium, until
+from support.page_input import made_cell, made_report
+
+VARIANT = "balanced, first 5 tasks, 5 turns, initial prompt “…please write this function in Python…”, seed 0"
+CUT = """return [...document.querySelectorAll('main *')].filter((each) => !each.closest('svg') && !each.closest('.unseen')
+  && ['hidden', 'clip'].includes(getComputedStyle(each).overflowX) && each.scrollWidth > each.clientWidth + 1)
+  .map((each) => each.textContent)"""
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with chromium(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
+
+
+@pytest.mark.parametrize("width", [390, 1024, 1440, 1920])
+def test_nothing_is_cut(driver: Any, tmp_path: Path, width: int) -> None:
+    cells = [
+        replace(made_cell(name, tasks=6, breaks=0.1), variant=VARIANT, differences={"a": VARIANT}) for name in "ab"
+    ]
+    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    driver.get(write_page(made_report(cells, tmp_path / "figures"), tmp_path).as_uri())
+    until(lambda: driver.execute_script("return document.querySelectorAll('.session').length > 3"), "the sessions")
+    driver.execute_script("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    assert driver.execute_script(CUT) == []
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= width

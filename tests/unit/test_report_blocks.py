@@ -1,0 +1,106 @@
+"""Cells that differ: several datasets, ties, sessions of different lengths, and what is drawn of them."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codechat.cli.report import _terminal_tables
+from codechat.cli.terminal import out
+from codechat.report.build import headline_of, studies_of
+from codechat.report.chapters import chapter_of
+from codechat.report.chapters.refine.ablations import ablation_figure
+from codechat.report.chapters.refine.leaderboard import ranks
+from codechat.report.data import Table
+from codechat.report.drawing.style import Look
+from codechat.report.loading import load_cells
+from codechat.report.study import Study
+from support.refine_cells import Made, write_cell
+
+
+def study_of(runs: Path, *makes: Made) -> Study[Any]:
+    for made in makes:
+        write_cell(made, runs)
+    (study,) = studies_of(load_cells([runs]))
+    return study
+
+
+def tables_of(study: Study[Any]) -> dict[str, Table]:
+    return {table.name: table for table in chapter_of("refine").tables(study)}
+
+
+def perfect(*models: str) -> list[Made]:
+    return [Made(model, tasks=6, turns=3, first=1.1, breaks=0.0) for model in models]
+
+
+def test_two_datasets_without_a_common_model_are_two_blocks(tmp_path: Path) -> None:
+    study = study_of(tmp_path, Made("a", "humaneval", 6, 3), Made("b", "mine", 6, 3))
+    tables = tables_of(study)
+    board = tables["leaderboard"]
+    assert board.blocks == (("humaneval", (0,)), ("mine", (1,)))
+    assert [row[:3] for row in board.rows] == [(1, "a", "humaneval"), (1, "b", "mine")]
+    assert None not in [row["mst"] for row in board.named_rows()]
+    assert "mst_mean" not in [column.key for column in tables["table_5_mst"].columns], "there is no mean"
+    with out.capture() as told:
+        for shown in _terminal_tables(board):
+            out.print(shown)
+    lines = told.get().splitlines()
+    assert [line.strip() for line in lines if line.startswith("Leaderboard")] == [
+        "Leaderboard: humaneval",
+        "Leaderboard: mine",
+    ]
+    assert not [line for line in lines if line.count("–") > 3], "no row of dashes"
+
+
+def test_ties_share_a_rank() -> None:
+    values = {"a": 2.0, "b": 3.0, "c": 3.0 + 1e-15, "d": None, "e": 1.0, "f": 1.5}
+    turns = dict.fromkeys(values, 5) | {"f": 3}
+    assert ranks(values, turns) == {"b": 1, "c": 1, "a": 3, "e": 4, "f": 1, "d": None}
+
+
+def test_a_tie_is_told_as_one(tmp_path: Path) -> None:
+    study = study_of(tmp_path / "three", *perfect("a", "b", "c"))
+    tables = tables_of(study)
+    told = headline_of([study], tuple(tables.values()))
+    assert told.title == "a, b and c keep code alive equally long: 3.00 of 3 turns"
+    assert "Next is" not in told.text
+    assert [row[0] for row in tables["leaderboard"].rows] == [1, 1, 1]
+    two = study_of(tmp_path / "two", *perfect("a", "b"))
+    told = headline_of([two], tuple(tables_of(two).values()))
+    assert told.title == "a and b keep code alive equally long: 3.00 of 3 turns"
+    assert told.text.endswith("Task by task a and b differ by 0.00 turns on humaneval (95 % interval 0.00 to 0.00).")
+
+
+def test_cells_of_different_lengths_keep_every_value(tmp_path: Path) -> None:
+    study = study_of(tmp_path, *(Made("a", tasks=8, turns=turns) for turns in (3, 5, 6)))
+    table = tables_of(study)["table_6_mst_sensitivity"]
+    found = {row["turns"]: row for row in table.named_rows()}
+    for turns, caps in ((3, (2, 3)), (5, (2, 4, 5)), (6, (2, 4, 6))):
+        row = found[turns]
+        assert [cap for cap in (2, 3, 4, 5, 6) if row[f"mst_at_{cap}"] is not None] == list(caps)
+        for before, cap in pairwise(caps):
+            change = 100 * (row[f"mst_at_{cap}"] / row[f"mst_at_{before}"] - 1)
+            assert row[f"change_{cap}_pct"] == pytest.approx(change)
+
+
+def test_an_ablations_figure_tells_its_variants_apart(tmp_path: Path) -> None:
+    makes = [
+        Made("a", tasks=6, turns=turns, agenda=agenda, seed=seed)
+        for turns in (3, 4) for agenda in ("balanced", "semantic") for seed in (0, 1)
+    ]  # fmt: skip
+    study = study_of(tmp_path, *makes)
+    for axis in ("turns", "agenda"):
+        figure = ablation_figure(study, Look(study), axis)
+        lines = [bars[0] for bars in figure.axes[0].containers]
+        assert len(lines) == 4
+        assert len({(line.get_color(), line.get_marker()) for line in lines}) == 4, "a shade and a marker each"
+        if axis == "turns":
+            assert len({str(line._unscaled_dash_pattern) for line in lines}) == 4, "a dash each"
+        columns = [tuple(sorted(round(float(x), 6) for x in line.get_xdata())) for line in lines]
+        assert len(set(columns)) == 4, "none hides another"
+
+
+def test_an_ablation_holds_cells_that_differ_in_nothing_else(tmp_path: Path) -> None:
+    makes = [Made("a", tasks=6, turns=3, agenda="balanced"), Made("a", tasks=6, turns=3, agenda="semantic", seed=1)]
+    assert "ablation_agenda" not in tables_of(study_of(tmp_path, *makes))
