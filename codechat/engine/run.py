@@ -97,6 +97,8 @@ def run_built(
     abandoned = cell.abandoned_folder()
     if abandoned is not None and not cell.folder.exists():
         watcher.note(f"{abandoned} was begun under other rules, baselines or repositories: it is not continued")
+    for warning in cell.warnings():
+        watcher.note(warning)
     started, brake = time.monotonic(), Brake()
     with lock(cell):
         write_atomically(cell.folder / "config.yaml", cell.config_yaml())
