@@ -44,6 +44,6 @@ class WrongPool(UserError):
         self.understood = understood
 
 
-INSTRUCTIONS: Registry[Pool, NoTraits] = Registry("instructions", "codechat.instructions", NoTraits)
+INSTRUCTIONS: Registry[Pool, NoTraits] = Registry("instructions", "codechat.instructions", NoTraits, Pool)
 
 __all__ = ["INSTRUCTIONS", "Pool", "Rejected", "WrongPool"]

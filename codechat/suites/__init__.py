@@ -46,6 +46,6 @@ class Costed(Protocol):
         """The rough CPU seconds of a right program on this machine. Raises as `Suite.check`."""
 
 
-SUITES: Registry[Suite, NoTraits] = Registry("suite", "codechat.suites", NoTraits)
+SUITES: Registry[Suite, NoTraits] = Registry("suite", "codechat.suites", NoTraits, Suite)
 
 __all__ = ["SUITES", "Costed", "Suite"]
