@@ -8,11 +8,12 @@ importing a component's module must be cheap, so heavy libraries are imported in
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
-from codechat.config import Config, validate
+from codechat.config import Config, part_of, validate
 from codechat.errors import UserError, nearest
 from codechat.plugins import import_all
+from codechat.promises import check_call, held, is_plugin
 
 T = TypeVar("T")
 """The type that a registry's factories make."""
@@ -44,8 +45,19 @@ class Component(Generic[T, X]):
 class Registry(Generic[T, X]):
     """The components of one config group, keyed by the option `key` (`kind` unless given)."""
 
-    def __init__(self, group: str, room: str, traits: type[X], key: str = "kind") -> None:
+    def __init__(
+        self,
+        group: str,
+        room: str,
+        traits: type[X],
+        makes: Any,
+        options: type[Config] = Config,
+        *,
+        key: str = "kind",
+    ) -> None:
+        """`makes` is the type of what the factories make, `options` the base of their configs."""
         self.group, self.room, self.key = group, room, key
+        self._makes, self._options = makes, options
         self._traits = traits
         self._components: dict[str, Component[T, X]] = {}
         self._discovered = False
@@ -55,6 +67,8 @@ class Registry(Generic[T, X]):
 
         `traits` are fields of the group's traits.
         """
+
+        _check_options(f"{self.group} '{name}'", config, self._options, self.key)
 
         def remember(factory: F) -> F:
             known = self._components.get(name)
@@ -100,10 +114,18 @@ class Registry(Generic[T, X]):
         return self[getattr(config, self.key)]
 
     def build(self, config: Config, *parts: Any, **named: Any) -> T:
-        """The component that a config describes. Raises `UserError`, also for a package that is not installed."""
+        """The component that a config describes.
+
+        Raises `UserError`, also for a package that is not installed, and for a plugin's component of a wrong type.
+        """
         component = self.of(config)
+        plugin = is_plugin(component.factory)
+        who = f"{self.group}={component.name} of {component.factory.__module__}"
+        if plugin:
+            check_call(who, component.factory, (config, *parts), named)
         try:
-            return component.factory(config, *parts, **named)
+            made = component.factory(config, *parts, **named)
+            return cast(T, held(made, self._makes, who)) if plugin else made
         except ModuleNotFoundError as error:
             package = (error.name or "").partition(".")[0]
             if package in ("", "codechat"):
@@ -111,4 +133,21 @@ class Registry(Generic[T, X]):
             raise UserError(
                 f"{self.group}={component.name} needs the package {package}, which is not installed",
                 f"pip install {package}",
+            ) from error
+
+
+def _check_options(who: str, config: Any, base: type[Config], key: str) -> None:
+    """Raise `TypeError` for a config class that the group cannot use."""
+    if not (isinstance(config, type) and issubclass(config, base)):
+        raise TypeError(
+            f"{who}: its config must be a subclass of {base.__module__}.{base.__name__}, not {config!r:.80}"
+        )
+    if key not in config.model_fields:
+        raise TypeError(f"{who}: its config has no field '{key}'")
+    for name, field in config.model_fields.items():
+        try:
+            part_of(field)
+        except TypeError as error:
+            raise TypeError(
+                f"{who}: the option '{name}' must be declared with result_option, run_option or place_option"
             ) from error

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "codechat"
 # From the bottom to the top: a room imports only rooms below it; rooms on one line don't know each other.
 LAYERS: list[set[str]] = [
     {"errors", "domain", "seeding", "environment", "template", "texts", "spreadsheet"},
-    {"files", "config", "plugins"},
+    {"files", "config", "plugins", "promises"},
     {"registry", "records", "calls", "languages"},
     {"patterns", "sandbox", "hardware", "agendas"},
     {"suites", "instructions"},

@@ -58,7 +58,9 @@ class AgendaConfig(Config):
         return {name: given.get(name, 0.0) / total for name in types}
 
 
-AGENDAS: Registry[list[str], NoTraits] = Registry("agenda", "codechat.agendas", NoTraits, key="sampling")
+AGENDAS: Registry[list[str], NoTraits] = Registry(
+    "agenda", "codechat.agendas", NoTraits, list[str], AgendaConfig, key="sampling"
+)
 
 
 def draw(config: AgendaConfig, generator: random.Random) -> list[str]:

@@ -52,7 +52,11 @@ def _dispatch(argv: list[str]) -> int:
 
 
 COMMANDS = {
-    "list": Command("codechat.cli.listing:list_components", "[GROUP]", "describe options and keys"),
+    "list": Command(
+        "codechat.cli.listing:list_components",
+        "[GROUP] [instructions.path=FILE]",
+        "describe options and keys, or your pool",
+    ),
     "verify": Command(
         "codechat.cli.verify:verify",
         "dataset=D [samples=FILE out=FILE]",

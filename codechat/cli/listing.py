@@ -11,9 +11,10 @@ from codechat.cli.terminal import out
 from codechat.config import Config
 from codechat.engine.compose import compose_values
 from codechat.engine.config import GROUPS, CellConfig
+from codechat.engine.run import MISTAKE
 from codechat.environment import data_folder
 from codechat.errors import UserError, nearest
-from codechat.instructions import INSTRUCTIONS
+from codechat.instructions import INSTRUCTIONS, WrongPool
 from codechat.models import MODELS
 from codechat.models.roles import presets_in
 from codechat.registry import Registry
@@ -37,9 +38,19 @@ def options_of(group: str) -> dict[str, str]:
 
 
 def list_components(arguments: list[str]) -> int:
-    """Print the groups, or one group's options and the keys of each of its kinds."""
-    if len(arguments) > 1:
+    """Print the groups, or one group's options and the keys of each of its kinds.
+
+    `instructions` takes settings too, and shows what is understood of the pool that they name.
+    """
+    settings = [word for word in arguments if "=" in word]
+    if len(arguments) - len(settings) > 1:
         raise UserError("list takes one group at most", f"one of {', '.join(LISTED)}")
+    if settings:
+        if arguments[0] != "instructions":
+            raise UserError(
+                "list takes settings only for the pool", "codechat list instructions instructions.path=FILE"
+            )
+        return list_pool(settings)
     if not arguments:
         for group in GROUPS:
             _print_options(group)
@@ -57,6 +68,17 @@ def list_components(arguments: list[str]) -> int:
         out.print(_table((f"{group}.{key}", default, text) for key, default, text in _fields(model, composed)))
     if group == "instructions":
         print_pool(INSTRUCTIONS.build(INSTRUCTIONS.validate({"kind": "default"})))
+    return 0
+
+
+def list_pool(settings: list[str]) -> int:
+    """Print what is understood of a pool, with all mistakes of its file. Returns the exit status."""
+    values, _ = compose_values(settings)
+    try:
+        print_pool(INSTRUCTIONS.build(INSTRUCTIONS.validate(values["instructions"])))
+    except WrongPool as wrong:
+        print_pool(wrong.understood, wrong.mistakes)
+        return MISTAKE
     return 0
 
 

@@ -1,24 +1,31 @@
 """The pool in `codechat list instructions`: the instructions, the share of each kind, the rejected ones."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from rich.markup import escape
 from rich.table import Table
 
 from codechat.cli.terminal import out
 from codechat.domain import CHANGES, SCOPES
+from codechat.errors import UserError
 from codechat.instructions import Pool
 
 
-def print_pool(pool: Pool) -> None:
-    """Print the accepted instructions by kind, their distribution, and the rejected ones with their reasons."""
+def print_pool(pool: Pool, mistakes: Sequence[UserError] = ()) -> None:
+    """Print the accepted instructions by kind, their distribution, and the rejected ones with their reasons.
+
+    Then what may be meant otherwise, and the mistakes of the file.
+    """
     accepted = sorted(pool.instructions, key=lambda each: (SCOPES.index(each.scope), CHANGES.index(each.change)))
     table = _table("", "scope", "change", "decided by", "instruction", "id")
     for number, each in enumerate(accepted, 1):
         by = "rules" if each.rule is not None else "LLM"
         table.add_row(str(number), each.scope, each.change, by, escape(each.text), each.id)
     out.print(table)
-    out.print(f"\n[bold]distribution[/bold] of {len(accepted)} accepted instructions")
+    ruled = sum(each.rule is not None for each in accepted)
+    decided = f"decided by their rules: {ruled}; without a rule, for an LLM: {len(accepted) - ruled}"
+    out.print(f"\n[bold]distribution[/bold] of {len(accepted)} accepted instructions ({decided})")
     out.print(_distribution(pool))
     if pool.rejected:
         out.print(f"\n[bold]rejected[/bold] by curation: {len(pool.rejected)}, never drawn")
@@ -26,6 +33,14 @@ def print_pool(pool: Pool) -> None:
         for candidate in pool.rejected:
             refused.add_row(candidate.scope, escape(candidate.text), escape(candidate.reason))
         out.print(refused)
+    if pool.warnings:
+        out.print(f"\n[bold]warnings[/bold]: {len(pool.warnings)}")
+        for warning in pool.warnings:
+            out.print(warning, markup=False)
+    if mistakes:
+        out.print(f"\n[bold]mistakes[/bold]: {len(mistakes)}; no cell runs with this file until they are mended")
+        for mistake in mistakes:
+            out.print(str(mistake).replace("\n", "; "), markup=False)
 
 
 def _distribution(pool: Pool) -> Table:

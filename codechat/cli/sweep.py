@@ -20,6 +20,7 @@ from codechat.cli.terminal import err, out
 from codechat.engine.cell import Composed
 from codechat.engine.compose import compose
 from codechat.engine.estimate import total
+from codechat.engine.overrides import parse_word
 from codechat.engine.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS, Outcome
 from codechat.environment import data_folder, shell_command
 from codechat.errors import UserError, nearest
@@ -94,16 +95,10 @@ def _run_one(cell: _Planned, command: list[str], sweep: str) -> tuple[int, Outco
 
 def expand(settings: Sequence[str]) -> list[tuple[str, ...]]:
     """All combinations of Hydra's sweep syntax (`a,b`, `range(…)`, `choice(…)`), the last key varying fastest."""
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.errors import OverrideParseException
-
-    try:
-        parsed = OverridesParser.create().parse_overrides(list(settings))
-    except OverrideParseException as error:
-        raise UserError(f"cannot read '{error.override}'", "write key=value or key=a,b") from error
     choices: list[list[str]] = []
-    for text, override in zip(settings, parsed, strict=True):
-        if override.is_sweep_override():
+    for text in settings:
+        override = parse_word(text)
+        if override is not None and override.is_sweep_override():
             key = override.get_key_element()
             choices.append([f"{key}={value}" for value in override.sweep_string_iterator()])
         else:

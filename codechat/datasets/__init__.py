@@ -14,7 +14,7 @@ class DatasetConfig(Config):
     tasks: list[str] | None = run_option(None, "take these task ids only, e.g. [HumanEval/0,HumanEval/7]", min_length=1)
 
 
-DATASETS: Registry[Dataset, NoTraits] = Registry("dataset", "codechat.datasets", NoTraits)
+DATASETS: Registry[Dataset, NoTraits] = Registry("dataset", "codechat.datasets", NoTraits, Dataset, DatasetConfig)
 
 
 def select(dataset: Dataset, config: DatasetConfig) -> tuple[Task, ...]:

@@ -84,6 +84,12 @@ class Cell:
         """The share of the machine that the engine may use."""
         return HARDWARE.build(self.config.hardware)
 
+    def warnings(self) -> tuple[str, ...]:
+        """What the author of the pool may have meant otherwise: the first such place, and how many more there are."""
+        found = self.pool.warnings if self.pool is not None else ()
+        more = f" (and {len(found) - 1} more: codechat list instructions instructions.path=…)" if len(found) > 1 else ""
+        return tuple(f"warning: {warning}{more}" for warning in found[:1])
+
     def config_yaml(self) -> str:
         """The whole resolved configuration: names of key variables, never keys, and no password of a URI."""
         return without_password(as_yaml(self.settings()))

@@ -1,12 +1,12 @@
 """From overrides to a validated cell config: the only file that composes with Hydra."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from codechat.config import Config, defaults_of, is_identity
 from codechat.engine.cell import Composed
 from codechat.engine.config import GROUPS, CellConfig
+from codechat.engine.overrides import quoted, read_prompt, read_words
 from codechat.environment import data_folder
 from codechat.errors import UserError, nearest
 from codechat.models.roles import presets_in
@@ -71,9 +71,10 @@ def compose_values(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, 
 
     offer_components()
     conf = str(data_folder("conf"))
+    words = read_words(overrides)
     try:
         with initialize_config_dir(config_dir=conf, version_base="1.3", job_name="codechat"):
-            config = hydra_compose("config", _replace_mappings(overrides), return_hydra_config=True)
+            config = hydra_compose("config", words.overrides, return_hydra_config=True)
         labels = {key: value for key, value in config.hydra.runtime.choices.items() if key in GROUPS}
         OmegaConf.set_struct(config, False)
         del config["hydra"]
@@ -81,36 +82,19 @@ def compose_values(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, 
     except (HydraException, OmegaConfBaseException) as error:
         raise _explain(error, overrides) from error
     assert isinstance(values, dict)
+    words.place_texts(values)
     return {str(key): value for key, value in values.items()}, labels
-
-
-def _replace_mappings(overrides: Sequence[str]) -> list[str]:
-    """Make a mapping given for a key replace the old one; Hydra alone would merge the two."""
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
-    result: list[str] = []
-    for text, override in zip(overrides, OverridesParser.create().parse_overrides(list(overrides)), strict=True):
-        if isinstance(override.value(), dict) and not text.startswith(("+", "~")):
-            result += [f"{override.key_or_group}=null", text]
-        else:
-            result.append(text)
-    return result
 
 
 def _explain(error: Exception, overrides: Sequence[str]) -> UserError:
     """A Hydra error in the user's terms: the mistake, and the nearest valid name."""
-    from hydra.errors import MissingConfigException, OverrideParseException
+    from hydra.errors import MissingConfigException
 
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, option = error.missing_cfg_file.rpartition("/")
         options = error.options or []
         what = f"no {group} is called '{option}'" if group else f"there is no group or key '{option}'"
         return UserError(what, f"{nearest(option, options)} (`codechat list {group}` describes them)")
-    if isinstance(error, OverrideParseException):
-        detail = str(error).splitlines()[0]
-        return UserError(
-            f"cannot read '{error.override}': {detail}", "write key=value; quote values with commas or spaces"
-        )
     key = getattr(error.__cause__, "full_key", None) or getattr(error, "full_key", None)
     if key and "not in struct" in str(error.__cause__ or error):
         return _unknown_key(str(key), overrides)
@@ -120,7 +104,9 @@ def _explain(error: Exception, overrides: Sequence[str]) -> UserError:
             "choose judge=llm for model@judge.ROLE, or judge=hybrid for model@judge.llm.ROLE: others ask no model",
         )
     if str(error).startswith("Ambiguous value"):
-        return UserError(str(error).splitlines()[0], "put -m in front to sweep over the values, or quote the value")
+        word = next((each for each in overrides if f"'{each}'" in str(error)), "key=value")
+        quote = f"or quote the value, for the shell and within: {quoted(*word.split('=', 1))}"
+        return UserError(str(error).splitlines()[0], f"put -m in front to sweep over the values, {quote}")
     return UserError(str(error).strip().splitlines()[0], str(error.__cause__ or "").partition("\n")[0])
 
 
@@ -174,8 +160,4 @@ def offer_components() -> None:
 
 def _read_prompt(name: str) -> str:
     """The text of a prompt file: a path given by the user, else one of codechat's own prompts."""
-    own = data_folder("conf") / "prompts"
-    for path in (Path(name), own / name):
-        if path.is_file():
-            return path.read_text(encoding="utf-8")
-    raise UserError(f"there is no prompt file {name}", nearest(name, (path.name for path in own.glob("*.md"))))
+    return read_prompt(name, data_folder("conf") / "prompts")

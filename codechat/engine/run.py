@@ -132,7 +132,7 @@ def _begin(cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget
     else:
         run_coroutine(lambda: Register(cell.config, journal, watcher.note).check_again(), brake)
     watcher.begin(cell, sum(cell.protocol().turns(task) for task in cell.tasks), budget)
-    for note in filter(None, (*notes, left_out(cell.config, cell.pool))):
+    for note in filter(None, (*notes, *cell.warnings(), left_out(cell.config, cell.pool))):
         watcher.note(note)
     return cell
 

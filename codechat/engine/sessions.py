@@ -176,6 +176,11 @@ class _Workers:
             return self._record(task, kit.log, f"not attempted: too many failures in a row; the last: {last}"), False
         try:
             await _unwrap_group(self.protocol.run(task, kit))
+            if not kit.log.turns and kit.log.ended is None:
+                raise UserError(
+                    f"protocol={self.cell.protocol_name} recorded no turn of {task.task_id}",
+                    "its run() must record each turn by kit.finish_turn; docs/write-your-own.md shows how",
+                )
         except Stopped as stop:
             return self._record(task, kit.log, f"not finished: {stop}"), True
         except InfrastructureError as error:

@@ -20,4 +20,4 @@ class Resources:
     workers: int
 
 
-HARDWARE: Registry[Resources, NoTraits] = Registry("hardware", "codechat.hardware", NoTraits)
+HARDWARE: Registry[Resources, NoTraits] = Registry("hardware", "codechat.hardware", NoTraits, Resources, HardwareConfig)

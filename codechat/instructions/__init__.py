@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from codechat.domain import Instruction, Scope
+from codechat.errors import UserError
 from codechat.registry import NoTraits, Registry
 
 
@@ -18,13 +19,31 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Accepted instructions in order, with the hash of their whole content, and the rejected candidates."""
+    """Accepted instructions in order, with the hash of their whole content, and the rejected candidates.
+
+    `warnings` are sentences about what the author may have meant otherwise; they change nothing.
+    """
 
     instructions: tuple[Instruction, ...]
     content_hash: str
     rejected: tuple[Rejected, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
-INSTRUCTIONS: Registry[Pool, NoTraits] = Registry("instructions", "codechat.instructions", NoTraits)
+_NOTHING = Pool((), "")
 
-__all__ = ["INSTRUCTIONS", "Pool", "Rejected"]
+
+class WrongPool(UserError):
+    """A pool file with mistakes: all of them, and the pool that its other rows make."""
+
+    def __init__(
+        self, message: str, remedy: str, mistakes: tuple[UserError, ...] = (), understood: Pool = _NOTHING
+    ) -> None:
+        super().__init__(message, remedy)
+        self.mistakes = mistakes
+        self.understood = understood
+
+
+INSTRUCTIONS: Registry[Pool, NoTraits] = Registry("instructions", "codechat.instructions", NoTraits, Pool)
+
+__all__ = ["INSTRUCTIONS", "Pool", "Rejected", "WrongPool"]

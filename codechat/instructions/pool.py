@@ -2,21 +2,24 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from codechat.config import Config, original_option, place_option, run_option
-from codechat.domain import SCOPES, Change, Instruction, Scope
-from codechat.errors import UserError, nearest
+from codechat.domain import CHANGES, SCOPES, Change, Instruction, Scope
+from codechat.errors import MAX_LINES, UserError, nearest
 from codechat.files import content_hash
-from codechat.instructions import INSTRUCTIONS, Pool, Rejected
+from codechat.instructions import INSTRUCTIONS, Pool, Rejected, WrongPool
 from codechat.instructions.rows import Row, column, read_rows
 from codechat.instructions.taxonomy import VERBS, change_of
 from codechat.patterns import rule_of
 
 EMBEDDED = Path(__file__).with_name("pool.yaml")
 Field = Literal["id", "text", "scope", "change", "rule", "rejected"]
+REQUIRED = ("text", "scope")
+SHOWS_ALL = "`codechat list instructions` with the same instructions.… settings"
 
 
 class PoolConfig(Config):
@@ -43,29 +46,102 @@ def load(config: PoolConfig) -> Pool:
 def read_pool(path: Path, columns: Mapping[Field, str], verbs: Mapping[str, Change] = VERBS) -> Pool:
     """Read and check a file of instructions.
 
-    `text` and `scope` are required. Without a column `id` it is made from scope and text; `change` must agree with the
-    leading verb; a row with a text under `rejected` is kept apart with that reason.
+    `text` and `scope` are required. Without a column `id` it is made from scope and text. `change` wins over the
+    leading verb, with a warning if the two differ; without it the verb decides. A row with a text under `rejected` is
+    kept apart with that reason. Raises `WrongPool` with all mistakes of the file.
     """
-    accepted: list[Instruction] = []
-    rejected: list[Rejected] = []
-    lines: dict[str, int] = {}
-    for row in read_rows(path):
-        fields = _fields(row, columns, path)
-        text, scope = _text(fields, row, path), _scope(fields, row, path)
-        name = str(fields["id"]).strip() if fields.get("id") else f"{scope}-{_slug(text)}"
-        if name in lines:
-            raise UserError(
-                f"{path}:{row.line}: the id '{name}' is taken by line {lines[name]}", "give each instruction its own id"
-            )
-        lines[name] = row.line
-        if fields.get("rejected"):
-            rejected.append(Rejected(name, text, scope, str(fields["rejected"])))
-        else:
-            change = _change(fields, text, verbs, f"{path}:{row.line}")
-            accepted.append(_check_rule(Instruction(name, text, scope, change, _rule(fields, row, path)), row, path))
+    rows = read_rows(path)
+    reading = _Reading(path, columns, verbs)
+    for row in rows:
+        try:
+            if isinstance(row, UserError):
+                raise row
+            reading.take(row)
+        except UserError as mistake:
+            reading.mistakes.append(mistake)
+            if path.suffix.lower() == ".csv" and isinstance(row, Row) and not reading.has_columns(row):
+                break  # every row of a table lacks what its header lacks
+    accepted = reading.accepted
+    warnings = (*reading.warnings, *_unread([row for row in rows if isinstance(row, Row)], columns, path))
+    pool = Pool(
+        tuple(accepted), content_hash([_plain(one) for one in accepted]), tuple(reading.rejected), tuple(warnings)
+    )
+    if reading.mistakes:
+        raise _wrong(path, reading.mistakes, len(rows), pool)
     if not accepted:
         raise UserError(f"{path}: every instruction is rejected", "leave 'rejected' empty for those to be used")
-    return Pool(tuple(accepted), content_hash([_plain(one) for one in accepted]), tuple(rejected))
+    return pool
+
+
+class _Reading:
+    """What was understood of a file so far."""
+
+    def __init__(self, path: Path, columns: Mapping[Field, str], verbs: Mapping[str, Change]) -> None:
+        self.path, self.columns, self.verbs = path, columns, verbs
+        self.accepted: list[Instruction] = []
+        self.rejected: list[Rejected] = []
+        self.warnings: list[str] = []
+        self.mistakes: list[UserError] = []
+        self._lines: dict[str, int] = {}
+
+    def has_columns(self, row: Row) -> bool:
+        """Whether the header has the columns that are required and those that are mapped."""
+        needed = {"text": "text", "scope": "scope", **self.columns}
+        return all(source in row.fields for name, source in needed.items() if name in REQUIRED or source != name)
+
+    def take(self, row: Row) -> None:
+        """Understand one row. Raises `UserError`."""
+        place = f"{self.path}:{row.line}"
+        fields = _fields(row, self.columns, self.path)
+        text, scope = _text(fields, row, self.path), _scope(fields, row, self.path)
+        name = str(fields["id"]).strip() if fields.get("id") else f"{scope}-{_slug(text)}"
+        if name in self._lines:
+            raise UserError(
+                f"{place}: the id '{name}' is taken by line {self._lines[name]}", "give each instruction its own id"
+            )
+        self._lines[name] = row.line
+        if fields.get("rejected"):
+            self.rejected.append(Rejected(name, text, scope, str(fields["rejected"])))
+            return
+        change, warning = _change(fields, text, self.verbs, place)
+        one = Instruction(name, text, scope, change, _rule(fields, row, self.path))
+        self.accepted.append(_check_rule(one, row, self.path))
+        self.warnings += [warning] if warning else []
+
+
+def _wrong(path: Path, mistakes: Sequence[UserError], rows: int, understood: Pool) -> WrongPool:
+    """All mistakes of a file in five lines: the first in full, of the others at least the line."""
+    if len(mistakes) == 1:
+        return WrongPool(mistakes[0].message, mistakes[0].remedy, tuple(mistakes), understood)
+    told = [f"{_line_of(path, each)}: {_without_place(path, each)}" for each in mistakes]
+    if len(told) > MAX_LINES - 1:
+        rest = ", ".join(_line_of(path, each) for each in mistakes[MAX_LINES - 2 :])
+        told = [*told[: MAX_LINES - 2], f"{SHOWS_ALL} shows the others too, in lines {rest}"]
+    message = f"{path}: {len(mistakes)} of {rows} rows cannot be used, by line"
+    return WrongPool(message, "\n".join(told), tuple(mistakes), understood)
+
+
+def _line_of(path: Path, mistake: UserError) -> str:
+    found = re.match(r"(\d+):", mistake.message.removeprefix(f"{path}:"))
+    return found.group(1) if found else "?"
+
+
+def _without_place(path: Path, mistake: UserError) -> str:
+    text = re.sub(r"^\d+: ", "", mistake.message.removeprefix(f"{path}:")).strip()
+    return f"{text}; {mistake.remedy}" if mistake.remedy else text
+
+
+def _unread(rows: Sequence[Row], columns: Mapping[Field, str], path: Path) -> Iterator[str]:
+    """A warning for each column that is not read and is called almost like one that would be."""
+    found = dict.fromkeys(name for row in rows for name in row.fields)
+    read = {columns.get(name, name): name for name in get_args(Field)}
+    for name in found:
+        meant = get_close_matches(name.strip().lower()[:40], read, n=1, cutoff=0.75)
+        if name not in read and meant and meant[0] not in found:
+            yield (
+                f"{path}: the column '{name}' is not read; if it is the {read[meant[0]]}, "
+                f"set instructions.columns.{read[meant[0]]}={name}"
+            )
 
 
 def _plain(one: Instruction) -> list[Any]:
@@ -79,9 +155,9 @@ def _fields(row: Row, columns: Mapping[Field, str], path: Path) -> dict[str, Any
         source = columns.get(name, name)
         if source != name:
             # YAML and JSON entries may lack fields that a table would leave empty
-            optional = name not in ("text", "scope") and path.suffix.lower() != ".csv"
+            optional = name not in REQUIRED and path.suffix.lower() != ".csv"
             fields[name] = row.fields.get(source) if optional else column(row, name, source, path)
-        elif name in ("text", "scope"):
+        elif name in REQUIRED:
             fields[name] = column(row, name, name, path)
         else:
             fields[name] = row.fields.get(name)
@@ -103,18 +179,23 @@ def _scope(fields: dict[str, Any], row: Row, path: Path) -> Scope:
     raise UserError(f"{path}:{row.line}: '{fields['scope']}' is no scope", nearest(given, SCOPES))
 
 
-def _change(fields: dict[str, Any], text: str, verbs: Mapping[str, Change], place: str) -> Change:
-    try:
-        change = change_of(text, verbs)
-    except UserError as error:
-        raise UserError(f"{place}: {error.message}", error.remedy) from error
+def _change(fields: dict[str, Any], text: str, verbs: Mapping[str, Change], place: str) -> tuple[Change, str]:
+    """The change, and a warning if it is given and the leading verb means another."""
     given = str(fields.get("change") or "").strip().lower()
-    if given and given != change:
-        raise UserError(
-            f"{place}: the change is given as '{given}', but the leading verb of '{text:.60}' means '{change}'",
-            "reword the instruction, or map its verb in instructions.verbs",
-        )
-    return change
+    try:
+        meant = change_of(text, verbs)
+    except UserError as error:
+        if not given:
+            raise UserError(f"{place}: {error.message}", f"say it in a column 'change', or {error.remedy}") from error
+        meant = None
+    if not given:
+        assert meant is not None
+        return meant, ""
+    for change in CHANGES:
+        if given == change:
+            differs = f"{place}: '{text:.60}' counts as '{change}', as given; its leading verb would mean '{meant}'"
+            return change, differs if meant not in (None, change) else ""
+    raise UserError(f"{place}: '{fields['change']}' is no change", nearest(given, CHANGES))
 
 
 def _rule(fields: dict[str, Any], row: Row, path: Path) -> dict[str, Any] | None:

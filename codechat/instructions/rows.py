@@ -1,4 +1,7 @@
-"""Rows of a pool file with their lines: CSV, JSON Lines or YAML, by the suffix."""
+"""Rows of a pool file with their lines: CSV, JSON Lines or YAML, by the suffix.
+
+A row that cannot be read is its mistake, so that all mistakes of a file are found at once.
+"""
 
 import csv
 import io
@@ -19,8 +22,8 @@ class Row(NamedTuple):
     fields: dict[str, Any]
 
 
-def read_rows(path: Path) -> list[Row]:
-    """The entries of a file in order. Raises `UserError` naming file and line."""
+def read_rows(path: Path) -> list[Row | UserError]:
+    """The entries of a file in order, mistakes with file and line among them. Raises `UserError` if it has none."""
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise UserError(f"{path}: a pool cannot be read from '{path.suffix}'", f"use one of {', '.join(_READERS)}")
@@ -38,7 +41,7 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
-def _csv(text: str, path: Path) -> Iterator[Row]:
+def _csv(text: str, path: Path) -> Iterator[Row | UserError]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     header: list[str] = []
     start = 1
@@ -50,52 +53,60 @@ def _csv(text: str, path: Path) -> Iterator[Row]:
             elif len(cells) == len(header):
                 yield Row(line, dict(zip(header, cells, strict=True)))
             elif cells:
-                raise UserError(
+                yield UserError(
                     f"{path}:{line}: {len(cells)} cells where the header has {len(header)}",
                     "quote cells that hold a comma",
                 )
     except csv.Error as error:
-        raise UserError(f"{path}:{start}: not CSV: {error}", "mend or drop that line") from error
+        yield UserError(f"{path}:{start}: not CSV: {error}", "mend or drop that line")
 
 
-def _jsonl(text: str, path: Path) -> Iterator[Row]:
+def _jsonl(text: str, path: Path) -> Iterator[Row | UserError]:
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
             fields = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise UserError(f"{path}:{number}: not JSON: {error}", "mend or drop that line") from error
-        yield Row(number, _mapping(fields, path, number))
+            yield UserError(f"{path}:{number}: not JSON: {error}", "mend or drop that line")
+        else:
+            yield _row(fields, path, number)
 
 
-def _yaml(text: str, path: Path) -> Iterator[Row]:
+def _yaml(text: str, path: Path) -> Iterator[Row | UserError]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
     try:
         root = loader.get_single_node()
         if root is None:
             return
         if not isinstance(root, yaml.SequenceNode):
-            raise UserError(f"{path}:1: not a list of instructions", "start each instruction with '- '")
+            yield UserError(f"{path}:1: not a list of instructions", "start each instruction with '- '")
+            return
         for node in root.value:
-            number = node.start_mark.line + 1
-            yield Row(number, _mapping(loader.construct_object(node, deep=True), path, number))
+            try:
+                yield _row(loader.construct_object(node, deep=True), path, node.start_mark.line + 1)
+            except yaml.MarkedYAMLError as error:
+                yield _not_yaml(error, path)
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise UserError(f"{path}:{line}: not YAML: {error.problem}", "mend that line") from error
+        yield _not_yaml(error, path)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not YAML: {error}", "mend the file") from error
+        yield UserError(f"{path}: not YAML: {error}", "mend the file")
     finally:
         loader.dispose()
 
 
-def _mapping(fields: Any, path: Path, line: int) -> dict[str, Any]:
+def _not_yaml(error: yaml.MarkedYAMLError, path: Path) -> UserError:
+    line = error.problem_mark.line + 1 if error.problem_mark else 1
+    return UserError(f"{path}:{line}: not YAML: {error.problem}", "mend that line")
+
+
+def _row(fields: Any, path: Path, line: int) -> Row | UserError:
     if not isinstance(fields, dict):
-        raise UserError(f"{path}:{line}: not an instruction with named fields", "it needs at least 'text' and 'scope'")
-    return {str(key): value for key, value in fields.items()}
+        return UserError(f"{path}:{line}: not an instruction with named fields", "it needs at least 'text' and 'scope'")
+    return Row(line, {str(key): value for key, value in fields.items()})
 
 
-_READERS: dict[str, Callable[[str, Path], Iterator[Row]]] = {
+_READERS: dict[str, Callable[[str, Path], Iterator[Row | UserError]]] = {
     ".csv": _csv,
     ".jsonl": _jsonl,
     ".yaml": _yaml,

@@ -61,6 +61,6 @@ class JudgeTraits:
     languages: frozenset[str] | None = None
 
 
-JUDGES: Registry[Judge, JudgeTraits] = Registry("judge", "codechat.judges", JudgeTraits)
+JUDGES: Registry[Judge, JudgeTraits] = Registry("judge", "codechat.judges", JudgeTraits, Judge, JudgeConfig)
 
 __all__ = ["ADHERENCE", "APPLICABILITY", "JUDGES", "Judge", "JudgeConfig", "JudgeTraits"]

@@ -61,10 +61,13 @@ def _finals(measures: Measures, metrics: Mapping[str, Any]) -> dict[str, float |
 
 
 def _costs(metrics: Mapping[str, Any]) -> dict[str, float | None]:
+    """Without those of a payer that used no token, because it is offline: nobody looks for charts of zeros."""
+    paying = {payer for payer, used in metrics["tokens"].items() if any(used.values())}
+    counts = {f"cost/{name}": metrics.get(name) for name in ("retries", "rate_limited", "cached_replies")}
     return {
         "cost/wall_s": metrics["wall_s"],
-        **{f"cost/{name}": metrics.get(name) for name in ("retries", "rate_limited", "cached_replies")},
-        **{f"cost/{payer}_usd": dollars for payer, dollars in metrics["cost_usd"].items()},
-        **{f"cost/{payer}_spent_usd": dollars for payer, dollars in metrics.get("spent_usd", {}).items()},
-        **{f"cost/{payer}_{kind}": n for payer, used in metrics["tokens"].items() for kind, n in used.items()},
+        **{key: count for key, count in counts.items() if paying or count},
+        **{f"cost/{payer}_usd": dollars for payer, dollars in metrics["cost_usd"].items() if payer in paying},
+        **{f"cost/{payer}_spent_usd": usd for payer, usd in metrics.get("spent_usd", {}).items() if payer in paying},
+        **{f"cost/{payer}_{kind}": n for payer in sorted(paying) for kind, n in metrics["tokens"][payer].items()},
     }

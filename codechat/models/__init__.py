@@ -114,6 +114,6 @@ class ModelTraits:
     languages: frozenset[str] | None = None
 
 
-MODELS: Registry[Model, ModelTraits] = Registry("model", "codechat.models", ModelTraits)
+MODELS: Registry[Model, ModelTraits] = Registry("model", "codechat.models", ModelTraits, Model, ModelConfig)
 
 __all__ = ["MODELS", "UNDER_TEST", "BaselineView", "Model", "ModelConfig", "ModelTraits", "Prices", "Request"]

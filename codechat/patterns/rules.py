@@ -32,7 +32,7 @@ _QUANTIFIERS: dict[Change, tuple[str, ...]] = {
     "remove": ("all", "fewer"),
     "modify": ("all", "fewer"),
 }
-_KEYS = ("pattern", "quantifier", "where", "into", "at_least", "keeps")
+KEYS = ("pattern", "quantifier", "where", "into", "at_least", "keeps")
 _SHOWN = 5
 
 
@@ -136,7 +136,7 @@ def _compile(rule: Mapping[str, Any], scope: Scope, change: Change) -> Rule:
     at_least = rule.get("at_least", 1)
     if not isinstance(at_least, int) or at_least < 1:
         raise UserError(f"at_least {at_least!r} is no count", "give a whole number from 1")
-    options = {key: value for key, value in rule.items() if key not in _KEYS}
+    options = {key: value for key, value in rule.items() if key not in KEYS}
     return Rule(
         subject=_clause({"pattern": rule.get("pattern"), **options}),
         change=change,

@@ -95,6 +95,8 @@ class ProtocolTraits:
     over: type[Task] = Task
 
 
-PROTOCOLS: Registry[DialogueProtocol, ProtocolTraits] = Registry("protocol", "codechat.protocols", ProtocolTraits)
+PROTOCOLS: Registry[DialogueProtocol, ProtocolTraits] = Registry(
+    "protocol", "codechat.protocols", ProtocolTraits, DialogueProtocol
+)
 
 __all__ = ["PROTOCOLS", "Ask", "DialogueProtocol", "Kit", "Parts", "ProtocolTraits", "SessionLog"]

@@ -52,7 +52,9 @@ class DynamicConfig(Config):
     """Options of the dynamic conversation."""
 
     kind: Literal["dynamic"] = original_option("dynamic", "the protocol")
-    prompts: DynamicPrompts = original_option(..., "the prompts (files in conf/prompts)")
+    prompts: DynamicPrompts = original_option(
+        ..., "the prompts: a text, or @FILE; the default ones are in conf/prompts"
+    )
 
 
 class Dynamic:

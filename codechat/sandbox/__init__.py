@@ -94,7 +94,7 @@ def admit(sandbox: Sandbox, config: SandboxConfig) -> None:
         )
 
 
-SANDBOXES: Registry[Sandbox, NoTraits] = Registry("sandbox", "codechat.sandbox", NoTraits)
+SANDBOXES: Registry[Sandbox, NoTraits] = Registry("sandbox", "codechat.sandbox", NoTraits, Sandbox, SandboxConfig)
 
 __all__ = [
     "CPU_LEFT_S",

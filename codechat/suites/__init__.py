@@ -54,6 +54,6 @@ class Written(Protocol):
         """The snippets that no program can pass, such as ones that do not parse: which, and why."""
 
 
-SUITES: Registry[Suite, NoTraits] = Registry("suite", "codechat.suites", NoTraits)
+SUITES: Registry[Suite, NoTraits] = Registry("suite", "codechat.suites", NoTraits, Suite)
 
 __all__ = ["SUITES", "Costed", "Suite", "Written"]

@@ -79,6 +79,6 @@ class Tracker(Protocol):
         """
 
 
-TRACKING: Registry[Tracker, NoTraits] = Registry("tracking", "codechat.tracking", NoTraits)
+TRACKING: Registry[Tracker, NoTraits] = Registry("tracking", "codechat.tracking", NoTraits, Tracker)
 
 __all__ = ["TRACKING", "DatasetInfo", "FinishedCell", "TrackedRun", "Tracker", "TrackingError"]

@@ -79,9 +79,10 @@ class Address:
             return f"{self._site}/#/experiments/{experiment_id}/runs/{run_id}"
         return f"{shell_command('mlflow')} ui --backend-store-uri {shlex.quote(without_password(self.uri))}"
 
-    def charts(self, experiment_id: str) -> str:
-        """The page that draws all runs of an experiment together, if MLflow is running."""
-        return f"{self._site or UI_SITE}/#/experiments/{experiment_id}/runs?compareRunsMode=CHART"
+    def charts(self, experiment_id: str, view: str) -> str:
+        """The page that draws all runs of an experiment together in a shared view, if MLflow is running."""
+        place = f"{self._site or UI_SITE}/#/experiments/{experiment_id}/runs"
+        return f"{place}?compareRunsMode=CHART&viewStateShareKey={view}"
 
     @property
     def _site(self) -> str | None:

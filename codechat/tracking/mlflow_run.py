@@ -19,6 +19,7 @@ from codechat.tracking.describe import headline_first, note_tags
 from codechat.tracking.flatten import flat_params
 from codechat.tracking.store import Store, failures, lock
 from codechat.tracking.traces import MOST, log_traces
+from codechat.tracking.view import view_of
 
 CELL_TAG = "codechat.cell_id"
 SWEEP_TAG = "codechat.sweep"
@@ -80,10 +81,10 @@ class MlflowTracker:
             store.client.set_terminated(run_id, "FINISHED")
             for run in outdated:
                 store.client.delete_run(run)
-            experiment = store.experiment_id
-        return TrackedRun(
-            run_id, experiment, self._address.open_with(experiment, run_id), self._address.charts(experiment), notice
-        )
+            experiment, view = store.experiment_id, view_of(cell)
+            store.client.set_experiment_tag(experiment, view.tag, view.content)
+        charts = self._address.charts(experiment, view.key)
+        return TrackedRun(run_id, experiment, self._address.open_with(experiment, run_id), charts, notice)
 
 
 def _run_for(store: Store, cell: FinishedCell) -> tuple[str, list[str]]:

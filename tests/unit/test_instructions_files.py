@@ -1,14 +1,16 @@
 """A user's own pool: three formats, a column map, and every mistake named with file and line."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from codechat.cli.app import main
 from codechat.errors import UserError
-from codechat.instructions import INSTRUCTIONS, Pool
+from codechat.instructions import INSTRUCTIONS, Pool, WrongPool
 from codechat.instructions.pool import PoolConfig, load
 
 ROWS = [
@@ -85,7 +87,7 @@ def test_rules_come_along_also_as_json_in_a_cell(tmp_path: Path) -> None:
 
 LINES = "".join(f'{{"text": "Use thing {number}.", "scope": "semantic"}}\n' for number in range(16))
 MISTAKES = {
-    "malformed line 17": ("pool.jsonl", LINES + '{"text": \n' + LINES, {}, r"pool\.jsonl:17: not JSON"),
+    "malformed line 17": ("pool.jsonl", LINES + '{"text": \n', {}, r"pool\.jsonl:17: not JSON"),
     "a rule that makes no sense": (
         "pool.jsonl",
         LINES + '{"id": "mine", "text": "Remove it.", "scope": "cosmetic", "rule": {"pattern": "coment"}}\n',
@@ -119,11 +121,11 @@ MISTAKES = {
         r"pool\.csv:4: the id 'a' is taken by line 2",
     ),
     "duplicate text": ("pool.csv", "text,scope\nUse it.,semantic\nUse it.,semantic\n", {}, r"pool\.csv:3: the id"),
-    "contradiction": (
+    "unknown change": (
         "pool.csv",
-        "text,scope,change\nUse it.,semantic,remove\n",
+        "text,scope,change\nUse it.,semantic,delete\n",
         {},
-        r"pool\.csv:2: the change is given as 'remove', but .* means 'add'",
+        r"pool\.csv:2: 'delete' is no change\nchoose from: add, modify, remove",
     ),
     "no text": ("pool.csv", 'text,scope\n" ",semantic\n', {}, r"pool\.csv:2: the instruction has no text"),
     "too few cells": ("pool.csv", "text,scope\nUse it.\n", {}, r"pool\.csv:2: 1 cells where the header has 2"),
@@ -181,3 +183,96 @@ def test_not_utf8(tmp_path: Path) -> None:
     (tmp_path / "pool.csv").write_bytes(b"text,scope\n\xff\xfe,semantic\n")
     with pytest.raises(UserError, match="not UTF-8"):
         load(PoolConfig(path=str(tmp_path / "pool.csv")))
+
+
+def test_a_given_change_wins_over_the_leading_verb_with_a_warning(tmp_path: Path) -> None:
+    rows = "text,scope,change\nUse it.,semantic,remove\nBeautify it.,cosmetic,modify\nAdd it.,cosmetic,ADD\n"
+    pool = _load(tmp_path, rows, "pool.csv")
+    assert [one.change for one in pool.instructions] == ["remove", "modify", "add"]
+    assert pool.warnings == (
+        f"{tmp_path / 'pool.csv'}:2: 'Use it.' counts as 'remove', as given; its leading verb would mean 'add'",
+    )
+
+
+def test_a_column_that_is_not_read_and_almost_is_one_is_told(tmp_path: Path) -> None:
+    pool = _load(tmp_path, 'text,scope,Rule,author\nUse it.,semantic,"{""pattern"": ""for""}",me\n', "pool.csv")
+    assert pool.instructions[0].rule is None
+    path = tmp_path / "pool.csv"
+    assert pool.warnings == (
+        f"{path}: the column 'Rule' is not read; if it is the rule, set instructions.columns.rule=Rule",
+    )
+
+
+WRONG = """text,scope,change
+Use it.,structual,
+Beautify it.,cosmetic,modify
+Use that.,semantic,delete
+,semantic,
+Use x,semantic
+Do it.,semantic,
+"""
+
+
+def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(WrongPool) as raised:
+        _load(tmp_path, WRONG, "pool.csv")
+    assert str(raised.value).splitlines() == [
+        f"{tmp_path / 'pool.csv'}: 5 of 6 rows cannot be used, by line",
+        "2: 'structual' is no scope; did you mean 'structural'?",
+        "4: 'delete' is no change; choose from: add, modify, remove",
+        "5: the instruction has no text; write one imperative sentence",
+        "`codechat list instructions` with the same instructions.… settings shows the others too, in lines 6, 7",
+    ]
+    assert len(raised.value.mistakes) == 5
+    assert [one.text for one in raised.value.understood.instructions] == ["Beautify it."]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "lines"),
+    [
+        ("pool.jsonl", '{"text": 1\n[2]\n{"text": "Use it.", "scope": "x"}\n', [1, 2, 3]),
+        ("pool.yaml", "- !!python/none x\n- 3\n- {text: Use it.}\n- {text: 7, scope: cosmetic}\n", [1, 2, 3, 4]),
+        ("pool.csv", 'text,scope\nUse it.,x\nUse that.\n"Use', [2, 3, 4]),
+    ],
+)
+def test_mistakes_of_every_sort_are_collected(tmp_path: Path, name: str, text: str, lines: list[int]) -> None:
+    with pytest.raises(WrongPool) as raised:
+        _load(tmp_path, text, name)
+    assert [int(line.split(":")[0]) for line in str(raised.value).splitlines()[1:]] == lines
+
+
+def test_the_listing_shows_what_was_understood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pool.csv").write_text(WRONG)
+    words = ["list", "instructions", "instructions.path=pool.csv"]
+    assert main(words) == 2
+    printed = capsys.readouterr().out
+    assert re.search(r"1 +cosmetic +modify +LLM +Beautify it\. +cosmetic-beautify-it", printed)
+    assert "1 accepted instructions (decided by their rules: 0; without a rule, for an LLM: 1)" in printed
+    assert "mistakes: 5; no cell runs with this file until they are mended" in printed
+    assert "pool.csv:7: the leading verb 'do' of 'Do it.' stands for no change; say it in a column 'change'" in printed
+    Path("pool.csv").write_text(
+        "text,scope,change,rejected\nUse it.,semantic,remove,\nUse magic.,semantic,,ambiguous\n"
+    )
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    assert "rejected by curation: 1, never drawn" in printed and "ambiguous" in printed
+    assert "warnings: 1\npool.csv:2: 'Use it.' counts as 'remove'" in printed
+    assert main(["list", "model", "model.name=x"]) == 2
+    assert "list takes settings only for the pool" in capsys.readouterr().err
+
+
+def test_a_run_tells_the_first_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "pool.csv"
+    rule = '"{""pattern"": ""function""}"'
+    rows = [f"Replace {scope}.,{scope},add,{rule}" for scope in ("cosmetic", "structural", "semantic")]
+    path.write_text("text,scope,change,rule\n" + "\n".join(rows) + "\n")
+    words = [f"instructions.path={path}", "model=echo", "dataset.limit=1", "agenda.turns=2", "tracking=none"]
+    assert main([*words, f"runs_dir={tmp_path}", "sandbox.allow_weak=true"]) == 0
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
+    assert line == (
+        f"warning: {path}:2: 'Replace cosmetic.' counts as 'add', as given; its leading verb would mean 'modify' "
+        "(and 2 more: codechat list instructions instructions.path=…)"
+    )

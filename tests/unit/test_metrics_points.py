@@ -51,7 +51,10 @@ def test_series_have_the_turn_as_step_and_scalars_the_contracts_names() -> None:
     assert 0 < scalars["final/mk_p"] < 1
     assert scalars["final/mk_p_iar"] == 1.0
     assert scalars["final/outcome_fail"] == 2
-    assert (scalars["cost/retries"], scalars["cost/wall_s"], scalars["cost/model_input_tokens"]) == (2, 1.5, 0)
+    assert {key: value for key, value in scalars.items() if key.startswith("cost/")} == {
+        "cost/retries": 2,
+        "cost/wall_s": 1.5,
+    }, "an offline model has no charts of zeros"
     assert all(point.step == 0 for point in points if not point.key.startswith("turn/"))
     assert {point.key.partition("/")[0] for point in points} == {"turn", "final", "cost"}
 

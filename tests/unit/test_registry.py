@@ -53,7 +53,7 @@ def test_defaults_mark_what_is_required() -> None:
 
 
 def test_a_name_is_taken_once_and_needs_a_description() -> None:
-    registry = Registry[None, NoTraits]("knob", "codechat.hardware", NoTraits)
+    registry = Registry[None, NoTraits]("knob", "codechat.hardware", NoTraits, type(None))
 
     def factory(config: KnobConfig) -> None:
         """Turn it."""

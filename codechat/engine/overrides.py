@@ -1,0 +1,125 @@
+"""The words of a command line, made ready for Hydra: what is meant as a text need not be quoted for its grammar."""
+
+import shlex
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from codechat.engine.config import GROUPS
+from codechat.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
+
+FILE = "@"
+"""Begins the value of a prompt that is in a file: `protocol.prompts.initial=@my.md`."""
+_BEGINS_SYNTAX = ("'", '"', "[", "{", "$")
+
+
+@dataclass
+class Words:
+    """Overrides for Hydra, and the texts that take their places in the composed values."""
+
+    overrides: list[str] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def place_texts(self, values: MutableMapping[Any, Any]) -> None:
+        """Put the texts where they belong. Hydra has checked that the keys exist."""
+        for key, text in self.texts.items():
+            *parents, last = key.split(".")
+            node: Any = values
+            for name in parents:
+                node = node[name]
+            node[last] = text
+
+
+def read_words(words: Sequence[str]) -> Words:
+    """Make every word readable for Hydra. Raises `UserError` that names the option and shows how to quote its value.
+
+    A prompt is taken as it stands, or from a file, unless Hydra reads it as a text; so is any other value that
+    Hydra cannot read, unless it begins as a list, a mapping or a quoted text does. A mapping given for a key replaces
+    the old one; Hydra alone would merge the two.
+    """
+    ready = Words()
+    for word in words:
+        override = parse_word(word)
+        text = _text_of(word, override)
+        key = word.partition("=")[0]
+        if text is not None:
+            ready.texts[key.removeprefix("++")] = text
+            ready.overrides.append(f"{key}=''")
+            continue
+        if override is None:
+            raise _unreadable(word)
+        if isinstance(override.value(), dict) and not word.startswith(("+", "~")):
+            ready.overrides.append(f"{override.key_or_group}=null")
+        ready.overrides.append(word)
+    return ready
+
+
+def _text_of(word: str, override: "Override | None") -> str | None:
+    """The text that a word gives to its key; None if Hydra is to read it. Raises `UserError` for a missing file."""
+    key, _, value = word.partition("=")
+    if override is None and not _names_a_value(key):
+        return None
+    if "prompts" in key.split(".")[:-1]:
+        read = override.value() if override is not None else None
+        written = read if isinstance(read, str) else value
+        if written.startswith(FILE):
+            return read_prompt(written.removeprefix(FILE))
+        return None if isinstance(read, str) else value
+    return value if override is None and not value.startswith(_BEGINS_SYNTAX) else None
+
+
+def _names_a_value(key: str) -> bool:
+    """Whether a key can hold a text: a group cannot, nor what Hydra reads as a package or a deletion."""
+    return all(part.isidentifier() for part in key.split(".")) and key not in GROUPS
+
+
+def parse_word(word: str) -> "Override | None":
+    """What Hydra reads in a word; None if it is not written by its grammar."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    try:
+        return OverridesParser.create().parse_override(word)
+    except HydraException:
+        return None
+
+
+def _unreadable(word: str) -> UserError:
+    key, equals, value = word.partition("=")
+    if not equals:
+        return UserError(f"cannot read '{word}'", "settings are written key=value")
+    return UserError(
+        f"cannot read the value of {key}: {value:.80}",
+        f"close its brackets and quotes; one text is quoted for the shell and within: {quoted(key, value)}",
+    )
+
+
+def quoted(key: str, value: str) -> str:
+    """The word that gives a key a text, as it is typed in a shell."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return shlex.quote(f'{key}="{escaped}"')
+
+
+def read_prompt(name: str, *others: Path) -> str:
+    """The text of a prompt file: a path given by the user, else a file of that name in one of the other folders.
+
+    Raises `UserError`.
+    """
+    own = Path(name).expanduser()
+    for path in (own, *(folder / name for folder in others)):
+        if path.is_file():
+            try:
+                return path.read_text(encoding="utf-8-sig")
+            except UnicodeDecodeError as error:
+                raise UserError(f"the prompt file {path} is not UTF-8 text", "save it as UTF-8") from error
+            except OSError as error:
+                raise UserError(f"cannot read the prompt file {path}: {error.strerror}", "make it readable") from error
+    places = others or (own.parent,)
+    known = (
+        path.name for folder in places if folder.is_dir() for path in folder.iterdir() if path.suffix == own.suffix
+    )
+    raise UserError(f"there is no prompt file {name}", nearest(own.name, known))

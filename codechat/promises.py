@@ -1,0 +1,158 @@
+"""Whether a component of another package keeps what the type of its group promises.
+
+A wrong type would show up as an `AttributeError` far from its cause. So a component of a plugin is held to its type
+where it enters and at each of its answers, and its author reads which plugin gave what instead of what.
+"""
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from codechat.errors import UserError
+
+HOME = __name__.partition(".")[0]
+WHOLE = "it"
+GUIDE = "docs/write-your-own.md shows one of each that runs"
+
+
+def is_plugin(maker: Any) -> bool:
+    """Whether a function or class is another package's: codechat's own are held to their types by its type checker."""
+    return str(getattr(maker, "__module__", "")).partition(".")[0] != HOME
+
+
+def held(component: Any, promise: Any, who: str) -> Any:
+    """The component, whose answers are checked from now on if the promise is a protocol. Raises `UserError`."""
+    _refuse(problem(component, promise), who, WHOLE)
+    return _Held(component, promise, who) if _is_protocol(promise) else component
+
+
+def check_call(who: str, function: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any]) -> None:
+    """Raise `UserError` if a factory does not take what it is called with."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        return
+    try:
+        signature.bind(*arguments, **named)
+    except TypeError as error:
+        given = ", ".join([*(type(each).__name__ for each in arguments), *(f"{name}=…" for name in named)])
+        raise UserError(f"{who}: its factory must take ({given}), and takes {signature}: {error}", GUIDE) from error
+
+
+def problem(value: Any, hint: Any, what: str = "") -> str:
+    """Why a value is not what a type hint says, or nothing."""
+    origin, parameters = get_origin(hint), get_args(hint)
+    if hint is Any or isinstance(hint, TypeVar):
+        return ""
+    if origin in (Union, types.UnionType):
+        found = [problem(value, each, what) for each in parameters if each is not type(None) or value is None]
+        return "" if not all(found) else found[0]
+    if origin is Literal:
+        return (
+            "" if value in parameters else f"{what} must be one of {', '.join(map(repr, parameters))}, and is {value!r}"
+        )
+    if _is_protocol(hint):
+        return _lacking(value, hint, what)
+    kind = _accepted(origin or hint)
+    if not isinstance(value, kind) or (kind in (int, (int, float)) and isinstance(value, bool)):
+        return f"{what} must be {_article(origin or hint)}, and is {_shown(value)}"
+    return next(filter(None, _within(value, origin or hint, parameters, what)), "")
+
+
+def _within(value: Any, kind: Any, parameters: tuple[Any, ...], what: str) -> Iterator[str]:
+    """The problems of a collection's elements, or of the fields of one of codechat's dataclasses."""
+    if kind in (tuple, list) and len(parameters) in (1, 2) and parameters[-1] in (..., parameters[0]):
+        yield from (problem(each, parameters[0], f"{what}[{index}]") for index, each in enumerate(value))
+    elif is_dataclass(kind) and not is_plugin(kind):
+        hints = get_type_hints(kind)
+        for field in fields(kind):
+            yield problem(getattr(value, field.name), hints[field.name], f"{what}.{field.name}".lstrip("."))
+
+
+def _accepted(kind: Any) -> Any:
+    """The types that stand for one: a list does for a tuple, a whole number for a number, a list for an iterator."""
+    return {float: (int, float), tuple: (tuple, list), list: (tuple, list), Iterator: Iterable}.get(
+        kind, {"Iterator": Iterable}.get(getattr(kind, "__name__", ""), kind)
+    )
+
+
+def _lacking(component: Any, promise: Any, what: str) -> str:
+    missing = [name for name in _members(promise) if not hasattr(component, name)]
+    if missing:
+        listed = " and ".join(f"{name}()" if callable(_member(promise, name)) else name for name in missing)
+        return f"{what} must be {_article(promise)}, and {_shown(component)} has no {listed}"
+    for name in _members(promise):
+        declared = _member(promise, name)
+        if callable(declared) and not callable(getattr(component, name)):
+            return f"{what}.{name} must be a method".lstrip(".")
+        if isinstance(declared, property) and declared.fget is not None:
+            hint = get_type_hints(declared.fget)["return"]
+            if found := problem(getattr(component, name), hint, f"{what}.{name}".lstrip(".")):
+                return found
+    return ""
+
+
+def _members(promise: Any) -> list[str]:
+    declared = (*vars(promise), *vars(promise).get("__annotations__", {}))
+    return [name for name in dict.fromkeys(declared) if not name.startswith("_")]
+
+
+def _member(promise: Any, name: str) -> Any:
+    return vars(promise).get(name)
+
+
+class _Held:
+    """A component whose answers are checked; everything else of it is as it is."""
+
+    def __init__(self, component: Any, promise: Any, who: str) -> None:
+        self._component, self._promise, self._who = component, promise, who
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._component, name)
+        declared = _member(self._promise, name)
+        if not inspect.isfunction(declared):
+            return value
+        hint = get_type_hints(declared).get("return", Any)
+        if inspect.iscoroutinefunction(declared):
+            return functools.partial(self._await, name, value, hint)
+        return functools.partial(self._call, name, value, hint)
+
+    def _call(self, name: str, method: Callable[..., Any], hint: Any, *arguments: Any, **named: Any) -> Any:
+        answer = method(*arguments, **named)
+        _refuse(problem(answer, hint), self._who, f"the result of {name}()")
+        return answer
+
+    async def _await(self, name: str, method: Callable[..., Any], hint: Any, *arguments: Any, **named: Any) -> Any:
+        answer = method(*arguments, **named)
+        if not inspect.isawaitable(answer):
+            raise UserError(f"{self._who}: {name}() is not async", f"write `async def {name}(…)`; {GUIDE}")
+        answer = await answer
+        if hint is not type(None):
+            _refuse(problem(answer, hint), self._who, f"the result of {name}()")
+        return answer
+
+
+def _refuse(found: str, who: str, what: str) -> None:
+    if found:
+        place, must, rest = found.partition(" must be ")
+        whole = "" if place and what == WHOLE else what
+        raise UserError(f"{who}: {' of '.join(filter(None, (place, whole)))}{must}{rest}", GUIDE)
+
+
+def _is_protocol(hint: Any) -> bool:
+    return bool(getattr(hint, "_is_protocol", False))
+
+
+def _article(kind: Any) -> str:
+    name = "None" if kind in (None, type(None)) else kind.__name__
+    return name if name == "None" else f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
+def _shown(value: Any) -> str:
+    return "None" if value is None else _article(type(value))
+
+
+__all__ = ["check_call", "held", "is_plugin", "problem"]

@@ -1,0 +1,68 @@
+"""The table of values in docs/write-your-own.md as the code has them."""
+
+import dataclasses
+from collections.abc import Iterator
+
+from codechat.domain import (
+    Adherence,
+    Applicability,
+    Extraction,
+    Failure,
+    Instruction,
+    Message,
+    Program,
+    Reply,
+    Target,
+    Usage,
+    Verdict,
+)
+from codechat.judges.deciding import Decision, Question
+from codechat.metrics import Breakdown, Final, Measures, Series
+from codechat.models import Request
+from codechat.protocols import Ask, Parts
+from codechat.records import SessionRecord, TurnRecord
+from codechat.sandbox import Command, Ran
+from codechat.tasks import Dataset, Requirement, Task
+
+VALUES = {
+    "codechat.domain": (
+        Message,
+        Reply,
+        Usage,
+        Target,
+        Program,
+        Extraction,
+        Verdict,
+        Failure,
+        Instruction,
+        Applicability,
+        Adherence,
+    ),
+    "codechat.tasks": (Dataset, Task, Requirement),
+    "codechat.models": (Request,),
+    "codechat.sandbox": (Command, Ran),
+    "codechat.protocols": (Ask, Parts),
+    "codechat.judges.deciding": (Question, Decision),
+    "codechat.metrics": (Measures, Series, Final, Breakdown),
+    "codechat.records": (SessionRecord, TurnRecord),
+}
+
+
+def value_rows() -> Iterator[str]:
+    """A row for each value: where it is, its required fields, and the others."""
+    for module, kinds in VALUES.items():
+        for kind in kinds:
+            required, others = [], []
+            for name, needed in _fields(kind):
+                (required if needed else others).append(f"`{name}`")
+            yield f"| `{kind.__name__}` | `{module.strip()}` | {', '.join(required)} | {', '.join(others)} |"
+
+
+def _fields(kind: type) -> Iterator[tuple[str, bool]]:
+    if dataclasses.is_dataclass(kind):
+        for field in dataclasses.fields(kind):
+            missing = dataclasses.MISSING
+            yield field.name, field.default is missing and field.default_factory is missing
+    else:
+        for name, known in kind.model_fields.items():  # type: ignore[attr-defined]
+            yield name.rstrip("_"), known.is_required()

@@ -1,0 +1,97 @@
+"""Texts on a command line: prompts from files or as they stand, and no exception of Hydra's lexer."""
+
+from pathlib import Path
+
+import pytest
+
+from codechat.cli.sweep import expand
+from codechat.engine.cell import build_cell
+from codechat.engine.compose import compose, compose_values
+from codechat.errors import UserError
+
+KEY = "protocol.prompts.initial"
+TEXT = 'Write this (please), don\'t explain: {{prompt}} "now" [x] $5 ${y} \\'
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def initial(*words: str) -> str:
+    values, _ = compose_values(words)
+    text: str = values["protocol"]["prompts"]["initial"]
+    return text
+
+
+@pytest.mark.parametrize("text", [TEXT, "{{prompt}}", "It's {{prompt}}", "a, b: {{prompt}}", "[{{prompt}}]", "1"])
+def test_a_prompt_is_taken_as_it_stands(text: str) -> None:
+    assert initial(f"{KEY}={text}") == text
+
+
+def test_a_prompt_that_is_quoted_for_hydra_is_read_as_before() -> None:
+    assert initial(f"""{KEY}='It\\'s {{{{prompt}}}}'""") == "It's {{prompt}}"
+
+
+@pytest.mark.parametrize("name", ["my.md", "my prompt (1).md", "deep/er/my,.md"])
+def test_a_prompt_comes_from_a_file(folder: Path, name: str) -> None:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("@first: {{prompt}}\n")
+    for word in (f"{KEY}=@{name}", f'{KEY}="@{name}"', f"{KEY}=@{folder / name}"):
+        assert initial(word) == "@first: {{prompt}}\n"
+
+
+def test_the_cell_id_depends_on_the_text_and_not_on_the_path(folder: Path) -> None:
+    def identity(word: str) -> str:
+        return build_cell(compose([word, "dataset.limit=1"])).id
+
+    for name in ("a.md", "b.md"):
+        (folder / name).write_text("Do it: {{prompt}}")
+    first = identity(f"{KEY}=@a.md")
+    assert first == identity(f"{KEY}=@b.md") == identity(f"{KEY}=Do it: {{{{prompt}}}}")
+    (folder / "a.md").write_text("Do it now: {{prompt}}")
+    assert first != identity(f"{KEY}=@a.md")
+
+
+def test_codechats_own_prompt_from_a_file_is_the_default_cell(folder: Path) -> None:
+    (folder / "same.md").write_text(initial())
+    usual, same = (build_cell(compose([*words, "dataset.limit=1"])) for words in ([], [f"{KEY}=@same.md"]))
+    assert (usual.id, usual.name) == (same.id, same.name)
+
+
+def test_other_options_take_text_that_hydra_cannot_read() -> None:
+    values, _ = compose_values(["model=openai", "model.name=gpt (new): it's", "runs_dir=/tmp/a (b)/c"])
+    assert values["model"]["name"] == "gpt (new): it's"
+    assert values["runs_dir"] == "/tmp/a (b)/c"
+
+
+def test_a_sweep_takes_texts_and_several_files() -> None:
+    text = f"{KEY}={TEXT}"
+    assert expand([text, "seed=1,2"]) == [(text, "seed=1"), (text, "seed=2")]
+    assert expand([f"{KEY}=@a.md,@b.md"]) == [(f"{KEY}=@a.md",), (f"{KEY}=@b.md",)]
+
+
+MISTAKES = {
+    f"{KEY}=@mi.md": "there is no prompt file mi.md\ndid you mean 'my.md' or 'latin.md'?",
+    f"{KEY}=@latin.md": "the prompt file latin.md is not UTF-8 text\nsave it as UTF-8",
+    "model.name=[a": "cannot read the value of model.name: [a\n"
+    "close its brackets and quotes; one text is quoted for the shell and within: 'model.name=\"[a\"'",
+    "model.name='a": "cannot read the value of model.name: 'a\n"
+    "close its brackets and quotes; one text is quoted for the shell and within: 'model.name=\"'\"'\"'a\"'",
+    "model.name=a,b": "Ambiguous value for argument 'model.name=a,b'\n"
+    "put -m in front to sweep over the values, or quote the value, for the shell and within: 'model.name=\"a,b\"'",
+    "model=gpt (new)": "cannot read the value of model: gpt (new)\n"
+    "close its brackets and quotes; one text is quoted for the shell and within: 'model=\"gpt (new)\"'",
+    "model.nme=a (b)": "there is no option model.nme\ndid you mean 'name'? (options of model)",
+    "~seed(": "cannot read '~seed('\nsettings are written key=value",
+}
+
+
+@pytest.mark.parametrize("word", MISTAKES)
+def test_what_cannot_be_read_is_told_with_the_option_and_the_quotes(folder: Path, word: str) -> None:
+    (folder / "my.md").write_text("{{prompt}}")
+    (folder / "latin.md").write_bytes(b"\xe9 {{prompt}}")
+    with pytest.raises(UserError) as raised:
+        compose([*([] if word.startswith("model=") else ["model=openai"]), word])
+    assert str(raised.value) == MISTAKES[word]

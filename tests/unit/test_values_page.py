@@ -1,0 +1,15 @@
+"""docs/write-your-own.md names every field of the values that a plugin makes or gets."""
+
+from pathlib import Path
+
+from support.values_page import value_rows
+
+PAGE = Path(__file__).parents[2] / "docs" / "write-your-own.md"
+
+
+def test_the_table_of_values_is_that_of_the_code() -> None:
+    rows = list(value_rows())
+    written = PAGE.read_text(encoding="utf-8").splitlines()
+    start = written.index(rows[0])
+    assert written[start : start + len(rows)] == rows
+    assert not written[start + len(rows)].startswith("|")
