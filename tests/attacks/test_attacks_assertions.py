@@ -176,6 +176,10 @@ HONEST: dict[str, tuple[str, str]] = {
         "def solve(n): return [n, 2]",
         "from unittest.mock import ANY\nassert solve(1) == [1, ANY]",
     ),
+    "a mock of a module's": (
+        "def solve(n): return [n, 2]",
+        "from unittest import mock\nassert mock.Mock(side_effect=solve)(1) == [1, mock.ANY]",
+    ),
 }
 
 

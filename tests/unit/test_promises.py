@@ -113,7 +113,7 @@ MODELS_TOLD = {
 }
 
 
-@pytest.mark.parametrize("complete", MODELS_TOLD, ids=str)
+@pytest.mark.parametrize("complete", MODELS_TOLD, ids=lambda one: one.__name__ if one else "none")
 def test_a_model(register: Register, told: Callable[..., str], complete: Any) -> None:
     kind = model_of(complete) if complete else type("Mine", (Parts,), {"__module__": HERE})
     register(MODELS, config_of(ModelConfig), kind)
