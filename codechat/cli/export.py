@@ -172,11 +172,16 @@ def _csv(columns: Sequence[ExportColumn], frames: Iterable["pd.DataFrame"]) -> I
 
     Texts that a spreadsheet would run as formulas begin with an apostrophe (`codechat.spreadsheet`).
     """
-    flags = [column.name for column in columns if column.kind == "bool"]
-    for number, frame in enumerate(frames):
-        frame[flags] = frame[flags].map({True: "TRUE", False: "FALSE"}.get)
-        header = [[column.name for column in columns]] if number == 0 else []
-        yield csv_text(itertools.chain(header, frame.itertuples(index=False, name=None))).encode()
+    words = {True: "TRUE", False: "FALSE"}
+    flags = [column.kind == "bool" for column in columns]
+    header = [[column.name for column in columns]]
+    for frame in frames:
+        rows = (
+            [words.get(value) if flag else value for value, flag in zip(row, flags, strict=True)]
+            for row in frame.itertuples(index=False, name=None)
+        )
+        yield csv_text(itertools.chain(header, rows)).encode()
+        header = []
 
 
 def _parquet(columns: Sequence[ExportColumn], frames: Iterable["pd.DataFrame"]) -> Iterator[bytes]:
