@@ -157,7 +157,9 @@ def _explain(error: ValidationError, model: type[Config], where: str) -> UserErr
             lines.append(f"{name}: {problem['msg'].removeprefix('Value error, ')} (got {problem['input']!r:.80})")
             holder = _model_at(model, problem["loc"][:-1])
             field = holder.model_fields.get(str(problem["loc"][-1])) if holder and problem["loc"] else None
+            whole = model.model_fields.get(str(problem["loc"][0])) if problem["loc"] else None
             remedy = remedy or (f"{name}: {field.description}" if field else "")
+            remedy = remedy or (f"{where}.{problem['loc'][0]}: {whole.description}" if whole else "")
     return UserError("\n".join(lines), remedy)
 
 

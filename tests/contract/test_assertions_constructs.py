@@ -68,7 +68,7 @@ CASES: dict[str, Case] = {
     "a class": (CLASS, ("assert P(1).x == 1 and isinstance(f(2), P)",), True, "class P"),
     "an object": (CLASS, ("assert f(2).x == 2",), True, "class P"),
     "builtins patched": ("def f(): return len([1])", ("import builtins\nold, builtins.len = builtins.len, lambda one: 7\ntry: assert f() == 7\nfinally: builtins.len = old",), False, "builtins"),
-    "patches": ("import math\ndef f(): return math.pi", ("from unittest import mock\nwith mock.patch('math.pi', 3): assert f() == 3",), False, "mock"),
+    "patches": ("import math\ndef f(): return math.pi", ("from unittest import mock\nwith mock.patch('math.pi', 3): assert f() == 3",), True, "mock"),
     "modules": (PLAIN, ("import sys\nassert sys.modules['candidate'].f(3) == 9",), True, "modules"),
     "imported": (PLAIN, ("from candidate import f as g\nassert g(3) == 9",), True, "program as a module"),
     "identity": (KEEPS, ("assert f(1) is f(2)",), True, "identity"),

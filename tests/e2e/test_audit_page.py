@@ -125,7 +125,7 @@ def test_labels_survive_the_browser_and_are_exported(page: Path, opened: Callabl
     until(path.is_file, "the download")
     rows = [row for _, row in read_labels(path).values()]
     given = [(row.applicable, row.adherence, row.note, row.annotator) for row in rows if row.applicable]
-    assert sorted(given) == [("no", "", "", "Ada L."), ("yes", "violated", "'=odd", "Ada L.")]
+    assert sorted(given) == [("no", "", "", "Ada L."), ("yes", "violated", "=odd", "Ada L.")]
     with (page.parent / "sample.csv").open(newline="") as stream:
         assert [row.sample for row in rows] == [row["sample"] for row in csv.DictReader(stream)]
     assert run_audit(["score", f"labels={path}", f"out={tmp_path / 'scored'}"]) == 0

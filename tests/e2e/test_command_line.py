@@ -59,7 +59,7 @@ MISTAKES = [
     (("verify", "dataset=starter", "out=v.jsonl"), "samples"),
     (("verify", "dataset=startr", "samples=x", "out=y"), "starter"),
     (("verify", "dataset=starter", "sampels=x"), "samples"),
-    (("seed=[1",), "seed=[1"),
+    (("seed=[1",), "seed: [1"),
     (("lst",), "list"),
     (("--helpp",), "--help"),
     (("-m", "+sweep=smok"), "smoke"),

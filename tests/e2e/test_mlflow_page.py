@@ -104,13 +104,13 @@ def test_the_description_follows_the_cell_until_someone_writes_their_own(folder:
     tracked = track(cell)
     note = client_of(folder).get_run(tracked.run_id).data.tags["mlflow.note.content"]
     for part in (
-        "**echo humaneval**: 4 of the 164 tasks of `humaneval`",
+        "**echo humaneval**: 4 of the 164 tasks of humaneval",
         "| Pass@1, turn 0 → 2 | 1.000 → 0.500 |",
         "| Mean Sustainable Turns | 2.25 |",
         "```\ncodechat model=echo\n```",
-        f"`{cell.folder}`",
+        f"Run folder: {cell.folder}",
     ):
-        assert part in note
+        assert part in note.replace("\\_", "_")  # as Markdown shows it
     track(dataclasses.replace(cell, command="codechat model=echo seed=0"))
     client = client_of(folder)
     assert "seed=0" in client.get_run(tracked.run_id).data.tags["mlflow.note.content"]

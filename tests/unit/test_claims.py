@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from codechat.domain import OUTCOMES
@@ -78,8 +78,17 @@ def test_values_are_equal_across_the_sandbox_where_they_are_in_python(one: Any, 
     assert equals_itself(claimed(one))
 
 
+def is_blurred(value: Any) -> bool:
+    """Whether something in a value arrives as what sets can hold, and is not: a view of keys, a bytearray."""
+    if isinstance(value, (list, tuple, deque)):
+        return any(map(is_blurred, value))
+    return isinstance(value, (type({}.keys()), bytearray))
+
+
 @given(values, values)
 def test_sets_of_elements_are_equal_where_they_are_in_python(one: Any, other: Any) -> None:
+    assume(not is_blurred(one) and not is_blurred(other))
+
     def wanted() -> bool:
         try:
             return bool(set(one) == set(other))

@@ -147,7 +147,7 @@ def test_the_command_writes_what_a_replay_reads(
     source, target = write_rows(tmp_path / "x.jsonl", BASE, *DIALOGUE), tmp_path / "out" / "sessions.jsonl"
     words = ["import", "format=codeif", f"source={source}", f"out={target}", f"tasks={tasks}", "model=gpt-9"]
     assert main(words) == 0
-    assert "1 sessions, 4 replies" in capsys.readouterr().out
+    assert "1 session, 4 replies" in capsys.readouterr().out
     (session,) = read_sessions(target)
     assert session.model == "gpt-9"
 
