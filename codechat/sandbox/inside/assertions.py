@@ -5,7 +5,7 @@ interpreter's evaluation stack, where no name refers to it; it is sent once the 
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.
-# ruff: noqa: PTH108, PTH109, PTH118, PTH120, PTH123
+# ruff: noqa: PTH108, PTH109, PTH118, PTH120
 
 import ast
 import builtins
@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from codechat.sandbox.inside import comparing, guard, wire
 from codechat.sandbox.inside.candidate import Channel, describe, load, prepare
-from codechat.sandbox.inside.serving import PROGRAM
+from codechat.sandbox.inside.serving import PROGRAM, write_program
 from codechat.sandbox.inside.snippets import compile_pieces
 from codechat.sandbox.inside.text import split_lines
 
@@ -146,8 +146,7 @@ def _write(path: str, program: str) -> None:
     """Write the program's text into its file again, if it is changed."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
-    with open(path, "w", encoding="utf-8", errors="surrogatepass", newline="") as stream:
-        stream.write(program)
+    write_program(path, program)
 
 
 def _name(number: int) -> str:

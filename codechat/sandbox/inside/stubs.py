@@ -20,9 +20,8 @@ def make_stub(name: str, path: str, call: Call) -> Any:
 
     stub.__name__ = stub.__qualname__ = name
     stub.__module__, stub.__annotations__, stub.__doc__ = "candidate", {}, None
-    code = stub.__code__.replace(co_name=name, co_qualname=name, co_filename=path)
     stub.__dict__[PROGRAM_OF] = name
-    stub.__code__ = code
+    stub.__code__ = stub.__code__.replace(co_name=name, co_qualname=name, co_filename=path)
     return stub
 
 
