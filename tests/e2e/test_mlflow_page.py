@@ -10,6 +10,7 @@ import pytest
 from codechat.metrics import REFINE, Point, headline_of
 from codechat.tracking import TRACKING, DatasetInfo, FinishedCell, TrackedRun
 from codechat.tracking.kept import read_tracking, write_tracking
+from support.mlflow_store import client_of
 
 POINTS = (
     *(Point("turn/pass_at_1", value, turn) for turn, value in enumerate([1.0, 0.75, 0.5])),
@@ -46,12 +47,6 @@ def track(cell: FinishedCell) -> TrackedRun:
     run = TRACKING.build(config).log(cell)
     assert run is not None
     return run
-
-
-def client_of(folder: Path) -> Any:
-    import mlflow
-
-    return mlflow.MlflowClient(f"sqlite:///{folder}/mlflow/store.db")
 
 
 def table_of(folder: Path, tracked: TrackedRun) -> Any:

@@ -20,6 +20,7 @@ import pytest
 from codechat.errors import UserError
 from codechat.metrics import Point
 from codechat.tracking import TRACKING, FinishedCell, TrackedRun, TrackingError
+from support.mlflow_store import client_of
 
 POINTS = (
     *(Point("turn/pass_at_1", value, turn) for turn, value in enumerate([1.0, 0.75, 0.5])),
@@ -70,12 +71,6 @@ def track(options: dict[str, Any], cell: FinishedCell) -> TrackedRun:
     run = TRACKING.build(config).log(cell)
     assert run is not None
     return run
-
-
-def client_of(folder: Path) -> Any:
-    import mlflow
-
-    return mlflow.MlflowClient(f"sqlite:///{folder}/mlflow/store.db")
 
 
 def runs_in(folder: Path, experiment: str = "codechat") -> list[Any]:

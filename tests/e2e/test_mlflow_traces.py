@@ -8,6 +8,7 @@ import pytest
 from codechat.metrics import Point
 from codechat.records import SessionRecord, write_sessions
 from codechat.tracking import TRACKING, FinishedCell, TrackedRun, traces
+from support.mlflow_store import client_of
 
 ASKED = {"id": "i1", "text": "Rename it.", "scope": "cosmetic", "change": "modify"}
 TURNS = [
@@ -53,9 +54,7 @@ def track(folder: Path, sessions: list[SessionRecord], *points: Point, **options
 
 
 def traces_in(folder: Path, run: TrackedRun) -> list[Any]:
-    import mlflow
-
-    client = mlflow.MlflowClient(f"sqlite:///{folder}/mlflow/store.db")
+    client = client_of(folder)
     found = client.search_traces(locations=[run.experiment_id])
     return sorted(found, key=lambda trace: str(trace.info.request_preview))
 

@@ -18,6 +18,7 @@ import pytest
 from codechat.metrics import REFINE, Point, headline_of
 from codechat.tracking import TRACKING, FinishedCell, TrackedRun
 from support.browser import chromium
+from support.mlflow_store import client_of
 
 POINTS = (
     *(Point("turn/pass_at_1", value, turn) for turn, value in enumerate([1.0, 0.75, 0.5])),
@@ -45,13 +46,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_link_names_a_view_that_the_experiment_has(folder: Path) -> None:
-    import mlflow
-
     tracked, again = track(folder, "one"), track(folder, "two")
     address, _, key = tracked.charts.partition("&viewStateShareKey=")
     assert address == "http://127.0.0.1:5000/#/experiments/1/runs?compareRunsMode=CHART"
     assert tracked.charts == again.charts, "cells of one protocol share a view"
-    tags = mlflow.MlflowClient("sqlite:///mlflow/store.db").get_experiment(tracked.experiment_id).tags
+    tags = client_of(folder).get_experiment(tracked.experiment_id).tags
     state = json.loads(tags[f"mlflow.sharedViewState.{key}"])
     assert [(chart["type"], chart["metricKey"]) for chart in state["compareRunCharts"]] == [
         ("LINE", "turn/pass_at_1"),

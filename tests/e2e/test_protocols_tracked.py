@@ -12,6 +12,7 @@ from codechat.cli.report import run_report
 from codechat.cli.upload import upload
 from codechat.engine.compose import compose
 from codechat.engine.run import run
+from support.mlflow_store import client_of
 
 TASKS = [
     {
@@ -50,9 +51,7 @@ def metrics_of(protocol: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("protocol", ["static", "dynamic"])
 def test_mlflow_has_its_series_turn_by_turn(place: Path, protocol: str) -> None:
-    import mlflow
-
-    client = mlflow.MlflowClient(f"sqlite:///{place}/mlflow/store.db")
+    client = client_of(place)
     experiment = client.get_experiment_by_name("codechat")
     (run,) = client.search_runs([experiment.experiment_id], f"params.`protocol.kind` = '{protocol}'")
     metrics = metrics_of(protocol)

@@ -19,6 +19,7 @@ from codechat.errors import UserError
 from codechat.report.loading import load_cells
 from codechat.testing import OpenAIServer, fading_solver
 from codechat.tracking.find import find_cells
+from support.mlflow_store import client_of
 from support.recount import near, recount
 from support.refine_cells import Made, write_cell
 
@@ -79,9 +80,7 @@ def test_a_report_of_a_folder_of_runs(report: Path) -> None:
 
 
 def test_mlflow_agrees_with_the_recount(place: Path) -> None:
-    import mlflow
-
-    client = mlflow.MlflowClient(f"sqlite:///{place}/mlflow/store.db")
+    client = client_of(place)
     experiment = client.get_experiment_by_name("codechat")
     for tracked in client.search_runs([experiment.experiment_id]):
         model = tracked.data.params["model.name"]

@@ -15,6 +15,7 @@ from codechat.engine.run import run
 from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.testing import Call, OpenAIServer, dataset_tasks, error, overflow
+from support.mlflow_store import client_of
 
 TASKS = dataset_tasks("starter")[:4]
 # Little of every scope, so that turns are skipped.
@@ -220,10 +221,8 @@ def test_mistakes(source: Path, here: Path, words: list[str], told: str) -> None
 
 
 def test_it_is_tracked_as_a_cell_of_its_own(source: Path, here: Path) -> None:
-    from mlflow import MlflowClient
-
     assert run_rescore([f"run={source}", "out=again", "tracking=mlflow"]) == 0
-    client = MlflowClient("sqlite:///mlflow/store.db")
+    client = client_of(here)
     [run] = client.search_runs([client.get_experiment_by_name("codechat").experiment_id])
     assert run.data.tags["codechat.rescored_from"] == sessions(source)[0]["cell_id"]
     assert run.data.tags["codechat.cell_id"] == sessions(here / "again")[0]["cell_id"]

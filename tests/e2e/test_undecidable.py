@@ -10,6 +10,7 @@ from codechat.cli.app import main
 from codechat.testing import Answer, Call, OpenAIServer, Result, dataset_tasks, reference_solver
 from codechat.tracking.describe import description
 from codechat.tracking.kept import read_tracking
+from support.mlflow_store import client_of
 
 RULE = '"{""pattern"": ""comment""}"'
 PLAIN = """text,scope
@@ -115,12 +116,10 @@ def test_a_cell_of_skipped_turns_says_so_before_any_figure(
 
 
 def test_mlflow_and_the_page_say_so_too(here: Path, server: OpenAIServer, capsys: pytest.CaptureFixture[str]) -> None:
-    from mlflow.tracking import MlflowClient
-
     (here / "pool.csv").write_text(PLAIN)
     assert cell(server, "judge=llm", *judges(server), "judge.max_reasks=0") == 0
     said = "of 10 follow-up turns were skipped"
-    client = MlflowClient(f"sqlite:///{here}/mlflow/store.db")
+    client = client_of(here)
     (run,) = client.search_runs([client.get_experiment_by_name("codechat").experiment_id])
     note = run.data.tags["mlflow.note.content"]
     assert said in run.data.tags["codechat.caution"] and note.index(said) < note.index("| figure |")
