@@ -11,6 +11,7 @@ from codechat.cli.terminal import out
 from codechat.config import Config
 from codechat.engine.compose import compose_values
 from codechat.engine.config import GROUPS, CellConfig
+from codechat.engine.prompts import PROMPTS, presets_of
 from codechat.engine.run import MISTAKE
 from codechat.environment import data_folder
 from codechat.errors import UserError, nearest
@@ -111,6 +112,8 @@ def _fields(model: type[Config], values: Mapping[str, Any], prefix: str = "") ->
                 option = key.removeprefix(f"{prefix}{name}.")
                 yield key, _show(inner[option]) if option in inner else default, text
         elif isinstance(kind, type) and issubclass(kind, Config):
+            if name == PROMPTS and (presets := presets_of(str(model.model_fields["kind"].default))):
+                yield prefix + name, "", f"all prompts at once: {' or '.join(presets)}"
             yield from _fields(kind, inner if isinstance(inner, Mapping) else {}, f"{prefix}{name}.")
         else:
             yield (

@@ -6,7 +6,8 @@ from typing import Any
 from codechat.config import Config, defaults_of, is_identity
 from codechat.engine.cell import Composed
 from codechat.engine.config import GROUPS, CellConfig
-from codechat.engine.overrides import quoted, read_prompt, read_words
+from codechat.engine.overrides import quoted, read_words
+from codechat.engine.prompts import read_prompt
 from codechat.environment import data_folder
 from codechat.errors import UserError, nearest
 from codechat.models.roles import presets_in
@@ -155,9 +156,4 @@ def offer_components() -> None:
                 if roles:
                     node["defaults"] = ["_self_", *roles]
                 store.store(group=group, name=component.name, node=node, provider="codechat")
-    OmegaConf.register_new_resolver("prompt", _read_prompt, replace=True, use_cache=True)
-
-
-def _read_prompt(name: str) -> str:
-    """The text of a prompt file: a path given by the user, else one of codechat's own prompts."""
-    return read_prompt(name, data_folder("conf") / "prompts")
+    OmegaConf.register_new_resolver("prompt", read_prompt, replace=True, use_cache=True)

@@ -3,29 +3,33 @@
 import shlex
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codechat.engine.config import GROUPS
-from codechat.errors import UserError, nearest
+from codechat.engine.prompts import FILE, PROMPTS, place_preset, read_prompt
+from codechat.errors import UserError
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
-FILE = "@"
-"""Begins the value of a prompt that is in a file: `protocol.prompts.initial=@my.md`."""
 _BEGINS_SYNTAX = ("'", '"', "[", "{", "$")
 
 
 @dataclass
 class Words:
-    """Overrides for Hydra, and the texts that take their places in the composed values."""
+    """Overrides for Hydra; the texts, and the presets of prompts, that take their places in the composed values."""
 
     overrides: list[str] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
+    presets: dict[str, str] = field(default_factory=dict)
 
     def place_texts(self, values: MutableMapping[Any, Any]) -> None:
-        """Put the texts where they belong. Hydra has checked that the keys exist."""
+        """Put presets, then texts, where they belong. Hydra has checked the texts' keys.
+
+        Raises `UserError` for a preset that does not exist.
+        """
+        for key, name in self.presets.items():
+            place_preset(key, name, values)
         for key, text in self.texts.items():
             *parents, last = key.split(".")
             node: Any = values
@@ -39,11 +43,14 @@ def read_words(words: Sequence[str]) -> Words:
 
     A prompt is taken as it stands, or from a file, unless Hydra reads it as a text; so is any other value that
     Hydra cannot read, unless it begins as a list, a mapping or a quoted text does. A mapping given for a key replaces
-    the old one; Hydra alone would merge the two.
+    the old one; Hydra alone would merge the two. A name for all prompts, as in `protocol.prompts=plain`, is a preset.
     """
     ready = Words()
     for word in words:
         override = parse_word(word)
+        if override is not None and _chooses_preset(override):
+            ready.presets[override.key_or_group] = str(override.value())
+            continue
         text = _text_of(word, override)
         key = word.partition("=")[0]
         if text is not None:
@@ -63,13 +70,18 @@ def _text_of(word: str, override: "Override | None") -> str | None:
     key, _, value = word.partition("=")
     if override is None and not _names_a_value(key):
         return None
-    if "prompts" in key.split(".")[:-1]:
+    if PROMPTS in key.split(".")[:-1]:
         read = override.value() if override is not None else None
         written = read if isinstance(read, str) else value
         if written.startswith(FILE):
             return read_prompt(written.removeprefix(FILE))
         return None if isinstance(read, str) else value
     return value if override is None and not value.startswith(_BEGINS_SYNTAX) else None
+
+
+def _chooses_preset(override: "Override") -> bool:
+    """Whether a word chooses all prompts of a protocol or judge by the name of a preset."""
+    return override.key_or_group.rpartition(".")[2] == PROMPTS and isinstance(override.value(), str)
 
 
 def _names_a_value(key: str) -> bool:
@@ -102,24 +114,3 @@ def quoted(key: str, value: str) -> str:
     """The word that gives a key a text, as it is typed in a shell."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return shlex.quote(f'{key}="{escaped}"')
-
-
-def read_prompt(name: str, *others: Path) -> str:
-    """The text of a prompt file: a path given by the user, else a file of that name in one of the other folders.
-
-    Raises `UserError`.
-    """
-    own = Path(name).expanduser()
-    for path in (own, *(folder / name for folder in others)):
-        if path.is_file():
-            try:
-                return path.read_text(encoding="utf-8-sig")
-            except UnicodeDecodeError as error:
-                raise UserError(f"the prompt file {path} is not UTF-8 text", "save it as UTF-8") from error
-            except OSError as error:
-                raise UserError(f"cannot read the prompt file {path}: {error.strerror}", "make it readable") from error
-    places = others or (own.parent,)
-    known = (
-        path.name for folder in places if folder.is_dir() for path in folder.iterdir() if path.suffix == own.suffix
-    )
-    raise UserError(f"there is no prompt file {name}", nearest(own.name, known))

@@ -46,7 +46,7 @@ class LlmJudgeConfig(JudgeConfig, Roles):
         "gpt_oss_20b", "model that decides whether an instruction applies"
     )
     adherence: SerializeAsAny[ModelConfig] = role("gpt_oss_120b", "model that decides whether it was followed")
-    prompts: JudgePrompts = original_option(..., "the prompts: a text, or @FILE")
+    prompts: JudgePrompts = original_option(..., "a preset by its name, or each prompt as a text or @FILE")
     max_reasks: int = original_option(2, "how often a verdict that cannot be read is asked for again", ge=0, le=10)
 
     def asks(self, instruction: Instruction) -> bool:

@@ -52,9 +52,7 @@ class DynamicConfig(Config):
     """Options of the dynamic conversation."""
 
     kind: Literal["dynamic"] = original_option("dynamic", "the protocol")
-    prompts: DynamicPrompts = original_option(
-        ..., "the prompts: a text, or @FILE; the default ones are in conf/prompts"
-    )
+    prompts: DynamicPrompts = original_option(..., "a preset by its name, or each prompt as a text or @FILE")
 
 
 class Dynamic:

@@ -42,7 +42,7 @@ class RefineConfig(Config):
     """Options of the refinement protocol; turns and types come from the agenda."""
 
     kind: Literal["refine"] = original_option("refine", "the protocol")
-    prompts: RefinePrompts = original_option(..., "the prompts: a text, or @FILE; the default ones are in conf/prompts")
+    prompts: RefinePrompts = original_option(..., "a preset by its name, or each prompt as a text or @FILE")
 
 
 class Refine:

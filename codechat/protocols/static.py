@@ -65,7 +65,7 @@ class StaticConfig(Config):
         "guarded",
         "official: code is extracted by CodeIF-Bench's own harness, its verdict recorded beside the guarded one",
     )
-    prompts: StaticPrompts = original_option(..., "the prompts: a text, or @FILE; the default ones are in conf/prompts")
+    prompts: StaticPrompts = original_option(..., "a preset by its name, or each prompt as a text or @FILE")
 
 
 @dataclass(frozen=True, slots=True)

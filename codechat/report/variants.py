@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from codechat.config import Config, is_identity, part_of
-from codechat.report.wording import told, told_place
+from codechat.report.wording import told, told_place, told_presets
 
 Options = Callable[[str, Mapping[str, Any]], type[Config] | None]
 """The option model of a config's part: `""` is the whole, `model` a group; None if nothing is known of it.
@@ -65,7 +65,8 @@ def differences(cells: Sequence[Named], options: Options) -> list[dict[str, str]
             for key in found
             if key in varying and (not key.startswith("dataset.") or (key, cell.dataset) in of_dataset)
         ]
-        named.append({key: told(key, *found[key], _others(key, settings)) for key in shown})
+        words = {key: told(key, *found[key], _others(key, settings)) for key in shown}
+        named.append(told_presets(words, {key: found[key].value for key in shown}))
     for more in (_rescored, _placed, _numbered):
         for twins in _twins(cells, named):
             for number, words in more([cells[number] for number in twins], options):

@@ -1,6 +1,7 @@
 """Settings in words that a reader of a report knows."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from pathlib import Path
@@ -28,8 +29,8 @@ def told(key: str, value: Any, default: Any, others: Collection[Any] = ()) -> st
         return FIRST[key](value)
     noun = (key if group not in UNTOLD or not rest else rest).replace("prompts.", "", 1).replace(".", " ")
     noun = noun.replace("_", " ") + (" prompt" if ".prompts." in key else "")
-    if isinstance(value, str) and value.strip() in _own_prompts():
-        return f"default {noun}"
+    if preset := preset_of(value):
+        return f"{preset} {noun}"
     if value is None or value in ({}, []):
         return f"default {noun}" if value == default else f"no {noun}"
     return f"{noun} {_value(value, others)}"
@@ -73,8 +74,33 @@ def _shared(one: str, other: str) -> int:
     return next((place for place, (mine, its) in pairs if mine != its), min(len(one), len(other)))
 
 
+def told_presets(words: Mapping[str, str], settings: Mapping[str, Any]) -> dict[str, str]:
+    """The words of a cell's settings, by their keys; prompts of one preset are told together: `plain prompts`.
+
+    `settings` are the values of the same keys.
+    """
+    together: dict[str, list[str]] = defaultdict(list)
+    for key in words:
+        owner, found, _ = key.partition(".prompts.")
+        if found:
+            together[owner].append(key)
+    shown = dict(words)
+    for owner, keys in together.items():
+        presets = {preset_of(settings[key]) for key in keys}
+        if len(keys) > 1 and len(presets) == 1 and None not in presets:
+            for key in keys:
+                del shown[key]
+            shown[f"{owner}.prompts"] = " ".join([str(presets.pop()), *([] if owner in UNTOLD else [owner]), "prompts"])
+    return shown
+
+
+def preset_of(value: Any) -> str | None:
+    """The preset that a prompt belongs to, in words; None if it is none of codechat's own."""
+    return _presets().get(value.strip()) if isinstance(value, str) else None
+
+
 @cache
-def _own_prompts() -> frozenset[str]:
-    """The texts of the prompts that codechat brings."""
-    folder = data_folder("conf") / "prompts"
-    return frozenset(path.read_text(encoding="utf-8").strip() for path in folder.glob("*.md"))
+def _presets() -> Mapping[str, str]:
+    """The presets of the prompts that codechat brings, by the prompts' texts."""
+    files = (data_folder("conf") / "prompts").glob("*/*/*.md")
+    return {path.read_text(encoding="utf-8").strip(): path.parent.name.replace("_", " ") for path in files}

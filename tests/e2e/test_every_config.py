@@ -1,5 +1,6 @@
 """Every shipped option is composed and run small, and every sweep is composed: YAML cannot rot."""
 
+import csv
 import json
 import shlex
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from codechat.cli.app import main
 from codechat.cli.listing import options_of
 from codechat.cli.sweep import expand, read_recipe, run_sweep
 from codechat.engine.compose import compose
+from codechat.engine.prompts import presets_of
 from codechat.engine.run import Outcome
 from codechat.engine.run import run as run_composed
 from codechat.environment import data_folder
@@ -59,6 +61,24 @@ def test_judge_presets(here: Path, server: OpenAIServer, preset: str, at: str) -
     assert outcome.status == 0
     assert outcome.metrics is not None
     assert outcome.metrics["undecided"] == 0
+
+
+def test_prompt_presets_are_two_cells_and_an_ablation(here: Path, server: OpenAIServer) -> None:
+    model = ("model=gpt5_nano", *served("model", url=server.base_url))
+    plain, careful = (run(*model, f"protocol.prompts={name}") for name in presets_of("refine")[::-1])
+    assert plain.status == careful.status == 0 and plain.folder != careful.folder
+    asked = json.loads((plain.folder / "sessions.jsonl").read_text())["turns"][1]
+    assert asked["request"][-1]["content"] == asked["instruction"]["text"], "the instruction alone"
+    assert main(["report", "runs=runs", "out=report"]) == 0
+    table = list(csv.DictReader((here / "report/tables/ablation_prompts.csv").read_text().splitlines()))
+    assert [row["prompts"] for row in table] == ["careful", "plain"]
+
+
+@pytest.mark.parametrize("preset", presets_of("llm"))
+def test_judges_prompt_presets(here: Path, server: OpenAIServer, preset: str) -> None:
+    places = served("judge.applicability", "judge.adherence", url=server.base_url)
+    outcome = run("judge=paper", f"judge.prompts={preset}", *places)
+    assert outcome.metrics is not None and outcome.metrics["undecided"] == 0
 
 
 @pytest.mark.parametrize("preset", sorted(options_of("agenda")))

@@ -18,7 +18,7 @@ from codechat.template import fill
 from codechat.testing import Call, Fault, OpenAIServer, dataset_tasks, fading_solver, reference_solver
 
 ROOT = Path(__file__).parents[2]
-INITIAL = (ROOT / "conf" / "prompts" / "refine_initial.md").read_text(encoding="utf-8")
+INITIAL = (ROOT / "conf" / "prompts" / "refine" / "careful" / "initial.md").read_text(encoding="utf-8")
 
 
 def tasks_of(name: str, folder: Path | None = None) -> tuple[Task, ...]:
@@ -63,7 +63,7 @@ def test_the_solver_refuses_what_it_does_not_know() -> None:
 
 @pytest.mark.parametrize(("role", "verdict"), [("applicability", "APPLICABLE"), ("adherence", "VIOLATED")])
 def test_the_solver_answers_judge_prompts_with_a_verdict(role: str, verdict: str) -> None:
-    prompt = (ROOT / "conf" / "prompts" / f"judge_{role}.md").read_text(encoding="utf-8")
+    prompt = (ROOT / "conf" / "prompts" / "llm" / "few_shot" / f"{role}.md").read_text(encoding="utf-8")
     answer = reference_solver([])(asked(prompt))
     assert isinstance(answer, str)
     assert answer.endswith(f"\nVERDICT: {verdict}")

@@ -18,9 +18,9 @@ from codechat.judges import JUDGES, Judge
 from codechat.judges.deciding import MAX_REASON, VERDICT, quote, read_answer
 from codechat.testing import Answer, Behaviour, OpenAIServer, Result, error, overflow, rate_limited
 
-PROMPTS = Path(__file__).parents[2] / "conf" / "prompts"
+PROMPTS = Path(__file__).parents[2] / "conf" / "prompts" / "llm" / "few_shot"
 NAMES = ("applicability", "adherence", "reask")
-TEXTS = {name: (PROMPTS / f"judge_{name}.md").read_text(encoding="utf-8") for name in NAMES}
+TEXTS = {name: (PROMPTS / f"{name}.md").read_text(encoding="utf-8") for name in NAMES}
 INSTRUCTION = Instruction("i", "Remove the comments.", "cosmetic", "remove")
 YES = "The comment is there.\nREASON: line 1 is a comment.\nVERDICT: APPLICABLE"
 Serve = Callable[[Behaviour], OpenAIServer]
@@ -226,9 +226,9 @@ def test_the_reason_is_bounded() -> None:
 
 @pytest.mark.parametrize("filler", ["_", "* ", "VERDICT: _", "a\n", "REASON: "])
 def test_a_huge_answer_is_read_in_no_time(filler: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert verdict_in(filler * (1_000_000 // len(filler)) + "!", WORDS) is None
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
 
 
 @given(st.text())

@@ -101,9 +101,9 @@ def prompted(text: str) -> dict[str, Any]:
 
 
 def test_prompts_are_told_by_where_they_differ() -> None:
-    shipped = (data_folder("conf") / "prompts" / "refine_initial.md").read_text()
+    shipped = (data_folder("conf") / "prompts" / "refine" / "careful" / "initial.md").read_text()
     assert variants(prompted(shipped), prompted(OWN), prompted("Go!")) == [
-        "default initial prompt",
+        "careful initial prompt",
         "initial prompt “…function, and think of every corner…”",
         "initial prompt Go!",
     ]

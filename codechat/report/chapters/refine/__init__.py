@@ -33,7 +33,7 @@ GROUPS = {
     "breaks": "Where code breaks, and where it heals",
     "adherence": "Do models do what they are asked",
     "pairs": "Are the differences real",
-    "ablations": "What agenda, session length and judge change",
+    "ablations": "What agenda, session length, judge and prompts change",
     "data": "What the figures rest on",
 }
 

@@ -1,4 +1,4 @@
-"""Cells that differ in one choice alone, side by side: what the agenda, the session length or the judge changes."""
+"""Cells that differ in one choice alone, side by side: what agenda, session length, judge or prompts change."""
 
 import textwrap
 from collections import defaultdict
@@ -15,9 +15,14 @@ from codechat.report.drawing.style import DASHES, Look, legend
 from codechat.report.variants import RESCORED
 
 # What can vary, with the words for it, and how a cell is called in such a table.
-AXES: Mapping[str, str] = {"agenda": "Agenda distribution (D)", "turns": "Session length (N)", "judge": "Judge"}
+AXES: Mapping[str, str] = {
+    "agenda": "Agenda distribution (D)",
+    "turns": "Session length (N)",
+    "judge": "Judge",
+    "prompts": "Prompts of the model",
+}
 
-NAMES: Mapping[str, str] = {"agenda": "Agenda", "turns": "N", "judge": "Judge"}
+NAMES: Mapping[str, str] = {"agenda": "Agenda", "turns": "N", "judge": "Judge", "prompts": "Prompts"}
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,8 @@ def series(study: RefineStudy, axis: str) -> list[Series]:
         fixed = ", ".join(words for key, words in cell.differences.items() if key not in on)
         # under the choice, or under the options' own words if it does not say it all
         chosen = on.keys() <= {axis, "agenda.turns", RESCORED}
-        value = getattr(cell, axis) if chosen else ", ".join(on.values()).removeprefix(f"{axis} ")
+        words = ", ".join(on.values()).removeprefix(f"{axis} ").removesuffix(f" {axis}")
+        value = getattr(cell, axis) if chosen and axis != "prompts" else words
         groups[cell.dataset, cell.model, fixed].append((value, found))
     result = []
     for (dataset, model, fixed), members in sorted(groups.items()):
@@ -51,6 +57,8 @@ def series(study: RefineStudy, axis: str) -> list[Series]:
 
 def _is_on(axis: str, key: str) -> bool:
     """Whether an option belongs to the choice of an axis; what tells only twins apart does not."""
+    if axis == "prompts":
+        return key.startswith("protocol.prompts")
     if axis == "turns" or key == "agenda.turns":
         return axis == "turns" and key == "agenda.turns"
     return key.partition(".")[0] == axis or (axis == "judge" and key == RESCORED)
