@@ -58,6 +58,14 @@ class Outlines:
         return sum(count for (_, skipped), count in self._outcomes.items() if skipped)
 
     @property
+    def without_code(self) -> int:
+        """Sessions whose first reply held no code, so that all later turns were skipped."""
+        return sum(
+            len(each.turns) > 1 and each.turns[0].outcome == "no_code" and all(turn.skipped for turn in each.turns[1:])
+            for each in self.completed
+        )
+
+    @property
     def undecided(self) -> int:
         """Answers whose adherence is undecided."""
         return sum(turn.verdict == "undecided" for each in self.completed for turn in each.turns if not turn.skipped)

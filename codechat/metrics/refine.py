@@ -86,6 +86,7 @@ class RefineMetrics(BaseModel):
     skipped_turns: int
     undecided: int
     undecided_applicability: int
+    without_code: int = 0
     outcomes: dict[Outcome, int]
     retries: int
     rate_limited: int = 0
@@ -151,6 +152,7 @@ def _change(series: Sequence[float | None]) -> float | None:
 def _counts(seen: Outlines) -> dict[str, Any]:
     return {
         "skipped_turns": seen.skipped_turns,
+        "without_code": seen.without_code,
         "undecided": seen.undecided,
         "undecided_applicability": seen.undecided_applicability,
         "outcomes": {outcome: seen.count(outcome) for outcome in OUTCOMES},

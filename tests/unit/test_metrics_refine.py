@@ -113,6 +113,7 @@ def test_keys_and_their_order_are_the_contracts() -> None:
     assert list(found) == [
         *("sessions", "completed", "errored", "skipped_turns", "undecided", "undecided_applicability"),
         *(
+            "without_code",
             "outcomes",
             "retries",
             "rate_limited",
@@ -132,6 +133,12 @@ def test_keys_and_their_order_are_the_contracts() -> None:
     assert list(found["phi"]) == ["value", "pass_adhered", "pass_violated", "fail_adhered", "fail_violated"]
     assert list(found["outcomes"]) == list(OUTCOMES)
     assert RefineMetrics.model_validate(found).model_dump(mode="json") == json.loads(json.dumps(found)) == found
+
+
+def test_sessions_whose_first_reply_held_no_code_are_counted() -> None:
+    without, later, short = session("N S S", "T/0"), session("P N:a S", "T/1"), session("N X X", "T/2", overflow=True)
+    assert metrics(without, later, short, session("N S S", "T/3", status="errored"))["without_code"] == 1
+    assert metrics(session("N", "T/0"))["without_code"] == 0, "a session of one turn has nothing to skip"
 
 
 def test_a_skipped_turn_counts_for_pass_at_1_and_mst_alone() -> None:

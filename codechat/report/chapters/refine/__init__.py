@@ -66,7 +66,11 @@ class RefineChapter(Chapter):
     def summary(self, measures: Measures, metrics: Mapping[str, Any]) -> Iterator[TextLine]:
         last = len(metrics["pass_at_1"]) - 1
         trend = metrics["mann_kendall"]["pass_at_1"]
-        counts = ((metrics["skipped_turns"], "turns skipped"), (metrics["undecided"], "turns undecided"))
+        counts = (
+            (metrics.get("without_code"), "without code"),
+            (metrics["skipped_turns"], "turns skipped"),
+            (metrics["undecided"], "turns undecided"),
+        )
         yield "sessions", sessions_text(metrics, counts)
         yield f"Pass@1, turn 0 → {last}", ends_text(metrics["pass_at_1"], metrics["delta_pct"])
         yield "Mann–Kendall trend", NONE if trend is None else f"{trend['trend']} (p = {trend['p']:.3g})"
