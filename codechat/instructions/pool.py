@@ -17,8 +17,12 @@ from codechat.instructions.taxonomy import VERBS, change_of
 from codechat.patterns import rule_of
 
 EMBEDDED = Path(__file__).with_name("pool.yaml")
-Field = Literal["id", "text", "scope", "change", "rule", "rejected"]
+Field = Literal["id", "text", "scope", "change", "rule", "rejected", "accepted"]
 REQUIRED = ("text", "scope")
+YES = ["1", "1.0", "true", "yes", "y", "x", "accept", "accepted", "keep", "kept", "include", "included"]
+NO = ["", *["0", "0.0", "false", "no", "n", "reject", "rejected", "drop", "dropped", "exclude", "excluded"]]
+MARKS: Mapping[str, bool] = dict.fromkeys(YES, True) | dict.fromkeys(NO, False)
+"""What a cell of the column `accepted` may say."""
 SHOWS_ALL = "`codechat list instructions` with the same instructions.… settings"
 
 
@@ -48,7 +52,7 @@ def read_pool(path: Path, columns: Mapping[Field, str], verbs: Mapping[str, Chan
 
     `text` and `scope` are required. Without a column `id` it is made from scope and text. `change` wins over the
     leading verb, with a warning if the two differ; without it the verb decides. A row with a text under `rejected` is
-    kept apart with that reason. Raises `WrongPool` with all mistakes of the file.
+    kept apart with that reason, and so is one that `accepted` says no to. Raises `WrongPool` with all mistakes.
     """
     rows = read_rows(path)
     reading = _Reading(path, columns, verbs)
@@ -100,8 +104,9 @@ class _Reading:
                 f"{place}: the id '{name}' is taken by line {self._lines[name]}", "give each instruction its own id"
             )
         self._lines[name] = row.line
-        if fields.get("rejected"):
-            self.rejected.append(Rejected(name, text, scope, str(fields["rejected"])))
+        reason = str(fields.get("rejected") or "") or _refusal(fields, place)
+        if reason:
+            self.rejected.append(Rejected(name, text, scope, reason))
             return
         change, warning = _change(fields, text, self.verbs, place)
         one = Instruction(name, text, scope, change, _rule(fields, row, self.path))
@@ -177,6 +182,19 @@ def _scope(fields: dict[str, Any], row: Row, path: Path) -> Scope:
         if given == scope:
             return scope
     raise UserError(f"{path}:{row.line}: '{fields['scope']}' is no scope", nearest(given, SCOPES))
+
+
+def _refusal(fields: dict[str, Any], place: str) -> str:
+    """Why a row is not used by its mark under `accepted`; empty if it is used, or has no such column."""
+    given = fields.get("accepted")
+    if given is None:
+        return ""
+    mark = MARKS.get(str(given).strip().lower())
+    if mark is None:
+        raise UserError(
+            f"{place}: 'accepted' is {given!r}", "say yes or no, true or false, 1 or 0, accepted or rejected"
+        )
+    return "" if mark else "marked as not accepted"
 
 
 def _change(fields: dict[str, Any], text: str, verbs: Mapping[str, Change], place: str) -> tuple[Change, str]:

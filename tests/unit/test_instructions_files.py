@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from codechat.cli.app import main
+from codechat.engine.compose import compose
 from codechat.errors import UserError
 from codechat.instructions import INSTRUCTIONS, Pool, WrongPool
 from codechat.instructions.pool import PoolConfig, load
@@ -73,6 +74,28 @@ def test_rejected_rows_are_kept_aside(tmp_path: Path) -> None:
     pool = _load(tmp_path, rows, "pool.csv")
     assert [one.text for one in pool.instructions] == ["Use a set."]
     assert [(one.text, one.reason) for one in pool.rejected] == [("Use magic.", "ambiguous")]
+
+
+@pytest.mark.parametrize(
+    ("yes", "no"), [("yes", "no"), ("TRUE", "False"), ("1", "0"), ("accepted", "Rejected"), ("x", "")]
+)
+def test_marks_of_acceptance_are_read(tmp_path: Path, yes: str, no: str) -> None:
+    rows = f"text,scope,kept\nUse a set.,Semantic,{yes}\nRename the function.,Cosmetic,{no}\n"
+    (tmp_path / "paper.csv").write_text(rows)
+    words = [f"instructions.path={tmp_path}/paper.csv", "instructions.columns.accepted=kept"]
+    pool = load(PoolConfig(**compose(["instructions=paper", "judge=llm", *words]).config.instructions.model_dump()))
+    assert [one.text for one in pool.instructions] == ["Use a set."]
+    assert [(one.text, one.reason) for one in pool.rejected] == [("Rename the function.", "marked as not accepted")]
+
+
+def test_another_mark_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="2: 'accepted' is 'perhaps'\nsay yes or no"):
+        _load(tmp_path, "text,scope,accepted\nUse a set.,semantic,perhaps\n", "pool.csv")
+
+
+def test_the_papers_pool_needs_its_file() -> None:
+    with pytest.raises(UserError, match=r"instructions\.path is required"):
+        compose(["instructions=paper"])
 
 
 def test_rules_come_along_also_as_json_in_a_cell(tmp_path: Path) -> None:

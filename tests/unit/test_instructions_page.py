@@ -28,7 +28,15 @@ def test_the_tables_are_those_of_the_code(rows: object) -> None:
 def test_every_key_and_every_pattern_has_a_row() -> None:
     first = set(re.findall(r"^\| `(\w+)`", PAGE, re.MULTILINE))
     assert first >= set(KEYS), "a key of a rule"
-    assert first >= set(PoolConfig(columns={}).columns) | {"id", "text", "scope", "change", "rule", "rejected"}
+    assert first >= set(PoolConfig(columns={}).columns) | {
+        "id",
+        "text",
+        "scope",
+        "change",
+        "rule",
+        "rejected",
+        "accepted",
+    }
     assert len(patterns()) > 100 and first >= patterns().keys()
 
 
