@@ -12,6 +12,7 @@ from codechat.protocols import PROTOCOLS
 from codechat.records import SessionRecord, TurnRecord, read_sessions
 from codechat.report.contents import content_notes
 from codechat.report.loading import cell_folders, load_cells
+from codechat.seal import check_seal
 
 Source = Callable[[SessionRecord, TurnRecord], Any]
 
@@ -39,6 +40,7 @@ def one_cell(folder: Path) -> ExportedCell:
     """A cell, finished or not. Raises `UserError`."""
     if not (folder / "sessions.jsonl").is_file():
         raise UserError(f"{folder} is no cell's folder", "it has no sessions.jsonl; a run prints its folder at the end")
+    check_seal(folder)
     return _exported(folder, None)
 
 

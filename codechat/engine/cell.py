@@ -27,13 +27,14 @@ from codechat.tracking.address import without_password
 class Composed:
     """A validated config, the chosen option of every group, and the overrides (`words`) it was composed from.
 
-    `settings` are the overrides that are part of the cell's name.
+    `settings` are the overrides that are part of the cell's name; `remarks` say what of the overrides does not count.
     """
 
     config: CellConfig
     choices: Mapping[str, str]
     settings: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
