@@ -132,6 +132,10 @@ def run_export(words: list[str]) -> int:
     write_atomically(target, WRITERS[target.suffix](columns, frames()))
     counts = (*([(len(cells), "cell")] if "runs" in values else []), (turns, "turn"), (len(columns), "column"))
     out.print(f"{', '.join(counted(*each) for each in counts)}: {target}", markup=False)
+    errored = sum(session.status == "errored" for session in _sessions(cells))
+    if errored:
+        told = f"{counted(errored, 'errored session')} in it, which belong in no figure: keep status == completed"
+        err.print(f"note: {told}", markup=False)
     return 0
 
 

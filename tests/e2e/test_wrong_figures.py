@@ -150,6 +150,28 @@ def test_a_key_that_is_given_twice_is_told_and_named_once(capsys: pytest.Capture
     assert said.out.startswith("echo mine balanced 2 turns seed=2 · ")
 
 
+def test_part_of_a_release_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    numbered = [{**task, "task_id": f"HumanEval/{number}", "base_input": [[1]], "tests": []}
+                for number, task in enumerate((TASK, OTHER))]  # fmt: skip
+    write(*numbered)
+    words = ["dataset=humaneval", "dataset.path=mine.jsonl", "agenda.turns=2", "tracking=none", "model=echo"]
+    assert main(words) == 0
+    said = capsys.readouterr()
+    assert said.err.startswith("warning: 2 tasks with the content ")
+    assert "are not HumanEvalPlus v0.1.10: compare no figure with those of the release\n" in said.err
+    Path("samples.jsonl").write_text(json.dumps({"task_id": "HumanEval/0", "solution": TASK["prompt"] + " return 2"}))
+    assert main(["verify", *words[:2], "samples=samples.jsonl", "out=v.jsonl", "sandbox.allow_weak=true"]) == 0
+    assert "are not HumanEvalPlus v0.1.10" in capsys.readouterr().err
+
+
+def test_errored_sessions_of_an_export_are_told(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(made, "cell", ignore=shutil.ignore_patterns("seal.json"))
+    change_lines(lambda lines: [lines[0], lines[1].replace('"status":"completed"', '"status":"errored"')])(Path("cell"))
+    assert main(["export", "run=cell", "out=x.csv"]) == 0
+    told = "note: 1 errored session in it, which belong in no figure: keep status == completed\n"
+    assert capsys.readouterr().err.endswith(told)
+
+
 def test_one_cell_in_two_folders_counts_once_or_not_at_all(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("a", "b"):
         shutil.copytree(made, f"runs/{name}")
