@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from codechat.cli.app import main
+from codechat.domain import SCOPES
+from codechat.engine.cell import build_cell
+from codechat.engine.compose import compose
 
 TASK = {"task_id": "m/0", "prompt": 'def f(x):\n    """x + 1"""\n', "entry_point": "f", "tests": ["assert f(1) == 2"],
         "canonical_solution": "    return x + 1\n"}  # fmt: skip
@@ -181,3 +184,29 @@ def test_one_cell_in_two_folders_counts_once_or_not_at_all(made: Path, capsys: p
     Path("runs/b").symlink_to("a")
     assert main(["export", "runs=runs", "out=x.csv"]) == 0
     assert capsys.readouterr().out.startswith("1 cell, 4 turns")
+
+
+def test_whatever_is_edited_between_two_runs_makes_another_cell() -> None:
+    rules = 'text,scope,rule\n' + "".join(
+        f'Remove all comments ({scope}).,{scope},"{{""pattern"": ""comment""}}"\n' for scope in SCOPES
+    )  # fmt: skip
+    files = {"pool.csv": rules, "first.md": "Write this.\n{{prompt}}\n"}
+    words = [*OWN, "model=echo", "instructions.path=pool.csv", "protocol.prompts.initial=@first.md"]
+
+    def identity(*tasks: dict[str, Any], **changed: str) -> str:
+        write(*tasks)
+        for name, text in {**files, **{key.replace("_", "."): text for key, text in changed.items()}}.items():
+            Path(name).write_text(text)
+        return build_cell(compose(words)).id
+
+    plain = identity(TASK, OTHER)
+    edited = [
+        identity(OTHER, TASK),
+        identity(TASK),
+        identity(TASK, {**OTHER, "tests": ["assert f(1) == 3", "assert f(2) == 4"]}),
+        identity(TASK, {**OTHER, "prompt": OTHER["prompt"].replace("x + 2", "x plus 2")}),
+        identity(TASK, OTHER, pool_csv=rules.replace("Remove all comments", "Drop all comments")),
+        identity(TASK, OTHER, first_md="Write that.\n{{prompt}}\n"),
+    ]
+    assert len({plain, *edited}) == 1 + len(edited)
+    assert identity({**TASK, "note": "not used"}, OTHER) == plain, "and nothing else does"
