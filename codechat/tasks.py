@@ -54,7 +54,8 @@ class Dataset:
     """Tasks in order, with the hash of their whole content.
 
     `places` says where a task is written, as `FILE:LINE`. `own` marks the user's own tasks: a cell refuses those whose
-    tests cannot be passed, while a published dataset keeps its known defects.
+    tests cannot be passed, while a published dataset keeps its known defects. `remark` is what a user should
+    know of the tasks.
     """
 
     name: str
@@ -62,3 +63,4 @@ class Dataset:
     content_hash: str
     places: Mapping[str, str] = field(default_factory=dict)
     own: bool = False
+    remark: str = ""

@@ -17,7 +17,7 @@ PACKAGE = ROOT / "codechat"
 LAYERS: list[set[str]] = [
     {"errors", "domain", "seeding", "environment", "template", "texts", "spreadsheet"},
     {"files", "config", "plugins", "promises"},
-    {"registry", "records", "calls", "languages"},
+    {"registry", "records", "seal", "calls", "languages"},
     {"patterns", "sandbox", "hardware", "agendas"},
     {"suites", "instructions"},
     {"tasks"},

@@ -11,6 +11,7 @@ from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.instructions import INSTRUCTIONS
 from codechat.records import AdherenceRecord, SessionRecord, TurnRecord
+from codechat.report.contents import content_notes
 from codechat.report.loading import load_cells
 from codechat.report.study import LoadedCell
 from codechat.seeding import generator
@@ -53,11 +54,15 @@ class AuditDecision:
 
 @dataclass(frozen=True, slots=True)
 class DrawnSample:
-    """The drawn decisions, the number of all decisions, and that of candidates whose text is unknown."""
+    """The drawn decisions, the number of all decisions, and that of candidates whose text is unknown.
+
+    `notes` are sentences about the cells.
+    """
 
     decisions: tuple[AuditDecision, ...]
     population: int
     unknown: int
+    notes: tuple[str, ...] = ()
 
 
 def draw_sample(runs: Iterable[Path], size: int, seed: int) -> DrawnSample:
@@ -67,7 +72,8 @@ def draw_sample(runs: Iterable[Path], size: int, seed: int) -> DrawnSample:
     """
     decisions: list[AuditDecision] = []
     unknown = 0
-    for cell in load_cells(list(runs)):
+    cells = load_cells(list(runs))
+    for cell in cells:
         known = _instructions_of(cell)
         reasons = applicability_reasons(cell.folder)
         for session in cell.sessions():
@@ -79,7 +85,9 @@ def draw_sample(runs: Iterable[Path], size: int, seed: int) -> DrawnSample:
         remedy = "give cells of protocol=refine with follow-up turns: no other protocol asks a judge"
         raise UserError("the runs hold no decision of a judge to draw from", remedy)
     decisions.sort(key=lambda one: (one.cell_id, one.task_id, one.turn, one.instruction.id))
-    return DrawnSample(tuple(_draw_by_stratum(decisions, size, seed)), len(decisions), unknown)
+    return DrawnSample(
+        tuple(_draw_by_stratum(decisions, size, seed)), len(decisions), unknown, tuple(content_notes(cells))
+    )
 
 
 def _instructions_of(cell: LoadedCell) -> dict[str, Instruction]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table
 
-from codechat.cli.terminal import out
+from codechat.cli.terminal import err, out
 from codechat.cli.words import parse_words
 from codechat.environment import shell_command
 from codechat.errors import UserError, nearest
@@ -44,6 +44,8 @@ def _export(words: list[str]) -> int:
     from codechat.files import write_atomically
 
     sample = draw_sample([Path(folder) for folder in values["runs"].split(",")], size, seed)
+    for note in sample.notes:
+        err.print(f"note: {note}", markup=False)
     folder, table = Path(values["out"]), sample_csv(sample.decisions)
     path = folder / "sample.csv"
     if path.is_file() and path.read_bytes() != table.encode():

@@ -132,13 +132,19 @@ def run_export(words: list[str]) -> int:
     write_atomically(target, WRITERS[target.suffix](columns, frames()))
     counts = (*([(len(cells), "cell")] if "runs" in values else []), (turns, "turn"), (len(columns), "column"))
     out.print(f"{', '.join(counted(*each) for each in counts)}: {target}", markup=False)
+    errored = sum(session.status == "errored" for session in _sessions(cells))
+    if errored:
+        told = f"{counted(errored, 'errored session')} in it, which belong in no figure: keep status == completed"
+        err.print(f"note: {told}", markup=False)
     return 0
 
 
 def _cells(values: Mapping[str, str]) -> list[ExportedCell]:
     if "run" in values:
-        return [one_cell(Path(values["run"]))]
-    cells, notes = several_cells([Path(name) for name in values["runs"].split(",") if name])
+        cell, notes = one_cell(Path(values["run"]))
+        cells = [cell]
+    else:
+        cells, notes = several_cells([Path(name) for name in values["runs"].split(",") if name])
     for note in notes:
         err.print(f"note: {note}", markup=False)
     return cells

@@ -12,6 +12,7 @@ from codechat.protocols import PROTOCOLS
 from codechat.records import SessionRecord, TurnRecord, read_sessions
 from codechat.report.contents import content_notes
 from codechat.report.loading import cell_folders, load_cells
+from codechat.seal import edited
 
 Source = Callable[[SessionRecord, TurnRecord], Any]
 
@@ -35,11 +36,12 @@ class ExportedCell:
         return self.choices.get(group) if group in self.uses else None
 
 
-def one_cell(folder: Path) -> ExportedCell:
-    """A cell, finished or not. Raises `UserError`."""
+def one_cell(folder: Path) -> tuple[ExportedCell, list[str]]:
+    """A cell, finished or not, and what the user should know of it. Raises `UserError`."""
     if not (folder / "sessions.jsonl").is_file():
         raise UserError(f"{folder} is no cell's folder", "it has no sessions.jsonl; a run prints its folder at the end")
-    return _exported(folder, None)
+    said = edited(folder)
+    return _exported(folder, None), [f"{folder}: {said}."] if said else []
 
 
 def several_cells(folders: Sequence[Path]) -> tuple[list[ExportedCell], list[str]]:

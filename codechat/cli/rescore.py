@@ -13,9 +13,10 @@ from codechat.cli.terminal import err
 from codechat.cli.words import parse_words
 from codechat.engine.compose import compose_values, names_cell
 from codechat.engine.config import GROUPS, CellConfig
-from codechat.engine.rescore import RescoredCell, read_recording, rescored_cell
+from codechat.engine.rescore import RescoredCell, other_tests, read_recording, rescored_cell
 from codechat.environment import shell_command
 from codechat.errors import UserError, nearest
+from codechat.seal import edited
 
 _OWN = {
     "run": "folder of the cell whose replies are scored again",
@@ -32,6 +33,8 @@ def run_rescore(words: list[str]) -> int:
     values = parse_words(own, _OWN, required=("run", "out"))
     source, place = Path(values["run"]), Path(values["out"])
     config, choices = _source(source)
+    if said := edited(source):
+        err.print(f"{source}: {said}", markup=False)
     _check_settings(CellConfig.from_values(config), settings)
     recording = read_recording(source / "sessions.jsonl")
     config, choices = _change(config, choices, settings)
@@ -42,6 +45,8 @@ def run_rescore(words: list[str]) -> int:
     _refuse_to_overwrite(cell)
     if recording.errored:
         err.print(f"{recording.errored} errored sessions have no whole dialogue: left out", markup=False)
+    if changed_tests := other_tests(cell):
+        err.print(changed_tests, markup=False)
     return run_built_cell(cell, [shell_command("codechat"), "rescore", *words]).status
 
 

@@ -10,7 +10,12 @@ from codechat.datasets.rows import load_rows
 from codechat.suites.calls import Calls
 from codechat.tasks import Dataset
 
-RELEASE = Release("HumanEvalPlus", "v0.1.10", "HUMANEVAL_OVERRIDE_PATH")
+RELEASE = Release(
+    "HumanEvalPlus",
+    "v0.1.10",
+    "HUMANEVAL_OVERRIDE_PATH",
+    "2f3d2a24e8825cf0e6d5442475b1c625a4e4e79fb35611239515a60c16c8734a",
+)
 
 
 class HumanEvalConfig(DatasetConfig):
@@ -24,7 +29,7 @@ class HumanEvalConfig(DatasetConfig):
 @DATASETS.register("humaneval", HumanEvalConfig)
 def humaneval(config: HumanEvalConfig) -> Dataset:
     """HumanEval+ v0.1.10: 164 tasks by EvalPlus, downloaded to its cache on first use."""
-    return load_rows("humaneval", RELEASE.locate(config.path, config.url), _adapt)
+    return RELEASE.compared(load_rows("humaneval", RELEASE.locate(config.path, config.url), _adapt))
 
 
 def _adapt(calls: Calls) -> Calls:

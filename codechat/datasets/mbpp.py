@@ -12,7 +12,9 @@ from codechat.suites.calls import Calls
 from codechat.suites.calls.oracle import Oracle
 from codechat.tasks import Dataset
 
-RELEASE = Release("MbppPlus", "v0.2.0", "MBPP_OVERRIDE_PATH")
+RELEASE = Release(
+    "MbppPlus", "v0.2.0", "MBPP_OVERRIDE_PATH", "49d439b03507a1a0a572ee065e8bd415f522ea978dde0648f496258364d659b2"
+)
 
 
 class MbppConfig(DatasetConfig):
@@ -26,7 +28,7 @@ class MbppConfig(DatasetConfig):
 @DATASETS.register("mbpp", MbppConfig)
 def mbpp(config: MbppConfig) -> Dataset:
     """MBPP+ v0.2.0: 378 tasks by EvalPlus, downloaded to its cache on first use."""
-    return load_rows("mbpp", RELEASE.locate(config.path, config.url), _adapt)
+    return RELEASE.compared(load_rows("mbpp", RELEASE.locate(config.path, config.url), _adapt))
 
 
 def _adapt(calls: Calls) -> Calls:

@@ -11,23 +11,26 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
 
 from codechat.environment import user_cache
 from codechat.errors import UserError
+from codechat.tasks import Dataset
+from codechat.template import counted
 
 STALL_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A released file, as EvalPlus names it, and the variable that makes EvalPlus read another."""
+    """A released file, as EvalPlus names it, the variable that makes EvalPlus read another, and its content's hash."""
 
     name: str
     version: str
     override: str
+    content: str
 
     def locate(self, path: str | None, url: str | None) -> Path:
         """The file to read; downloaded if neither the path nor the override names one and the cache has none.
@@ -42,6 +45,14 @@ class Release:
         if not cached.exists():
             self._download(url, cached)
         return cached
+
+    def compared(self, dataset: Dataset) -> Dataset:
+        """The dataset that was read, with a remark if it is not the release: half a file, another version, an edit."""
+        if dataset.content_hash == self.content:
+            return dataset
+        found = f"{counted(len(dataset.tasks), 'task')} with the content {dataset.content_hash[:8]}"
+        remark = f"{found} are not {self.name} {self.version}: compare no figure with those of the release"
+        return replace(dataset, remark=remark)
 
     def cache_path(self, url: str | None = None) -> Path:
         """EvalPlus's own path; a file from another `url` is beside it, with a hash of the address in its name."""

@@ -27,13 +27,14 @@ from codechat.tracking.address import without_password
 class Composed:
     """A validated config, the chosen option of every group, and the overrides (`words`) it was composed from.
 
-    `settings` are the overrides that are part of the cell's name.
+    `settings` are the overrides that are part of the cell's name; `remarks` say what of the overrides does not count.
     """
 
     config: CellConfig
     choices: Mapping[str, str]
     settings: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,11 @@ class Cell:
         return HARDWARE.build(self.config.hardware)
 
     def warnings(self) -> tuple[str, ...]:
-        """What the author of the pool may have meant otherwise: the first such place, and how many more there are."""
+        """What the user may have meant otherwise: in the tasks; in the pool the first such place, and how many more."""
         found = self.pool.warnings if self.pool is not None else ()
         more = f" (and {len(found) - 1} more: codechat list instructions instructions.path=…)" if len(found) > 1 else ""
-        return tuple(f"warning: {warning}{more}" for warning in found[:1])
+        pool = tuple(f"warning: {warning}{more}" for warning in found[:1])
+        return (*((f"warning: {self.dataset.remark}",) if self.dataset.remark else ()), *pool)
 
     def config_yaml(self) -> str:
         """The whole resolved configuration: names of key variables, never keys, and no password of a URI."""

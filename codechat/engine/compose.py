@@ -20,8 +20,15 @@ def compose(overrides: Sequence[str]) -> Composed:
     """The cell that the overrides describe, written as on the command line. Raises `UserError`."""
     values, choices = compose_values(overrides)
     config = CellConfig.from_values(values)
-    naming = [word for word in overrides if names_cell(config, word)]
-    return Composed(config, choices, _departures(naming, overrides, values, choices), tuple(overrides))
+    last = {_key(word): word for word in overrides}  # of a key that is given twice, the last word counts
+    naming = [word for key, word in last.items() if names_cell(config, word)]
+    repeated = [
+        f"{key} is given more than once: {last[key]} counts"
+        for key in last
+        if len({word for word in overrides if _key(word) == key}) > 1
+    ]
+    settings = _departures(naming, overrides, values, choices)
+    return Composed(config, choices, settings, tuple(overrides), tuple(repeated))
 
 
 def _departures(

@@ -20,7 +20,7 @@ from codechat.files import content_hash
 from codechat.instructions import INSTRUCTIONS
 from codechat.metrics import Effort, Measures
 from codechat.protocols import Ask, DialogueProtocol, Kit
-from codechat.records import SessionRecord, read_sessions
+from codechat.records import SessionRecord, content_of, read_sessions
 from codechat.tasks import Dataset, Task
 
 IDENTITY_SCHEMA = 1
@@ -28,11 +28,17 @@ IDENTITY_SCHEMA = 1
 
 @dataclass(frozen=True)
 class Recording:
-    """The completed sessions of a cell, as lines of JSON by task id; `errored` ones have no whole dialogue to score."""
+    """The completed sessions of a cell, as lines of JSON by task id; `errored` ones have no whole dialogue to score.
+
+    `openings` are their first requests by task id, as far as they are recorded; `content` is the hash of the dataset
+    then, None if it is not known.
+    """
 
     cell_id: str
     sessions: Mapping[str, str]
     errored: int
+    openings: Mapping[str, str]
+    content: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,17 +95,20 @@ def read_recording(path: Path) -> Recording:
     """The sessions of a cell. Raises `UserError` if none can be scored again."""
     cell_id, errored = "", 0
     sessions: dict[str, str] = {}
+    openings: dict[str, str] = {}
     for record in read_sessions(path):
         if record.task_id in sessions or (cell_id and record.cell_id != cell_id):
             raise UserError(f"{path} holds sessions of several cells", "give the folder of one cell")
         cell_id = record.cell_id
         if record.status == "completed":
             sessions[record.task_id] = record.line()
+            if record.turns and record.turns[0].request:
+                openings[record.task_id] = record.turns[0].request[-1].content
         else:
             errored += 1
     if not sessions:
         raise UserError(f"{path} holds no completed session", "finish the cell first: run its command again")
-    return Recording(cell_id, sessions, errored)
+    return Recording(cell_id, sessions, errored, openings, content_of(path.parent))
 
 
 def rescored_cell(
@@ -111,6 +120,8 @@ def rescored_cell(
     if pool is not None:
         check_judgeable(config, pool.instructions)
     tasks = _tasks(dataset, list(recording.sessions))
+    if recording.content not in (None, dataset.content_hash):
+        _refuse_other_questions(dataset, tasks, recording)
     check_texts(dataset, tasks, pool)
     identity: dict[str, Any] = {
         "schema": IDENTITY_SCHEMA,
@@ -126,6 +137,28 @@ def rescored_cell(
     return RescoredCell(
         config, choices, dataset, tasks, pool, content_hash(identity), name, recording=recording, place=place
     )
+
+
+def other_tests(cell: RescoredCell) -> str:
+    """A remark if the tasks are no longer those of the recording; empty if they are, or it is not known."""
+    then, now = cell.recording.content, cell.dataset.content_hash
+    if then in (None, now):
+        return ""
+    return (
+        f"the tasks of {cell.dataset.name} were changed since the recording (content {str(then)[:8]}, now {now[:8]}): "
+        "its replies are tested by the tests of now"
+    )
+
+
+def _refuse_other_questions(dataset: Dataset, tasks: Iterable[Task], recording: Recording) -> None:
+    """Raise `UserError` if a task of a changed dataset asks something else than what was answered."""
+    for task in tasks:
+        asked = recording.openings.get(task.task_id)
+        if asked is not None and task.prompt.strip("\n") not in asked:
+            raise UserError(
+                f"the task {task.task_id} of {dataset.name} was another when its replies were recorded",
+                "dataset.path=FILE names the tasks of that time; or run the cell on those of now",
+            )
 
 
 def _tasks(dataset: Dataset, names: Sequence[str]) -> tuple[Task, ...]:

@@ -31,9 +31,11 @@ from codechat.journal import Journal
 from codechat.metrics import Effort
 from codechat.metrics.decided import DECIDED, count_decided
 from codechat.metrics.measures import FIELD
+from codechat.metrics.replies import REPLIES, count_replies
 from codechat.protocols import DialogueProtocol
 from codechat.records import SessionRecord, read_sessions
 from codechat.report import write_figures, write_tables
+from codechat.seal import break_seal, write_seal
 from codechat.tracking import TRACKING
 
 DONE, BUG, MISTAKE, TOO_MANY_ERRORS, INTERRUPTED = 0, 1, 2, 3, 130
@@ -83,6 +85,8 @@ def run(
     cell's sweep, and `command` is the command line that starts or resumes it. Raises `UserError` for a user's mistake.
     """
     silence(os.environ)
+    for remark in composed.remarks:
+        (observer or Silent()).note(remark)
     cell = build_cell(composed)
     if composed.config.dry_run:
         return Outcome(DONE, cell, estimate=estimate_of(cell, Budget.of(cell.config).tariff))
@@ -103,6 +107,7 @@ def run_built(
             cell = _begin(cell, journal, watcher, brake, budget)
             if abandoned is not None:
                 watcher.note(f"{abandoned} was begun under other rules, baselines or repositories: it is not continued")
+            break_seal(cell.folder)
             write_atomically(cell.folder / "config.yaml", cell.config_yaml())
             _run_and_write(cell, journal, watcher, brake, budget)
             effort = _effort(journal, budget, journal.add_wall(time.monotonic() - started))
@@ -230,13 +235,15 @@ def write_sessions(cell: Cell, journal: Journal) -> None:
 def _metrics(cell: Cell, protocol: DialogueProtocol, journal: Journal, effort: Effort) -> dict[str, Any]:
     sessions = Recorded(cell, journal)
     found = protocol.metrics(sessions, seed=cell.config.seed, effort=effort)
-    return {**found, DECIDED: count_decided(sessions), FIELD: protocol.measures.describe()}
+    counts = {DECIDED: count_decided(sessions), REPLIES: count_replies(sessions)}
+    return {**found, **counts, FIELD: protocol.measures.describe()}
 
 
 def _write(cell: Cell, protocol: DialogueProtocol, metrics: Mapping[str, Any]) -> None:
     write_atomically(cell.folder / "metrics.json", json.dumps(metrics, indent=1, ensure_ascii=False) + "\n")
     write_tables(protocol.measures, metrics, cell.folder / "tables")
     write_figures(protocol.measures, metrics, cell.name, cell.folder / "figures")
+    write_seal(cell.folder)
 
 
 def _effort(journal: Journal, budget: Budget, wall_s: float) -> Effort:

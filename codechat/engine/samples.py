@@ -230,8 +230,8 @@ def _key(samples: Path, dataset: Dataset, rows: Sequence[Sample], config: Sandbo
 async def _check(dataset: Dataset, rows: list[Sample], sandbox: Sandbox, partial: Partial, view: View) -> None:
     try:
         admit(sandbox, sandbox.config)
-        if sandbox.notice:
-            view.notice(sandbox.notice)
+        for notice in filter(None, (dataset.remark, sandbox.notice)):
+            view.notice(notice)
         view.progress(len(partial.results), len(rows))
 
         def done(number: int, verdict: Verdict) -> None:

@@ -1,25 +1,49 @@
-"""Whether a cell's figures rest on enough turns."""
+"""What to know before reading a cell's figures: that they rest on little, or on what was no answer."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from codechat.metrics.replies import REPLIES
+
 MOST = 0.2
-"""A larger share of follow-up turns that were skipped or undecided is told before any figure."""
+"""A larger share of sessions, turns or replies that are no good ground for a figure is told before any figure."""
 
 
 def caution_of(metrics: Mapping[str, Any]) -> str:
-    """What to know before reading the figures of a metrics.json; empty if nothing.
+    """What to know before reading the figures of a metrics.json; empty if nothing."""
+    return "; ".join((*_sessions(metrics), *_turns(metrics), *_replies(metrics)))
 
-    A skipped turn repeats the code of the turn before, so that Pass@1 and sustained turns look better than they are.
-    """
+
+def _sessions(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Errored sessions are in no figure, and the tasks that are left need not be like them."""
+    errored, completed = metrics.get("errored"), metrics.get("completed")
+    if isinstance(errored, int) and isinstance(completed, int) and errored > MOST * (errored + completed):
+        rest = f"the figures rest on the other {completed}" if completed else "there are no figures"
+        yield f"{errored} of {errored + completed} sessions errored: {rest}"
+
+
+def _turns(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """A skipped turn repeats the code of the turn before: Pass@1 and sustained turns look better than they are."""
     skipped, undecided = (metrics.get(name) for name in ("skipped_turns", "undecided"))
     curve, completed = metrics.get("pass_at_1"), metrics.get("completed")
     if not (isinstance(skipped, int) and isinstance(undecided, int) and isinstance(completed, int) and curve):
-        return ""
+        return
     turns = completed * (len(curve) - 1)
-    if skipped + undecided <= MOST * turns:
-        return ""
-    return (
-        f"{skipped + undecided} of {turns} follow-up turns were skipped ({skipped}) or undecided ({undecided}): "
-        "the figures rest on the others, and skipped turns repeat the verdict before them"
-    )
+    if skipped + undecided > MOST * turns:
+        yield (
+            f"{skipped + undecided} of {turns} follow-up turns were skipped ({skipped}) or undecided ({undecided}): "
+            "the figures rest on the others, and skipped turns repeat the verdict before them"
+        )
+
+
+def _replies(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """What fails because of a setting or a server looks like a model that cannot program."""
+    found, completed = metrics.get(REPLIES) or {}, metrics.get("completed") or 0
+    whole = found.get("all", 0)
+    if found.get("cut", 0) > MOST * whole:
+        yield f"{found['cut']} of {whole} replies were cut off by a limit of tokens (model.max_tokens) or a filter"
+    if found.get("no_code", 0) > MOST * whole:
+        yield f"no code was found in {found['no_code']} of {whole} replies: read some in sessions.jsonl"
+    if found.get("overflowed", 0) > MOST * completed:
+        sessions = f"{found['overflowed']} of {completed} sessions"
+        yield f"{sessions} outgrew the context that the endpoint serves: all their further turns count as failed"

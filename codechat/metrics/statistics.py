@@ -95,7 +95,7 @@ class Figure:
 
 
 class TaskBootstrap:
-    """95 % percentile intervals from 2,000 resamples of the tasks with replacement.
+    """95 % percentile intervals from 2,000 resamples of the tasks with replacement; none of a single task.
 
     A task's sessions stay together, because they are not independent. The draws come from one byte stream of
     the project's own generator and all sums are sums of integers, so every machine gets the same intervals.
@@ -103,12 +103,15 @@ class TaskBootstrap:
 
     def __init__(self, tasks: Iterable[str], seed: int) -> None:
         self._tasks = sorted(set(tasks))
-        self._weights = _draw(len(self._tasks), seed) if self._tasks else None
+        self._weights = _draw(len(self._tasks), seed) if len(self._tasks) > 1 else None
 
     def ratios(self, figure: Figure) -> list[float | None]:
-        """The figure in every resample; None if its denominator is zero there."""
+        """The figure in every resample; None if its denominator is zero there.
+
+        A single task has no resample but itself: an interval of no width would look certain.
+        """
         if self._weights is None:
-            return []
+            return [None] * RESAMPLES if self._tasks else []
         import numpy as np
 
         # Sums of integers below 2**53 are exact in floats, whose products are many times faster.

@@ -1,7 +1,7 @@
 """Answers from a recorded sessions.jsonl: the same replies again, for another judge, sandbox or extraction.
 
-Replies are looked up by (task, turn, role, number of the role's call). If the instruction asked now is not the recorded
-one, the session has left the recorded path: that is reported as a user's mistake.
+Replies are looked up by (task, turn, role, number of the role's call). If the task or the instruction asked now is not
+the recorded one, the session has left the recorded path: that is reported as a user's mistake.
 """
 
 import hashlib
@@ -35,9 +35,13 @@ class ReplayConfig(ModelConfig):
 
 @dataclass(frozen=True, slots=True)
 class _RecordedTurn:
-    """One recorded turn; `reply` is None if the model was not asked or its context overflowed."""
+    """One recorded turn; `reply` is None if the model was not asked or its context overflowed.
+
+    `opening` is the first request of a dialogue; None at later turns, and in recordings that were imported.
+    """
 
     reply: Reply | None
+    opening: str | None
     instruction: str | None
     skipped: bool
     calls: tuple[CallRecord, ...]
@@ -76,6 +80,8 @@ class Replay:
             raise self._absent(request, cause, "finish the recording first, or ask for fewer turns")
         if turn.skipped:
             raise self._absent(request, "the turn was skipped there", _SAME_PATH)
+        if request.role == UNDER_TEST and turn.opening not in (None, request.messages[-1].content):
+            raise self._absent(request, "the task was put in other words there", _SAME_TASK)
         if request.role != UNDER_TEST and not turn.calls:
             raise self._absent(request, f"it has no calls of {request.role}", "replay the model under test alone")
         if turn.calls:
@@ -106,6 +112,7 @@ class Replay:
         self._sessions = None
 
 
+_SAME_TASK = "replay with the recording's dataset and first prompt (protocol.prompts.initial)"
 _SAME_PATH = "replay with the recording's seed, dataset, agenda, instructions and applicability judge"
 
 
@@ -127,7 +134,8 @@ def _turn(turn: TurnRecord) -> _RecordedTurn:
     reply = None
     if turn.response is not None:
         reply = _reply(turn.response, turn.finish_reason, turn.usage, turn.latency_s)
-    return _RecordedTurn(reply, _asked_for(turn), turn.skipped, tuple(turn.calls()))
+    opening = turn.request[-1].content if turn.request and turn.turn == 0 else None
+    return _RecordedTurn(reply, opening, _asked_for(turn), turn.skipped, tuple(turn.calls()))
 
 
 def _reply(text: str, finish_reason: str | None, used: Usage, latency_s: float) -> Reply:

@@ -47,7 +47,7 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
         headline=headline_of(studies, every),
         sections=sections_of(studies),
         opening=tuple(each[0] for each in tables if each),
-        notes=(*notes, *left_out),
+        notes=(*notes, *left_out, *(note for study in studies for note in _uneven(study))),
     )
     # the names of all tables and figures with their titles: for scripts, and for the next report in this folder
     listed = {
@@ -83,6 +83,19 @@ def headline_of(studies: Sequence[Study[Any]], tables: Sequence[Table]) -> Headl
     )
     claim = chapter_of(leading.protocol).headline(leading, tables)
     return replace(claim, kicker=claim.kicker or " · ".join(study.measures.name for study in studies))
+
+
+def _uneven(study: Study[Any]) -> Iterator[str]:
+    """A sentence for every dataset of which the cells completed different tasks: by a limit, or by errors."""
+    for dataset in study.datasets:
+        tasks = {found.cell.label: set(found.tasks) for found in study.on(dataset)}
+        shared = set.intersection(*tasks.values())
+        if any(own != shared for own in tasks.values()):
+            counts = ", ".join(f"{label} {len(own)}" for label, own in tasks.items())
+            yield (
+                f"The figures on {dataset} rest on different tasks: {counts}; {len(shared)} in all of them. "
+                "Ranks compare unlike with unlike; only the tables of pairs keep to shared tasks."
+            )
 
 
 def _figures(study: Study[Any], chapter: Chapter, folder: Path) -> Iterator[FigureFile]:

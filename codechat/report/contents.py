@@ -24,7 +24,8 @@ def _marked(cell: LoadedCell) -> LoadedCell:
 
 
 def content_notes(cells: Sequence[LoadedCell]) -> Iterator[str]:
-    """A sentence for every name that stands for several contents."""
+    """A sentence for every cell whose files were edited, and for every name that stands for several contents."""
+    yield from (f"{cell.folder}: {cell.edited}." for cell in cells if cell.edited)
     named: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for cell in cells:
         if cell.mark:

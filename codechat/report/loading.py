@@ -16,6 +16,7 @@ from codechat.report.chapters import chapter_of
 from codechat.report.contents import tell_apart
 from codechat.report.study import REPLAYED, LoadedCell
 from codechat.report.variants import RECORDED, Named, Options, differences
+from codechat.seal import edited
 
 FILES = ("config.yaml", "metrics.json", "sessions.jsonl")
 ANEW = "run the cell again: it is rewritten"
@@ -39,7 +40,8 @@ def load_cells(folders: Sequence[Path], options: Options = lambda *_: None) -> t
     """The finished cells of the folders, by dataset, model, agenda, turns and seed; each once.
 
     `options` knows which options can change a result: only those are named in a cell's variant.
-    Raises `UserError` if a folder holds no finished cell, a file cannot be read, or two folders hold the same cell.
+    Raises `UserError` if a folder holds no finished cell, a file cannot be read or is not what the run
+    wrote, or two folders hold the same cell.
     """
     paths: dict[Path, Path] = {}
     for folder in folders:
@@ -96,6 +98,7 @@ def _load(folder: Path) -> LoadedCell:
         judge=str(choices.get("judge", judge.get("kind", "judge"))),
         measures=measures,
         content=content_of(folder) or _file_of(config),
+        edited=edited(folder),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from codechat.errors import UserError, nearest
 from codechat.files import content_hash, write_atomically
 from codechat.records import TRACKED
+from codechat.seal import SEAL, break_seal
 from codechat.tracking import TrackingError
 from codechat.tracking.address import Address
 from codechat.tracking.mlflow_run import CELL_TAG, FILES
@@ -75,7 +76,8 @@ def _fetch(client: Any, run: Any, downloads: Path) -> Path:
     folder = downloads / (name if re.fullmatch(r"\w+", name) else content_hash(name))[:16]
     folder.mkdir(parents=True, exist_ok=True)
     logged = {item.path for item in client.list_artifacts(run.info.run_id)}
-    for name in FILES:
+    break_seal(folder)
+    for name in (*FILES, *({SEAL} & logged)):
         if name not in logged:
             raise TrackingError(f"the run {run.info.run_name} has no {name}: log the cell again")
         with warnings.catch_warnings():

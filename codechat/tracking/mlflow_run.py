@@ -12,6 +12,7 @@ from codechat.config import Config, run_option
 from codechat.environment import VERSION
 from codechat.errors import UserError
 from codechat.metrics import Point
+from codechat.seal import SEAL
 from codechat.tracking import TRACKING, FinishedCell, TrackedRun, Tracker
 from codechat.tracking.address import REMEDY, Address, problem_of, without_password
 from codechat.tracking.attachments import TABLES, log_dataset, log_tables
@@ -148,7 +149,7 @@ def _fill(store: Store, run_id: str, cell: FinishedCell) -> None:
         store.client.log_batch(run_id, metrics=batch)
     for chunk in _batches(params, PARAMS_PER_BATCH):
         store.client.log_batch(run_id, params=chunk)
-    for name in FILES:
+    for name in (*FILES, SEAL):
         if (cell.folder / name).is_file():
             store.client.log_artifact(run_id, str(cell.folder / name))
     for name in FOLDERS:

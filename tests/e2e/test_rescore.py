@@ -18,6 +18,7 @@ from codechat.testing import Call, OpenAIServer, dataset_tasks, error, overflow
 from support.mlflow_store import client_of
 
 TASKS = dataset_tasks("starter")[:4]
+UNSEALED = shutil.ignore_patterns("seal.json")  # what a test edits is a recording of its own
 # Little of every scope, so that turns are skipped.
 POOL = """text,scope,rule
 Remove all docstrings.,cosmetic,"{""pattern"": ""docstring""}"
@@ -171,7 +172,7 @@ def test_a_judge_that_fails_leaves_what_the_same_command_finishes(source: Path, 
 
 
 def test_single_options_change_the_recorded_ones(source: Path, here: Path) -> None:
-    shutil.copytree(source, here / "copy")
+    shutil.copytree(source, here / "copy", ignore=UNSEALED)
     config = yaml.safe_load((source / "config.yaml").read_text())
     config["sandbox"]["idle_s"] = 7.0
     (here / "copy" / "config.yaml").write_text(yaml.safe_dump(config))
@@ -184,7 +185,7 @@ def test_single_options_change_the_recorded_ones(source: Path, here: Path) -> No
 
 
 def test_errored_sessions_are_left_out_and_said(source: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shutil.copytree(source, here / "copy")
+    shutil.copytree(source, here / "copy", ignore=UNSEALED)
     records = sessions(source)
     records[1] |= {"status": "errored", "error": "endpoint down"}
     write_atomically(here / "copy" / "sessions.jsonl", "".join(json.dumps(one) + "\n" for one in records))

@@ -12,6 +12,7 @@ from codechat.files import write_atomically
 from codechat.metrics import REFINE, Measures, RefineMetrics
 from codechat.metrics.decided import DECIDED
 from codechat.metrics.measures import FIELD
+from codechat.metrics.replies import REPLIES
 from codechat.report.chapters import Chapter, register
 from codechat.report.chapters.refine import breaks, differences, leaderboard, trends
 from codechat.report.chapters.refine.ablations import AXES, ablation_table
@@ -52,9 +53,9 @@ class RefineChapter(Chapter):
 
     def checked(self, metrics: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
         try:
-            values = {name: value for name, value in metrics.items() if name not in (FIELD, DECIDED)}
-            found = RefineMetrics.model_validate(values).model_dump(mode="json")
-            return found | ({DECIDED: metrics[DECIDED]} if DECIDED in metrics else {})
+            added = {name: metrics[name] for name in (DECIDED, REPLIES) if name in metrics}  # by the engine
+            values = {name: value for name, value in metrics.items() if name != FIELD and name not in added}
+            return RefineMetrics.model_validate(values).model_dump(mode="json") | added
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"])

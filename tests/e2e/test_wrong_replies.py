@@ -1,0 +1,72 @@
+"""Replies that are no answers, because of a setting or a server: said before any figure."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from codechat.cli.app import main
+from codechat.testing import Answer, Call, Fault, OpenAIServer, Result, dataset_tasks, overflow, reference_solver
+
+SOLVE = reference_solver(dataset_tasks("starter"))
+WORDS = ("model=openai", "model.name=tested", "dataset.limit=3", "agenda.turns=3", "tracking=none", "hardware.workers=1",
+         "sandbox.allow_weak=true", "max_errors=9")  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def cut(call: Call) -> Result:
+    return Answer(str(SOLVE(call)), finish_reason="length")
+
+
+def empty(call: Call) -> Result:
+    return Answer("")
+
+
+def short_context(call: Call) -> Result:
+    return overflow() if len(call.messages) > 1 else str(SOLVE(call))
+
+
+def blocked(call: Call) -> Result:
+    prompt = call.messages[0]["content"]
+    if dataset_tasks("starter")[0].prompt.strip() in prompt:
+        return Fault(400, {"error": {"message": "no", "type": "invalid_request_error", "code": "content_filter"}})
+    return str(SOLVE(call))
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "caution"),
+    [
+        (cut, "9 of 9 replies were cut off by a limit of tokens (model.max_tokens) or a filter"),
+        (empty, "no code was found in 3 of 3 replies: read some in sessions.jsonl"),
+        (short_context, "3 of 3 sessions outgrew the context that the endpoint serves: all their further turns count as failed"),
+        (blocked, "1 of 3 sessions errored: the figures rest on the other 2"),
+    ],
+    ids=["cut off", "empty", "short context", "blocked"],
+)  # fmt: skip
+def test_it_is_said_before_any_figure(
+    behaviour: Callable[[Call], Result], caution: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with OpenAIServer(behaviour) as server:
+        assert main([*WORDS, f"model.base_url={server.base_url}"]) == 0
+    assert_before(caution, "Pass@1", capsys)
+    folder = next(Path("runs").iterdir())
+    assert set(json.loads((folder / "metrics.json").read_text())["replies"]) == {"all", "cut", "no_code", "overflowed"}
+    if behaviour is blocked:
+        assert main(["report", "runs=runs", "out=out"]) == 0
+        assert_before(caution, "Leaderboard", capsys)
+
+
+def assert_before(caution: str, figures: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = " ".join(capsys.readouterr().out.split())
+    assert caution in said.partition(figures)[0]
+
+
+def test_whole_answers_need_no_caution(capsys: pytest.CaptureFixture[str]) -> None:
+    with OpenAIServer(SOLVE) as server:
+        assert main([*WORDS, f"model.base_url={server.base_url}"]) == 0
+    assert "caution" not in capsys.readouterr().out
