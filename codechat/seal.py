@@ -37,7 +37,7 @@ def edited(folder: Path) -> str:
         return ""
     verb = "is" if len(changed) == 1 else "are"
     return (
-        f"{' and '.join(changed)} {verb} not what the run wrote ({SEAL}): no figure holds that was not made anew since; "
+        f"{' and '.join(changed)} {verb} not what the run wrote ({SEAL}): no figure holds that was not made anew; "
         "the cell's command, run again, restores its files and calls no model"
     )
 
