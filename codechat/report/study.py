@@ -27,7 +27,8 @@ class LoadedCell:
     the others of a report and protocol, such as `escalating, seed 1`; it is empty if nothing does. `differences` holds
     its parts by the options' keys.
     `content` is the hash of the dataset's content, or what else tells it from others; empty if nothing does. `edited`
-    is a sentence if the cell's files are not those that the run wrote. `mark` is what `dataset` ends with if different tasks of the report have one name; empty if not.
+    is a sentence if the cell's files are not those that the run wrote. `mark` is what `dataset` ends with if different
+    tasks of the report have one name; empty if not.
     """
 
     folder: Path
