@@ -226,5 +226,6 @@ def corrected(table: Table, whole: int = 0) -> Table:
 def _holm(rows: Sequence[Row], place: int) -> list[float | None]:
     """The p-values at a place of the rows, corrected over all of the same dataset."""
     known = [(row[0], p if isinstance(p := row[place], float) else None) for row in rows]
-    families = {dataset: iter(holm([p for other, p in known if other == dataset])) for dataset, _ in known}
+    datasets = dict.fromkeys(dataset for dataset, _ in known)  # one correction each: statsmodels takes 0.1 s for it
+    families = {dataset: iter(holm([p for other, p in known if other == dataset])) for dataset in datasets}
     return [next(families[dataset]) for dataset, _ in known]
