@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 10.0
 NO_KEY = "no-key"
-TOLD_BY_THE_SDK = (
-    *("Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Async"),
-    *("Retry-Count", "Read-Timeout"),
-)
-"""Headers `X-Stainless-…` that describe this machine: no call sends them."""
 
 
 @MODELS.register("openai", OpenAIConfig)
@@ -42,7 +37,6 @@ class OpenAIWire:
         self.config = config
         self.failures = Failures(config, Advice(unknown_model="is there a /v1 missing in base_url?"))
         self._client: openai.AsyncOpenAI | None = None
-        self._quiet: openai.RequestOptions = {}
         self._decoding = Decoding(config.temperature, config.max_tokens, config.reasoning_effort, config.extra_body)
 
     @property
@@ -68,7 +62,6 @@ class OpenAIWire:
                 timeout=httpx2.Timeout(None, connect=min(CONNECT_TIMEOUT_S, self.config.timeout_s)),
                 http_client=Client(self.config.base_url),
             )
-            self._quiet = {"headers": {f"X-Stainless-{name}": openai.Omit() for name in TOLD_BY_THE_SDK}}
         return self._client
 
     async def introduce(self, seconds: float) -> Statement:
@@ -77,7 +70,7 @@ class OpenAIWire:
 
         probe = self._connect().with_options(timeout=min(seconds, self.config.timeout_s))
         try:
-            answer = await probe.models.with_raw_response.list(extra_headers=self._quiet.get("headers"))
+            answer = await probe.models.with_raw_response.list()
             listed = answer.http_response.json()
         except openai.APIConnectionError as error:
             raise Unreachable(cause_of(error)) from None
@@ -99,8 +92,7 @@ class OpenAIWire:
         import openai
 
         try:
-            client, quiet = self._connect(), self._quiet
-            return await client.post(self.address, cast_to=httpx2.Response, body=body, options=quiet)
+            return await self._connect().post(self.address, cast_to=httpx2.Response, body=body)
         except openai.APIStatusError as error:
             refused = Refused(refusal_of(error.status_code, error.response.text), error.response.headers)
         except openai.APIConnectionError as error:
