@@ -127,7 +127,8 @@ class Spent:
 class Reply(Spent):
     """A model's answer. `text` is the whole reply, reasoning included if the endpoint puts it in the text.
 
-    `fingerprint` is the `system_fingerprint` that came with it, None if there was none.
+    `fingerprint` tells versions of the model apart: the `system_fingerprint` that came with the reply, or the version
+    that the provider names; None if there was none.
     """
 
     text: str

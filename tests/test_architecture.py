@@ -42,6 +42,9 @@ KEEPERS = {
     "requests": {"tracking"},
     "sqlalchemy": {"tracking"},
     "openai": {"models"},
+    "pydantic_ai": {"models"},
+    "boto3": {"models"},
+    "botocore": {"models"},
     "httpx2": {"calls", "models"},
     "aiohttp": {"calls"},
     "evalplus": {"datasets"},
@@ -55,6 +58,8 @@ KEEPERS = {
 HEAVY = {
     "mlflow",
     "openai",
+    "boto3",
+    "botocore",
     "evalplus",
     "pymannkendall",
     "pandas",

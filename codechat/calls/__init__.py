@@ -1,7 +1,7 @@
 """Calls over a network: one policy of retries, limits by endpoint, a cache, and counts.
 
 A provider describes itself once (`Policy`, `Limits`), makes single attempts, and calls `call_with_retries`; see
-`codechat.models.openai`, and docs/calls.md for every fault and how it is handled.
+`codechat.models.remote`, and docs/calls.md for every fault and how it is handled.
 """
 
 from codechat.calls.brake import BRAKE, Brake

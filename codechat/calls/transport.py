@@ -19,17 +19,22 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 KEPT_OPEN_S = 4.0
 """Idle connections are closed after so many seconds: before the server does it (uvicorn after 5), so that no request
 uses a closing connection."""
+DESCRIBING = "x-stainless-"
+"""Begins the headers in which SDKs describe this machine: no call sends them."""
+READING = "x-stainless-raw-response"
+"""The one of them by which the SDK itself knows how to read the response."""
 
 
 class Client(httpx2.AsyncClient):
     """The SDK's HTTP client, reduced to what its requests need.
 
-    It has no cookies, redirects, authentication or base address: the SDK gives the whole request.
+    It has no cookies, redirects, authentication or base address: the SDK gives the whole request. `timeout` is for SDKs
+    that ask the client for it.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, timeout: httpx2.Timeout | None = None) -> None:
         self._carrier = Carrier(address)
-        super().__init__(transport=self._carrier, trust_env=False)
+        super().__init__(transport=self._carrier, trust_env=False, timeout=timeout)
 
     def build_request(
         self,
@@ -49,6 +54,8 @@ class Client(httpx2.AsyncClient):
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
         """The whole response, whatever its status. Raises httpx2's errors."""
+        for name in [each for each in request.headers if each.startswith(DESCRIBING) and each != READING]:
+            del request.headers[name]
         response = await self._carrier.handle_async_request(request)
         response.request = request
         return response

@@ -168,9 +168,10 @@ def _name(composed: Composed, dataset: Dataset, tasks: tuple[Task, ...]) -> str:
 
 
 def _model_label(config: CellConfig, choices: Mapping[str, str]) -> str:
-    """The preset's name, or the model's own if the provider is used bare."""
+    """The preset's name, or the model's own if a kind or a provider is named instead of a preset."""
     choice = choices.get("model", config.model.kind)
-    return config.model.name if choice == config.model.kind else choice
+    nameless = (config.model.kind, getattr(config.model, "provider", None))
+    return config.model.name if choice in nameless else choice
 
 
 def session_id(cell: str, task_id: str) -> str:

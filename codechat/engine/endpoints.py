@@ -76,7 +76,7 @@ class Register:
         for place in self.places(config):
             known = {each for met in self._met[place] for each in met.fingerprints}
             if known and fingerprint not in known:
-                text = f"replies carry system_fingerprint {fingerprint}, earlier ones {_listed(known)}"
+                text = f"replies carry the fingerprint {fingerprint}, earlier ones {_listed(known)}"
                 self._remark(place, "fingerprint", f"{place}: {text}: it is recorded, and the cell goes on")
             last = self._met[place][-1]
             await self._record(place, last._replace(fingerprints=(fingerprint,)))

@@ -13,7 +13,7 @@ from codechat.engine.cell import Cell, session_id
 from codechat.engine.endpoints import date_of, endpoints_of, introduction_of, refuse_other_weights, shown
 from codechat.journal import Journal, Met
 from codechat.models import UNDER_TEST, ModelConfig
-from codechat.models.endpoints import address_of
+from codechat.models.endpoints import address_of, at_address
 from codechat.models.roles import role_of
 
 
@@ -95,7 +95,7 @@ def _described(place: str, model: ModelConfig, met: Met) -> str:
 def _at_address(config: Any, place: list[str], address: str) -> Any:
     """The config with another address for one of its models."""
     if not place:
-        return config.model_copy(update={"base_url": address})
+        return at_address(config, address)
     name, *rest = place
     inner: Config = _at_address(getattr(config, name), rest, address)
     return config.model_copy(update={name: inner})

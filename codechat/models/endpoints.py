@@ -96,7 +96,7 @@ class Witness(Protocol):
         """An endpoint is about to answer. Raises `UserError` if it serves other weights than the cell began with."""
 
     async def hears(self, config: ModelConfig, fingerprint: str) -> None:
-        """A reply has this `system_fingerprint`."""
+        """A reply has this `Reply.fingerprint`."""
 
 
 WITNESS: ContextVar[Witness | None] = ContextVar("witness", default=None)
@@ -112,9 +112,18 @@ class Introducing(Protocol):
 
 
 def address_of(config: ModelConfig) -> str | None:
-    """The address that the model is asked at; None for a model without an endpoint."""
-    address = getattr(config, "base_url", None)
+    """The address that the model is asked at; None for a model without an endpoint.
+
+    A provider that is asked at its own address is known by its name.
+    """
+    address = getattr(config, "base_url", None) or getattr(config, "provider", None)
     return address if isinstance(address, str) else None
+
+
+def at_address(config: ModelConfig, address: str) -> ModelConfig:
+    """The config of the same model asked at another address, as `address_of` gives it."""
+    own = address == getattr(config, "provider", None)
+    return config.model_copy(update={"base_url": None if own else address})
 
 
 def key_of(config: ModelConfig, option: str) -> str:

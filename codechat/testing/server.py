@@ -113,12 +113,12 @@ class OpenAIServer:
                 "data": [{"id": name, "object": "model", **self.facts} for name in self._models],
             }
             return self.models_fault or Fault(200, listed)
-        if path not in ("/v1/chat/completions", "/v1/responses") or method != "POST":
+        read = self.reads(path, body) if method == "POST" else None
+        if read is None:
             return error(404, f"no {method} {path} here")
-        try:
-            call = Call(self.answered, path, headers, json.loads(body))
-        except ValueError:
-            return error(400, "the body is not JSON")
+        if isinstance(read, Fault):
+            return read
+        call = Call(self.answered, path, headers, read)
         self.answered += 1
         if self._keep_calls:
             self.calls.append(call)
@@ -135,9 +135,25 @@ class OpenAIServer:
             self.in_flight -= 1
         if isinstance(result, Fault):
             return result
-        answer = Answer(result) if isinstance(result, str) else result
+        return Fault(200, self.writes(call, Answer(result) if isinstance(result, str) else result))
+
+    def reads(self, path: str, body: bytes) -> dict[str, Any] | Fault | None:
+        """The body of a request for an answer; None for a path that has none. Servers of other protocols differ here.
+
+        It has the `model` and its `messages` as OpenAI's chat has them.
+        """
+        if path not in ("/v1/chat/completions", "/v1/responses"):
+            return None
+        try:
+            read: dict[str, Any] = json.loads(body)
+        except ValueError:
+            return error(400, "the body is not JSON")
+        return read
+
+    def writes(self, call: Call, answer: Answer) -> dict[str, Any]:
+        """The body of a good answer."""
         told = {} if self.fingerprint is None else {"system_fingerprint": self.fingerprint}
-        return Fault(200, told | (_chat(call, answer) if path.endswith("completions") else _responses(call, answer)))
+        return told | (_chat(call, answer) if call.path.endswith("completions") else _responses(call, answer))
 
 
 async def _send(fault: Fault, writer: asyncio.StreamWriter) -> bool:

@@ -14,6 +14,7 @@ from codechat.config import is_identity
 from codechat.domain import Message, Reply
 from codechat.models import MODELS, BaselineView, Model, ModelConfig, Request
 from codechat.testing import OpenAIServer
+from support.provider_servers import AnthropicServer
 from support.tasks import task_of
 
 KINDS = [component.name for component in MODELS]
@@ -43,12 +44,13 @@ def minimal(tmp_path: Path) -> Iterator[dict[str, dict[str, Any]]]:
     """The least that must be said to get a working model of each kind. A new kind needs its line here."""
     recording = tmp_path / "sessions.jsonl"
     recording.write_text(RECORDING + "\n", encoding="utf-8")
-    with OpenAIServer(lambda call: "x") as server:
+    with OpenAIServer(lambda call: "x") as server, AnthropicServer(lambda call: "x") as other:
         yield {
             "echo": {},
             "refactorer": {},
             "drifter": {},
             "openai": {"name": "m", "base_url": server.base_url},
+            "provider": {"provider": "anthropic", "name": "m", "base_url": other.base_url},
             "replay": {"path": str(recording)},
             "scripted": {"replies": ["x"]},
         }
@@ -108,14 +110,19 @@ async def test_it_answers_alike_alone_together_and_after_closing(kind: str, mini
 @pytest.mark.parametrize("kind", KINDS)
 def test_building_it_raises_nothing_without_loop_endpoint_or_file(kind: str) -> None:
     """Only `check` and `complete` may mind that there is none."""
-    needed = {"openai": {"name": "m"}, "replay": {"path": "nowhere.jsonl"}, "scripted": {"replies": ["x"]}}
+    needed = {
+        "openai": {"name": "m"},
+        "provider": {"provider": "anthropic", "name": "m"},
+        "replay": {"path": "nowhere.jsonl"},
+        "scripted": {"replies": ["x"]},
+    }
     build(kind, {kind: needed.get(kind, {})})
 
 
 def test_naming_the_kinds_imports_no_heavy_library() -> None:
     script = (
         "import sys; from codechat.models import MODELS; list(MODELS); from codechat.judges import JUDGES; list(JUDGES)\n"
-        "print(sorted({'openai', 'httpx2', 'httpx', 'mlflow', 'pandas', 'numpy'} & set(sys.modules)))"
+        "print(sorted({'openai', 'httpx2', 'httpx', 'pydantic_ai', 'boto3', 'mlflow', 'pandas', 'numpy'} & set(sys.modules)))"
     )
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=root)

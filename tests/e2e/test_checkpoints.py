@@ -165,7 +165,7 @@ def test_other_fingerprints_and_times_are_told_and_recorded(serve: Serve, capsys
     assert cell(new) == 0
     said = capsys.readouterr().err.splitlines()
     assert [line for line in said if "fp_" in line] == [
-        "model: replies carry system_fingerprint fp_2, earlier ones fp_1: it is recorded, and the cell goes on"
+        "model: replies carry the fingerprint fp_2, earlier ones fp_1: it is recorded, and the cell goes on"
     ]
     (line,) = [line for line in said if "created" in line]
     assert line.startswith(f"model: {new.base_url} says created 2024-03-") and "and before 2023-11-" in line

@@ -20,8 +20,10 @@ from codechat.engine.run import run as run_composed
 from codechat.environment import data_folder
 from codechat.errors import UserError
 from codechat.testing import OpenAIServer, dataset_tasks, reference_solver
+from support.provider_servers import AWS, SERVERS
 
 STARTER = dataset_tasks("starter")
+PRESETS = sorted(path.stem for path in (data_folder("conf") / "model").glob("*.yaml"))
 SMALL = ("dataset.limit=1", "agenda.turns=3", "tracking=none", "hardware.workers=1")
 
 
@@ -45,7 +47,7 @@ def served(*nodes: str, url: str) -> list[str]:
     return [word for node in nodes for word in (f"{node}.base_url={url}", f"{node}.api_key_env=null")]
 
 
-@pytest.mark.parametrize("preset", sorted(path.stem for path in (data_folder("conf") / "model").glob("*.yaml")))
+@pytest.mark.parametrize("preset", sorted(set(PRESETS) - set(SERVERS)))
 def test_model_presets(here: Path, server: OpenAIServer, preset: str) -> None:
     outcome = run(f"model={preset}", *served("model", url=server.base_url))
     assert outcome.status == 0
@@ -53,6 +55,21 @@ def test_model_presets(here: Path, server: OpenAIServer, preset: str) -> None:
     assert outcome.metrics["pass_at_1"] == [1.0] * 3
     session = json.loads((outcome.folder / "sessions.jsonl").read_text())
     assert session["model"] == preset
+
+
+@pytest.mark.parametrize("preset", sorted(set(PRESETS) & set(SERVERS)))
+def test_presets_that_leave_the_name_open(here: Path, preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match=r"model\.name is required\nset it: model\.name="):
+        compose([*SMALL, f"model={preset}"])
+    for name, value in AWS.items():
+        monkeypatch.setenv(name, value)
+    with SERVERS[preset](reference_solver(STARTER)) as speaking:
+        outcome = run(f"model={preset}", "model.name=small-1", *served("model", url=speaking.base_url))
+    assert outcome.status == 0
+    assert outcome.metrics is not None
+    assert outcome.metrics["pass_at_1"] == [1.0] * 3
+    session = json.loads((outcome.folder / "sessions.jsonl").read_text())
+    assert session["model"] == "small-1"
 
 
 @pytest.mark.parametrize(("preset", "at"), [("llm", "judge"), ("paper", "judge"), ("hybrid", "judge.llm")])

@@ -1,0 +1,136 @@
+"""Any model that pydantic-ai reaches in its provider's own protocol: Anthropic, Google, Amazon Bedrock and others.
+
+This file makes one attempt; the library's own retries and its telemetry are off. `codechat.models.remote` has
+everything around it, and `codechat.models.provider_errors` says what a failure means.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from codechat.domain import Message, Reply, Usage
+from codechat.models import MODELS
+from codechat.models.endpoints import Statement
+from codechat.models.failures import Advice, Failures
+from codechat.models.provider_config import ProviderConfig
+from codechat.models.refusals import FILTERED, Dialect, Refusal
+from codechat.models.remote import Refused, Remote
+from codechat.texts import writable
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage, ModelResponse
+
+    from codechat.models.provider_library import Library
+
+SAMPLING = ("anthropic_disallows_sampling_settings", "bedrock_disallows_sampling_settings")
+"""What pydantic-ai knows of models that refuse a temperature: it would leave it out with a Python warning."""
+FINISHED = {"tool_call": "tool_calls"}
+"""Reasons for the end of a reply that OpenAI's protocol words otherwise."""
+LONGEST_FINGERPRINT = 200
+
+
+@MODELS.register("provider", ProviderConfig)
+def provider_model(config: ProviderConfig) -> Remote:
+    """A model in its provider's own protocol, by model.provider: Anthropic, Google, Bedrock and others."""
+    return Remote(config, ProviderWire(config))
+
+
+class ProviderWire:
+    """One provider's model by pydantic-ai."""
+
+    def __init__(self, config: ProviderConfig) -> None:
+        self.config = config
+        own = config.provider == "bedrock"
+        no_key = "give AWS credentials that may use the model: AWS_PROFILE, AWS_BEARER_TOKEN_BEDROCK, …" if own else ""
+        self.failures = Failures(config, Advice(no_key=no_key))
+        self._library: Library | None = None
+        self._has_reached = False
+
+    @property
+    def address(self) -> str:
+        return f"{self.config.provider} {self.config.base_url or ''}"
+
+    def body(self, messages: Sequence[Message], dialect: Dialect) -> dict[str, Any]:
+        """The conversation and the settings, by pydantic-ai's names."""
+        config = self.config
+        sent = [{"role": message.role, "content": message.content} for message in messages]
+        settings = dict(config.settings)
+        if config.max_tokens is not None:
+            settings["max_tokens"] = config.max_tokens
+        body: dict[str, Any] = {"model": config.name, "messages": sent, "settings": settings}
+        if config.temperature is not None and dialect.temperature:
+            body["temperature"] = config.temperature
+        return body
+
+    async def introduce(self, seconds: float) -> Statement:
+        """Nothing: these protocols have no common way to ask. Every reply names the model's version.
+
+        The library is loaded here, so that no attempt waits for that.
+        """
+        self._connect()
+        return Statement(self.config.address)
+
+    def _connect(self) -> "Library":
+        if self._library is None:
+            from codechat.models.provider_library import Library
+
+            self._library = Library(self.config)
+        return self._library
+
+    async def send(self, body: dict[str, Any]) -> Reply:
+        library = self._connect()
+        settings = dict(body["settings"])
+        if "temperature" in body:
+            if any(library.profile.get(flag) for flag in SAMPLING):
+                said = f"temperature is not supported by {self.config.name}"
+                raise Refused(Refusal(400, said, param="temperature"), {})
+            settings["temperature"] = body["temperature"]
+        from codechat.models.provider_errors import translated
+
+        try:
+            with translated(self.failures, library.mistakes, is_first=not self._has_reached):
+                response = await library.ask(_messages(body["messages"]), settings)
+        except Refused:
+            self._has_reached = True
+            raise
+        self._has_reached = True
+        return self._reply(response)
+
+    def _reply(self, response: "ModelResponse") -> Reply:
+        """The text of a response. Raises `Refused` if the prompt was stopped, `Passing` if it is no answer."""
+        details = response.provider_details or {}
+        said = details.get("finish_reason")
+        if details.get("block_reason"):
+            raise Refused(Refusal(400, f"the prompt was stopped: {details['block_reason']}", FILTERED), {})
+        text = "".join(part.content for part in response.parts if part.part_kind == "text")
+        if not text and said is None and response.finish_reason is None:
+            raise self.failures.of_answer("the answer holds neither a text nor why it ended")
+        finish = response.finish_reason
+        usage = response.usage
+        return Reply(
+            str(writable(text)),
+            # A reason that the library has no word for is kept as the provider says it.
+            str(said) if finish in (None, "error") and said else FINISHED.get(str(finish), finish),
+            usage=Usage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens),
+            fingerprint=str(writable(response.model_name))[:LONGEST_FINGERPRINT] if response.model_name else None,
+        )
+
+    async def aclose(self) -> None:
+        library, self._library = self._library, None
+        if library is not None:
+            await library.aclose()
+
+
+def _messages(sent: Sequence[dict[str, str]]) -> "list[ModelMessage]":
+    """A conversation as the library's messages: a request is all that stands between two replies."""
+    from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
+
+    made: list[ModelMessage] = []
+    waiting: list[SystemPromptPart | UserPromptPart] = []
+    for message in sent:
+        text = message["content"]
+        if message["role"] == "assistant":
+            made += [ModelRequest(parts=waiting), ModelResponse(parts=[TextPart(text)])]
+            waiting = []
+        else:
+            waiting.append(SystemPromptPart(text) if message["role"] == "system" else UserPromptPart(text))
+    return [*made, ModelRequest(parts=waiting)] if waiting else made

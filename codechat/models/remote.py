@@ -1,0 +1,239 @@
+"""A model behind an endpoint: key, limits, retries, the response cache, and who answers.
+
+A protocol brings a `Wire`, which makes one attempt; everything else is here, once. docs/calls.md lists every fault and
+how it is handled.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from codechat.calls import Endpoint, Limits, Policy, call_with_retries, endpoint_at
+from codechat.calls.cache import CachedQuestion, has, is_final, recall_or_ask, settle
+from codechat.calls.introduced import keep_statement, recall_statement
+from codechat.domain import Message, Reply
+from codechat.errors import UserError
+from codechat.models import Request
+from codechat.models.endpoints import WITNESS, Statement, key_of, read_statement
+from codechat.models.failures import Failures
+from codechat.models.refusals import Dialect, Refusal
+from codechat.models.remote_config import RemoteConfig
+
+log = logging.getLogger(__name__)
+
+PROBE_TIMEOUT_S = 10.0
+INTRODUCTION_TIMEOUT_S = 2.0
+FIRST_REPLY_TOKENS = 500
+"""Tokens reserved for the first replies if tokens per minute are limited and `max_tokens` is not set."""
+
+
+class Refused(Exception):
+    """An HTTP error, with the headers that came with it."""
+
+    def __init__(self, refusal: Refusal, headers: Mapping[str, str]) -> None:
+        super().__init__(refusal.message)
+        self.refusal, self.headers = refusal, headers
+
+
+class Unreachable(Exception):
+    """The endpoint takes no connection, or does not answer a question about itself; the text says why."""
+
+
+class Wire(Protocol):
+    """One model in one protocol. Belongs to the event loop of its first request until `aclose`."""
+
+    failures: Failures
+
+    @property
+    def address(self) -> str:
+        """The address and the API of it, as they are part of the response cache's keys."""
+
+    def body(self, messages: Sequence[Message], dialect: Dialect) -> dict[str, Any]:
+        """The request without what the dialect leaves out: all that determines the reply, with plain values.
+
+        The temperature is under `temperature`, if there is one.
+        """
+
+    async def introduce(self, seconds: float) -> Statement:
+        """What the endpoint says of the model; within about so many seconds. Raises `Unreachable`, or `UserError`."""
+
+    async def send(self, body: dict[str, Any]) -> Reply:
+        """Make one attempt, without any repetition. Raises `Refused`, `Passing`, or what ends the call."""
+
+    async def aclose(self) -> None:
+        """Release connections; the next request opens them again."""
+
+
+def key_from_environment(config: RemoteConfig) -> str | None:
+    """The key in the variable that the config names; None if it names none. Raises `UserError`."""
+    variable = config.api_key_env
+    if variable is None:
+        return None
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise UserError(
+            f"{config.place} needs a key, and the environment variable {variable} is not set",
+            f"export {variable}=…, or set {key_of(config, 'api_key_env')}=null for an endpoint without keys",
+        )
+    if not (key.isascii() and key.isprintable()):
+        raise UserError(f"the environment variable {variable} does not hold a key: it has unprintable characters")
+    return key
+
+
+class Remote:
+    """A model that is asked over a wire. Belongs to the event loop of its first call until `aclose`."""
+
+    def __init__(self, config: RemoteConfig, wire: Wire) -> None:
+        self.config = config
+        self._wire, self._failures = wire, wire.failures
+        self._endpoint: Endpoint | None = None
+        self._policy = Policy(
+            config.place, config.timeout_s, config.call_timeout_s or 2 * config.timeout_s, config.max_retries
+        )
+        self._dialect = Dialect()
+        self._usual_reply: float = FIRST_REPLY_TOKENS
+        self._has_answered = False
+        self._reached = self._presented = False
+        self._said: Statement | None = None
+        self._reaching: asyncio.Event | None = None
+
+    # -- the endpoint ----------------------------------------------------------------------------------------------
+
+    def _limits(self) -> Endpoint:
+        if self._endpoint is None:
+            config = self.config
+            self._endpoint = endpoint_at(config.address)
+            self._endpoint.join(
+                Limits(
+                    config.max_concurrency,
+                    config.requests_per_minute,
+                    config.tokens_per_minute,
+                    config.adaptive_concurrency,
+                )
+            )
+        return self._endpoint
+
+    async def check(self) -> None:
+        """Nothing yet: key and endpoint are tried before the first call that the cache cannot answer."""
+
+    async def _reach(self) -> None:
+        """Check the endpoint once; concurrent first callers wait for the result."""
+        while not self._reached:
+            if self._reaching is not None:
+                await self._reaching.wait()
+                continue
+            self._reaching = asyncio.Event()
+            try:
+                await self._probe()
+                self._reached = True
+            finally:
+                self._reaching.set()
+                self._reaching = None
+
+    async def _probe(self) -> None:
+        """Ask the endpoint who it is. Any answer is good: not every server tells it, or tells it with every key."""
+        try:
+            self._said = await self._wire.introduce(PROBE_TIMEOUT_S)
+        except Unreachable as problem:
+            raise self._failures.of_nobody(str(problem)) from None
+        await self._present(self._said)
+        if self.config.cache is not False:
+            await asyncio.to_thread(keep_statement, self._wire.address, self.config.name, self._said.text())
+
+    async def introduction(self) -> Statement | None:
+        """What the endpoint says of itself; None if it does not answer within two seconds, or the key is missing."""
+        try:
+            return await self._wire.introduce(INTRODUCTION_TIMEOUT_S)
+        except (Unreachable, UserError):
+            return None
+
+    async def _present(self, said: Statement) -> None:
+        """Tell the running cell who answers, before the first reply is used. Raises `UserError` if it refuses."""
+        witness = WITNESS.get()
+        if witness is not None:
+            await witness.meets(self.config, said)
+
+    async def aclose(self) -> None:
+        """Close the connections, and write the cache's pending entries."""
+        self._endpoint = None
+        await settle()
+        await self._wire.aclose()
+
+    # -- a call ----------------------------------------------------------------------------------------------------
+
+    async def complete(self, request: Request) -> Reply:
+        """Send the conversation, or return its cached answer. Raises as `Model.complete`."""
+        question = self._question(request)
+        if question is not None and not self._reached:
+            if not has(question):
+                await self._reach()
+                question = self._question(request)  # now it is known whose replies may be taken
+            elif not self._presented:
+                await self._present(self._supposed())
+                self._presented = True
+        return await recall_or_ask(question, lambda: self._ask(request), self._may_cache)
+
+    def _supposed(self) -> Statement:
+        """Who answers, as far as it is known without asking: to this cell before, else when replies were cached."""
+        if self._said is None:
+            witness = WITNESS.get()
+            self._said = witness.known(self.config) if witness is not None else None
+        if self._said is None:
+            kept = recall_statement(self._wire.address, self.config.name)
+            self._said = read_statement(self.config.address, kept) if kept else Statement(self.config.address)
+        return self._said
+
+    def _question(self, request: Request) -> CachedQuestion | None:
+        """The cache's key: the request as configured, even if the endpoint later refuses some of its parameters."""
+        config = self.config
+        if config.cache is False:
+            return None
+        body = self._wire.body(request.messages, Dialect())
+        greedy = body.get("temperature") == 0
+        if not (greedy or config.cache):
+            return None
+        weights = self._supposed().weights(config.name)
+        if config.weights.revision is not None:
+            weights = f"{config.weights.revision}\n{weights}"
+        return CachedQuestion(self._wire.address, config.name, body, None if greedy else request.sample, weights)
+
+    def _may_cache(self, reply: Reply) -> bool:
+        """No reply that was decoded without the configured temperature is cached."""
+        return is_final(reply) and self._dialect.temperature
+
+    async def _ask(self, request: Request) -> Reply:
+        if not self._reached:
+            await self._reach()
+        endpoint = self._limits()
+        tokens = self._tokens_of(request) if endpoint.counts_tokens else 0
+        reply = await call_with_retries(lambda: self._attempt(request), self._policy, endpoint, tokens)
+        self._has_answered = True
+        witness = WITNESS.get()
+        if reply.fingerprint is not None and witness is not None:
+            await witness.hears(self.config, reply.fingerprint)
+        self._usual_reply += (reply.usage.output_tokens - self._usual_reply) / 10
+        return reply
+
+    def _tokens_of(self, request: Request) -> int:
+        """The rough tokens of a call: four characters a token, and the longest reply or the average reply so far."""
+        sent = sum(len(message.content) for message in request.messages) // 4
+        return sent + (self.config.max_tokens or int(self._usual_reply))
+
+    async def _attempt(self, request: Request) -> Reply:
+        """The reply of one attempt; a refused parameter is left out from then on."""
+        while True:
+            dialect = self._dialect
+            body = self._wire.body(request.messages, dialect)
+            try:
+                return await self._wire.send(body)
+            except Refused as refused:
+                refusal, headers = refused.refusal, refused.headers
+            if dialect.after(refusal, body) is None:
+                raise self._failures.of_refusal(refusal, headers, has_answered=self._has_answered)
+            learnt = self._dialect.after(refusal, body)
+            if learnt is not None:  # else another call has learnt it in the meantime
+                said = self._failures.redact(refusal.message)
+                log.warning("%s: asked again without what it refuses: %s", self.config.place, said)
+                self._dialect = learnt

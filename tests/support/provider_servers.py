@@ -1,0 +1,173 @@
+"""Servers on loopback that speak other protocols than OpenAI's, as far as a conversation of texts needs them.
+
+A behaviour sees every call as one of OpenAI's chat; what was really sent is under `sent` in its body. Each server has
+its protocol's errors.
+"""
+
+import json
+import re
+from typing import Any
+from urllib.parse import unquote
+
+from codechat.testing import Answer, Call, Fault, OpenAIServer
+
+
+def _words(texts: list[str]) -> int:
+    return sum(len(text.split()) for text in texts)
+
+
+def _counts(call: Call, answer: Answer) -> tuple[int, int]:
+    return _words([message["content"] for message in call.messages]), _words([answer.text or ""])
+
+
+class AnthropicServer(OpenAIServer):
+    """Anthropic's Messages API."""
+
+    provider = "anthropic"
+
+    @property
+    def base_url(self) -> str:
+        return super().base_url.removesuffix("/v1")
+
+    def reads(self, path: str, body: bytes) -> dict[str, Any] | None:
+        if path.partition("?")[0] != "/v1/messages":
+            return None
+        sent = json.loads(body)
+        system = sent.get("system") or []
+        parts = [("system", system)] * bool(system) + [(each["role"], each["content"]) for each in sent["messages"]]
+        messages = [{"role": role, "content": _joined(content)} for role, content in parts]
+        return {"model": sent["model"], "messages": messages, "sent": sent}
+
+    def writes(self, call: Call, answer: Answer) -> dict[str, Any]:
+        reasons = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
+        received, written = _counts(call, answer)
+        thought = {"type": "thinking", "thinking": "Let me think.", "signature": "s"}
+        return {
+            "id": f"msg_{call.number}", "type": "message", "role": "assistant",
+            "model": self.fingerprint or call.body["model"],
+            "content": [thought] + [{"type": "text", "text": answer.text}] * bool(answer.text),
+            "stop_reason": reasons[answer.finish_reason], "stop_sequence": None,
+            "usage": {"input_tokens": received, "output_tokens": written, "cache_read_input_tokens": 3,
+                      "cache_creation_input_tokens": 0},
+        }  # fmt: skip
+
+    def error(self, status: int, message: str, kind: str = "", **headers: str) -> Fault:
+        kinds = {400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error",
+                 404: "not_found_error", 429: "rate_limit_error", 529: "overloaded_error"}  # fmt: skip
+        error = {"type": kind or kinds.get(status, "api_error"), "message": message}
+        return Fault(status, {"type": "error", "error": error, "request_id": "req_1"}, headers)
+
+    overflow = "prompt is too long: 200001 tokens > 200000 maximum"
+    unknown = (404, "model: claude-nothing", "")
+    wrong_key = (401, "invalid x-api-key", "")
+    no_money = (400, "Your credit balance is too low to access the Anthropic API.", "")
+
+
+class GoogleServer(OpenAIServer):
+    """The Gemini API's generateContent."""
+
+    provider = "google"
+
+    @property
+    def base_url(self) -> str:
+        return super().base_url.removesuffix("/v1")
+
+    def reads(self, path: str, body: bytes) -> dict[str, Any] | None:
+        found = re.fullmatch(r"/v1beta/models/(.+):generateContent", unquote(path.partition("?")[0]))
+        if found is None:
+            return None
+        sent = json.loads(body)
+        system = sent.get("systemInstruction") or sent.get("system_instruction")
+        parts = [("system", system["parts"])] if system else []
+        parts += [("assistant" if each["role"] == "model" else "user", each["parts"]) for each in sent["contents"]]
+        return {
+            "model": found[1],
+            "messages": [{"role": role, "content": _joined(content)} for role, content in parts],
+            "sent": sent,
+        }
+
+    def writes(self, call: Call, answer: Answer) -> dict[str, Any]:
+        reasons = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
+        received, written = _counts(call, answer)
+        thought = {"text": "Let me think.", "thought": True}
+        parts = [thought, {"text": answer.text}] if answer.text else []
+        content = {"role": "model"} | ({"parts": parts} if parts else {})
+        return {
+            "candidates": [{"content": content, "finishReason": reasons[answer.finish_reason], "index": 0}],
+            "usageMetadata": {"promptTokenCount": received, "candidatesTokenCount": written, "cachedContentTokenCount": 3,
+                              "totalTokenCount": received + written},
+            "modelVersion": self.fingerprint or call.body["model"], "responseId": f"r{call.number}",
+        }  # fmt: skip
+
+    def error(self, status: int, message: str, kind: str = "", **headers: str) -> Fault:
+        kinds = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED",
+                 500: "INTERNAL", 503: "UNAVAILABLE"}  # fmt: skip
+        details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": kind}] if kind else []
+        error = {"code": status, "message": message, "status": kinds.get(status, "UNKNOWN"), "details": details}
+        return Fault(status, {"error": error}, headers)
+
+    overflow = "The input token count (9000) exceeds the maximum number of tokens allowed (8192)."
+    unknown = (404, "models/gemini-nothing is not found for API version v1beta", "")
+    wrong_key = (400, "API key not valid. Please pass a valid API key.", "API_KEY_INVALID")
+    no_money = (402, "Billing is not set up for this project.", "")
+
+
+class BedrockServer(OpenAIServer):
+    """Amazon Bedrock's Converse."""
+
+    provider = "bedrock"
+
+    @property
+    def base_url(self) -> str:
+        return super().base_url.removesuffix("/v1")
+
+    def reads(self, path: str, body: bytes) -> dict[str, Any] | None:
+        found = re.fullmatch(r"/model/(.+)/converse", unquote(path))
+        if found is None:
+            return None
+        sent = json.loads(body)
+        parts = [("system", sent["system"])] if sent.get("system") else []
+        parts += [(each["role"], each["content"]) for each in sent["messages"]]
+        return {
+            "model": found[1],
+            "messages": [{"role": role, "content": _joined(content)} for role, content in parts],
+            "sent": sent,
+        }
+
+    def writes(self, call: Call, answer: Answer) -> dict[str, Any]:
+        reasons = {"stop": "end_turn", "length": "max_tokens", "content_filter": "guardrail_intervened"}
+        received, written = _counts(call, answer)
+        thought = {"reasoningContent": {"reasoningText": {"text": "Let me think.", "signature": "s"}}}
+        content = [thought] + [{"text": answer.text}] * bool(answer.text)
+        return {
+            "output": {"message": {"role": "assistant", "content": content}},
+            "stopReason": reasons[answer.finish_reason],
+            "usage": {"inputTokens": received, "outputTokens": written, "totalTokens": received + written,
+                      "cacheReadInputTokens": 3},
+            "metrics": {"latencyMs": 5},
+        }  # fmt: skip
+
+    def error(self, status: int, message: str, kind: str = "", **headers: str) -> Fault:
+        kinds = {400: "ValidationException", 403: "AccessDeniedException", 404: "ResourceNotFoundException",
+                 408: "ModelTimeoutException", 429: "ThrottlingException", 500: "InternalServerException",
+                 503: "ServiceUnavailableException"}  # fmt: skip
+        told = {"x-amzn-errortype": kind or kinds.get(status, "InternalServerException")}
+        return Fault(status, {"message": message}, told | headers)
+
+    overflow = "Input is too long for requested model."
+    unknown = (400, "The provided model identifier is invalid.", "")
+    wrong_key = (403, "The security token included in the request is invalid.", "UnrecognizedClientException")
+    no_money = (400, "You have exceeded the quota of this account.", "ServiceQuotaExceededException")
+
+
+Server = AnthropicServer | GoogleServer | BedrockServer
+AWS = {
+    "AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": "aws-secret", "AWS_DEFAULT_REGION": "eu-central-1",
+    "AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+}  # fmt: skip
+"""An environment in which boto3 finds credentials without asking anybody."""
+SERVERS: dict[str, type[Server]] = {each.provider: each for each in (AnthropicServer, GoogleServer, BedrockServer)}
+
+
+def _joined(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
