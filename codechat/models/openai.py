@@ -37,7 +37,8 @@ class OpenAIWire:
         self.config = config
         self.failures = Failures(config, Advice(unknown_model="is there a /v1 missing in base_url?"))
         self._client: openai.AsyncOpenAI | None = None
-        self._decoding = Decoding(config.temperature, config.max_tokens, config.reasoning_effort, config.extra_body)
+        more = {**config.neutral, **config.extra_body}
+        self._decoding = Decoding(config.temperature, config.max_tokens, config.reasoning_effort, more)
 
     @property
     def address(self) -> str:

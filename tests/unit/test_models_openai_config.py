@@ -26,6 +26,7 @@ def validate(**values: Any) -> Any:
         ({"api": "completions"}, "model.api"),
         ({"name": ""}, "model.name"),
         ({"base_url": "localhost:8000/v1"}, "an address is needed"),
+        ({"neutral": {"top_p": 0.9}}, "top_p: 0.9 could change a reply"),
         ({"base_url": "ftp://localhost/v1"}, "an address is needed"),
         ({"base_url": "http://[::1/v1"}, "an address is needed"),
         ({"base_url": "http://127.0.0.1:99999/v1"}, "an address is needed"),

@@ -13,6 +13,9 @@ from codechat.instructions.pool import PoolConfig, load
 from codechat.instructions.taxonomy import VERBS
 from codechat.languages import extract
 from codechat.metrics.statistics import phi
+from codechat.models.openai import OpenAIWire
+from codechat.models.openai_config import OpenAIConfig
+from codechat.models.refusals import Dialect
 from codechat.tasks import Target
 from codechat.testing import dataset_tasks
 
@@ -51,6 +54,16 @@ def test_plain_prompts_are_the_instruction_alone_and_careful_ones_repeat_what_st
     assert (PROMPTS / "refine" / "plain" / "followup.md").read_text().strip() == "{{instruction}}"
     assert all(word in careful for word in ("name", "parameters", "behaviour", "format"))
     assert compose([]).config == compose(["protocol.prompts=careful"]).config, "the default"
+
+
+def test_presets_for_vllm_switch_a_repositorys_penalty_off_and_keep_their_ids() -> None:
+    served = [path.stem for path in (data_folder("conf") / "model").glob("*.yaml") if "neutral:" in path.read_text()]
+    assert len(served) >= 5
+    for name in served:
+        preset, without = (compose([f"model={name}", *more]).config for more in ([], ["model.neutral={}"]))
+        body = OpenAIWire(OpenAIConfig.model_validate(preset.model.model_dump())).body((), Dialect())
+        assert body["repetition_penalty"] == 1 and body["temperature"] == 0
+        assert preset.identity() == without.identity()
 
 
 def test_the_default_judge_is_the_rules_and_the_papers_judges_are_two_models() -> None:
