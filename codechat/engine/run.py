@@ -30,6 +30,7 @@ from codechat.files import write_atomically
 from codechat.journal import Journal
 from codechat.metrics import Effort
 from codechat.metrics.decided import DECIDED, count_decided
+from codechat.metrics.loaded import LOADED, count_loaded
 from codechat.metrics.measures import FIELD
 from codechat.metrics.replies import REPLIES, count_replies
 from codechat.protocols import DialogueProtocol
@@ -235,7 +236,11 @@ def write_sessions(cell: Cell, journal: Journal) -> None:
 def _metrics(cell: Cell, protocol: DialogueProtocol, journal: Journal, effort: Effort) -> dict[str, Any]:
     sessions = Recorded(cell, journal)
     found = protocol.metrics(sessions, seed=cell.config.seed, effort=effort)
-    counts = {DECIDED: count_decided(sessions), REPLIES: count_replies(sessions)}
+    counts = {
+        DECIDED: count_decided(sessions),
+        REPLIES: count_replies(sessions),
+        LOADED: count_loaded(cell.tasks),
+    }
     return {**found, **counts, FIELD: protocol.measures.describe()}
 
 

@@ -47,6 +47,15 @@ class Costed(Protocol):
 
 
 @runtime_checkable
+class Counted(Protocol):
+    """A suite that knows how many tests it has."""
+
+    @property
+    def test_counts(self) -> tuple[int, int]:
+        """The number of the dataset's original tests, and of those that were added to them."""
+
+
+@runtime_checkable
 class Written(Protocol):
     """A suite of Python snippets."""
 
@@ -56,4 +65,4 @@ class Written(Protocol):
 
 SUITES: Registry[Suite, NoTraits] = Registry("suite", "codechat.suites", NoTraits, Suite)
 
-__all__ = ["SUITES", "Costed", "Suite", "Written"]
+__all__ = ["SUITES", "Costed", "Counted", "Suite", "Written"]

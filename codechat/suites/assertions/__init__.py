@@ -45,6 +45,11 @@ class Assertions:
     def outside(self) -> Mapping[str, str]:
         return {}
 
+    @property
+    def test_counts(self) -> tuple[int, int]:
+        """See `Counted`: a snippet is a test."""
+        return len(self.snippets), 0
+
     @functools.cached_property
     def constructs(self) -> tuple[Constructs, ...]:
         """What each snippet uses that decides where it can run."""

@@ -62,6 +62,11 @@ class Calls:
         """Every call's arguments, base first."""
         return self.base + self.plus
 
+    @property
+    def test_counts(self) -> tuple[int, int]:
+        """See `Counted`."""
+        return len(self.base), len(self.plus)
+
     @functools.cached_property
     def key(self) -> str:
         """See `Suite.key`. Raises `UserError` for an input that is not plain data."""

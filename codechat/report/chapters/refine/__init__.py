@@ -11,10 +11,11 @@ from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.metrics import REFINE, Measures, RefineMetrics
 from codechat.metrics.decided import DECIDED
+from codechat.metrics.loaded import LOADED
 from codechat.metrics.measures import FIELD
 from codechat.metrics.replies import REPLIES
 from codechat.report.chapters import Chapter, register
-from codechat.report.chapters.refine import breaks, differences, leaderboard, trends
+from codechat.report.chapters.refine import breaks, differences, leaderboard, seeds, trends
 from codechat.report.chapters.refine.ablations import AXES, ablation_table
 from codechat.report.chapters.refine.boards import sections_of
 from codechat.report.chapters.refine.drawings import DRAWINGS
@@ -53,7 +54,7 @@ class RefineChapter(Chapter):
 
     def checked(self, metrics: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
         try:
-            added = {name: metrics[name] for name in (DECIDED, REPLIES) if name in metrics}  # by the engine
+            added = {name: metrics[name] for name in (DECIDED, REPLIES, LOADED) if name in metrics}  # by the engine
             values = {name: value for name, value in metrics.items() if name != FIELD and name not in added}
             return RefineMetrics.model_validate(values).model_dump(mode="json") | added
         except ValidationError as error:
@@ -108,6 +109,7 @@ class RefineChapter(Chapter):
             yield differences.turns(compared)
             yield differences.survival(study, compared)
         yield from filter(None, (ablation_table(study, axis) for axis in AXES))
+        yield from filter(None, (seeds.datasets(study),))
         yield counts(study)
         yield costs(study)
 

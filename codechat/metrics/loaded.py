@@ -1,0 +1,33 @@
+"""What a cell loaded: its tasks, and how many tests they have (paper, Table III); the same for every protocol.
+
+The engine adds these counts to every metrics.json, so that a report needs no dataset at hand.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from codechat.suites import Counted
+from codechat.tasks import Task
+
+LOADED = "loaded"
+"""The key of the counts in metrics.json."""
+
+
+def count_loaded(tasks: Sequence[Task]) -> dict[str, int]:
+    """The tasks, those whose own tests can be counted, and all tests of these: original and added ones.
+
+    Tests of requirements are not counted: they belong to a turn.
+    """
+    suites: Iterator[object] = (task.suite for task in tasks)
+    known = [suite.test_counts for suite in suites if isinstance(suite, Counted)]
+    return {
+        "tasks": len(tasks),
+        "counted": len(known),
+        "original_tests": sum(original for original, _ in known),
+        "added_tests": sum(added for _, added in known),
+    }
+
+
+def loaded_in(metrics: Mapping[str, Any]) -> Mapping[str, int] | None:
+    """The counts of a metrics.json; None if it does not say, as old ones do not."""
+    return metrics.get(LOADED)
