@@ -46,7 +46,9 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
         groups={key: title for study, chapter in shown for key, title in chapter.groups(study).items()},
         headline=headline_of(studies, every),
         sections=sections_of(studies),
-        opening=tuple(each[0] for each in tables if each),
+        opening=tuple(
+            table for (_, chapter), each in zip(shown, tables, strict=True) for table in chapter.opening(each)
+        ),
         notes=(*notes, *left_out, *(note for study in studies for note in _uneven(study))),
     )
     # the names of all tables and figures with their titles: for scripts, and for the next report in this folder

@@ -126,8 +126,8 @@ class FigureFile:
 class ReportData:
     """All of a report: its cells, tables and figures in reading order, the page's sections, and what to note.
 
-    `groups` maps a group of tables and figures to its title, in reading order; `opening` holds the first table of each
-    protocol; `notes` are short sentences, such as of cells that were left out.
+    `groups` maps a group of tables and figures to its title, in reading order; `opening` holds the tables that
+    the terminal shows; `notes` are short sentences, such as of cells that were left out.
     """
 
     cells: Sequence[LoadedCell]

@@ -15,7 +15,7 @@ from codechat.records import content_of, read_sessions
 from codechat.report.chapters import chapter_of
 from codechat.report.contents import tell_apart
 from codechat.report.study import REPLAYED, LoadedCell
-from codechat.report.variants import RECORDED, Named, Options, differences
+from codechat.report.variants import RECORDED, Named, Options, differences, setup_of
 from codechat.seal import edited
 
 FILES = ("config.yaml", "metrics.json", "sessions.jsonl")
@@ -65,7 +65,13 @@ def load_cells(folders: Sequence[Path], options: Options = lambda *_: None) -> t
         found = differences([Named(cell.model, cell.dataset, cell.config, cell.cell_id) for cell in members], options)
         named |= dict(zip((cell.folder for cell in members), found, strict=True))
     return tuple(
-        replace(cell, variant=", ".join(named[cell.folder].values()), differences=named[cell.folder]) for cell in cells
+        replace(
+            cell,
+            variant=", ".join(named[cell.folder].values()),
+            differences=named[cell.folder],
+            setup=setup_of(cell.config, options),
+        )
+        for cell in cells
     )
 
 

@@ -28,7 +28,8 @@ class LoadedCell:
     its parts by the options' keys.
     `content` is the hash of the dataset's content, or what else tells it from others; empty if nothing does. `edited`
     is a sentence if the cell's files are not those that the run wrote. `mark` is what `dataset` ends with if different
-    tasks of the report have one name; empty if not.
+    tasks of the report have one name; empty if not. `setup` is all that can change a result but the model and the
+    dataset: cells of one setup may be averaged.
     """
 
     folder: Path
@@ -47,6 +48,7 @@ class LoadedCell:
     content: str = ""
     edited: str = ""
     mark: str = ""
+    setup: str = ""
     differences: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -18,6 +18,7 @@ SELECTION = {"dataset.limit", "dataset.tasks"}
 CHOICES = "choices"  # of config.yaml: the chosen option of every group
 RESCORED = "rescored_from"  # of a rescored cell's config.yaml: the recorded cell's id
 RECORDED = "recorded_model"  # of a replaying cell's config.yaml: the model whose replies it holds
+OWN = {"model", "dataset"}  # groups in which the cells of one comparison may differ
 NO_SETTINGS = {CHOICES, RESCORED, RECORDED}
 
 
@@ -74,11 +75,17 @@ def differences(cells: Sequence[Named], options: Options) -> list[dict[str, str]
     return named
 
 
+def setup_of(config: Mapping[str, Any], options: Options) -> str:
+    """All that can change a result but the model and the dataset, as a text to compare."""
+    settings = {key: setting.key for key, setting in _settings(config, options) if key.partition(".")[0] not in OWN}
+    return json.dumps(settings, sort_keys=True)
+
+
 def _groups(
     key: str, cells: Sequence[Named], settings: Sequence[Mapping[str, Setting]]
 ) -> Mapping[tuple[Hashable, ...], list[Mapping[str, Setting]]]:
     """The cells among which a key can vary: those of one dataset, and of one model if it is about the model."""
-    own = key.partition(".")[0] in ("model", "dataset")
+    own = key.partition(".")[0] in OWN
     groups: dict[tuple[Hashable, ...], list[Mapping[str, Setting]]] = defaultdict(list)
     for cell, found in zip(cells, settings, strict=True):
         groups[(cell.model, cell.dataset) if own else (cell.dataset,)].append(found)

@@ -67,6 +67,10 @@ class Chapter:
         yield counts(study, **names)
         yield costs(study, **names)
 
+    def opening(self, tables: Sequence[Table]) -> list[Table]:
+        """Which of its tables the terminal shows."""
+        return list(tables[:1])
+
     def drawings(self, study: Study[Any]) -> Iterator[Drawing]:
         """Every figure of a report."""
         return drawings_of(study)

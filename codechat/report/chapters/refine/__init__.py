@@ -15,12 +15,13 @@ from codechat.metrics.loaded import LOADED
 from codechat.metrics.measures import FIELD
 from codechat.metrics.replies import REPLIES
 from codechat.report.chapters import Chapter, register
-from codechat.report.chapters.refine import breaks, differences, leaderboard, seeds, trends
+from codechat.report.chapters.refine import breaks, differences, leaderboard, means, pooled, seeds, trends
 from codechat.report.chapters.refine.ablations import AXES, ablation_table
 from codechat.report.chapters.refine.boards import sections_of
 from codechat.report.chapters.refine.drawings import DRAWINGS
 from codechat.report.chapters.refine.findings import headline
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
+from codechat.report.chapters.refine.together import together
 from codechat.report.data import Column, Drawing, Interval, Table, Value
 from codechat.report.formats import as_csv
 from codechat.report.generic.counts import costs, counts
@@ -34,6 +35,7 @@ GROUPS = {
     "trend": "How much is lost over the turns",
     "breaks": "Where code breaks, and where it heals",
     "adherence": "Do models do what they are asked",
+    means.GROUP: "All models together",
     "pairs": "Are the differences real",
     "ablations": "What agenda, session length, judge and prompts change",
     "data": "What the figures rest on",
@@ -103,6 +105,7 @@ class RefineChapter(Chapter):
 
     def tables(self, study: RefineStudy) -> Iterator[Table]:
         yield from (table(study) for table in TABLES)
+        yield from means.tables(together(study))
         compared = pairs(study)
         if compared:
             yield differences.differences(compared)
@@ -113,8 +116,12 @@ class RefineChapter(Chapter):
         yield counts(study)
         yield costs(study)
 
+    def opening(self, tables: Sequence[Table]) -> list[Table]:
+        return [table for table in tables if table.group == means.GROUP or table is tables[0]]
+
     def drawings(self, study: RefineStudy) -> Iterator[Drawing]:
-        return iter(DRAWINGS)
+        yield from DRAWINGS
+        yield from pooled.drawings(together(study))
 
     def headline(self, study: RefineStudy, tables: Sequence[Table]) -> Headline:
         return headline(study.loaded, tables)

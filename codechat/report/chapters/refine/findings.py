@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from codechat.domain import SCOPES
+from codechat.report.chapters.refine.setups import setups_of
 from codechat.report.data import Table
-from codechat.report.generic.overview import rivals_of
 from codechat.report.sections import Headline
 from codechat.report.study import LoadedCell
 
@@ -16,9 +16,10 @@ LEVEL = "0.00"  # a difference that is nought as it is written
 def headline(cells: Sequence[LoadedCell], tables: Sequence[Table]) -> Headline:
     """Who leads, what the figure is, and how sure it is; `tables` hold the paired comparisons."""
     kicker = "Which model keeps code alive while a developer keeps asking for changes?"
-    rivals = _comparable(cells)
-    if not rivals:
+    setups = setups_of(cells)
+    if not setups:
         return Headline("Nothing to rank", "No cell of this report has a mean of sustained turns.", kicker=kicker)
+    rivals = setups[0].cells
     ranked = sorted(rivals, key=lambda model: (-_mst(rivals[model]), model))
     best, compared = ranked[0], [cell for model in ranked for cell in rivals[model]]
     level = [model for model in ranked if f"{_mst(rivals[model]):.2f}" == f"{_mst(rivals[best]):.2f}"]
@@ -34,28 +35,6 @@ def headline(cells: Sequence[LoadedCell], tables: Sequence[Table]) -> Headline:
         text.append(f"Next is {following} with {_mst(rivals[following]):.2f}.")
     text += _tested(level if len(level) > 1 else ranked[:2], rivals, tables)
     return Headline(title, " ".join(text), _facts(compared), kicker)
-
-
-def _comparable(cells: Sequence[LoadedCell]) -> dict[str, list[LoadedCell]]:
-    """The cells that the headline compares, by model: those of the setting that most models share.
-
-    Models that lack one of the setting's datasets are left out: a mean over other tasks says nothing. Baselines count
-    only if there is nothing else.
-    """
-    settings: dict[tuple[str, str, int], dict[str, list[LoadedCell]]] = {}
-    for cell in rivals_of(cells):
-        if cell.metrics.get("mst") is not None:
-            models = settings.setdefault((cell.variant, cell.agenda, cell.turns), {})
-            models.setdefault(cell.model, []).append(cell)
-    if not settings:
-        return {}
-    models = max(settings.values(), key=len)
-    datasets = max(({cell.dataset for cell in found} for found in models.values()), key=len)
-    if any(cell.mark for found in models.values() for cell in found):  # different tasks of one name have no mean
-        tried = [cell.dataset for found in models.values() for cell in found]
-        datasets = {max(sorted(set(tried)), key=tried.count)}
-    models = {model: [cell for cell in found if cell.dataset in datasets] for model, found in models.items()}
-    return {model: found for model, found in models.items() if {cell.dataset for cell in found} >= datasets}
 
 
 def _mst(cells: Sequence[LoadedCell]) -> float:

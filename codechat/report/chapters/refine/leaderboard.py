@@ -5,11 +5,11 @@ from statistics import fmean
 
 from codechat.metrics.statistics import percent_change, percentile_interval
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
+from codechat.report.chapters.refine.together import MEAN, Together, sustained, together
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.generic.tables import Naming
 
 LEVEL = 1e-9  # what rounding errors can make of equal means
-MEAN = "mean of all"  # in place of a dataset's name
 INTERVALS = "Intervals: 95 %, 2,000 resamples by task."
 MEAN_NOTE = (
     "Means are unweighted over the datasets; an entrant that lacks one of them, or has sessions of two lengths, has no "
@@ -112,11 +112,22 @@ def mst(study: RefineStudy) -> Table:
         named = naming.of(next(iter(cells.values())))
         both = [*values, mean_mst(study, label)][: len(figures)]
         rows.append((*named, *(value for each in both for value in each)))
+    models = [_mean_row(study, naming, setup)[: len(columns)] for setup in together(study)]
     best: set[tuple[int, int]] = set()
     for place in range(len(naming.columns), len(columns), 2):
         known = {number: value for number, row in enumerate(rows) if isinstance(value := row[place], float)}
         best |= {(number, place) for number, value in known.items() if value == max(known.values()) and len(rows) > 1}
     return Table(
         "table_5_mst", f"Mean Sustainable Turns, MST@{study.length or 'N'} (paper, Table V)", tuple(columns),
-        tuple(rows), group="leaderboard", note=f"Bold: the highest of its column. {MEAN_NOTE}", strong=frozenset(best),
+        (*rows, *models), group="leaderboard", note=f"Bold: the highest of its column. {MEAN_NOTE}",
+        strong=frozenset(best),
     )  # fmt: skip
+
+
+def _mean_row(study: RefineStudy, naming: Naming, models: Together) -> tuple[Value, ...]:
+    """The last row of Table V: the mean over the models of a setup."""
+    _, *named = naming.of(next(iter(models.cells.values())))
+    names = [*study.datasets, MEAN]
+    known = {*models.datasets, *([MEAN] if models.datasets == study.datasets else [])}
+    values = [models.mean(sustained, name).measured if name in known else (None, None) for name in names]
+    return (f"mean of {models.noun}", *named, *(value for each in values for value in each))
