@@ -76,7 +76,11 @@ def test_table_4(report: Any) -> None:
 
 
 def test_table_5(report: Any) -> None:
-    found = rows(report, "table_5_mst")
+    *found, mean = rows(report, "table_5_mst")
+    assert mean["model"] == "mean of 3 models"
+    for name in ("humaneval", "mbpp", "mean"):
+        assert near(mean[f"mst_{name}"], sum(float(row[f"mst_{name}"]) for row in found) / 3)
+        assert float(mean[f"mst_{name}_ci_low"]) < float(mean[f"mst_{name}"]) < float(mean[f"mst_{name}_ci_high"])
     for row in found:
         values = [report[2][row["model"], dataset]["mst"] for dataset in ("humaneval", "mbpp")]
         assert near(row["mst_humaneval"], values[0])
@@ -253,7 +257,7 @@ def test_every_figure_is_there_twice_and_says_what_it_shows(report: Any) -> None
     assert names == [
         "figure_3_pass_at_1", "survival", "figure_4_regression_by_scope", "figure_5_regression_by_change",
         "regression_heat_map", "regression_by_turn", "breaking_instructions", "figure_7_self_correction",
-        "figure_6_adherence", "pass_against_adherence",
+        "figure_6_adherence", "pass_against_adherence", "models_self_correction", "models_regression",
     ]  # fmt: skip
     for figure in report[1].figures:
         assert figure.png.read_bytes().startswith(b"\x89PNG")

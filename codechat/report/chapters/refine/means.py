@@ -61,8 +61,8 @@ def _table(
     several = len(setups) > 1
     named = (Column("setting", "Setting"),) if several else ()
     found = tuple((each.setting, *row) if several else row for each in setups for row in rows(each))
-    whole = {"note": f"{note} Over {described(setups)}.", "group": GROUP, **about}
-    return Table(columns=(*named, *columns), rows=found, **whole)
+    note = f"{note} Over {described(setups)}."
+    return Table(columns=(*named, *columns), rows=found, strong=frozenset(), note=note, group=GROUP, **about)
 
 
 def by_dataset(setups: Sequence[Together]) -> Table:

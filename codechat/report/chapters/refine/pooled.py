@@ -13,8 +13,8 @@ from codechat.report.drawing.plots import SPREAD, bars, from_zero, spread
 from codechat.report.drawing.style import EDGE, Look, panels
 
 WHOLE: dict[str, Any] = {
-    "color": "#111111", "marker": "D", "linestyle": "none", "label": "all together", "markersize": 8, "elinewidth": 1.8,
-    "capsize": 4, "zorder": 4, **EDGE,
+    "color": "#111111", "marker": "D", "linestyle": "none", "label": "all models together", "markersize": 8,
+    "elinewidth": 1.8, "capsize": 4, "zorder": 4, **EDGE,
 }  # fmt: skip
 PARTS: dict[str, Sequence[str]] = {"by model": (), "by scope": SCOPES, "by change": CHANGES}
 MEANINGS = {
@@ -28,8 +28,8 @@ def drawings(setups: Sequence[Together]) -> Iterator[Drawing]:
     for rate, (name, did, where) in MEANINGS.items() if setups else ():
         yield Drawing(
             f"models_{rate}", f"{name} over all turns together ({where})",
-            f"The share of turns that {did}: by model, and by scope and change for each model and, in black, for all "
-            f"together; whiskers: 95 % by task. Over {described(setups)}.",
+            f"The share of turns that {did}: by model, scope and change. Black points and the dashed line are all "
+            f"models together; whiskers: 95 % by task. Over {described(setups)}.",
             GROUP, partial(_draw, setups=setups, rate=rate),
         )  # fmt: skip
 

@@ -111,9 +111,12 @@ def together(study: RefineStudy) -> list[Together]:
     """The setups of several models, that of the most models first."""
     found = {each.cell.folder: each for each in study.cells}
     setups = [setup for setup in setups_of([each.cell for each in study.cells]) if len(setup.cells) >= FEWEST]
+    words = [setup.setting for setup in setups]
     return [
         Together(
-            setup.setting, setup.datasets, sorted(setup.cells),
+            # setups that only their datasets tell apart, such as one judge for each
+            setup.setting if words.count(setup.setting) == 1 else ", ".join([setup.setting, *setup.datasets]),
+            setup.datasets, sorted(setup.cells),
             {(model, cell.dataset): found[cell.folder] for model, cells in setup.cells.items() for cell in cells},
         )
         for setup in setups
