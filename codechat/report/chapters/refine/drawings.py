@@ -174,7 +174,7 @@ DRAWINGS = (
     Drawing("breaking_instructions", "The most breaking instructions",
         "Over all cells, ordered by the lower end of the interval; one label counts broken turns of those met.",
         "breaks", instructions),
-    Drawing("figure_7_self_correction", "Self-correction (paper, Fig. 7)",
+    Drawing("figure_7_self_correction", "Self-correction, dataset by dataset (paper, Fig. 7)",
         "The share of turns that mended failing code: by model, scope and change; whiskers: 95 % by task.",
         "breaks", self_correction),
     Drawing("figure_6_adherence", "Instruction adherence over the turns (paper, Fig. 6)",

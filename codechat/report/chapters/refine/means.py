@@ -66,14 +66,13 @@ def _table(
 
 
 def by_dataset(setups: Sequence[Together]) -> Table:
-    """Pass@1 at both ends, MST and the overall rates, averaged over the models (the paper's RQ1 and Table V)."""
+    """Pass@1 at both ends and MST, averaged over the models (the paper's RQ1 and Table V)."""
     lengths = {each.turns for each in setups}
     last = "N−1" if len(lengths) > 1 else str(lengths.pop() - 1)
     columns = (
         *columns_of(over="Over"), Column("models", "Models", "d"),
         *with_interval("pass_first", "Pass@1 turn 0", ".3f"), *with_interval("pass_last", f"Pass@1 turn {last}", ".3f"),
         *with_interval("delta_pct", f"Δ0→{last} %", "+.1f"), *with_interval("mst", "MST", ".3f"),
-        *(each for item in RATES.items() for each in with_interval(*item, ".3f")),
     )  # fmt: skip
     return _table(
         setups, columns, _means, name="models_by_dataset",
@@ -83,11 +82,9 @@ def by_dataset(setups: Sequence[Together]) -> Table:
 
 
 def _means(models: Together) -> Rows:
-    picks: list[Pick] = [partial(passing, turn=0), partial(passing, turn=-1), sustained]
-    picks += [rate_of(rate, *OVERALL) for rate in RATES]
     for name in models.blocks(MEAN):
-        drawn = [models.mean(pick, name) for pick in picks]
-        shown = [*drawn[:2], change(*drawn[:2]), *drawn[2:]]
+        first, last = (models.mean(partial(passing, turn=turn), name) for turn in (0, -1))
+        shown = (first, last, change(first, last), models.mean(sustained, name))
         yield (name, len(models.models), *(value for each in shown for value in each.measured))
 
 

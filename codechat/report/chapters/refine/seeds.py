@@ -8,9 +8,10 @@ from codechat.report.chapters.refine.outcomes import RefineStudy
 from codechat.report.data import Column, Table, Value, columns_of
 
 NOTE = (
-    "Of the tasks that the cells ran. Tests are means over the tasks whose tests can be counted. Original: the tests "
-    "that the dataset's authors wrote; added: those of EvalPlus, or plus_input of your own tasks. Requirements' tests "
-    "are left out. A cell of an earlier version did not keep these counts; run again, it adds them and calls no model."
+    "Of the tasks that the cells ran. Tests are means over the counted tasks, whose kind of tests can be counted. "
+    "Original: the tests that the dataset's authors wrote; added: those of EvalPlus, or plus_input of your own tasks. "
+    "Requirements' tests are left out. A cell of an earlier version kept no counts; run again, it adds them and calls "
+    "no model."
 )
 
 
@@ -24,7 +25,7 @@ def datasets(study: RefineStudy) -> Table | None:
     if not found:
         return None
     columns = (
-        Column("seed_dataset", "Dataset"), Column("tasks", "Tasks", "d"), Column("counted", "Counted", "d"),
+        Column("seed_dataset", "Dataset"), *columns_of("d", tasks="Tasks", counted="Counted"),
         *columns_of(",.1f", original_tests="Original tests", added_tests="Added tests", all_tests="All tests"),
     )  # fmt: skip
     return Table("table_3_datasets", "Datasets (paper, Table III)", columns, tuple(found), note=NOTE, group="data")
