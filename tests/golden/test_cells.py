@@ -3,7 +3,7 @@
 `cells/records/` was written by that version. Rules and baselines have a version in the ids of the cells that use them;
 where that was raised since, the id is compared under version 1, and what the baselines write has its own tests.
 Where a verdict was decided is told since: `records/decided.json` holds that apart. metrics.json counts since what was
-loaded. The rest is as it was.
+loaded, and replies. The rest is as it was.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ HERE = Path(__file__).parent / "cells"
 CELLS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "cells.yaml").read_text())
 RECORDS = HERE / "records"
 DECIDED: dict[str, Any] = json.loads((RECORDS / "decided.json").read_text())
-TOLD_SINCE = ("decided", "inside", "without_code", "loaded")
+TOLD_SINCE = ("decided", "inside", "without_code", "loaded", "replies")
 IDS: dict[str, Any] = json.loads((RECORDS / "ids.json").read_text())
 ANSWERED_BEFORE_THE_INTERRUPTION = 116  # of 119: three belong to decisions that the budget cut off at their re-ask
 REPLIES: dict[str, list[str]] = yaml.safe_load((HERE / "replies.yaml").read_text())

@@ -334,7 +334,7 @@ def test_extremes_are_drawn_without_a_warning_and_nothing_is_drawn_empty(
     write_cell(made, tmp_path / "runs")
     data = build_report(load_cells([tmp_path / "runs"]), tmp_path)
     assert {drawing.name for drawing in DRAWINGS} - {figure.of.name for figure in data.figures} == {
-        *("ablation_agenda", "ablation_turns", "ablation_judge"),
+        *("ablation_agenda", "ablation_turns", "ablation_judge", "ablation_prompts"),
         *without,
     }
 
