@@ -38,7 +38,9 @@ class ExportedCell:
 def one_cell(folder: Path) -> ExportedCell:
     """A cell, finished or not. Raises `UserError`."""
     if not (folder / "sessions.jsonl").is_file():
-        raise UserError(f"{folder} is no cell's folder", "it has no sessions.jsonl; a run prints its folder at the end")
+        several = folder.is_dir() and next(folder.glob("*/sessions.jsonl"), None) is not None
+        remedy = f"it holds cells: runs={folder} takes all of them" if several else "a run prints its folder at the end"
+        raise UserError(f"{folder} is no cell's folder: it has no sessions.jsonl", remedy)
     return _exported(folder, None)
 
 
