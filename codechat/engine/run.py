@@ -30,7 +30,7 @@ from codechat.files import write_atomically
 from codechat.journal import Journal
 from codechat.metrics import Effort
 from codechat.metrics.decided import DECIDED, count_decided
-from codechat.metrics.measures import FIELD
+from codechat.metrics.measures import FIELD, fault_of
 from codechat.protocols import DialogueProtocol
 from codechat.records import SessionRecord, read_sessions
 from codechat.report import write_figures, write_tables
@@ -230,6 +230,9 @@ def write_sessions(cell: Cell, journal: Journal) -> None:
 def _metrics(cell: Cell, protocol: DialogueProtocol, journal: Journal, effort: Effort) -> dict[str, Any]:
     sessions = Recorded(cell, journal)
     found = protocol.metrics(sessions, seed=cell.config.seed, effort=effort)
+    if fault := fault_of(found, protocol.measures):
+        remedy = "docs/write-your-own.md says what the metrics of a protocol hold"
+        raise UserError(f"protocol={cell.protocol_name}: the result of metrics() {fault}", remedy)
     return {**found, DECIDED: count_decided(sessions), FIELD: protocol.measures.describe()}
 
 
