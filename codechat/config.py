@@ -145,7 +145,7 @@ def _explain(error: ValidationError, model: type[Config], where: str) -> UserErr
     remedy = ""
     for problem in error.errors()[:3]:
         path = ".".join(str(part) for part in problem["loc"])
-        name = f"{where}.{path}" if path else where
+        name = ".".join(part for part in (where, path) if part)
         if problem["type"] == "extra_forbidden":
             lines.append(f"{name} is not an option")
             holder = _model_at(model, problem["loc"][:-1])
@@ -154,7 +154,8 @@ def _explain(error: ValidationError, model: type[Config], where: str) -> UserErr
             lines.append(f"{name} is required")
             remedy = f"set it: {name}=VALUE"
         else:
-            lines.append(f"{name}: {problem['msg'].removeprefix('Value error, ')} (got {problem['input']!r:.80})")
+            got = f" (got {problem['input']!r:.80})" if problem["loc"] else ""  # else the whole config
+            lines.append(f"{name}: {problem['msg'].removeprefix('Value error, ')}{got}")
             holder = _model_at(model, problem["loc"][:-1])
             field = holder.model_fields.get(str(problem["loc"][-1])) if holder and problem["loc"] else None
             whole = model.model_fields.get(str(problem["loc"][0])) if problem["loc"] else None

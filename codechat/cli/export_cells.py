@@ -39,7 +39,9 @@ class ExportedCell:
 def one_cell(folder: Path) -> tuple[ExportedCell, list[str]]:
     """A cell, finished or not, and what the user should know of it. Raises `UserError`."""
     if not (folder / "sessions.jsonl").is_file():
-        raise UserError(f"{folder} is no cell's folder", "it has no sessions.jsonl; a run prints its folder at the end")
+        several = folder.is_dir() and next(folder.glob("*/sessions.jsonl"), None) is not None
+        remedy = f"it holds cells: runs={folder} takes all of them" if several else "a run prints its folder at the end"
+        raise UserError(f"{folder} is no cell's folder: it has no sessions.jsonl", remedy)
     said = edited(folder)
     return _exported(folder, None), [f"{folder}: {said}."] if said else []
 

@@ -56,7 +56,7 @@ def _distribution(pool: Pool) -> Table:
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.0f} %"
+    return f"{100 * part / whole:.0f} %" if whole else "—"
 
 
 def _table(*headers: str) -> Table:

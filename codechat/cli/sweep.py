@@ -17,10 +17,13 @@ from rich.table import Table
 from codechat.cli.estimate import show_assumptions, show_sum
 from codechat.cli.run import run_cell
 from codechat.cli.terminal import err, out
+from codechat.config import Config
 from codechat.engine.cell import Composed
-from codechat.engine.compose import compose
+from codechat.engine.compose import compose, compose_values
+from codechat.engine.config import GROUPS
 from codechat.engine.estimate import total
 from codechat.engine.overrides import parse_word
+from codechat.engine.owners import has_key
 from codechat.engine.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS, Outcome
 from codechat.environment import data_folder, shell_command
 from codechat.errors import UserError, nearest
@@ -54,9 +57,11 @@ def run_sweep(words: Sequence[str]) -> int:
     grids = [[*_grid(grid, settings), *settings] for grid in read_recipe(names[0]).grids] if names else [settings]
     name = names[0] if names else "adhoc-" + hashlib.sha256("\n".join(settings).encode()).hexdigest()[:8]
     # Every cell is composed and validated before the first one runs.
-    combinations = list(dict.fromkeys(overrides for grid in grids for overrides in expand(grid)))
+    combinations, dropped = fitting([overrides for grid in grids for overrides in expand(grid)])
     planned = [_Planned(overrides, compose(overrides)) for overrides in combinations]
     out.print(f"[bold]sweep {escape(name)}[/bold]: {counted(len(planned), 'cell')}")
+    for word in dropped:
+        out.print(f"only in the cells whose options have it: {word}", markup=False, soft_wrap=True)
     outcomes: list[tuple[_Planned, int, Outcome | None]] = []
     for number, cell in enumerate(planned, 1):
         out.print(f"\n[dim]cell {number} of {len(planned)}: {escape(' '.join(cell.overrides))}[/dim]")
@@ -69,8 +74,12 @@ def run_sweep(words: Sequence[str]) -> int:
         show_sum(total(estimates), f"\nsweep {name}: {counted(len(estimates), 'cell')}, each as if run alone")
         show_assumptions()
         return max(status for _, status, _ in outcomes)
-    constant = set.intersection(*(set(cell.overrides) for cell in planned)) if len(planned) > 1 else set()
-    out.print(_table(name, constant, outcomes))
+    shared = set.intersection(*(set(cell.overrides) for cell in planned)) if len(planned) > 1 else set()
+    keys = [word.partition("=")[0] for word in dropped]
+    same = {word for word, key in zip(dropped, keys, strict=True) if keys.count(key) == 1}
+    out.print(_table(name, shared | same, outcomes))
+    if len(outcomes) < len(planned):
+        out.print(f"\n{counted(len(planned) - len(outcomes), 'cell was', 'cells were')} not begun")
     folders = [str(outcome.cell.folder) for _, _, outcome in outcomes if outcome and outcome.metrics]
     if folders:
         compare = [shell_command("codechat"), "report", f"runs={','.join(folders)}", f"out=report-{name}"]
@@ -104,6 +113,30 @@ def expand(settings: Sequence[str]) -> list[tuple[str, ...]]:
         else:
             choices.append([text])
     return list(itertools.product(*choices))
+
+
+def fitting(combinations: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], list[str]]:
+    """The different combinations, without the words that some option of the sweep has and the combination's has not.
+
+    With `judge=rules,llm`, a key of the judging models is for the cells of `judge=llm` alone. A key that no option of
+    the sweep has stays, so that it is refused. Second, the words that were left out somewhere.
+    """
+    kinds: dict[tuple[str, str | None], type[Config]] = {}
+
+    def fits(word: str, words: tuple[str, ...]) -> bool:
+        group, _, rest = word.partition("=")[0].rpartition("@")[2].partition(".")
+        if group not in GROUPS or not rest or word.startswith(("+", "~")):
+            return True
+        choice = next((each for each in reversed(words) if each.startswith(f"{group}=")), None)
+        if (group, choice) not in kinds:
+            values = compose_values([choice] if choice else [])[0][group]
+            kinds[group, choice] = GROUPS[group][str(values[GROUPS[group].key])].config
+        return has_key(kinds[group, choice], rest.split("."))
+
+    used = {word for words in combinations for word in words if fits(word, words)}
+    kept = [tuple(word for word in words if word not in used or fits(word, words)) for words in combinations]
+    lost = [word for before, after in zip(combinations, kept, strict=True) for word in before if word not in after]
+    return list(dict.fromkeys(kept)), list(dict.fromkeys(lost))
 
 
 def read_recipe(name: str) -> Recipe:

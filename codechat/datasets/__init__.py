@@ -1,9 +1,12 @@
 """Datasets: programming tasks with their tests. One file per source."""
 
+from collections import Counter
+
 from codechat.config import Config, original_option, run_option
 from codechat.errors import UserError, nearest
 from codechat.registry import NoTraits, Registry
 from codechat.tasks import Dataset, Task
+from codechat.template import counted
 
 
 class DatasetConfig(Config):
@@ -18,8 +21,16 @@ DATASETS: Registry[Dataset, NoTraits] = Registry("dataset", "codechat.datasets",
 
 
 def select(dataset: Dataset, config: DatasetConfig) -> tuple[Task, ...]:
-    """The tasks that the config names, in dataset order. Raises `UserError` for an unknown task id."""
+    """The tasks that the config names, in dataset order.
+
+    Raises `UserError` for an unknown task id, and if two tasks have one id: a session is known by it.
+    """
     tasks = dataset.tasks
+    name, count = next(iter(Counter(task.task_id for task in tasks).most_common(1)), ("", 0))
+    if count > 1:
+        raise UserError(
+            f"{counted(count, 'task')} of the dataset {dataset.name} have the id '{name}'", "give each an id of its own"
+        )
     if config.tasks is not None:
         known = {task.task_id for task in tasks}
         for name in config.tasks:

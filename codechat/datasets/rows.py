@@ -240,16 +240,16 @@ def _unused(row: TaskRow) -> dict[str, Any]:
     return unused
 
 
-def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, with their numbers from 1."""
+def lines_of(path: Path, setting: str = "dataset.path") -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, with their numbers from 1. Raises `UserError` in the words of the `setting`."""
     try:
         blob = path.read_bytes()
         if blob.startswith(b"\x1f\x8b"):
             blob = gzip.decompress(blob)
     except FileNotFoundError as error:
-        raise UserError(f"dataset.path: there is no file {path}", "give a .jsonl or .jsonl.gz file") from error
+        raise UserError(f"{setting}: there is no file {path}", "give a .jsonl or .jsonl.gz file") from error
     except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"dataset.path: cannot read {path}: {error}", "give a .jsonl or .jsonl.gz file") from error
+        raise UserError(f"{setting}: cannot read {path}: {error}", "give a .jsonl or .jsonl.gz file") from error
     for number, line in enumerate(blob.split(b"\n"), start=1):
         if line.strip():
             yield number, line

@@ -43,7 +43,7 @@ class Cell:
 
     `pool` is None if the protocol uses no instructions. `older` are the ids of the cell under earlier versions of its
     rules and baselines: a run begun under one of them is not continued. `begun` is the folder in which the cell was
-    begun when its tasks had another name, which is no part of the id: there it goes on.
+    begun under another name, which is no part of the id: there it goes on.
     """
 
     config: CellConfig
@@ -128,11 +128,11 @@ def build_cell(composed: Composed) -> Cell:
     name = _name(composed, dataset, tasks)
     older = _older_ids(config, dataset, tasks, pool)
     cell = Cell(config, composed.choices, dataset, tasks, pool, identity, name, older)
-    return replace(cell, begun=_begun(cell)) if dataset.own else cell
+    return replace(cell, begun=_begun(cell))
 
 
 def _begun(cell: Cell) -> Path | None:
-    """The folder in which a cell was begun under another name of its dataset, if it has none under this."""
+    """The folder in which a cell was begun under another name, if it has none under this."""
     if cell.folder.exists():
         return None
     journals = Path(cell.config.runs_dir).glob(f"*-{cell.id[:8]}/journal.db")
@@ -157,7 +157,9 @@ def _older_ids(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...], po
 def _name(composed: Composed, dataset: Dataset, tasks: tuple[Task, ...]) -> str:
     """A name such as `gpt5 humaneval balanced`, followed by the settings that differ from the defaults."""
     config = composed.config
-    parts = [_model_label(config, composed.choices), dataset.name]
+    label = _model_label(config, composed.choices)
+    recorded = config.model.recorded_model() if label == config.model.kind else None
+    parts = [f"{recorded} ({label})" if recorded else label, dataset.name]
     if "agenda" in config.uses:
         parts.append(composed.choices.get("agenda", "agenda"))
         if config.agenda.turns != AgendaConfig().turns:

@@ -7,6 +7,7 @@ from codechat.config import Config, defaults_of, is_identity
 from codechat.engine.cell import Composed
 from codechat.engine.config import GROUPS, CellConfig
 from codechat.engine.overrides import quoted, read_words
+from codechat.engine.owners import owners
 from codechat.engine.prompts import read_prompt
 from codechat.environment import data_folder
 from codechat.errors import UserError, nearest
@@ -119,12 +120,13 @@ def _explain(error: Exception, overrides: Sequence[str]) -> UserError:
 
 
 def _unknown_key(key: str, overrides: Sequence[str]) -> UserError:
-    """Suggest the keys nearest to an unknown one, given the chosen options of the groups."""
+    """Suggest the options that have an unknown key, or the nearest keys of the chosen ones."""
     chosen = [
         text for text in overrides if "=" in text and "." not in text.partition("=")[0] and not text.startswith("+")
     ]
     chosen = [text for text in chosen if text.partition("=")[0] in GROUPS]
-    node: Any = compose_values(chosen)[0]
+    node, choices = compose_values(chosen)
+    group, _, rest = key.partition(".")
     *parents, last = key.split(".")
     for index, name in enumerate(parents):
         if not isinstance(node, dict) or name not in node:
@@ -136,6 +138,13 @@ def _unknown_key(key: str, overrides: Sequence[str]) -> UserError:
     deeper = [f"{place}.{each}" for each in _keys_below(known) if each.endswith(f".{last}")]
     if deeper:
         return UserError(f"there is no option {key}", f"set {' or '.join(deeper[:4])}")
+    able = owners(group, rest.split(".")) if group in GROUPS and rest else []
+    if able:
+        having = ", ".join(f"{group}={name}" for name in able)
+        return UserError(
+            f"{group}={choices[group]} has no option {key}",
+            f"{having} {'has' if len(able) == 1 else 'have'} it; {nearest(last, known)} (options of {place})",
+        )
     return UserError(f"there is no option {key}", nearest(last, known) + (f" (options of {place})" if place else ""))
 
 

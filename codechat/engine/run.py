@@ -31,7 +31,7 @@ from codechat.journal import Journal
 from codechat.metrics import Effort
 from codechat.metrics.decided import DECIDED, count_decided
 from codechat.metrics.loaded import LOADED, count_loaded
-from codechat.metrics.measures import FIELD
+from codechat.metrics.measures import FIELD, fault_of
 from codechat.metrics.replies import REPLIES, count_replies
 from codechat.protocols import DialogueProtocol
 from codechat.records import SessionRecord, read_sessions
@@ -236,6 +236,9 @@ def write_sessions(cell: Cell, journal: Journal) -> None:
 def _metrics(cell: Cell, protocol: DialogueProtocol, journal: Journal, effort: Effort) -> dict[str, Any]:
     sessions = Recorded(cell, journal)
     found = protocol.metrics(sessions, seed=cell.config.seed, effort=effort)
+    if fault := fault_of(found, protocol.measures):
+        remedy = "docs/write-your-own.md says what the metrics of a protocol hold"
+        raise UserError(f"protocol={cell.protocol_name}: the result of metrics() {fault}", remedy)
     counts = {
         DECIDED: count_decided(sessions),
         REPLIES: count_replies(sessions),

@@ -13,8 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from codechat.config import Config
-from codechat.datasets import DATASETS
+from codechat.datasets import DATASETS, DatasetConfig, select
 from codechat.domain import Program, Verdict
 from codechat.engine.references import References, now_and_then
 from codechat.errors import UserError, nearest
@@ -193,7 +192,7 @@ def _result(verdict: Verdict) -> dict[str, Any]:
 
 
 def check_file(
-    dataset_config: Config,
+    dataset_config: DatasetConfig,
     sandbox_config: SandboxConfig,
     samples: Path,
     out: Path,
@@ -201,13 +200,16 @@ def check_file(
     workers: int,
     view: View,
 ) -> Summary:
-    """Check the samples in the file `samples` and write `out`.
+    """Check the samples in the file `samples`, those of the chosen tasks, and write `out`.
 
     Raises `UserError` for the user's mistakes and `InfrastructureError` if the sandbox fails. After these, and after
     an interruption, the same call resumes.
     """
     dataset = DATASETS.build(dataset_config)
-    rows = read_samples(samples, dataset)
+    chosen = {task.task_id for task in select(dataset, dataset_config)}
+    rows = [row for row in read_samples(samples, dataset) if row.task.task_id in chosen]
+    if not rows:
+        raise UserError(f"{samples} has no sample of the chosen tasks", "choose others: dataset.tasks, dataset.limit")
     partial = Partial(out, _key(samples, dataset, rows, sandbox_config))
     finished = False
     try:
@@ -224,7 +226,8 @@ def _key(samples: Path, dataset: Dataset, rows: Sequence[Sample], config: Sandbo
     """A hash of all that the results depend on: the samples, the dataset, content outside of it, and the limits."""
     parts = [hashlib.sha256(samples.read_bytes()).hexdigest(), dataset.content_hash, canonical_json(config.identity())]
     outside = {name: value for row in rows if row.task.suite for name, value in row.task.suite.outside.items()}
-    return content_hash("\x1f".join([*parts, canonical_json(outside)] if outside else parts))
+    numbered = [row.task.task_id for row in rows]  # results are kept by the sample's number among the chosen
+    return content_hash("\x1f".join([*parts, canonical_json([outside, numbered])]))
 
 
 async def _check(dataset: Dataset, rows: list[Sample], sandbox: Sandbox, partial: Partial, view: View) -> None:

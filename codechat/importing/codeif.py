@@ -111,7 +111,7 @@ def _requirements(task: Task, conversation: bool) -> list[Requirement]:
 
 def _read(path: Path) -> Iterable[_Line]:
     found = False
-    for number, text in lines_of(path):
+    for number, text in lines_of(path, "source"):
         try:
             found = True
             yield _Line(f"{path}:{number}", Completion.model_validate_json(text))

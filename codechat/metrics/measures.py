@@ -133,3 +133,17 @@ def _at(values: Any, place: str) -> Any:
             return None
         values = values.get(name)
     return values
+
+
+def fault_of(metrics: Mapping[str, Any], measures: Measures) -> str:
+    """Why a protocol's metrics cannot be shown, or nothing: a count is missing, or a final is no number."""
+    for key in ("sessions", "completed", "errored"):
+        if not isinstance(metrics.get(key), int):
+            return f"must have '{key}', a count"
+    if not isinstance(metrics.get("outcomes"), Mapping):
+        return "must have 'outcomes', the turns by outcome"
+    for final in measures.finals:
+        value = value_of(metrics, final)
+        if value is not None and not isinstance(value, int | float):
+            return f"must have a number or None as '{final.at or final.key}', and has {value!r:.60}"
+    return ""

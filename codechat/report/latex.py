@@ -4,11 +4,12 @@ What is too wide for the page is set in parts below each other, each under the n
 on in a further table. Widths are those of letters in `\footnotesize`; if a font is wider, the part is shrunk.
 """
 
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from codechat.report.data import Column, Table
 from codechat.texts import visible
@@ -87,6 +88,22 @@ def _floats(parts: Sequence[Part]) -> Iterator[list[Part]]:
     yield together
 
 
+T = TypeVar("T")
+
+
+def _even(most: int, split: Callable[[int], list[T]]) -> list[T]:
+    """What `split` makes with the least room that needs no more pieces than `most` does.
+
+    Cut wherever a page ends, a table can leave a single row, or column, for the last piece.
+    """
+    pieces = len(split(most))
+    least = 1
+    while least < most:
+        middle = (least + most) // 2
+        least, most = (least, middle) if len(split(middle)) <= pieces else (middle + 1, most)
+    return split(most)
+
+
 @dataclass(frozen=True)
 class _Set:
     """A table to be set on a page."""
@@ -100,8 +117,10 @@ class _Set:
         widths = self._widths(names)
         left = self.page.points - sum(widths[place] + GAP for place in names)
         rows = list(self._rows())
-        for places in self._panels([place for place in self.table.told_apart if place not in names], widths, left):
-            for some in self._pages(rows, widths):
+        values = [place for place in self.table.told_apart if place not in names]
+        pages = _even(LINES - HEAD, lambda most: list(self._pages(rows, widths, most)))
+        for places in _even(math.floor(left), lambda most: list(self._panels(values, widths, most))):
+            for some in pages:
                 yield Part(self._tabular([*names, *places], widths, names, some), HEAD + self._height(some, widths))
 
     def _height(self, rows: Sequence[int | str], widths: Mapping[int, float]) -> int:
@@ -119,11 +138,13 @@ class _Set:
         places = [place for place in self._names() if not self.table.columns[place].spec]
         return bool(places) and all(self.table.rows[row][place] == self.table.rows[above][place] for place in places)
 
-    def _pages(self, rows: Sequence[int | str], widths: Mapping[int, float]) -> Iterator[Sequence[int | str]]:
-        """The rows, as many together as a page takes."""
+    def _pages(
+        self, rows: Sequence[int | str], widths: Mapping[int, float], most: int
+    ) -> Iterator[Sequence[int | str]]:
+        """The rows, as many together as take `most` lines."""
         some: list[int | str] = []
         for row in rows:
-            if some and self._height([*some, row], widths) > LINES - HEAD:
+            if some and self._height([*some, row], widths) > most:
                 yield some
                 some = []
             some.append(row)
@@ -166,14 +187,14 @@ class _Set:
         lengths = [(len(column.text(self.table.rows[row][place])) * POINTS, widths[place]) for place, column in texts]
         return max([1, *(1 + int(RAGGED * length / width) for length, width in lengths if length > width)])
 
-    def _panels(self, places: Sequence[int], widths: Mapping[int, float], left: float) -> Iterator[list[int]]:
-        """The columns of values, as many together as fit; an interval stays with its value."""
+    def _panels(self, places: Sequence[int], widths: Mapping[int, float], most: int) -> Iterator[list[int]]:
+        """The columns of values, as many together as take `most` points; an interval stays with its value."""
         panel: list[int] = []
         for place in places:
             follows = place + 1 < len(self.table.columns) and self.table.columns[place + 1].key.endswith("_ci")
             need = sum(widths[each] + GAP for each in [*panel, place, *([place + 1] if follows else [])])
             is_interval = self.table.columns[place].key.endswith("_ci")
-            if panel and need > left and not is_interval:
+            if panel and need > most and not is_interval:
                 yield panel
                 panel = []
             panel.append(place)

@@ -35,3 +35,19 @@ def test_nothing_is_cut(driver: Any, tmp_path: Path, width: int) -> None:
     driver.execute_script("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     assert driver.execute_script(CUT) == []
     assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def test_a_short_text_takes_one_line(driver: Any, tmp_path: Path) -> None:
+    cells = [
+        replace(made_cell("a", tasks=6, breaks=0.1), variant=words, differences={"a": words})
+        for words in ("judge rules, 10 turns", "judge llm, 10 turns")
+    ]
+    screen = {"width": 1024, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    driver.get(write_page(made_report(cells, tmp_path / "figures"), tmp_path).as_uri())
+    until(lambda: driver.execute_script("return document.querySelectorAll('.session').length > 3"), "the sessions")
+    heights = driver.execute_script(
+        "return [...document.querySelectorAll('td.short')].map((each) => [each.textContent, each.clientHeight])"
+    )
+    assert any(text.startswith("judge rules") for text, _ in heights)
+    assert [text for text, height in heights if height > 45] == []

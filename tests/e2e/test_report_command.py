@@ -189,7 +189,7 @@ def test_csv_and_parquet_hold_the_same(tmp_path: Path) -> None:
     ("words", "told"),
     [
         (["run=.", "out=x.xlsx"], "cannot write '.xlsx' files"),
-        (["run=.", "out=x.csv"], "is no cell's folder"),
+        (["run=.", "out=x.csv"], "is no cell's folder: it has no sessions.jsonl"),
         (["ran=.", "out=x.csv"], "did you mean 'run'"),
         (["out=x.csv"], "run is required"),
     ],

@@ -59,13 +59,24 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def run(folder: Path, samples: list[dict[str, Any]], **options: Any) -> tuple[Any, list[dict[str, Any]], View]:
-    dataset = DATASETS.validate({"kind": "jsonl", "path": str(folder / "data.jsonl")})
+def run(
+    folder: Path, samples: list[dict[str, Any]], tasks: dict[str, Any] | None = None, **options: Any
+) -> tuple[Any, list[dict[str, Any]], View]:
+    dataset: Any = DATASETS.validate({"kind": "jsonl", "path": str(folder / "data.jsonl"), **(tasks or {})})
     sandbox: Any = SANDBOXES.validate({"kind": "process", "allow_weak": True, **options})
     view = View()
     out = folder / "out.jsonl"
     summary = check_file(dataset, sandbox, write(folder / "samples.jsonl", samples), out, workers=2, view=view)
     return summary, [json.loads(line) for line in out.read_text().splitlines()], view
+
+
+def test_samples_of_the_chosen_tasks_alone_are_checked(folder: Path) -> None:
+    samples = [{"task_id": "b", "solution": RIGHT["b"]}, {"task_id": "a", "solution": "def f(x): return 2"}]
+    summary, lines, _ = run(folder, samples, {"limit": 1})
+    assert [line["task_id"] for line in lines] == ["a"]
+    assert (summary.samples, summary.tasks, summary.dataset_tasks, summary.pass_at_1) == (1, 1, 2, 0.0)
+    with pytest.raises(UserError, match="no sample of the chosen tasks"):
+        run(folder, samples[:1], {"tasks": ["a"]})
 
 
 def test_one_line_per_sample_in_their_order_with_their_own_fields(folder: Path) -> None:
@@ -186,7 +197,7 @@ def test_published_solutions_get_evalpluss_verdict(name: str, tmp_path: Path, mo
     wanted = {row["task_id"] for row in rows}
     with gzip.open(Path(str(DATA)) / f"{release}.jsonl.gz", "rt") as stream:
         data = write(tmp_path / "data.jsonl", [task for task in map(json.loads, stream) if task["task_id"] in wanted])
-    dataset = DATASETS.validate({"kind": name, "path": str(data)})
+    dataset: Any = DATASETS.validate({"kind": name, "path": str(data)})
     sandbox: Any = SANDBOXES.validate({"kind": "auto", "allow_weak": True})
     samples, out = write(tmp_path / "samples.jsonl", rows), tmp_path / "out.jsonl"
     check_file(dataset, sandbox, samples, out, workers=2, view=View())

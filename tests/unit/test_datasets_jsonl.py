@@ -278,6 +278,12 @@ def test_signature(source: str, expected: str | None) -> None:
     assert signature_of(source, "f") == expected
 
 
+def test_two_tasks_of_one_id_are_refused() -> None:
+    twice = Dataset("mine", (Task("a", "one"), Task("a", "two"), Task("b", "three")), "hash")
+    with pytest.raises(UserError, match="2 tasks of the dataset mine have the id 'a'"):
+        select(twice, DatasetConfig(kind="any"))
+
+
 def test_select(tmp_path: Path) -> None:
     dataset = load(write(tmp_path / "t.jsonl", *({**ROW, "task_id": f"mine/{n}"} for n in range(5))))
 

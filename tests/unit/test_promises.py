@@ -224,6 +224,8 @@ async def says_and_ends(self: Any, task: Task, kit: Any) -> None:
 
 
 PROTOCOL = f"error: protocol=mine of {HERE}: "
+METRICS = "error: protocol=mine: the result of metrics()"
+COUNTS = {"sessions": 1, "completed": 1, "errored": 0}
 PROTOCOLS_TOLD: list[tuple[dict[str, Any], str]] = [
     ({}, "error: protocol=mine recorded no turn of starter/"),
     ({"run": says_and_ends}, f"{PROTOCOL}the result of metrics() must be a dict, and is None\n{GUIDE}"),
@@ -231,6 +233,12 @@ PROTOCOLS_TOLD: list[tuple[dict[str, Any], str]] = [
     ({"turns": lambda self, task: None}, f"{PROTOCOL}the result of turns() must be an int, and is None\n{GUIDE}"),
     ({"measures": {}}, f"{PROTOCOL}measures must be a Measures, and is a dict\n{GUIDE}"),
     ({"agenda": None}, f"{PROTOCOL}agenda must be a method\n{GUIDE}"),
+    ({"run": says_and_ends, "metrics": lambda *_, **__: {}}, f"{METRICS} must have 'sessions', a count\n"),
+    ({"run": says_and_ends, "metrics": lambda *_, **__: COUNTS}, f"{METRICS} must have 'outcomes', the turns by"),
+    (
+        {"run": says_and_ends, "metrics": lambda *_, **__: {**COUNTS, "outcomes": {}, "x": "very"}},
+        f"{METRICS} must have a number or None as 'x', and has 'very'\n",
+    ),
 ]
 
 

@@ -101,6 +101,12 @@ def test_an_ablations_figure_tells_its_variants_apart(tmp_path: Path) -> None:
         assert len(set(columns)) == 4, "none hides another"
 
 
+def test_judges_are_compared_by_what_they_decide(tmp_path: Path) -> None:
+    study = study_of(tmp_path, *(Made("a", tasks=6, turns=3, judge=judge) for judge in ("rules", "llm")))
+    titles = [panel.get_title("left") for panel in ablation_figure(study, Look(study), "judge").axes]
+    assert titles == [f"humaneval: {name}" for name in ("MST", "Δ Pass@1, %", "Regression rate", "Adherence rate")]
+
+
 def test_an_ablation_holds_cells_that_differ_in_nothing_else(tmp_path: Path) -> None:
     makes = [Made("a", tasks=6, turns=3, agenda="balanced"), Made("a", tasks=6, turns=3, agenda="semantic", seed=1)]
     assert "ablation_agenda" not in tables_of(study_of(tmp_path, *makes))

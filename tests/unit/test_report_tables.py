@@ -285,6 +285,8 @@ def test_ablations_put_single_choices_side_by_side(tmp_path: Path) -> None:
     assert "ablation_judge" not in tables
     look = Look(study)
     assert [ablation_figure(study, look, axis) is None for axis in ("agenda", "turns", "judge")] == [False, False, True]
+    titles = [panel.get_title("left") for panel in ablation_figure(study, look, "agenda").axes]
+    assert titles == [f"humaneval: {name}" for name in ("MST", "Δ Pass@1, %", "Regression rate")]
     agenda = tables["ablation_agenda"]
     assert [row[:4] for row in agenda.rows[:3]] == [
         ("humaneval", "a", "4 turns", "balanced"),

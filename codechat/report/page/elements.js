@@ -82,8 +82,8 @@ function groupRow(columns) {
 function rowOf(columns, row) {
   return el("tr", {}, row.map((cell, number) => {
     const shown = cell.strong ? el("strong", {}, cell.show) : cell.show;
-    const long = typeof cell.show === "string" && cell.show.length > 24;
-    const attributes = { class: columns[number].numeric ? "number" : long ? "long" : null };
+    const length = typeof cell.show === "string" ? (cell.show.length > 24 ? "long" : "short") : null;
+    const attributes = { class: columns[number].numeric ? "number" : length };
     return number === 0 ? el("th", { scope: "row", ...attributes }, shown) : el("td", attributes, shown);
   }));
 }

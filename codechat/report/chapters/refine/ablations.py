@@ -114,7 +114,10 @@ MEASURES: Mapping[str, Callable[[Outcomes], Measured]] = {
     "MST / N": _share,
     "Δ Pass@1, %": lambda found: found.measured("delta_pct"),
     "Regression rate": lambda found: found.measured("regression.overall"),
+    "Adherence rate": lambda found: found.counted(found.adherence),
 }
+ONLY_ALONG: Mapping[str, str] = {"MST / N": "turns", "Adherence rate": "judge"}
+"""Measures that are drawn along one axis alone: the others do not change them by themselves."""
 
 
 def ablation_figure(study: RefineStudy, look: Look, axis: str) -> Any:
@@ -125,7 +128,7 @@ def ablation_figure(study: RefineStudy, look: Look, axis: str) -> Any:
     if not found:
         return None
     datasets = sorted({one.dataset for one in found})
-    measures = [name for name in MEASURES if axis == "turns" or name != "MST / N"]
+    measures = [name for name in MEASURES if ONLY_ALONG.get(name, axis) == axis]
     figure = Figure(figsize=(3.7 * len(measures), 3.3 * len(datasets)), layout="constrained")
     grid = figure.subplots(len(datasets), len(measures), squeeze=False)
     for row, dataset in zip(grid, datasets, strict=True):
