@@ -7,10 +7,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from codechat.audit.sampling import AuditDecision
+from codechat.audit.sampling import AuditDecision, CountsFor, decision_key
 from codechat.domain import AdherenceVerdict, Change, Scope
 from codechat.errors import UserError
-from codechat.files import content_hash
 from codechat.spreadsheet import csv_text, unescape_formula
 
 LABELS = ("applicable", "adherence", "note", "annotator")
@@ -24,7 +23,8 @@ Truth = Literal["yes", "no", "adhered", "violated", "inapplicable"]
 class LabelRow(BaseModel):
     """One decision with its labels, the fields in the order of the columns; an empty label is no label.
 
-    `sample` identifies the decision and the judges' answers, so that an altered row is detected.
+    `sample` identifies the decision and the judges' answers, so that an altered row is detected. `counts_for` is the
+    question for which the row was drawn; labels of samples that were drawn for both at once may lack the column.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -41,6 +41,7 @@ class LabelRow(BaseModel):
     adherence: Literal["adhered", "violated", ""] = ""
     note: str = ""
     annotator: str = ""
+    counts_for: CountsFor = "both"
     judge_applicable: Literal["yes", "no", "undecided"]
     judge: str
     judge_reason: str
@@ -58,8 +59,9 @@ class LabelRow(BaseModel):
     def is_genuine(self) -> bool:
         """Whether the row is unchanged except for its labels."""
         applicable = {word: value for value, word in _WORDS.items()}[self.judge_applicable]
-        judged = [applicable, self.judge, self.judge_adherence or None, self.adherence_judge]
-        return self.sample == content_hash([self.cell_id, self.task_id, self.turn, self.instruction_id, *judged])[:16]
+        judged = (applicable, self.judge, self.judge_adherence or None, self.adherence_judge)
+        place = (self.cell_id, self.task_id, self.turn, self.instruction_id)
+        return self.sample == decision_key(place, judged, self.counts_for)
 
     @property
     def true_adherence(self) -> Truth | None:
@@ -81,6 +83,7 @@ def row_of(decision: AuditDecision) -> LabelRow:
         scope=instruction.scope,
         change=instruction.change,
         instruction=instruction.text,
+        counts_for=decision.counts_for,
         judge_applicable=_WORDS[decision.applicable],
         judge=decision.by,
         judge_reason=decision.reason,
@@ -134,6 +137,8 @@ def read_labels(path: Path) -> dict[str, tuple[int, LabelRow]]:
 def _check_order(row: LabelRow, place: str) -> None:
     if row.adherence and not row.applicable:
         raise UserError(f"{place}: adherence is labelled, applicable is not", "label applicable as yes or no first")
+    if row.adherence and row.counts_for == "applicability":
+        raise UserError(f"{place}: this row was drawn for applicability alone, adherence is not asked", "empty it")
     if row.adherence and not row.judge_adherence:
         raise UserError(f"{place}: the judge judged no change here, so there is no adherence to label", "empty it")
 
@@ -152,7 +157,8 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str | None]]]:
             stream.seek(0)
             # in locales with a decimal comma, spreadsheets save with semicolons
             reader = csv.DictReader(stream, delimiter=";" if header.count(";") > header.count(",") else ",")
-            missing = [name for name in LabelRow.model_fields if name not in (reader.fieldnames or ())]
+            needed = [name for name in LabelRow.model_fields if name != "counts_for"]
+            missing = [name for name in needed if name not in (reader.fieldnames or ())]
             if missing:
                 raise UserError(f"{path}:1: the column {missing[0]} is missing", "keep the columns that were exported")
             begin = reader.line_num + 1

@@ -1,9 +1,14 @@
-"""Draw the judges' decisions to label: a seeded sample, stratified by scope, change and judge."""
+"""Draw the judges' decisions to label: seeded samples, stratified by scope, change and judge.
+
+One sample can serve both questions, or each question has a sample of its own (paper, section IV-D): only about half of
+all decisions were followed by a change that was judged, so one sample holds too few of these.
+"""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from codechat.audit.reasons import applicability_reasons
 from codechat.domain import AdherenceVerdict, Instruction
@@ -16,13 +21,17 @@ from codechat.report.loading import load_cells
 from codechat.report.study import LoadedCell
 from codechat.seeding import generator
 
+CountsFor = Literal["both", "applicability", "adherence"]
+Stratum = tuple[str, str, str]
+
 
 @dataclass(frozen=True, slots=True)
 class AuditDecision:
     """One applicability decision, with the adherence judgement if the candidate was chosen.
 
     `after` is None if the candidate was not chosen or the reply had no code. `applicable` is None if the judge could
-    not decide. `adherence` is set if and only if `after` is.
+    not decide. `adherence` is set if and only if `after` is. `counts_for` is the question for which the decision was
+    drawn; one that was drawn for applicability alone has lost its adherence.
     """
 
     cell_id: str
@@ -39,37 +48,99 @@ class AuditDecision:
     adherence: AdherenceVerdict | None
     adherence_by: str
     adherence_reason: str
+    counts_for: CountsFor = "both"
 
     @property
     def key(self) -> str:
-        """Identifies this decision together with the judges' answers."""
-        judged = [self.applicable, self.by, self.adherence, self.adherence_by]
-        return content_hash([self.cell_id, self.task_id, self.turn, self.instruction.id, *judged])[:16]
+        """Identifies this decision together with the judges' answers and what it counts for."""
+        judged = (self.applicable, self.by, self.adherence, self.adherence_by)
+        return decision_key((self.cell_id, self.task_id, self.turn, self.instruction.id), judged, self.counts_for)
 
     @property
-    def stratum(self) -> tuple[str, str, str]:
+    def stratum(self) -> Stratum:
         """Scope, change and the judge of applicability."""
         return self.instruction.scope, self.instruction.change, self.by
+
+    @property
+    def adherence_stratum(self) -> Stratum:
+        """Scope, change and the judge of adherence."""
+        return self.instruction.scope, self.instruction.change, self.adherence_by
+
+
+def decision_key(place: tuple[str, str, int, str], judged: tuple[object, ...], counts_for: CountsFor) -> str:
+    """The hash of a decision: cell, task, turn and instruction, the judges' answers, and what it counts for."""
+    return content_hash([*place, *judged, *(() if counts_for == "both" else (counts_for,))])[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnSample:
-    """The drawn decisions, the number of all decisions, and that of candidates whose text is unknown.
-
-    `notes` are sentences about the cells.
-    """
+    """The drawn decisions, the number of all decisions, that of the judged changes among them (`judged`), and that of
+    candidates whose text is unknown. `notes` are sentences about the cells."""
 
     decisions: tuple[AuditDecision, ...]
     population: int
+    judged: int
     unknown: int
     notes: tuple[str, ...] = ()
 
 
-def draw_sample(runs: Iterable[Path], size: int, seed: int) -> DrawnSample:
-    """Draw from all completed sessions of the cells, each stratum by its share; the same for any order of the runs.
+@dataclass(frozen=True, slots=True)
+class _Population:
+    """All decisions in a fixed order, the number of candidates whose text is unknown, and notes about the cells."""
 
-    Raises `UserError` if there are no cells, or no decisions.
+    decisions: list[AuditDecision]
+    unknown: int
+    notes: tuple[str, ...]
+
+    @property
+    def judged(self) -> list[AuditDecision]:
+        """Those that were followed by a change that was judged."""
+        return [one for one in self.decisions if one.adherence is not None]
+
+    def sample(self, drawn: list[AuditDecision], seed: int) -> DrawnSample:
+        """What was drawn, in a random order, so that no stratum is labelled only when tired."""
+        generator(seed, "", "audit/order").shuffle(drawn)
+        return DrawnSample(tuple(drawn), len(self.decisions), len(self.judged), self.unknown, self.notes)
+
+
+def draw_sample(runs: Iterable[Path], size: int, seed: int) -> DrawnSample:
+    """Draw `size` decisions, each of which counts for every question that the judges answered.
+
+    They are drawn from all completed sessions of the cells, each stratum by its share; the same for any order of the
+    runs. Raises `UserError` if there are no cells, or no decisions.
     """
+    population = _population_of(runs)
+    strata = [one.stratum for one in population.decisions]
+    return population.sample(_draw_by_stratum(population.decisions, strata, size, seed, "audit/sample"), seed)
+
+
+def draw_apart(runs: Iterable[Path], applicability: int, adherence: int, seed: int) -> DrawnSample:
+    """Draw that many decisions about applicability, and apart from them that many judged changes (paper, IV-D).
+
+    Each draw is stratified as in `draw_sample`, the second by the judge of adherence. A decision that both drew is one
+    that counts for both. Raises `UserError` if there are no cells, or nothing to draw from.
+    """
+    population = _population_of(runs)
+    decisions, judged = population.decisions, population.judged
+    if adherence and not judged:
+        raise UserError("the runs hold no judgement of adherence to draw from", "leave adherence=… out")
+    fits = _draw_by_stratum(decisions, [one.stratum for one in decisions], applicability, seed, "audit/sample")
+    strata = [one.adherence_stratum for one in judged]
+    followed = {one.key for one in _draw_by_stratum(judged, strata, adherence, seed, "audit/adherence")}
+    drawn = [one if one.key in followed else _of_applicability(one) for one in fits]
+    both = {one.key for one in fits}
+    drawn += [replace(one, counts_for="adherence") for one in judged if one.key in followed - both]
+    return population.sample(drawn, seed)
+
+
+def _of_applicability(one: AuditDecision) -> AuditDecision:
+    """The decision without the change that followed."""
+    return replace(
+        one, after=None, adherence=None, adherence_by="", adherence_reason="", counts_for="applicability"
+    )  # fmt: skip
+
+
+def _population_of(runs: Iterable[Path]) -> _Population:
     decisions: list[AuditDecision] = []
     unknown = 0
     cells = load_cells(list(runs))
@@ -85,9 +156,7 @@ def draw_sample(runs: Iterable[Path], size: int, seed: int) -> DrawnSample:
         remedy = "give cells of protocol=refine with follow-up turns: no other protocol asks a judge"
         raise UserError("the runs hold no decision of a judge to draw from", remedy)
     decisions.sort(key=lambda one: (one.cell_id, one.task_id, one.turn, one.instruction.id))
-    return DrawnSample(
-        tuple(_draw_by_stratum(decisions, size, seed)), len(decisions), unknown, tuple(content_notes(cells))
-    )
+    return _Population(decisions, unknown, tuple(content_notes(cells)))
 
 
 def _instructions_of(cell: LoadedCell) -> dict[str, Instruction]:
@@ -139,24 +208,27 @@ def _judgement(judged: AdherenceRecord | None) -> tuple[AdherenceVerdict | None,
     return (None, "", "") if judged is None else (judged.verdict, judged.by, judged.reason)
 
 
-def _draw_by_stratum(decisions: list[AuditDecision], size: int, seed: int) -> Iterator[AuditDecision]:
-    """Every stratum by its share of the decisions (largest remainder), so that the sample's accuracy is unbiased."""
-    strata: dict[tuple[str, str, str], list[AuditDecision]] = {}
-    for one in decisions:
-        strata.setdefault(one.stratum, []).append(one)
+def _draw_by_stratum(
+    decisions: Sequence[AuditDecision], names: Sequence[Stratum], size: int, seed: int, purpose: str
+) -> list[AuditDecision]:
+    """Every stratum by its share of the decisions (largest remainder), so that the sample's accuracy is unbiased.
+
+    `names` holds each decision's stratum.
+    """
+    strata: dict[Stratum, list[AuditDecision]] = {}
+    for one, name in zip(decisions, names, strict=True):
+        strata.setdefault(name, []).append(one)
     size = min(size, len(decisions))
     shares = {name: size * len(members) / len(decisions) for name, members in strata.items()}
     counts = {name: math.floor(share) for name, share in shares.items()}
     by_remainder = sorted(strata, key=lambda name: (counts[name] - shares[name], name))
     for name in by_remainder[: size - sum(counts.values())]:
         counts[name] += 1
-    drawn = [
+    return [
         one
         for name in sorted(strata)
-        for one in generator(seed, "/".join(name), "audit/sample").sample(strata[name], counts[name])
+        for one in generator(seed, "/".join(name), purpose).sample(strata[name], counts[name])
     ]
-    generator(seed, "", "audit/order").shuffle(drawn)  # so that no stratum is labelled only when tired
-    yield from drawn
 
 
-__all__ = ["AuditDecision", "DrawnSample", "draw_sample"]
+__all__ = ["AuditDecision", "CountsFor", "DrawnSample", "decision_key", "draw_apart", "draw_sample"]

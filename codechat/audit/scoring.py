@@ -94,10 +94,16 @@ class Item:
         return self.label == self.judged
 
 
+def asked_of(rows: Iterable[LabelRow], question: Question) -> list[LabelRow]:
+    """The rows that were drawn for a question and hold a judgement of it, labelled or not."""
+    drawn = [row for row in rows if row.counts_for in ("both", question)]
+    return drawn if question == "applicability" else [row for row in drawn if row.judge_adherence]
+
+
 def items_of(rows: Iterable[LabelRow], question: Question) -> list[Item]:
-    """The labelled rows of a question."""
+    """The labelled rows among those that were drawn for a question."""
     items: list[Item] = []
-    for row in rows:
+    for row in asked_of(rows, question):
         if question == "applicability" and row.applicable:
             items.append(Item(row, row.applicable, row.judge_applicable, row.judge, row.judge_reason))
         elif question == "adherence" and (label := row.true_adherence) is not None:
@@ -109,11 +115,10 @@ def score(rows: Sequence[LabelRow], question: Question) -> Score:
     """The judges' score by one set of labels."""
     items = items_of(rows, question)
     decided = [item for item in items if item.judged != _UNDECIDED]
-    asked = len(rows) if question == "applicability" else sum(1 for row in rows if row.judge_adherence)
     disputed = [item for item in decided if item.reason.startswith(DISAGREES)]
     return Score(
         labelled=len(items),
-        unlabelled=asked - len(items),
+        unlabelled=len(asked_of(rows, question)) - len(items),
         undecided=len(items) - len(decided),
         accuracy=_accuracy(decided),
         classes={name: _class_score(decided, name) for name in _CLASSES[question]},

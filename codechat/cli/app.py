@@ -73,7 +73,7 @@ COMMANDS = {
     "audit": Command(
         "codechat.cli.audit:run_audit",
         "export|score|rules …",
-        "draw judge decisions for labelling; score labels or rules",
+        "draw decisions to label (n=100, or as the paper: applicability=100 adherence=100); score labels or rules",
     ),
     "upload": Command("codechat.cli.upload:upload", "run=DIR", "send a finished cell to MLflow"),
     "export": Command(

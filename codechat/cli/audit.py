@@ -1,6 +1,7 @@
 """`codechat audit`: draw decisions for labelling, score the labels, compare the rules with labelled triples."""
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from codechat.errors import UserError, nearest
 from codechat.template import counted
 
 if TYPE_CHECKING:
+    from codechat.audit.sampling import DrawnSample
     from codechat.audit.triples import RulesScore, Triple
 
 _SHOWN = 50
@@ -33,17 +35,17 @@ def _export(words: list[str]) -> int:
     allowed = {
         "runs": "folders of cells, or folders that hold such: DIR[,DIR]",
         "out": "folder for sample.csv and label.html",
-        "n": "decisions to draw (default 100)",
+        "n": "decisions to draw for both questions at once (default 100)",
+        "applicability": "instead of n: decisions to draw for applicability alone (the paper: 100)",
+        "adherence": "instead of n: judged changes to draw for adherence, apart from those (the paper: 100)",
         "seed": "seed of the draw (default 0)",
     }
     values = parse_words(words, allowed, required=("runs", "out"))
-    size, seed = _whole("n", values.get("n", "100"), 1), _whole("seed", values.get("seed", "0"), 0)
     from codechat.audit.labels import sample_csv
     from codechat.audit.page import labelling_page
-    from codechat.audit.sampling import draw_sample
     from codechat.files import write_atomically
 
-    sample = draw_sample([Path(folder) for folder in values["runs"].split(",")], size, seed)
+    sample = _draw(values)
     for note in sample.notes:
         err.print(f"note: {note}", markup=False)
     folder, table = Path(values["out"]), sample_csv(sample.decisions)
@@ -52,15 +54,43 @@ def _export(words: list[str]) -> int:
         raise UserError(f"{path} is there already, and holds another sample or labels", "choose another out=DIR")
     write_atomically(path, table)
     write_atomically(folder / "label.html", labelling_page(sample.decisions))
-    judged = sum(one.adherence is not None for one in sample.decisions)
-    of = counted(sample.population, "decision")
-    out.print(f"{len(sample.decisions)} of {of} drawn, {judged} with an adherence judgement")
+    out.print(_drawn(sample))
     if sample.unknown:
         out.print(f"{sample.unknown} were left out: the pool no longer has their instruction", markup=False)
     out.print(f"label       {folder / 'label.html'} in a browser (or {path})", markup=False)
     then = f"{shell_command('codechat')} audit score labels=FILE[,FILE] out={shlex.quote(str(folder))}"
     out.print(f"then        {then}", markup=False)
     return 0
+
+
+def _draw(values: Mapping[str, str]) -> "DrawnSample":
+    """One sample for both questions, or one for each that is named."""
+    apart = {key: _whole(key, values[key], 1) for key in ("applicability", "adherence") if key in values}
+    if apart and "n" in values:
+        raise UserError(f"n draws for both questions at once, {next(iter(apart))} for one alone", "leave one out")
+    size, seed = _whole("n", values.get("n", "100"), 1), _whole("seed", values.get("seed", "0"), 0)
+    from codechat.audit.sampling import draw_apart, draw_sample
+
+    runs = [Path(folder) for folder in values["runs"].split(",")]
+    if not apart:
+        return draw_sample(runs, size, seed)
+    return draw_apart(runs, apart.get("applicability", 0), apart.get("adherence", 0), seed)
+
+
+def _drawn(sample: "DrawnSample") -> str:
+    """What was drawn, of how many."""
+    counts = Counter(one.counts_for for one in sample.decisions)
+    of = counted(sample.population, "decision")
+    if not counts["applicability"] and not counts["adherence"]:
+        judged = sum(one.adherence is not None for one in sample.decisions)
+        return f"{len(sample.decisions)} of {of} drawn, {judged} with an adherence judgement"
+    both = counts["both"]
+    drawn = [
+        (counts["applicability"] + both, of, "applicability"),
+        (counts["adherence"] + both, counted(sample.judged, "judged change"), "adherence"),
+    ]
+    text = "drawn: " + ", ".join(f"{number} of {all_} for {name}" for number, all_, name in drawn if number)
+    return text + (f"; {counted(both, 'row')} in both draws, to be labelled once" if both else "")
 
 
 def _score(words: list[str]) -> int:

@@ -83,6 +83,34 @@ def test_the_same_draw_gives_the_same_files_and_labels_are_never_lost(tmp_path: 
         run_audit(["export", *words, "seed=1", f"out={tmp_path / 'one'}"])
 
 
+def test_the_papers_audit_draws_each_question_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Section IV-D, smaller: 30 decisions and 8 judged changes of 36 and 9."""
+    turns = [turn(1, of("cosmetic", "add")[0], of("cosmetic", "add")[1:4])]
+    cell = write_cell(tmp_path / "cell", [session("c", f"t/{n}", turns) for n in range(9)])
+    words = ["export", f"runs={cell}", f"out={tmp_path / 'audit'}"]
+    assert run_audit([*words, "applicability=30", "adherence=8"]) == 0
+    printed = capsys.readouterr().out
+    assert "drawn: 30 of 36 decisions for applicability, 8 of 9 judged changes for adherence" in printed
+    rows = table(tmp_path / "audit" / "sample.csv")
+    counts = [row["counts_for"] for row in rows]
+    assert counts.count("applicability") + counts.count("both") == 30
+    assert counts.count("adherence") + counts.count("both") == 8
+    assert f"{counts.count('both')} rows in both draws" in printed
+    for row in rows:
+        row["applicable"] = row["judge_applicable"]
+        row["adherence"] = row["judge_adherence"]
+    with (tmp_path / "labels.csv").open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    assert run_audit(["score", f"labels={tmp_path / 'labels.csv'}", f"out={tmp_path / 'audit'}"]) == 0
+    applicability, adherence = capsys.readouterr().out.split("## Adherence")
+    assert "(30 of 30)" in applicability and "(8 of 8)" in adherence
+    assert run_audit([*words[:2], f"out={tmp_path / 'alone'}", "adherence=5"]) == 0
+    assert "drawn: 5 of 9 judged changes for adherence\n" in capsys.readouterr().out
+    assert {row["counts_for"] for row in table(tmp_path / "alone" / "sample.csv")} == {"adherence"}
+
+
 MISTAKES = [
     ([], "audit what?"),
     (["exprt"], "did you mean 'export'"),
@@ -90,6 +118,8 @@ MISTAKES = [
     (["export", "runs=nowhere", "out=x"], "no folder nowhere"),
     (["export", "runs=x", "out=x", "n=many"], "n is a whole number"),
     (["export", "runs=x", "out=x", "n=0"], "n is a whole number of at least 1"),
+    (["export", "runs=x", "out=x", "adherence=0"], "adherence is a whole number of at least 1"),
+    (["export", "runs=x", "out=x", "n=9", "adherence=9"], "n draws for both questions at once"),
     (["export", "runs=x", "out=x", "sed=1"], "did you mean 'seed'"),
     (["score", "labels=a,b,c", "out=x"], "3 files"),
     (["score", "labels=nowhere.csv", "out=x"], "cannot read nowhere.csv"),

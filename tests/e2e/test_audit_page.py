@@ -131,6 +131,28 @@ def test_labels_survive_the_browser_and_are_exported(page: Path, opened: Callabl
     assert run_audit(["score", f"labels={path}", f"out={tmp_path / 'scored'}"]) == 0
 
 
+def test_rows_ask_what_they_were_drawn_for(tmp_path: Path, opened: Callable[[Path], Any]) -> None:
+    """All 12 decisions for applicability, but 2 changes alone for adherence: 10 rows have one question."""
+    write_cell(tmp_path / "cell", sessions())
+    words = [f"runs={tmp_path / 'cell'}", f"out={tmp_path / 'apart'}", "applicability=12", "adherence=2"]
+    assert run_audit(["export", *words]) == 0
+    driver = opened(tmp_path / "apart" / "label.html")
+    asked = 0
+    for _ in range(12):
+        press(driver, "y", "a")
+        asked += shown(driver, "second")
+        assert ("After" in text(driver, "code")) is shown(driver, "second")
+        press(driver, "\ue014")
+    assert asked == 2
+    assert text(driver, "progress") == "12 of 12 labelled"
+    press(driver, "e")
+    path = tmp_path / "downloads" / "labels-anonymous.csv"
+    until(path.is_file, "the download")
+    rows = [row for _, row in read_labels(path).values()]
+    assert sorted(row.counts_for for row in rows) == ["applicability"] * 10 + ["both"] * 2
+    assert [row.adherence == "adhered" for row in rows] == [row.counts_for == "both" for row in rows]
+
+
 def test_hostile_text_stays_text_and_nothing_is_requested(page: Path, opened: Callable[[Path], Any]) -> None:
     driver = opened(page)
     seen = ""

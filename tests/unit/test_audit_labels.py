@@ -9,7 +9,7 @@ import pytest
 
 from codechat.audit.labels import LabelRow, read_labels, sample_csv
 from codechat.audit.result import audit, markdown, write_audit
-from codechat.audit.sampling import AuditDecision, draw_sample
+from codechat.audit.sampling import AuditDecision, draw_apart, draw_sample
 from codechat.errors import UserError
 from codechat.spreadsheet import escape_formula, unescape_formula
 from support.audit_cells import of, session, turn, write_cell
@@ -197,3 +197,62 @@ def test_two_samples_do_not_mix(tmp_path: Path, decisions: tuple[AuditDecision, 
     assert audit([whole, half]).scores["b"]["applicability"].unlabelled == 12
     with pytest.raises(UserError, match="3 files"):
         audit([half, half, half])
+
+
+@pytest.fixture
+def apart(tmp_path: Path) -> tuple[AuditDecision, ...]:
+    """Of 12 decisions with 6 judged changes, 8 drawn for applicability and 4 for adherence."""
+    turns = [turn(1, COSMETIC[0], COSMETIC[1:3], code=HOSTILE), turn(2, COSMETIC[3])]
+    write_cell(tmp_path / "apart", [session("c", f"t/{n}", turns) for n in range(3)])
+    return draw_apart([tmp_path / "apart"], 8, 4, 0).decisions
+
+
+def test_questions_that_were_drawn_apart_are_scored_apart(tmp_path: Path, apart: tuple[AuditDecision, ...]) -> None:
+    rows = [row for _, row in read_labels(labelled(tmp_path / "a.csv", apart)).values()]
+    kinds = [row.counts_for for row in rows]
+    assert set(kinds) == {"applicability", "adherence", "both"}
+    assert len(rows) < 12, "what both draws hold is one row"
+    for row in rows:
+        assert bool(row.judge_adherence) is (row.counts_for != "applicability")
+    path = labelled(tmp_path / "ada.csv", apart, *all_yes(apart))
+    score = audit([path]).scores["ada"]
+    assert [score["applicability"].accuracy.of, score["adherence"].accuracy.of] == [8, 4]
+    untouched = audit([labelled(tmp_path / "bob.csv", apart)]).scores["bob"]
+    assert [untouched["applicability"].unlabelled, untouched["adherence"].unlabelled] == [8, 4]
+
+
+def test_the_applicability_label_of_a_row_for_adherence_counts_there_alone(
+    tmp_path: Path, apart: tuple[AuditDecision, ...]
+) -> None:
+    labels = [("no", "") if one.counts_for == "adherence" else ("yes", "") for one in apart]
+    score = audit([labelled(tmp_path / "a.csv", apart, *labels)]).scores["a"]
+    number = sum(one.counts_for == "adherence" for one in apart)
+    assert sum(score["applicability"].confusion["no"].values()) == 0
+    assert score["adherence"].confusion["inapplicable"]["adhered"] == number > 0
+    assert score["adherence"].unlabelled == 4 - number
+
+
+def test_a_row_for_applicability_shows_no_change_and_takes_no_adherence(
+    tmp_path: Path, apart: tuple[AuditDecision, ...]
+) -> None:
+    table = list(csv.DictReader(io.StringIO(sample_csv(apart), newline="")))
+    assert [bool(row["code_after"]) for row in table] == [row["counts_for"] != "applicability" for row in table]
+    columns = list(table[0])
+    assert columns.index("counts_for") > columns.index("annotator"), "it is to be hidden with the judge's columns"
+    labels = [("yes", "adhered") if one.counts_for == "applicability" else ("", "") for one in apart]
+    with pytest.raises(UserError, match="drawn for applicability alone"):
+        read_labels(labelled(tmp_path / "a.csv", apart, *labels))
+    moved = replaced(labelled(tmp_path / "b.csv", apart), ",adherence,yes,", ",both,yes,")
+    with pytest.raises(UserError, match="altered"):
+        read_labels(moved)
+
+
+def test_labels_from_before_questions_were_drawn_apart_are_read(
+    tmp_path: Path, decisions: tuple[AuditDecision, ...]
+) -> None:
+    rows = read_table(labelled(tmp_path / "a.csv", decisions, *all_yes(decisions)))
+    with (tmp_path / "old.csv").open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, [name for name in rows[0] if name != "counts_for"], extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+    assert audit([tmp_path / "old.csv"]).scores["old"] == audit([tmp_path / "a.csv"]).scores["a"]

@@ -5,11 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from codechat.audit.sampling import AuditDecision, draw_sample
+from codechat.audit.sampling import AuditDecision, draw_apart, draw_sample
 from codechat.errors import UserError
 from support.audit_cells import CODE, POOL, of, session, turn, write_cell
 
 COSMETIC, STRUCTURAL, SEMANTIC = of("cosmetic", "add"), of("structural", "add"), of("semantic", "remove")
+
+FIRST_DRAWN = [
+    ("c1", "t/7", "structural-use-list-comprehension"),
+    ("c2", "t/0", "cosmetic-add-more-comments"),
+    ("c1", "t/6", "cosmetic-add-more-comments"),
+    ("c2", "t/7", "semantic-avoid-recursion"),
+]
 
 
 def cell(folder: Path, name: str = "c1", sessions: int = 12) -> Path:
@@ -110,3 +117,53 @@ def test_nothing_to_draw_is_told(tmp_path: Path) -> None:
         draw_sample([tmp_path], 10, 0)
     with pytest.raises(UserError, match="no folder"):
         draw_sample([tmp_path / "nowhere"], 10, 0)
+
+
+def test_a_draw_for_both_questions_stays_what_it_was(tmp_path: Path) -> None:
+    """The first of n=30 seed=5, as they were drawn before questions could be drawn apart."""
+    drawn = draw_sample([cell(tmp_path, "c1"), cell(tmp_path, "c2")], 30, 5).decisions
+    assert [(one.cell_id, one.task_id, one.instruction.id) for one in drawn[:4]] == FIRST_DRAWN
+    assert {one.counts_for for one in drawn} == {"both"}
+
+
+def test_each_question_has_its_own_draw(tmp_path: Path) -> None:
+    """Of 96 decisions 48 were followed by a judged change: 24 cosmetic, 12 structural, 12 semantic ones."""
+    sample = draw_apart([cell(tmp_path)], 32, 24, 0)
+    assert (sample.population, sample.judged) == (96, 48)
+    fits = tuple(one for one in sample.decisions if one.counts_for in ("both", "applicability"))
+    followed = tuple(one for one in sample.decisions if one.counts_for in ("both", "adherence"))
+    assert strata(fits) == {"cosmetic/add": 20, "structural/add": 8, "semantic/remove": 4}
+    assert strata(followed) == {"cosmetic/add": 12, "structural/add": 6, "semantic/remove": 6}
+    assert all(one.adherence is not None and one.after is not None for one in followed)
+    alone = [one for one in sample.decisions if one.counts_for == "applicability"]
+    assert all(one.adherence is None and one.after is None and not one.adherence_reason for one in alone)
+    assert len({(one.task_id, one.instruction.id) for one in sample.decisions}) == len(sample.decisions)
+    assert len(fits) + len(followed) - len(sample.decisions) == sum(one.counts_for == "both" for one in fits) > 0
+
+
+def test_the_draw_of_one_question_does_not_depend_on_the_other(tmp_path: Path) -> None:
+    cell(tmp_path)
+
+    def keys(found: tuple[AuditDecision, ...], question: str) -> set[tuple[str, str]]:
+        return {(one.task_id, one.instruction.id) for one in found if one.counts_for in ("both", question)}
+
+    both, fits, followed = (draw_apart([tmp_path], *sizes, 3).decisions for sizes in ((20, 20), (20, 0), (0, 20)))
+    assert keys(both, "applicability") == keys(fits, "applicability") and len(fits) == 20
+    assert keys(both, "adherence") == keys(followed, "adherence") and len(followed) == 20
+    assert keys(fits, "applicability") == keys(draw_sample([tmp_path], 20, 3).decisions, "both")
+
+
+def test_the_judge_of_adherence_is_a_stratum_of_its_draw(tmp_path: Path) -> None:
+    by_llm = turn(1, COSMETIC[0], adherence={"verdict": "violated", "by": "llm", "reason": ""})
+    by_rules = [turn(number, COSMETIC[1]) for number in (2, 3, 4)]
+    write_cell(tmp_path / "c", [session("c", f"t/{n}", [by_llm, *by_rules]) for n in range(10)])
+    drawn = draw_apart([tmp_path], 0, 20, 0).decisions
+    assert Counter(one.adherence_by for one in drawn) == {"llm": 5, "rules": 15}
+
+
+def test_changes_that_nobody_judged_cannot_be_drawn(tmp_path: Path) -> None:
+    silent = turn(1, COSMETIC[0], code=None, outcome="no_code", passed=False, passed_base=False)
+    write_cell(tmp_path / "c", [session("c", "t/0", [silent])])
+    assert len(draw_apart([tmp_path], 5, 0, 0).decisions) == 1
+    with pytest.raises(UserError, match="no judgement of adherence"):
+        draw_apart([tmp_path], 5, 5, 0)

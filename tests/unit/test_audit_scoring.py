@@ -15,13 +15,14 @@ INSTRUCTION = Instruction("i", "Remove all comments.", "cosmetic", "remove")
 
 def row(number: int, judged: str, label: str = "", adherence: str = "", true: str = "", **more: Any) -> LabelRow:
     """A row that the judge found `judged`, the change `adherence`, labelled `label` and `true`."""
-    instruction = more.pop("instruction", INSTRUCTION)
+    instruction, counts_for = more.pop("instruction", INSTRUCTION), more.pop("counts_for", "both")
     decision = AuditDecision(
         cell_id="c", model="m", dataset="d", task_id=f"t/{number}", turn=1, instruction=instruction,
         before="x", after="y" if adherence else None,
         applicable={"yes": True, "no": False, "undecided": None}[judged], by=more.pop("by", "rules"),
         reason=more.pop("reason", "seen"), adherence=adherence or None,  # type: ignore[arg-type]
         adherence_by="llm" if adherence else "", adherence_reason=more.pop("adherence_reason", ""),
+        counts_for=counts_for,
     )  # fmt: skip
     return row_of(decision).model_copy(update={"applicable": label, "adherence": true})
 
@@ -179,3 +180,23 @@ def test_kappa_on_correctness_is_about_the_judge() -> None:
 def test_items_are_the_labelled_rows() -> None:
     assert len(items_of(TEN, "applicability")) == 10
     assert items_of(TEN, "adherence") == []
+
+
+def test_each_draw_has_figures_of_its_own() -> None:
+    """As the paper gives them: 91 % of one sample of 100, 75 % of another."""
+    fits = [
+        row(n, "yes" if n < 60 else "no", "yes" if 9 <= n < 60 else "no", counts_for="applicability")
+        for n in range(100)
+    ]
+    followed = [
+        row(n, "yes", "no" if n < 10 else "yes", "adhered", "violated" if n < 25 else "adhered", counts_for="adherence")
+        for n in range(100)
+    ]
+    one, two = score([*fits, *followed], "applicability"), score([*fits, *followed], "adherence")
+    assert (one.accuracy.count, one.accuracy.of) == (91, 100)
+    assert (two.accuracy.count, two.accuracy.of) == (75, 100)
+    # 51 yes/yes, 9 judged yes and labelled no, 40 no/no: by chance 0.6 * 0.51 + 0.4 * 0.49 = 0.502
+    assert one.kappa is not None
+    assert (one.kappa.value, one.kappa.n) == (pytest.approx((0.91 - 0.502) / 0.498), 100)
+    first = {each.sample: each for each in [*fits, *followed]}
+    assert agreement(first, first, "adherence").same_label.of == 100
