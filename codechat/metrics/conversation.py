@@ -26,8 +26,12 @@ WHOLE = 232_792_560
 
 _PASSED = "sessions whose code meets everything that must hold at the turn: all that was asked and lasts"
 _HELP: Mapping[str, tuple[str, str, bool]] = {
-    "ca": ("Conversation Accuracy", "instructions so far that the turn's code meets, averaged over tasks", True),
-    "ca_all": ("Conversation Accuracy, all or nothing", "tasks whose code meets every instruction so far", True),
+    "ca": (
+        "Conversation Accuracy (share)",
+        "instructions so far that the turn's code meets, averaged over tasks",
+        True,
+    ),
+    "ca_all": ("Conversation Accuracy (all met)", "tasks whose code meets every instruction so far", True),
     "ia": ("Instruction Accuracy", "tasks whose code meets the turn's own instruction", True),
     "ifr": ("Instruction Forgetting Ratio", "instructions not met now, of those met at some earlier turn", False),
     "ife": ("Instruction Following Efficiency", "instructions that the code meets, per round so far", True),
@@ -111,10 +115,23 @@ class Tally:
     def __getitem__(self, name: str) -> Figure:
         return self.figures.get(name, Figure())
 
+    @classmethod
+    def union(cls, tallies: Iterable["Tally"]) -> "Tally":
+        """What several tallies counted, as one."""
+        whole = cls()
+        for tally in tallies:
+            for name, figure in tally.figures.items():
+                for task, counts in figure.by_task.items():
+                    whole.count(task, {name: counts})
+        return whole
+
 
 @dataclass
-class _Seen:
-    """The sums over all sessions, made in one pass."""
+class Conversations:
+    """The sums over all sessions, made in one pass.
+
+    `level_turns` holds a tally for every turn by level, `levels` that of all turns.
+    """
 
     converses: bool
     sessions: int = 0
@@ -129,6 +146,7 @@ class _Seen:
     level_turns: dict[str, list[Tally]] = field(default_factory=dict)
 
     def add(self, session: SessionRecord) -> None:
+        """Count a session; of one that is not completed no more than that it is there."""
         self.sessions += 1
         if session.status != "completed":
             return
@@ -209,7 +227,7 @@ def conversation_metrics(
     `converses`: a turn builds on the turns before it, so that something can be forgotten. `seed` seeds the resampling.
     The sessions are read once, one by one, in any order.
     """
-    seen = _Seen(converses)
+    seen = Conversations(converses)
     for session in sessions:
         seen.add(session)
     names = [series.key for series in measures.series]
@@ -225,13 +243,13 @@ def conversation_metrics(
             level: {name: [tally[name].rate for tally in tallies] for name in names}
             for level, tallies in sorted(seen.level_turns.items())
         },
-        "n": _place_values(seen, names, _size),
+        "n": _place_values(seen, names, size),
         "ci": _place_values(seen, names, lambda figure: _as_list(bootstrap.interval(figure))),
         **Spending(**spending_of(seen.tokens, effort or Effort())).model_dump(mode="json"),
     }
 
 
-def _place_values(seen: _Seen, names: Iterable[str], value: Callable[[Figure], Any]) -> dict[str, Any]:
+def _place_values(seen: Conversations, names: Iterable[str], value: Callable[[Figure], Any]) -> dict[str, Any]:
     """A value of every figure at its place in metrics.json."""
     return {
         **{name: [value(tally[name]) for tally in seen.turns] for name in names},
@@ -248,7 +266,7 @@ def _as_list(interval: Interval | None) -> list[float] | None:
     return None if interval is None else list(interval)
 
 
-def _size(figure: Figure) -> int:
+def size(figure: Figure) -> int:
     """The number of tasks, turns or instructions behind a figure."""
     total = sum(total for _, total in figure.by_task.values())
     return total // WHOLE if total >= WHOLE and total % WHOLE == 0 else total

@@ -9,7 +9,7 @@ from typing import Any
 from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.metrics.measures import merge
-from codechat.report.chapters import Chapter, chapter_of, has_own_chapter
+from codechat.report.chapters import Chapter, chapter_of, leads
 from codechat.report.data import FigureFile, ReportData, Table
 from codechat.report.drawing.style import Look, save, styled
 from codechat.report.formats import FORMATS, write_table
@@ -61,8 +61,8 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
 
 
 def studies_of(cells: Sequence[LoadedCell]) -> list[Study[Any]]:
-    """The cells by protocol: protocols with a chapter of their own first, else each where its first cell stands."""
-    protocols = sorted(dict.fromkeys(cell.protocol for cell in cells), key=lambda name: not has_own_chapter(name))
+    """The cells by protocol: protocols whose chapter leads first, else each where its first cell stands."""
+    protocols = sorted(dict.fromkeys(cell.protocol for cell in cells), key=lambda name: not leads(name))
     studies: list[Study[Any]] = []
     for protocol in protocols:
         loaded = tuple(cell for cell in cells if cell.protocol == protocol)
@@ -78,10 +78,10 @@ def sections_of(studies: Sequence[Study[Any]]) -> tuple[Section, ...]:
 
 
 def headline_of(studies: Sequence[Study[Any]], tables: Sequence[Table]) -> Headline:
-    """The claim of the protocol with a chapter of its own, if there is one, and with the most cells to compare."""
+    """The claim of the protocol whose chapter leads, if there is one, and that has the most cells to compare."""
     leading = max(
         studies,
-        key=lambda study: (has_own_chapter(study.protocol), sum(not cell.is_baseline for cell in study.loaded)),
+        key=lambda study: (leads(study.protocol), sum(not cell.is_baseline for cell in study.loaded)),
     )
     claim = chapter_of(leading.protocol).headline(leading, tables)
     return replace(claim, kicker=claim.kicker or " · ".join(study.measures.name for study in studies))

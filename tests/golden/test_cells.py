@@ -31,6 +31,10 @@ CELLS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "cells.yaml").read_tex
 RECORDS = HERE / "records"
 DECIDED: dict[str, Any] = json.loads((RECORDS / "decided.json").read_text())
 TOLD_SINCE = ("decided", "inside", "without_code", "loaded", "replies")
+RENAMED = {
+    "Conversation Accuracy (share)": "Conversation Accuracy",
+    "Conversation Accuracy (all met)": "Conversation Accuracy, all or nothing",
+}
 IDS: dict[str, Any] = json.loads((RECORDS / "ids.json").read_text())
 ANSWERED_BEFORE_THE_INTERRUPTION = 116  # of 119: three belong to decisions that the budget cut off at their re-ask
 REPLIES: dict[str, list[str]] = yaml.safe_load((HERE / "replies.yaml").read_text())
@@ -99,9 +103,11 @@ def without_ids(sessions: list[Any]) -> list[Any]:
 
 
 def as_then(value: Any) -> Any:
-    """Records or metrics without what says where verdicts were decided."""
+    """Records or metrics without what says where verdicts were decided, measures by their names of then."""
     if isinstance(value, dict):
         return {key: as_then(each) for key, each in value.items() if key not in TOLD_SINCE}
+    if isinstance(value, str):
+        return RENAMED.get(value, value)
     return [as_then(each) for each in value] if isinstance(value, list) else value
 
 

@@ -18,7 +18,7 @@ from codechat.metrics import REFINE
 from codechat.protocols import PROTOCOLS
 from codechat.report import chapters, write_tables
 from codechat.report.build import build_report, studies_of
-from codechat.report.chapters import Chapter, chapter_of, has_own_chapter, register
+from codechat.report.chapters import Chapter, chapter_of, leads, register
 from codechat.report.loading import load_cells
 from support.conversation_cells import MEASURES, Talk, write_talk
 from support.refine_cells import Made, write_cell
@@ -72,7 +72,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def install(site: Path, monkeypatch: pytest.MonkeyPatch, group: str, module: str) -> None:
     """Install a package `told` whose entry point names the module; chapters are looked for anew at every question."""
-    assert has_own_chapter(REFINE.protocol), "the shipped ones are known before"
+    assert leads(REFINE.protocol), "the shipped ones are known before"
     folder = site / "told-1.0.dist-info"
     folder.mkdir(parents=True)
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: told\nVersion: 1.0\n")
@@ -113,12 +113,12 @@ def test_a_chapter_is_found_by_the_protocols_own_entry_point(plugin: None, runs:
 
 def test_a_protocol_without_a_chapter_has_the_generic_one() -> None:
     assert type(chapter_of("nobody")) is Chapter
-    assert not has_own_chapter("nobody")
-    assert has_own_chapter(REFINE.protocol)
+    assert not leads("nobody")
+    assert leads(REFINE.protocol)
 
 
 def test_two_chapters_of_one_protocol_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert has_own_chapter(REFINE.protocol)
+    assert leads(REFINE.protocol)
     with pytest.raises(ValueError, match="'refine' has two chapters"):
         register(REFINE.protocol)(type("Other", (Chapter,), {"__module__": "elsewhere"}))
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 from codechat.plugins import import_all
 from codechat.report.generic import Chapter
 
-__all__ = ["Chapter", "chapter_of", "has_own_chapter", "register"]
+__all__ = ["Chapter", "chapter_of", "leads", "register"]
 
 C = TypeVar("C", bound=type[Chapter])
 _OWN: dict[str, Chapter] = {}
@@ -37,9 +37,10 @@ def chapter_of(protocol: str) -> Chapter:
     return _OWN.get(protocol, _GENERIC)
 
 
-def has_own_chapter(protocol: str) -> bool:
-    """Whether a protocol brings a chapter of its own."""
-    return chapter_of(protocol) is not _GENERIC
+def leads(protocol: str) -> bool:
+    """Whether a protocol's chapter comes first in a report: one of its own that does not say otherwise."""
+    chapter = chapter_of(protocol)
+    return chapter is not _GENERIC and chapter.leads
 
 
 @cache

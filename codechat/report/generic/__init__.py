@@ -23,13 +23,15 @@ class Chapter:
     """A protocol's part of every report, of a cell's folder and of the terminal's summary, drawn from its `Measures`.
 
     A protocol that has more to say registers a chapter of its own (`codechat.report.chapters.register`), a subclass
-    that overrides what it shows otherwise. Such a protocol comes first in a report.
+    that overrides what it shows otherwise. Such a protocol comes first in a report if its chapter `leads`.
     """
 
     measures: Measures | None = None
     """How to read a metrics.json that does not say it, as old ones do not."""
     reads: type[Verdicts] = Verdicts
     """What is gathered of a cell's sessions: the cells of a study are of this type."""
+    leads = True
+    """Whether a chapter of a protocol's own comes before others, and can make the report's claim."""
     fates = ("passes at every turn", "fails first at turn")
     """What the page says of a session that passes throughout, and, before the turn's number, of one that does not."""
 
