@@ -139,7 +139,31 @@ def test_sweeps_are_composed(path: Path) -> None:
     }
     assert len(cells) > 1
     for words in cells:
-        compose(words)
+        compose([*words, *(["dataset.path=tasks.jsonl"] if "dataset=codeif_bench" in words else [])])
+
+
+@pytest.mark.parametrize(("name", "cells"), [("codeif_static", 2), ("codeif_dynamic", 1), ("codeif_cot", 2)])
+def test_codeif_recipes_run(here: Path, name: str, cells: int) -> None:
+    """With one model for all and a task of one's own: the shapes of their cells, offline."""
+    row = {
+        "task_id": "mine/0", "prompt": "Write double(x).", "entry_point": "double",
+        "canonical_solution": "def double(x):\n    return 2 * x\n", "tests": ["assert double(2) == 4"],
+        "requirements": [{"type": "Code Standard", "text": "Keep it short.", "tests": ["assert double(3) == 6"]}],
+    }  # fmt: skip
+    (here / "mine.jsonl").write_text(json.dumps(row) + "\n")
+    given = ["model=echo", "dataset=jsonl", "dataset.path=mine.jsonl", "tracking=none", "hardware.workers=1"]
+    assert run_sweep([f"+sweep={name}", *given]) == 0
+    folders = list((here / "runs").iterdir())
+    assert len(folders) == cells
+    for folder in folders:
+        assert json.loads((folder / "metrics.json").read_text())["overall"]["ca_all"] == 1
+
+
+def test_presets_of_served_models_have_a_port_each() -> None:
+    presets = [yaml.safe_load(path.read_text()) for path in (data_folder("conf") / "model").glob("*.yaml")]
+    ports = [preset["base_url"] for preset in presets if "127.0.0.1" in preset.get("base_url", "")]
+    assert len(ports) > 10
+    assert len(set(ports)) == len(ports)
 
 
 def _values(value: Any) -> str:
