@@ -1,6 +1,6 @@
 """Tasks: the problem of a session, and the tests of its answers."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from codechat.domain import Target
@@ -47,6 +47,40 @@ class Task:
         """The task's own suite, if it has one, and those of its requirements."""
         own = (self.suite,) if self.suite is not None else ()
         return (*own, *(requirement.suite for requirement in self.requirements))
+
+    def solutions(self) -> Iterator[tuple[str, str | None, Suite]]:
+        """The suites of the task's own, each with the program that is to pass it and with what it belongs to."""
+        if self.suite is not None:
+            yield "", self.reference, self.suite
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A requirement of a task that grows: its text, the suite of it alone, and a right program for it.
+
+    A later step may contradict an earlier one, so the suites need not hold together.
+    """
+
+    instruction: str
+    suite: Suite
+    reference: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepTask(Task):
+    """A task whose requirements come step by step: `prompt` is the first one, `reference` the last right program."""
+
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def suites(self) -> tuple[Suite, ...]:
+        """The suites of the steps."""
+        return tuple(step.suite for step in self.steps)
+
+    def solutions(self) -> Iterator[tuple[str, str | None, Suite]]:
+        """The steps' suites, each with its own program."""
+        for number, step in enumerate(self.steps, 1):
+            yield f"turn {number}", step.reference, step.suite
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field,
 
 from codechat.config import original_option, place_option
 from codechat.datasets import DATASETS, DatasetConfig, select
-from codechat.datasets.rows import Snippets, lines_of, problem_of
+from codechat.datasets.given import Snippets
+from codechat.datasets.rows import lines_of, problem_of
 from codechat.domain import Target
 from codechat.errors import UserError, nearest
 from codechat.files import content_hash

@@ -9,6 +9,14 @@ from codechat.errors import UserError
 from codechat.suites import SUITES, Suite
 
 
+def as_list(value: Any) -> Any:
+    """A list of texts; a single text becomes a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
+Snippets = Annotated[list[str], BeforeValidator(as_list)]
+
+
 def _suite_config(value: Any) -> Any:
     """The validated fields of a suite, by its kind."""
     if not isinstance(value, dict):

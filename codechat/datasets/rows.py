@@ -20,7 +20,8 @@ from pydantic import (
     model_validator,
 )
 
-from codechat.datasets.given import GivenSuite, make_suite
+from codechat.datasets.given import GivenSuite, Snippets, make_suite
+from codechat.datasets.steps import StepRow, refuse_more, step_of
 from codechat.domain import Target
 from codechat.errors import UserError
 from codechat.files import content_hash
@@ -29,14 +30,14 @@ from codechat.suites import Suite
 from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls, require_results
 from codechat.suites.calls.oracle import Oracle
-from codechat.tasks import Dataset, Requirement, Task
+from codechat.tasks import Dataset, Requirement, StepTask, Task
 
 PYTHON = "python"
 _EVALPLUS = frozenset({"contract", "test", "assertion"})  # its fields that are not used here
 RESERVED = "task"  # the id of the task's own tests
 REMEDY = (
     "a line is one JSON object with task_id, prompt, entry_point, canonical_solution, and base_input, tests or suite; "
-    "optional: plus_input, atol, oracle, base_output, plus_output, requirements, language"
+    "optional: plus_input, atol, oracle, base_output, plus_output, requirements, language; or task_id and turns"
 )
 
 
@@ -45,14 +46,6 @@ def _no_calls(value: Any) -> Any:
 
 
 Inputs = Annotated[list[list[Any]], BeforeValidator(_no_calls)]
-
-
-def as_list(value: Any) -> Any:
-    """A list of texts; a single text becomes a list of one."""
-    return [value] if isinstance(value, str) else value
-
-
-Snippets = Annotated[list[str], BeforeValidator(as_list)]
 
 
 class RequirementRow(BaseModel):
@@ -90,7 +83,8 @@ class TaskRow(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
     task_id: str = Field(min_length=1)
-    prompt: str
+    turns: list[StepRow] = []
+    prompt: str = ""
     language: str = Field(PYTHON, min_length=1)
     entry_point: str = ""
     canonical_solution: str | None = None
@@ -116,6 +110,10 @@ class TaskRow(BaseModel):
         for name in set(self.model_extra or {}) - _EVALPLUS:
             for meant in difflib.get_close_matches(name, type(self).model_fields, n=1, cutoff=0.8):
                 raise ValueError(f"unknown field '{name}': did you mean '{meant}'?")
+        if "prompt" not in self.model_fields_set and not self.turns:
+            raise ValueError("prompt: Field required")
+        if self.turns:
+            refuse_more({name for name in self.model_fields_set if getattr(self, name)})
         self._one_suite()
         ids = [each.id for each in self.named_requirements()]
         for name in ids:
@@ -186,19 +184,25 @@ def task_from(row: TaskRow, adapt: Adapt = lambda calls: calls) -> Task:
 
     Raises `ValueError` if its texts make no program or show no signature, or if nothing would run some of its tests.
     """
-    reference, signature = row.canonical_solution, ""
+    reference, signature = row.turns[-1].solution if row.turns else row.canonical_solution, ""
     if row.language == PYTHON and row.entry_point:
-        if reference is not None:
+        if reference is not None and not row.turns:
             reference = assemble(row.prompt, reference, row.entry_point)
         signature = signature_of(reference or row.prompt, row.entry_point) or ""
         if not signature and (row.base_input or row.tests):
             raise ValueError(f"prompt: without canonical_solution it must show the line 'def {row.entry_point}(...):'")
-    suite, requirements = _suite(row, reference, adapt), tuple(row.named_requirements())
-    for one in (suite, *(requirement.suite for requirement in requirements)):
-        if isinstance(one, Assertions):
-            one.names_used(row.entry_point)
     target = Target(row.language, row.entry_point, signature)
-    return Task(row.task_id, row.prompt, target, suite, reference, requirements)
+    task = (
+        StepTask(row.task_id, row.turns[0].instruction, target, None, reference,
+                 steps=tuple(step_of(turn, row.task_id) for turn in row.turns))
+        if row.turns
+        else Task(row.task_id, row.prompt, target, _suite(row, reference, adapt), reference,
+                  tuple(row.named_requirements()))
+    )  # fmt: skip
+    for suite in task.suites:
+        if isinstance(suite, Assertions):
+            suite.names_used(row.entry_point)
+    return task
 
 
 def _suite(row: TaskRow, reference: str | None, adapt: Adapt) -> Suite | None:
@@ -232,7 +236,9 @@ def hash_rows(rows: list[TaskRow]) -> str:
 
 
 def _unused(row: TaskRow) -> dict[str, Any]:
-    unused: dict[str, Any] = {name: True for name in ("tests", "suite", "requirements") if not getattr(row, name)}
+    unused: dict[str, Any] = {
+        name: True for name in ("tests", "suite", "requirements", "turns") if not getattr(row, name)
+    }
     if row.language == PYTHON:
         unused["language"] = True
     if row.requirements:

@@ -11,7 +11,7 @@ from codechat.judges import JUDGES
 from codechat.models import MODELS
 from codechat.protocols import PROTOCOLS
 from codechat.seeding import generator
-from codechat.tasks import Dataset, Requirement, Task
+from codechat.tasks import Dataset, Requirement, StepTask, Task
 from codechat.texts import problem_of_name, visible, writable
 
 
@@ -41,6 +41,7 @@ def check_texts(dataset: Dataset, tasks: Iterable[Task], pool: Pool | None) -> N
                 f"the {what} '{visible(name)[:60]}' {problem}", "rename it: names stand in tables, pages and terminals"
             )
     texts = [(task.task_id, [task.prompt, task.target, task.level, *map(_asked, task.requirements)]) for task in tasks]
+    texts += [(task.task_id, [one.instruction for one in task.steps]) for task in tasks if isinstance(task, StepTask)]
     texts += [(one.id, [one.text]) for one in instructions]
     for name, parts in texts:
         if writable(parts) is not parts:

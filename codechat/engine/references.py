@@ -5,7 +5,7 @@ The tests of requirements are only parsed: they ask for more than the reference 
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,14 +66,14 @@ class References:
 
     async def defects(self, tasks: Sequence[Task]) -> list[Defect]:
         """All defects of the tasks, in their order. Raises `InfrastructureError`, and `UserError` as `Suite.check`."""
-        runs = [run for task in tasks if not any(_unusable(task.suite, task)) and (run := self._run_of(task))]
+        runs = [run for task in tasks for run in self._runs_of(task)]
         runs = [run for run in runs if self.anew or not run.mark.exists()]
-        places, failed = asyncio.Semaphore(AT_ONCE), dict[str, str]()
+        places, failed = asyncio.Semaphore(AT_ONCE), dict[tuple[str, str], str]()
 
         async def one(run: "_Run") -> None:
             async with places:
                 if not self.stopped():
-                    failed[run.task.task_id] = await self._problem(run)
+                    failed[run.task.task_id, run.part] = _within(run.part, await self._problem(run))
                     self.progress(len(failed), len(runs))
 
         async with asyncio.TaskGroup() as group:
@@ -82,19 +82,19 @@ class References:
         return [
             Defect(task.task_id, self.dataset.places.get(task.task_id, ""), problem)
             for task in tasks
-            for problem in (*_unusable(task.suite, task), failed.get(task.task_id, ""), *_unusable_requirements(task))
+            for problem in (*_unusable_parts(task, failed), *_unusable_requirements(task))
             if problem
         ]
 
-    def _run_of(self, task: Task) -> "_Run | None":
-        """What to run for a task; None without a reference or tests of its own."""
-        if task.suite is None or task.reference is None:
-            return None
-        program = Program(task.reference, task.target)
+    def _runs_of(self, task: Task) -> Iterator["_Run"]:
+        """What to run for a task: nothing without a reference or tests of its own, or with tests that cannot be run."""
         target = [task.target.language, task.target.entry_point, task.target.signature]
         here = [VERSION, machine(), self.config.identity()]
-        key = content_hash([program.source, *target, task.suite.kind, task.suite.key, *here])
-        return _Run(task, program, task.suite, secret_folder("references") / key)
+        for part, reference, suite in task.solutions():
+            if reference is not None and not any(_unusable(suite, task)):
+                program = Program(reference, task.target)
+                key = content_hash([program.source, *target, suite.kind, suite.key, *here])
+                yield _Run(task, part, program, suite, secret_folder("references") / key)
 
     async def _problem(self, run: "_Run") -> str:
         """Why a reference fails its task's own tests, empty if it passes: that is kept."""
@@ -110,9 +110,10 @@ class References:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A reference and its tests; the file `mark` exists once it has passed them."""
+    """A reference and its tests; the file `mark` exists once it has passed them. `part` names it in the task."""
 
     task: Task
+    part: str
     program: Program
     suite: Suite
     mark: Path
@@ -167,7 +168,7 @@ def check_references(
             await sandbox.aclose()
 
     defects = asyncio.run(check())
-    run = sum(task.reference is not None and task.suite is not None for task in tasks)
+    run = sum(any(reference is not None for _, reference, _ in task.solutions()) for task in tasks)
     wrong = len({defect.task_id for defect in defects})
     return Checked(
         defects, dataset.own,
@@ -180,6 +181,17 @@ def _unusable(suite: object, task: Task) -> Iterator[str]:
     """The tests of a suite that no program can pass."""
     if isinstance(suite, Written):
         yield from suite.unusable(task.target.entry_point)
+
+
+def _unusable_parts(task: Task, failed: Mapping[tuple[str, str], str]) -> Iterator[str]:
+    """What is wrong with the task's own tests, part by part: they cannot be used, or its reference fails them."""
+    for part, _, suite in task.solutions():
+        yield from (_within(part, problem) for problem in _unusable(suite, task))
+        yield failed.get((task.task_id, part), "")
+
+
+def _within(part: str, problem: str) -> str:
+    return f"{part}: {problem}" if part and problem else problem
 
 
 def _unusable_requirements(task: Task) -> Iterator[str]:

@@ -14,8 +14,9 @@ from codechat.languages.python.assembly import parse
 from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls
 from codechat.suites.calls.oracle import ORACLES, Comparison
-from codechat.tasks import Dataset
+from codechat.tasks import Dataset, StepTask
 from support.codeif_rows import FUNCTION, write_rows
+from support.sreval_rows import GROWING
 
 ROW = {
     "task_id": "mine/0",
@@ -41,6 +42,10 @@ def options(kind: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
         return {"kind": kind, "path": str(path)}
     if kind == "codeif_bench":
         path = write_rows(tmp_path_factory.mktemp("codeif") / "tasks.jsonl", FUNCTION)
+        return {"kind": kind, "path": str(path)}
+    if kind == "sreval_python":
+        path = tmp_path_factory.mktemp("sreval") / "tasks.jsonl"
+        path.write_text(json.dumps(GROWING) + "\n")
         return {"kind": kind, "path": str(path)}
     if kind in BENCHMARKS:
         if "CODECHAT_TEST_DATA" not in os.environ:
@@ -80,6 +85,9 @@ def test_tasks_are_whole(dataset: Dataset) -> None:
             assert task.suite.base and task.suite.oracle in ORACLES and task.suite.name == task.task_id
             assert all(isinstance(call, tuple) for call in task.suite.inputs)
             assert (task.suite.reference, task.suite.entry_point) == (task.reference, task.target.entry_point)
+        elif isinstance(task, StepTask):
+            assert task.suite is None and task.steps and task.reference == task.steps[-1].reference
+            assert all(isinstance(step.suite, Assertions) and step.suite.snippets for step in task.steps)
         else:
             assert isinstance(task.suite, Assertions) and task.suite.snippets
         if task.reference is None:

@@ -47,6 +47,8 @@ def minimal(tmp_path: Path) -> Iterator[dict[str, dict[str, Any]]]:
     with OpenAIServer(lambda call: "x") as server, AnthropicServer(lambda call: "x") as other:
         yield {
             "echo": {},
+            "reference": {},
+            "previous": {},
             "refactorer": {},
             "drifter": {},
             "openai": {"name": "m", "base_url": server.base_url},

@@ -14,6 +14,7 @@ from codechat.metrics.decided import count_decided
 from codechat.metrics.measures import COMMON, Breakdown, Series, interval_of, value_of
 from codechat.protocols import PROTOCOLS
 from codechat.records import SessionRecord, read_sessions
+from codechat.tasks import StepTask
 
 ROW = {
     "task_id": "mine/1",
@@ -28,12 +29,25 @@ ROW = {
 }
 
 
+STEPS = {
+    "task_id": "mine/2",
+    "entry_point": "double",
+    "turns": [
+        {"instruction": "Write double(x), which doubles a number.", "solution": "def double(x):\n    return 2 * x\n",
+         "tests": "assert double(2) == 4"},
+        {"instruction": "A text is an error.", "tests": "try:\n    double('a')\n    raise SystemError\nexcept TypeError: pass",
+         "solution": "def double(x):\n    if isinstance(x, str):\n        raise TypeError\n    return 2 * x\n"},
+    ],
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module", params=[component.name for component in PROTOCOLS])
 def cell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Cell:
     """A finished cell of the protocol as it is shipped."""
     folder = tmp_path_factory.mktemp(request.param)
     path = folder / "tasks.jsonl"
-    path.write_text(json.dumps(ROW) + "\n")
+    row = STEPS if PROTOCOLS[request.param].traits.over is StepTask else ROW
+    path.write_text(json.dumps(row) + "\n")
     words = [f"protocol={request.param}", "model=echo", "dataset=jsonl", f"dataset.path={path}", "tracking=none"]
     cell = build_cell(compose([*words, "agenda.turns=3", f"runs_dir={folder / 'runs'}", "hardware.workers=1"]))
     assert run_built(cell, ["codechat"]).status == 0
