@@ -4,6 +4,7 @@ What the sandbox worked out about references is shared: it is dear, and the same
 """
 
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,12 @@ import pytest
 from codechat.environment import cache_root
 
 LOCATION = "CODECHAT_CACHE_DIR"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """For `-n auto`: a worker more than cores, since many tests wait for processes, servers and limits of time."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(scope="session")

@@ -31,6 +31,7 @@ RUN_OPTIONS = {
     "tokens_per_minute",
     "adaptive_concurrency",
     "cache",
+    "neutral",
 }
 TASK = task_of("T/0", "def add(a, b):", "def add(a, b):\n    return a + b\n", prompt="Add.")
 RECORDING = (

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from codechat.cli.app import main
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -74,13 +76,20 @@ MISTAKES = [
 @pytest.mark.parametrize(
     ("arguments", "named"), MISTAKES, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
 )
-def test_a_mistake_is_told_in_five_lines_with_status_2(tmp_path: Path, arguments: tuple[str, ...], named: str) -> None:
+def test_a_mistake_is_told_in_five_lines_with_status_2(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    named: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     bad_jsonl(tmp_path)
-    done = codechat(tmp_path, *arguments)
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    assert named in done.stderr
-    assert 1 <= len(done.stderr.strip().splitlines()) <= 5, done.stderr
+    assert main(list(arguments)) == 2
+    said = capfd.readouterr().err
+    assert "Traceback" not in said and named in said
+    assert 1 <= len(said.strip().splitlines()) <= 5, said
 
 
 def test_an_unwritable_runs_dir_is_told(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Ten kills (the command of docs/long-runs.md makes thirty) and a fifth of all requests failing: the records are those of an undisturbed run."""
+"""Six kills (`benchmarks/endurance.py crash` makes thirty) and a fifth of all requests failing change no record."""
 
 import json
 import os
@@ -25,8 +25,8 @@ def endurance(*words: str) -> dict[str, Any]:
 
 
 def test_kills_lose_nothing_and_pay_nothing_twice() -> None:
-    report = endurance("crash", "--kills", "10", "--tasks", "24")
-    assert report["kills"] == 10
+    report = endurance("crash", "--kills", "6", "--tasks", "16")
+    assert report["kills"] == 6
     assert report["committed_asked_again"] == 0, "a reply that was on disk was paid for again"
     assert report["asked_again"] <= report["in_flight_at_most"]
     assert report["requests"] == report["needed"] + report["asked_again"] > 0

@@ -22,7 +22,7 @@ from codechat.models import Request
 from codechat.protocols import Ask, Parts
 from codechat.records import SessionRecord, TurnRecord
 from codechat.sandbox import Command, Ran
-from codechat.tasks import Dataset, Requirement, Task
+from codechat.tasks import Dataset, Requirement, Step, StepTask, Task
 
 VALUES = {
     "codechat.domain": (
@@ -38,7 +38,7 @@ VALUES = {
         Applicability,
         Adherence,
     ),
-    "codechat.tasks": (Dataset, Task, Requirement),
+    "codechat.tasks": (Dataset, Task, Requirement, StepTask, Step),
     "codechat.models": (Request,),
     "codechat.sandbox": (Command, Ran),
     "codechat.protocols": (Ask, Parts),

@@ -79,7 +79,9 @@ def test_values_are_equal_across_the_sandbox_where_they_are_in_python(one: Any, 
 
 
 def is_blurred(value: Any) -> bool:
-    """Whether something in a value arrives as what sets can hold, and is not: a view of keys, a bytearray."""
+    """Whether something in a value arrives as what sets can hold, and is not: a view of keys, a set in a deque, …"""
+    if isinstance(value, deque) and any(isinstance(each, set) for each in value):
+        return True
     if isinstance(value, (list, tuple, deque)):
         return any(map(is_blurred, value))
     return isinstance(value, (type({}.keys()), bytearray))
