@@ -1,4 +1,4 @@
-"""The upper bound of tasks that grow: every turn's own reference, or that of the turn before."""
+"""The upper bound of tasks that grow: every turn's own reference; and that of the turn before, which should fail."""
 
 from typing import Literal
 
@@ -16,25 +16,6 @@ class ReferenceConfig(ModelConfig):
     name: str = original_option("reference", "the name that the records show", min_length=1)
 
 
-@MODELS.register("reference", ReferenceConfig, baseline=True)
-class Reference:
-    """The right answer to every turn's request (baseline; offline)."""
-
-    def __init__(self, config: ReferenceConfig) -> None:
-        self.config = config
-
-    async def check(self) -> None:
-        """Nothing outside is needed."""
-
-    async def complete(self, request: Request) -> Reply:
-        """The turn's reference in a fence. Raises `UserError` if there is none."""
-        view = view_of(request)
-        return answer(reference_of(view), view)
-
-    async def aclose(self) -> None:
-        """Nothing to release."""
-
-
 class PreviousConfig(ModelConfig):
     """Nothing to choose but the label."""
 
@@ -42,22 +23,34 @@ class PreviousConfig(ModelConfig):
     name: str = original_option("previous", "the name that the records show", min_length=1)
 
 
-@MODELS.register("previous", PreviousConfig, baseline=True)
-class Previous:
-    """The reference of the turn before: it passes the turns whose tests do not tell the step (baseline; offline)."""
+class References:
+    """Answers with a turn's own reference, or if `late` with that of the turn before, where a task has steps."""
 
-    def __init__(self, config: PreviousConfig) -> None:
-        self.config = config
+    def __init__(self, config: ModelConfig, *, late: bool) -> None:
+        self.config, self._late = config, late
 
     async def check(self) -> None:
         """Nothing outside is needed."""
 
     async def complete(self, request: Request) -> Reply:
-        """That reference in a fence; at turn 0, and where a task has no steps, the right answer."""
+        """The reference in a fence; the first turn has none before it. Raises `UserError` if there is none."""
         view = view_of(request)
-        task = view.task
-        before = task.steps[request.turn - 1].reference if request.turn and isinstance(task, StepTask) else None
-        return answer(before if before is not None else reference_of(view), view)
+        before = None
+        if self._late and request.turn and isinstance(view.task, StepTask):
+            before = view.task.steps[request.turn - 1].reference
+        return answer(reference_of(view) if before is None else before, view)
 
     async def aclose(self) -> None:
         """Nothing to release."""
+
+
+@MODELS.register("reference", ReferenceConfig, baseline=True)
+def reference(config: ReferenceConfig) -> References:
+    """The right answer to every turn's request (baseline; offline)."""
+    return References(config, late=False)
+
+
+@MODELS.register("previous", PreviousConfig, baseline=True)
+def previous(config: PreviousConfig) -> References:
+    """The reference of the turn before: it passes the turns whose tests do not tell the step (baseline; offline)."""
+    return References(config, late=True)
