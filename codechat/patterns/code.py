@@ -71,7 +71,7 @@ class Code:
         found: list[tokenize.TokenInfo] = []
         try:
             found.extend(_with_whole_strings(tokenize.generate_tokens(io.StringIO(self.text).readline), self.lines))
-        except (tokenize.TokenError, SyntaxError, ValueError) as error:
+        except (tokenize.TokenError, SyntaxError, ValueError, SystemError) as error:  # a NUL, in Python 3.13's own code
             return tuple(found), f"cannot be read as Python tokens: {error.args[0]}"
         return tuple(found), ""
 
