@@ -9,6 +9,7 @@ import os
 import shlex
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -239,11 +240,11 @@ def _metrics(cell: Cell, protocol: DialogueProtocol, journal: Journal, effort: E
     if fault := fault_of(found, protocol.measures):
         remedy = "docs/write-your-own.md says what the metrics of a protocol hold"
         raise UserError(f"protocol={cell.protocol_name}: the result of metrics() {fault}", remedy)
-    counts = {
-        DECIDED: count_decided(sessions),
-        REPLIES: count_replies(sessions),
-        LOADED: count_loaded(cell.tasks),
-    }
+    decided, replies = Counter(count_decided(())), Counter(count_replies(()))
+    for session in sessions:  # once for both: each pass reads the journal
+        decided.update(count_decided((session,)))
+        replies.update(count_replies((session,)))
+    counts = {DECIDED: dict(decided), REPLIES: dict(replies), LOADED: count_loaded(cell.tasks)}
     return {**found, **counts, FIELD: protocol.measures.describe()}
 
 
