@@ -4,12 +4,12 @@ To add a kind, write one file: a frozen dataclass with the members of `Suite`, a
 from the fields of a dataset's row (`suite: {kind: …}` of dataset=jsonl).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, runtime_checkable
 
 from codechat.domain import Program, Verdict
 from codechat.registry import NoTraits, Registry
-from codechat.sandbox import Sandbox
+from codechat.sandbox import Sandbox, SandboxConfig
 
 
 class Suite(Protocol):
@@ -47,6 +47,17 @@ class Costed(Protocol):
 
 
 @runtime_checkable
+class Demanding(Protocol):
+    """A suite that needs something of this machine, such as a compiler."""
+
+    def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
+        """See that all is there, before any model is asked, and make what is made once; `note` gets remarks on that.
+
+        It may take long, and be called from any thread. Raises `UserError` with what is missing.
+        """
+
+
+@runtime_checkable
 class Counted(Protocol):
     """A suite that knows how many tests it has."""
 
@@ -65,4 +76,4 @@ class Written(Protocol):
 
 SUITES: Registry[Suite, NoTraits] = Registry("suite", "codechat.suites", NoTraits, Suite)
 
-__all__ = ["SUITES", "Costed", "Counted", "Suite", "Written"]
+__all__ = ["SUITES", "Costed", "Counted", "Demanding", "Suite", "Written"]
