@@ -5,19 +5,18 @@ DevEval, levels L-1 to L-3), whose tests run in a copy of that repository. The f
 """
 
 import ast
-import json
 import textwrap
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from codechat.config import original_option, place_option
 from codechat.datasets import DATASETS, DatasetConfig, select
 from codechat.datasets.given import Snippets
-from codechat.datasets.rows import lines_of, problem_of
+from codechat.datasets.lines import read_tasks
 from codechat.domain import Target
 from codechat.errors import UserError, nearest
 from codechat.files import content_hash
@@ -234,34 +233,19 @@ class RepositoryRow(_Conversation):
 @DATASETS.register("codeif_bench", CodeIFConfig)
 def codeif_bench(config: CodeIFConfig) -> Dataset:
     """CodeIF-Bench: tasks with verifiable instructions, in a published task file (dataset.path)."""
-    path = Path(config.path).expanduser()
     repos = None if config.repos is None else Path(config.repos).expanduser().resolve()
-    rows: list[_Conversation] = []
-    tasks: dict[str, Task] = {}
-    places: dict[str, str] = {}
-    for number, text in lines_of(path):
-        try:
-            row = _row(text)
-            task = row.task() if isinstance(row, FunctionRow) else row.task(repos)
-            if task.task_id in tasks:
-                raise ValueError(f"the task {task.task_id} is there twice")
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{path}:{number}: {problem_of(error)}", REMEDY) from error
-        rows.append(row)
-        tasks[task.task_id] = task
-        places[task.task_id] = f"{path}:{number}"
-    if not tasks:
-        raise UserError(f"{path} holds no task", REMEDY)
-    digest = content_hash([row.model_dump() for row in rows])
-    dataset = Dataset("codeif_bench", tuple(tasks.values()), digest, places)
+
+    def parse(value: dict[str, Any]) -> tuple[_Conversation, Task]:
+        row = _row(value)
+        return row, row.task() if isinstance(row, FunctionRow) else row.task(repos)
+
+    read = read_tasks(Path(config.path).expanduser(), parse, REMEDY)
+    dataset = read.dataset("codeif_bench", content_hash([row.model_dump() for row in read.rows]))
     _check_repositories(select(dataset, config))
     return dataset
 
 
-def _row(text: bytes) -> FunctionRow | RepositoryRow:
-    value = json.loads(text.decode("utf-8-sig"))
-    if not isinstance(value, dict):
-        raise ValueError("the line is not a JSON object")
+def _row(value: dict[str, Any]) -> FunctionRow | RepositoryRow:
     kind = RepositoryRow if "namespace" in value else FunctionRow
     return kind.model_validate(value)
 

@@ -1,11 +1,8 @@
 """EvalPlus's row format: one JSON object a line, plain or gzip, read into tasks (docs/datasets.md)."""
 
 import difflib
-import gzip
-import json
 import keyword
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -14,16 +11,15 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from codechat.datasets.given import GivenSuite, Snippets, make_suite
+from codechat.datasets.lines import read_tasks
 from codechat.datasets.steps import StepRow, refuse_more, step_of
 from codechat.domain import Target
-from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.languages.python.assembly import assemble, signature_of
 from codechat.suites import Suite
@@ -161,22 +157,13 @@ def load_rows(name: str, path: Path, adapt: Adapt = lambda calls: calls) -> Data
     The content hash is over the parsed rows: compression, path, spacing and unused fields do not matter, the order of
     the tasks does. Raises `UserError` that names the file and the malformed line.
     """
-    rows: list[TaskRow] = []
-    tasks: dict[str, Task] = {}
-    places: dict[str, str] = {}
-    for line, text in lines_of(path):
-        try:
-            row = _row(text)
-            if row.task_id in tasks:
-                raise ValueError(f"task_id '{row.task_id}' is there twice")
-            tasks[row.task_id] = task_from(row, adapt)
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{path}:{line}: {problem_of(error)}", REMEDY) from error
-        rows.append(row)
-        places[row.task_id] = f"{path}:{line}"
-    if not rows:
-        raise UserError(f"{path} holds no task", REMEDY)
-    return Dataset(name, tuple(tasks.values()), hash_rows(rows), places)
+
+    def parse(value: dict[str, Any]) -> tuple[TaskRow, Task]:
+        row = TaskRow.model_validate(value)
+        return row, task_from(row, adapt)
+
+    read = read_tasks(path, parse, REMEDY)
+    return read.dataset(name, hash_rows(read.rows))
 
 
 def task_from(row: TaskRow, adapt: Adapt = lambda calls: calls) -> Task:
@@ -244,43 +231,3 @@ def _unused(row: TaskRow) -> dict[str, Any]:
     if row.requirements:
         unused["requirements"] = {i: {"suite"} for i, each in enumerate(row.requirements) if each.suite is None}
     return unused
-
-
-def lines_of(path: Path, setting: str = "dataset.path") -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, with their numbers from 1. Raises `UserError` in the words of the `setting`."""
-    try:
-        blob = path.read_bytes()
-        if blob.startswith(b"\x1f\x8b"):
-            blob = gzip.decompress(blob)
-    except FileNotFoundError as error:
-        raise UserError(f"{setting}: there is no file {path}", "give a .jsonl or .jsonl.gz file") from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"{setting}: cannot read {path}: {error}", "give a .jsonl or .jsonl.gz file") from error
-    for number, line in enumerate(blob.split(b"\n"), start=1):
-        if line.strip():
-            yield number, line
-
-
-def _row(text: bytes) -> TaskRow:
-    value = json.loads(text.decode("utf-8-sig"))
-    if not isinstance(value, dict):
-        raise ValueError("the line is not a JSON object")
-    return TaskRow.model_validate(value)
-
-
-def problem_of(error: Exception) -> str:
-    """The problem in one line, with the field if it is known."""
-    match error:
-        case ValidationError():
-            first = error.errors()[0]
-            field = ".".join(str(part) for part in first["loc"])
-            problem = first["msg"].removeprefix("Value error, ")
-            return f"{field}: {problem}" if field else problem
-        case json.JSONDecodeError():
-            return f"not JSON: {error.msg} (column {error.colno})"
-        case UnicodeDecodeError():
-            return f"not UTF-8 (byte {error.start})"
-        case RecursionError():
-            return "nested too deeply"
-        case _:
-            return str(error)

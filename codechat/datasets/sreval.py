@@ -5,17 +5,15 @@ A line of its files is a task: `hash_id`, `total_turn` and `turn_datas`, whose e
 """
 
 import ast
-import json
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from codechat.config import original_option, place_option
 from codechat.datasets import DATASETS, DatasetConfig
-from codechat.datasets.rows import lines_of, problem_of
+from codechat.datasets.lines import read_tasks
 from codechat.domain import Target
-from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.languages.python.assembly import signature_of
 from codechat.languages.python.syntax import parse
@@ -63,31 +61,13 @@ class SREvalPythonConfig(DatasetConfig):
 @DATASETS.register("sreval_python", SREvalPythonConfig)
 def sreval_python(config: SREvalPythonConfig) -> Dataset:
     """SR-Eval, Python functions: 142 tasks of 3 to 5 turns, in the published file (dataset.path)."""
-    path = Path(config.path).expanduser()
-    rows: list[_Row] = []
-    tasks: dict[str, StepTask] = {}
-    places: dict[str, str] = {}
-    for number, text in lines_of(path):
-        try:
-            row = _row(text)
-            if row.hash_id in tasks:
-                raise ValueError(f"the task {row.hash_id} is there twice")
-            tasks[row.hash_id] = _task(row)
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{path}:{number}: {problem_of(error)}", REMEDY) from error
-        rows.append(row)
-        places[row.hash_id] = f"{path}:{number}"
-    if not tasks:
-        raise UserError(f"{path} holds no task", REMEDY)
-    digest = content_hash([row.model_dump() for row in rows])
-    return Dataset("sreval_python", tuple(tasks.values()), digest, places)
+    read = read_tasks(Path(config.path).expanduser(), _parse, REMEDY)
+    return read.dataset("sreval_python", content_hash([row.model_dump() for row in read.rows]))
 
 
-def _row(text: bytes) -> _Row:
-    value = json.loads(text.decode("utf-8-sig"))
-    if not isinstance(value, dict):
-        raise ValueError("the line is not a JSON object")
-    return _Row.model_validate(value)
+def _parse(value: dict[str, Any]) -> tuple[_Row, StepTask]:
+    row = _Row.model_validate(value)
+    return row, _task(row)
 
 
 def _task(row: _Row) -> StepTask:

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from codechat.datasets import DATASETS
-from codechat.datasets.rows import lines_of
+from codechat.datasets.lines import lines_of
 from codechat.domain import Failure, Outcome
 from codechat.errors import UserError
 from codechat.metrics.exchange import OfficialRecord, RequirementRecord

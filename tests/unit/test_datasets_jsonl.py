@@ -138,7 +138,7 @@ def test_mistakes(tmp_path: Path, row: dict[str, Any] | str, told: str) -> None:
 
 
 def test_duplicate_id(tmp_path: Path) -> None:
-    assert refusal(write(tmp_path / "t.jsonl", ROW, ROW)).startswith("FILE:2: task_id 'mine/0' is there twice")
+    assert refusal(write(tmp_path / "t.jsonl", ROW, ROW)).startswith("FILE:2: the task mine/0 is there twice")
 
 
 def test_unreadable_files(tmp_path: Path) -> None:

@@ -1,0 +1,92 @@
+"""Task files: one JSON object a line, plain or gzip, with messages that name the file and the line."""
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pydantic import ValidationError
+
+from codechat.errors import UserError
+from codechat.tasks import Dataset, Task
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class TaskFile(Generic[R]):
+    """The rows of a task file in order; the task of each, and its place as FILE:LINE, by the task's id."""
+
+    rows: list[R]
+    tasks: dict[str, Task]
+    places: dict[str, str]
+
+    def dataset(self, name: str, content: str) -> Dataset:
+        """The dataset of these tasks; `content` is the hash of the rows."""
+        return Dataset(name, tuple(self.tasks.values()), content, self.places)
+
+
+def read_tasks(path: Path, parse: Callable[[dict[str, Any]], tuple[R, Task]], remedy: str) -> TaskFile[R]:
+    """The tasks of a file with one JSON object a line; `parse` makes of it the row and its task.
+
+    Raises `UserError` with the `remedy` if there is no task, and if `parse` raises `ValueError` for a line, or it
+    repeats a task: then the message names the file and the line.
+    """
+    read: TaskFile[R] = TaskFile([], {}, {})
+    for line, text in lines_of(path):
+        try:
+            row, task = parse(object_of(text))
+            if task.task_id in read.tasks:
+                raise ValueError(f"the task {task.task_id} is there twice")
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{path}:{line}: {problem_of(error)}", remedy) from error
+        read.rows.append(row)
+        read.tasks[task.task_id] = task
+        read.places[task.task_id] = f"{path}:{line}"
+    if not read.rows:
+        raise UserError(f"{path} holds no task", remedy)
+    return read
+
+
+def lines_of(path: Path, setting: str = "dataset.path") -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, with their numbers from 1. Raises `UserError` in the words of the `setting`."""
+    try:
+        blob = path.read_bytes()
+        if blob.startswith(b"\x1f\x8b"):
+            blob = gzip.decompress(blob)
+    except FileNotFoundError as error:
+        raise UserError(f"{setting}: there is no file {path}", "give a .jsonl or .jsonl.gz file") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{setting}: cannot read {path}: {error}", "give a .jsonl or .jsonl.gz file") from error
+    for number, line in enumerate(blob.split(b"\n"), start=1):
+        if line.strip():
+            yield number, line
+
+
+def object_of(text: bytes) -> dict[str, Any]:
+    """The JSON object in a line; raises `ValueError` if it holds none."""
+    value = json.loads(text.decode("utf-8-sig"))
+    if not isinstance(value, dict):
+        raise ValueError("the line is not a JSON object")
+    return value
+
+
+def problem_of(error: Exception) -> str:
+    """The problem in one line, with the field if it is known."""
+    match error:
+        case ValidationError():
+            first = error.errors()[0]
+            field = ".".join(str(part) for part in first["loc"])
+            problem = first["msg"].removeprefix("Value error, ")
+            return f"{field}: {problem}" if field else problem
+        case json.JSONDecodeError():
+            return f"not JSON: {error.msg} (column {error.colno})"
+        case UnicodeDecodeError():
+            return f"not UTF-8 (byte {error.start})"
+        case RecursionError():
+            return "nested too deeply"
+        case _:
+            return str(error)
