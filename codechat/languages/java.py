@@ -13,7 +13,7 @@ _TYPE = r"(?:(?:public|final|abstract|sealed|strictfp)\s+)*(?:class|interface|en
 _START = re.compile(rf"\s*(?:package\s|import\s|@\w|//|/\*|{_TYPE})")
 # Texts, comments, braces and words, each whole, also where the code ends within one.
 _PIECES = re.compile(
-    r'"""(?:\\.|[^\\])*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*"?|\'(?:\\.|[^\'\\\n])*\'?|//[^\n]*|/\*.*?(?:\*/|\Z)|[{}.]|@?[\w$]+',
+    r'"""(?:\\.|[^\\])*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*"?|\'(?:\\.|[^\'\\\n])*\'?|//[^\n]*|/\*.*?(?:\*/|\Z)|[{}.;*]|@?[\w$]+',
     re.DOTALL,
 )
 _DECLARING = frozenset({"class", "interface", "enum", "record", "@interface"})

@@ -25,7 +25,8 @@ class Command:
     PYTHONPATH in `environment` comes before the installed packages. `files` are relative paths and their content;
     `archive` is a tar file that is unpacked beside them. The program runs in `folder`, relative to them. It may take
     `wall_s` seconds by the clock and `cpu_s` of CPU time (None: `wall_s`), and sleep or wait for `idle_s`. `file_mb`
-    bounds what it may write, its files included (None: the sandbox's limit). The last `tail` bytes of either output are
+    bounds what it may write, its files included, and `processes` how many processes and threads it may have at once
+    (None: the sandbox's limits). The last `tail` bytes of either output are
     kept. `tools` are paths of the host that are visible in the box, read-only. A program that is `alone` can start no
     other process, threads apart, and can execute nothing that it writes.
     """
@@ -38,6 +39,7 @@ class Command:
     wall_s: float = 60.0
     cpu_s: float | None = None
     idle_s: float = math.inf
+    processes: int | None = None
     file_mb: int | None = None
     tail: int = TAIL
     tools: tuple[str, ...] = ()
@@ -48,8 +50,8 @@ class Command:
         """A hash, equal only for equal commands; the paths of its tools are not part of it."""
         files = {name: content_hash(data) for name, data in self.files.items()}
         limits = [self.wall_s, self.cpu_s, self.file_mb, self.tail]
-        if self.alone or self.idle_s < math.inf:
-            limits += [self.idle_s, self.alone]
+        if self.alone or self.idle_s < math.inf or self.processes is not None:
+            limits += [self.idle_s, self.alone, self.processes]
         return content_hash([self.argv, files, content_hash(self.archive), self.folder, self.environment, limits])
 
     @property
@@ -70,6 +72,8 @@ class Command:
         }
         if self.file_mb is not None:
             job["file"] = self.file_mb << 20
+        if self.processes is not None:
+            job["processes"] = self.processes
         return Job(marshal.dumps(job, 2), self.idle_s, self.idle_s, self.cpu_limit, wall_s=self.wall_s)
 
 

@@ -14,9 +14,10 @@ from codechat.languages.python.assembly import parse
 from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls
 from codechat.suites.calls.oracle import ORACLES, Comparison
+from codechat.suites.junit import JUnit
 from codechat.tasks import Dataset, StepTask
 from support.codeif_rows import FUNCTION, write_rows
-from support.sreval_rows import GROWING
+from support.sreval_rows import GROWING, GROWING_JAVA
 
 ROW = {
     "task_id": "mine/0",
@@ -46,6 +47,10 @@ def options(kind: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     if kind == "sreval_python":
         path = tmp_path_factory.mktemp("sreval") / "tasks.jsonl"
         path.write_text(json.dumps(GROWING) + "\n")
+        return {"kind": kind, "path": str(path)}
+    if kind == "sreval_java":
+        path = tmp_path_factory.mktemp("sreval") / "tasks.jsonl"
+        path.write_text(json.dumps(GROWING_JAVA) + "\n")
         return {"kind": kind, "path": str(path)}
     if kind in BENCHMARKS:
         if "CODECHAT_TEST_DATA" not in os.environ:
@@ -78,6 +83,9 @@ def test_ids_are_unique(dataset: Dataset, kind: str) -> None:
 
 def test_tasks_are_whole(dataset: Dataset) -> None:
     for task in dataset.tasks:
+        if task.target.language != "python":
+            assert task.prompt and all(isinstance(suite, JUnit) for suite in task.suites)
+            continue
         assert task.target.signature.startswith("def ") and task.target.entry_point in task.target.signature
         assert len({each.id for each in task.requirements} | {"task"}) == len(task.requirements) + 1
         assert all(len(suite.key) == 64 for suite in task.suites)

@@ -14,6 +14,7 @@ from codechat.errors import InfrastructureError, UserError
 from codechat.sandbox import SANDBOXES
 from codechat.suites import SUITES, Costed, Suite
 from codechat.suites.checker import Checker
+from support.java import LACKS
 
 TARGET = Target(entry_point="double")
 RIGHT = "def double(x):\n    return 2 * x\n"
@@ -23,7 +24,11 @@ REPOSITORY = {
     "shop/twice.py": "def double(x):\n    return x + x\n",
     "tests/test_twice.py": "from shop.twice import double\n\ndef test_double():\n    assert double(4) == 8\n",
 }
-LIMITS = {"idle_s": 0.5, "load_cpu_s": 0.5, "min_cpu_s": 0.3, "total_cpu_s": 0.6, "memory_mb": 512, "processes": 16}
+JUNIT = """
+import org.junit.jupiter.api.*;
+class MathsTest { @Test void doubles() { Assertions.assertEquals(4, Maths.twice(2)); } }
+"""
+LIMITS = {"idle_s": 0.5, "load_cpu_s": 0.5, "min_cpu_s": 0.3, "total_cpu_s": 2.0, "memory_mb": 2048, "processes": 16}
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,13 @@ EXAMPLES: dict[str, Example] = {
         {"tests": ["assert double(2) == 5"], "wall_s": 3.0},
         hostile=(HANGS, SPINS, "x = [0] * 10**10\n", "("),
     ),
+    "junit": Example(
+        {"tests": JUNIT},
+        {"tests": JUNIT.replace("4", "8"), "declares": ["List"]},
+        right="class Maths { static int twice(int x) { return 2 * x; } }",
+        wrong="class Maths { static int twice(int x) { return x; } }",
+        hostile=("class Maths { static { System.exit(0); } static int twice(int x) { return x; } }", "(", ""),
+    ),
     "tool": Example(
         {"argv": ["perl", "-c", "{program}"], "file": "a.pl", "wall_s": 2.0},
         {
@@ -97,6 +109,8 @@ EXAMPLES: dict[str, Example] = {
 @pytest.fixture(params=[component.name for component in SUITES])
 def kind(request: pytest.FixtureRequest) -> str:
     assert request.param in EXAMPLES, "give the new kind an example above"
+    if request.param == "junit" and LACKS:
+        pytest.skip(LACKS)
     return str(request.param)
 
 

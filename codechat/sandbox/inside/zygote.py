@@ -175,7 +175,7 @@ def _child(part: Part, config: dict[str, Any], namespaces: bool, kept: guard.Kep
         job, results, shared, peer = part.take()
         os.setsid()  # a signal to its group must not reach the zygote
         limits = {**config["limits"], "cpu": job["cpu"]}
-        limits["file"] = job.get("file", limits["file"])
+        limits |= {name: job[name] for name in ("file", "processes") if name in job}
         isolate.confine(limits, namespaces, config["scratch"], alone=job.get("alone", False))
         if "calls" not in job:
             command.own_folder(config["scratch"], namespaces)

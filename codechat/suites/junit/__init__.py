@@ -18,6 +18,7 @@ from codechat.suites.endings import judge_status, run_in_box
 from codechat.suites.junit.compiler import Compiled, Compiler, Kind
 from codechat.suites.junit.toolchain import Toolchain, toolchain
 
+THREADS = 512  # tests of concurrency start hundreds
 INSIDE = "tests share a virtual machine with the program"
 REFUSED: dict[Kind, tuple[Outcome, str]] = {
     Kind.PROGRAM_DOES_NOT_PARSE: ("syntax_error", "it is not valid Java"),
@@ -82,6 +83,7 @@ class JUnit:
             wall_s=math.inf,
             cpu_s=config.total_cpu_s,
             idle_s=config.total_cpu_s,
+            processes=THREADS,
             tools=tools.tools,
             alone=True,
         )

@@ -18,6 +18,7 @@ POLL_S = 0.1
 TICKS = os.sysconf("SC_CLK_TCK")
 CEILING_FACTOR, CEILING_S = 10.0, 30.0  # by the clock, over the CPU time: no busy machine needs it
 LARGEST = 256 << 20  # bytes of an answer
+START_CPU_S = 60.0
 RENEWED_AFTER = 2000  # units: a compiler that works for hours must not grow
 
 
@@ -51,8 +52,9 @@ class Compiled:
 class Compiler:
     """One compiler process, started at the first unit, and anew after it ended. Used by one thread at a time."""
 
-    def __init__(self, argv: Sequence[str]) -> None:
-        self._argv = list(argv)
+    def __init__(self, argv: Sequence[str], sample: tuple[str, str]) -> None:
+        """`argv` starts it. The `sample`, a program and its tests, is compiled first: no unit pays for the start."""
+        self._argv, self._sample = list(argv), _request(*sample)
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped, self._units = False, 0
         self._lock = threading.Lock()  # held while a unit is compiled
@@ -64,10 +66,10 @@ class Compiler:
 
         Raises `InfrastructureError` if the compiler cannot be started, or was stopped.
         """
-        request = b"".join(SIZE.pack(len(data)) + data for data in map(_utf8, (program, tests, " ".join(declares))))
+        request = _request(program, tests, declares)
         with self._lock:
-            answer = self._ask(request, limit_s)
-            return answer if answer.kind is not Kind.ENDED else self._ask(request, limit_s)
+            answer = self._try(request, limit_s)
+            return answer if answer.kind is not Kind.ENDED else self._try(request, limit_s)
 
     def stop(self) -> None:
         """End it for good, from any thread."""
@@ -108,11 +110,15 @@ class Compiler:
                 )
             except OSError as error:
                 raise InfrastructureError(f"the Java compiler does not start: {error.strerror}") from error
+            if self._ask(self._process, self._sample, START_CPU_S).kind is not Kind.COMPILED:
+                raise InfrastructureError("the Java compiler does not compile a sample")
         self._units += 1
         return self._process
 
-    def _ask(self, request: bytes, limit_s: float) -> Compiled:
-        process = self._started()
+    def _try(self, request: bytes, limit_s: float) -> Compiled:
+        return self._ask(self._started(), request, limit_s)
+
+    def _ask(self, process: subprocess.Popen[bytes], request: bytes, limit_s: float) -> Compiled:
         before = _cpu_s(process.pid)
         try:
             assert process.stdin is not None
@@ -164,8 +170,9 @@ def _read(answer: bytes, cpu_s: float) -> Compiled:
     return Compiled(kind, answer[1 + SIZE.size : end].decode(errors="replace"), answer[end:], cpu_s)
 
 
-def _utf8(text: str) -> bytes:
-    return text.encode("utf-8", "replace")
+def _request(program: str, tests: str, declares: Sequence[str] = ()) -> bytes:
+    texts = [text.encode("utf-8", "replace") for text in (program, tests, " ".join(declares))]
+    return b"".join(SIZE.pack(len(data)) + data for data in texts)
 
 
 def _cpu_s(pid: int) -> float:

@@ -89,15 +89,15 @@ class Toolchain:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """How the runtime finds its own libraries where it cannot ask the system for its place."""
-        return {"LD_LIBRARY_PATH": f"{self.image}/lib:{self.image}/lib/server"}
+        """How the runtime finds its libraries where it cannot ask for its own path, and keeps its memory together."""
+        return {"LD_LIBRARY_PATH": f"{self.image}/lib:{self.image}/lib/server", "MALLOC_ARENA_MAX": "2"}
 
     def compiler(self) -> Compiler:
         """A compiler that knows what programs will find."""
         java = [f"{self.home}/bin/java", "-Xmx512m", "-Xss2m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         options = ["--system", str(self.image), *self._classpath(), "-proc:none", "-g", "-nowarn", "-Xlint:none"]
         compiler = ["-cp", str(self.folder / "compiler"), "codechat.compiler.Compiler", *options]
-        return Compiler([*java, "-XX:-UsePerfData", *compiler])
+        return Compiler([*java, "-XX:-UsePerfData", *compiler], (SAMPLE, SAMPLE_TESTS))
 
     def run(self, memory_mb: int, tests: Sequence[str], *, more: Sequence[str] = ()) -> list[str]:
         """The command that tests the unit in the files `token` and `unit` of the working folder."""

@@ -2,6 +2,7 @@
 module codechat.junit {
     requires java.logging;
 
+    exports junit.framework;
     exports org.junit.jupiter.api;
     exports org.junit.jupiter.api.condition;
     exports org.junit.jupiter.api.extension;
