@@ -14,7 +14,7 @@ from codechat.sandbox.inside import wire
 
 PYTHON = wire.PYTHON
 TAIL = 2000
-Why = Literal["wall", "cpu", "output", "down", "missing"]
+Why = Literal["wall", "cpu", "idle", "output", "down", "missing"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +24,9 @@ class Command:
     `argv[0]` is a path or a name to be found in the box; `PYTHON` stands for the box's own interpreter, for which a
     PYTHONPATH in `environment` comes before the installed packages. `files` are relative paths and their content;
     `archive` is a tar file that is unpacked beside them. The program runs in `folder`, relative to them. It may take
-    `wall_s` seconds by the clock and `cpu_s` of CPU time (None: `wall_s`). `file_mb` bounds what it may write, its
-    files included (None: the sandbox's limit). The last `tail` bytes of either output are kept. `tools` are paths of
-    the host that are visible in the box, read-only.
+    `wall_s` seconds by the clock, `cpu_s` of CPU time (None: `wall_s`) and `idle_s` without working (None: no limit).
+    `file_mb` bounds what it may write, its files included (None: the sandbox's limit). The last `tail` bytes of either
+    output are kept. `tools` are paths of the host that are visible in the box, read-only.
     """
 
     argv: tuple[str, ...]
@@ -36,6 +36,7 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
     wall_s: float = 60.0
     cpu_s: float | None = None
+    idle_s: float | None = None
     file_mb: int | None = None
     tail: int = TAIL
     tools: tuple[str, ...] = ()
@@ -44,7 +45,7 @@ class Command:
     def key(self) -> str:
         """A hash, equal only for equal commands; the paths of its tools are not part of it."""
         files = {name: content_hash(data) for name, data in self.files.items()}
-        limits = [self.wall_s, self.cpu_s, self.file_mb, self.tail]
+        limits = [self.wall_s, self.cpu_s, self.file_mb, self.tail, *filter(None, [self.idle_s])]
         return content_hash([self.argv, files, content_hash(self.archive), self.folder, self.environment, limits])
 
     @property
@@ -64,16 +65,17 @@ class Command:
         }
         if self.file_mb is not None:
             job["file"] = self.file_mb << 20
-        return Job(marshal.dumps(job, 2), math.inf, math.inf, self.cpu_limit, wall_s=self.wall_s)
+        idle_s = math.inf if self.idle_s is None else self.idle_s
+        return Job(marshal.dumps(job, 2), math.inf, idle_s, self.cpu_limit, wall_s=self.wall_s)
 
 
 @dataclass(frozen=True)
 class Ran:
     """A program's exit status, negative for the signal that killed it, and the ends of its outputs.
 
-    `why` is the sandbox's reason if it killed the program: the time by the clock (`wall`) or of the CPU, too much
-    `output`, or that it took the box `down` twice. `missing`: the program cannot be run in the box, and `stderr` says
-    why.
+    `why` is the sandbox's reason if it killed the program: the time by the clock (`wall`), of the CPU, or without
+    working (`idle`), too much `output`, or that it took the box `down` twice. `missing`: the program cannot be run in
+    the box, and `stderr` says why.
     """
 
     status: int
@@ -123,5 +125,5 @@ class Outputs:
         if self._start[wire.HEADER.size :][:1] == wire.MISSING:
             return "missing"
         if ended.why is not None:
-            return "wall" if ended.why == "wall" else "cpu"
+            return ended.why
         return "cpu" if status != 0 and ended.cpu_s >= cpu_limit - CPU_LEFT_S else None

@@ -16,6 +16,7 @@ SHOWN = 400  # characters of a value in a failure
 ADDRESS = re.compile(r"0x[0-9a-f]{6,}")  # of objects in memory: they differ in every process
 SAID_LINES = 20  # of what a program printed
 TAKEN_DOWN = "the program takes the sandbox's process down"
+IDLE = "it sleeps or waits for longer than it may"
 CPU_USED_UP = "the CPU time of the whole program is used up"
 
 
@@ -30,7 +31,7 @@ async def run_in_box(sandbox: Sandbox, work: Callable[[Box], Verdict]) -> Verdic
 def explain_end(ended: Ended, cpu_limit: int) -> tuple[Outcome, str]:
     """The outcome and reason of a child that ended before its verdict was decided."""
     if ended.why == "idle":
-        return "timeout", "it sleeps or waits for longer than it may"
+        return "timeout", IDLE
     if ended.why == "wall":
         return "timeout", "it takes far longer by the clock than it may compute and wait"
     if ended.why == "cpu" or ended.cpu_s >= cpu_limit - CPU_LEFT_S:
@@ -86,6 +87,7 @@ def _missed(ran: Ran, command: Command, expected: int) -> tuple[Outcome, str]:
         reasons: dict[Why, tuple[Outcome, str]] = {
             "wall": ("timeout", f"it runs for longer than {command.wall_s:g} s"),
             "cpu": ("timeout", CPU_USED_UP),
+            "idle": ("timeout", IDLE),
             "output": ("crash", "it prints more than is read"),
             "down": ("crash", TAKEN_DOWN),
             "missing": ("fail", f"there is no {command.argv[0]} to run"),
