@@ -25,7 +25,9 @@ ENTRY_POINT = "task_func"
 """The name that every function-level task of the Python part asks for."""
 
 
-class _Turn(BaseModel):
+class SREvalTurn(BaseModel):
+    """A requirement, a right program for it, and its tests as a text."""
+
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
     turn_num: int
@@ -34,12 +36,14 @@ class _Turn(BaseModel):
     test: str = Field(min_length=1)
 
 
-class _Row(BaseModel):
+class SREvalRow(BaseModel):
+    """One task, the fields that all of SR-Eval's files have."""
+
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
     hash_id: str = Field(min_length=1)
     total_turn: int
-    turn_datas: list[_Turn] = Field(min_length=1)
+    turn_datas: list[SREvalTurn] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _counts(self) -> Self:
@@ -65,12 +69,12 @@ def sreval_python(config: SREvalPythonConfig) -> Dataset:
     return read.dataset("sreval_python", content_hash([row.model_dump() for row in read.rows]))
 
 
-def _parse(value: dict[str, Any]) -> tuple[_Row, StepTask]:
-    row = _Row.model_validate(value)
+def _parse(value: dict[str, Any]) -> tuple[SREvalRow, StepTask]:
+    row = SREvalRow.model_validate(value)
     return row, _task(row)
 
 
-def _task(row: _Row) -> StepTask:
+def _task(row: SREvalRow) -> StepTask:
     """The task of a row. Raises `ValueError` if a reference does not parse, or nothing would run one of its tests."""
     steps = tuple(Step(turn.instruction, Assertions((turn.test,)), turn.solution) for turn in row.turn_datas)
     entry_point = ENTRY_POINT if all(_defines(turn.solution) for turn in row.turn_datas) else ""
