@@ -68,9 +68,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class StepTask(Task):
-    """A task whose requirements come step by step: `prompt` is the first one, `reference` the last right program."""
+    """A task whose requirements come step by step: `prompt` is the first one, `reference` the last right program.
+
+    `above` is the code above the function in a repository's file, empty if the program stands alone.
+    """
 
     steps: tuple[Step, ...] = ()
+    above: str = ""
 
     @property
     def suites(self) -> tuple[Suite, ...]:

@@ -36,19 +36,36 @@ def read_tasks(path: Path, parse: Callable[[dict[str, Any]], tuple[R, Task]], re
     repeats a task: then the message names the file and the line.
     """
     read: TaskFile[R] = TaskFile([], {}, {})
-    for line, text in lines_of(path):
-        try:
-            row, task = parse(object_of(text))
-            if task.task_id in read.tasks:
-                raise ValueError(f"the task {task.task_id} is there twice")
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{path}:{line}: {problem_of(error)}", remedy) from error
+
+    def parse_once(value: dict[str, Any]) -> tuple[R, Task]:
+        row, task = parse(value)
+        if task.task_id in read.tasks:
+            raise ValueError(f"the task {task.task_id} is there twice")
+        return row, task
+
+    for place, (row, task) in read_values(path, parse_once, remedy):
         read.rows.append(row)
         read.tasks[task.task_id] = task
-        read.places[task.task_id] = f"{path}:{line}"
+        read.places[task.task_id] = place
     if not read.rows:
         raise UserError(f"{path} holds no task", remedy)
     return read
+
+
+def read_values(
+    path: Path, read: Callable[[dict[str, Any]], R], remedy: str, setting: str = "dataset.path"
+) -> Iterator[tuple[str, R]]:
+    """What `read` makes of the JSON object in each line, behind the line's place as FILE:LINE.
+
+    Raises `UserError` with that place and the `remedy` if it raises `ValueError`. `setting` names the file in messages.
+    """
+    for line, text in lines_of(path, setting):
+        place = f"{path}:{line}"
+        try:
+            found = read(object_of(text))
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{place}: {problem_of(error)}", remedy) from error
+        yield place, found
 
 
 def lines_of(path: Path, setting: str = "dataset.path") -> Iterator[tuple[int, bytes]]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import field_validator, model_validator
 
-from codechat.config import Config, original_option
+from codechat.config import Config, original_option, result_option
 from codechat.domain import Extraction, Message, Reply, Verdict
 from codechat.errors import ContextOverflow, UserError
 from codechat.languages import extract, fence, language_of, without_thinking
@@ -24,6 +24,8 @@ from codechat.tasks import Step, StepTask, Task
 from codechat.template import fill, require
 
 NO_ROOM = Verdict.without_run("no_code", "the conversation no longer fits the model's context")
+ABOVE = "The code above the function in its file:\n\n{{code}}\n"
+"""As in conf/prompts: a prompt that is newer than the first version is no part of a cell's id with this text."""
 _FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -33,11 +35,13 @@ class StepwisePrompts(Config):
     system: str = original_option(..., "the first message; fills {{language}}")
     problem: str = original_option(..., "the newest requirement, or all so far; fills {{instruction}}")
     edit: str = original_option(..., "a change of given code; fills {{code}} and {{instruction}}")
+    above: str = result_option(ABOVE, "before the task of a repository: the code above the function; fills {{code}}")
 
-    @field_validator("system", "problem", "edit")
+    @field_validator("system", "problem", "edit", "above")
     @classmethod
     def _has_its_fields(cls, text: str, info: Any) -> str:
-        must = {"system": (), "problem": ("instruction",), "edit": ("code", "instruction")}[info.field_name]
+        fields = {"system": (), "problem": ("instruction",), "edit": ("code", "instruction"), "above": ("code",)}
+        must = fields[info.field_name]
         return require(text, *must, may=("language",))
 
 
@@ -53,6 +57,9 @@ class StepwiseConfig(Config):
     )
     harness: Literal["guarded", "official"] = original_option(
         "guarded", "official: code is extracted, and history kept, as SR-Eval's own script does"
+    )
+    local_context: Literal["first", "every"] = result_option(
+        "every", "tasks in a repository: the code above the function stands before the first task, or before every one"
     )
     prompts: StepwisePrompts = original_option(..., "a preset by its name, or each prompt as a text or @FILE")
 
@@ -93,10 +100,10 @@ class Stepwise:
     def asks(self, task: Task) -> Iterator[Ask]:
         """The whole conversation at every turn with full history, else one message."""
         steps, answer = steps_of(task), length_of(task) + PROSE
-        around = len(self._config.prompts.system) + len(self._config.prompts.problem)
-        told = 0
+        prompts, told = self._config.prompts, 0
         for turn, step in enumerate(steps):
             told += len(step.instruction)
+            around = len(prompts.system) + len(prompts.problem) + len(_code_above(self._config, task, turn))
             shown, replies = {
                 "full_history": (told, turn),
                 "code_edit": (len(step.instruction), min(turn, 1)),
@@ -202,22 +209,31 @@ def layout(
 ) -> tuple[Message, ...]:
     """The messages of a turn, after the `replies` of earlier ones and the `codes` in them."""
     prompts, steps, language = config.prompts, steps_of(task), task.target.language
-    start = Message("system", fill(prompts.system, language=language))
     asked = [step.instruction.strip() for step in steps[: turn + 1]]
-    newest = Message("user", fill(prompts.problem, instruction=asked[-1], language=language))
     references = [step.reference or "" for step in steps[:turn]]
-    if config.prompting == "cumulative":
-        return (start, Message("user", fill(prompts.problem, instruction="\n".join(asked), language=language)))
-    if config.prompting == "code_edit":
-        if not turn:
-            return (start, newest)
+    earlier: list[Message] = []
+    wanted = "\n".join(asked) if config.prompting == "cumulative" else asked[-1]
+    newest = fill(prompts.problem, instruction=wanted, language=language)
+    if config.prompting == "code_edit" and turn:
         before = references[-1] if config.context == "golden" else codes[-1]
         shown = fence(before, language).rstrip("\n")
-        return (start, Message("user", fill(prompts.edit, code=shown, instruction=asked[-1], language=language)))
-    said = [fence(code, language).rstrip("\n") for code in references] if config.context == "golden" else replies
-    history = zip(asked[:-1], said, strict=True)
-    earlier = (message for text, reply in history for message in (Message("user", text), Message("assistant", reply)))
-    return (start, *earlier, newest)
+        newest = fill(prompts.edit, code=shown, instruction=wanted, language=language)
+    elif config.prompting == "full_history":
+        golden = [fence(code, language).rstrip("\n") for code in references]
+        for text, reply in zip(asked[:-1], golden if config.context == "golden" else replies, strict=True):
+            earlier += [Message("user", text), Message("assistant", reply)]
+    above = _code_above(config, task, turn)
+    system = Message("system", fill(prompts.system, language=language))
+    return (system, *earlier, Message("user", f"{above}\n\n{newest}" if above else newest))
+
+
+def _code_above(config: StepwiseConfig, task: Task, turn: int) -> str:
+    """What shows the code above the function at a turn; empty if nothing does."""
+    assert isinstance(task, StepTask)
+    if not task.above.strip() or (turn and config.local_context == "first"):
+        return ""
+    language = task.target.language
+    return fill(config.prompts.above, code=fence(task.above, language).rstrip("\n"), language=language)
 
 
 def official_code(reply: str, language: str) -> str:

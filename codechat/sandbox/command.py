@@ -24,11 +24,11 @@ class Command:
     `argv[0]` is a path or a name to be found in the box; `PYTHON` stands for the box's own interpreter, for which a
     PYTHONPATH in `environment` comes before the installed packages. `files` are relative paths and their content;
     `archive` is a tar file that is unpacked beside them. The program runs in `folder`, relative to them. It may take
-    `wall_s` seconds by the clock and `cpu_s` of CPU time (None: `wall_s`), and sleep or wait for `idle_s`. `file_mb`
-    bounds what it may write, its files included, and `processes` how many processes and threads it may have at once
-    (None: the sandbox's limits). The last `tail` bytes of either output are
-    kept. `tools` are paths of the host that are visible in the box, read-only. A program that is `alone` can start no
-    other process, threads apart, and can execute nothing that it writes.
+    `wall_s` seconds by the clock, `cpu_s` of CPU time (None: `wall_s`) and `idle_s` without working (None: no limit).
+    `file_mb` bounds what it may write, its files included, and `processes` how many processes and threads it may have
+    at once (None: the sandbox's limits). The last `tail` bytes of either output are kept. `tools` are paths of the host
+    that are visible in the box, read-only. A program that is `alone` can start no other process, threads apart, and can
+    execute nothing that it writes.
     """
 
     argv: tuple[str, ...]
@@ -38,7 +38,7 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
     wall_s: float = 60.0
     cpu_s: float | None = None
-    idle_s: float = math.inf
+    idle_s: float | None = None
     processes: int | None = None
     file_mb: int | None = None
     tail: int = TAIL
@@ -49,9 +49,9 @@ class Command:
     def key(self) -> str:
         """A hash, equal only for equal commands; the paths of its tools are not part of it."""
         files = {name: content_hash(data) for name, data in self.files.items()}
-        limits = [self.wall_s, self.cpu_s, self.file_mb, self.tail]
-        if self.alone or self.idle_s < math.inf or self.processes is not None:
-            limits += [self.idle_s, self.alone, self.processes]
+        limits: list[object] = [self.wall_s, self.cpu_s, self.file_mb, self.tail]
+        if (later := (self.idle_s, self.processes, self.alone)) != (None, None, False):
+            limits += later
         return content_hash([self.argv, files, content_hash(self.archive), self.folder, self.environment, limits])
 
     @property
@@ -74,16 +74,17 @@ class Command:
             job["file"] = self.file_mb << 20
         if self.processes is not None:
             job["processes"] = self.processes
-        return Job(marshal.dumps(job, 2), self.idle_s, self.idle_s, self.cpu_limit, wall_s=self.wall_s)
+        idle_s = math.inf if self.idle_s is None else self.idle_s
+        return Job(marshal.dumps(job, 2), math.inf, idle_s, self.cpu_limit, wall_s=self.wall_s)
 
 
 @dataclass(frozen=True)
 class Ran:
     """A program's exit status, negative for the signal that killed it, and the ends of its outputs.
 
-    `why` is the sandbox's reason if it killed the program: the time by the clock (`wall`), of the CPU or without work
-    (`idle`), too much `output`, or that it took the box `down` twice. `missing`: the program cannot be run in the box,
-    and `stderr` says why.
+    `why` is the sandbox's reason if it killed the program: the time by the clock (`wall`), of the CPU, or without
+    working (`idle`), too much `output`, or that it took the box `down` twice. `missing`: the program cannot be run in
+    the box, and `stderr` says why.
     """
 
     status: int

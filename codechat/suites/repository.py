@@ -1,17 +1,12 @@
 """A repository's own tests, run in the sandbox on a copy with the program in place of one function."""
 
-import functools
-import hashlib
 import importlib.util
-import io
-import re
 import secrets
-import tarfile
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Literal
 
 from codechat.config import Config, result_option, run_option
@@ -20,29 +15,38 @@ from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.sandbox import PYTHON, Box, Command, Sandbox
 from codechat.suites import SUITES
+from codechat.suites.checkout import FOLDER, file_content, packed_with, read_contents, room_mb
 from codechat.suites.endings import judge_status, run_in_box
 
 SCRIPT = "script.py"
+TOKEN = "CODECHAT_TOKEN"
 WALL_S = 60.0  # the limit of the benchmark's own harness for a group of tests
-ROOM_MB = 64  # for the files that tests write
-MOST_MB = 512  # of a repository
-LEFT_OUT = {".git", ".hg", "__pycache__", ".tox", ".venv", "node_modules"}
-REMEDY = "dataset.repos names the folder of the repositories"
 # pytest prints to standard error, where failures are read. The token is printed once pytest has returned: a test run
-# that ends before that does not count.
+# that ends before that does not count. With CODECHAT_LEAST so many tests must have passed: skipped ones do not count.
 RUN = """
 import os
 import sys
 import pytest
+
+
+class Passed(set):
+    def pytest_runtest_logreport(self, report):
+        if report.when == "call" and report.passed:
+            self.add(report.nodeid.partition("[")[0])
+
+
 os.dup2(2, 1)
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # what is installed here is not what the repository asks for
-done = (os.environ.pop("CODECHAT_TOKEN"), pytest.main(sys.argv[1:]))
+least, passed = int(os.environ.pop("CODECHAT_LEAST", "0")), Passed()
+done = (os.environ.pop("CODECHAT_TOKEN"), pytest.main(sys.argv[1:], plugins=[passed]))
 sys.stdout.flush()
+if done[1] == 0 and len(passed) < least:
+    sys.exit(f"{len(passed)} of {least} tests passed, the others were skipped")
 if done[1] == 0:
     os.write(2, done[0].encode())
 sys.exit(int(done[1]))
 """
-DEFINES = re.compile(r"^\s*(?:async\s+def|def|class)\s+(\w+)", re.MULTILINE)
+INSIDE = "tests of a repository import the program"
 OPTIONS = ("-q", "--tb=short", "--no-header", "-p", "no:cacheprovider", "--override-ini=addopts=")
 
 
@@ -85,16 +89,15 @@ class Repository:
 
     def _run(self, box: Box, program: Program) -> Verdict:
         command = self.command(program.source)
-        verdict = judge_status(box.run(command), command, token=command.environment["CODECHAT_TOKEN"])
-        return replace(verdict, inside="tests of a repository import the program")
+        verdict = judge_status(box.run(command), command, token=command.environment[TOKEN])
+        return replace(verdict, inside=INSIDE)
 
     def command(self, source: str) -> Command:
         """The command that runs the tests in a copy of the repository with the program's code.
 
         Raises `UserError` if there is no such repository, file or line, or no pytest.
         """
-        if importlib.util.find_spec("pytest") is None:
-            raise UserError("the tests of repositories need pytest, which is not installed", "pip install pytest")
+        require_pytest()
         if self.folder is None:
             raise UserError("the tests need their repository", "give the folder of the repositories: dataset.repos=DIR")
         root = Path(self.folder)
@@ -104,26 +107,12 @@ class Repository:
                 raise UserError(
                     f"{root} has no test {node}", "use the repositories that hold the benchmark's own tests"
                 )
-        archive = io.BytesIO(_pack(root))
-        with tarfile.open(fileobj=archive, mode="a") as packed:
-            _add(packed, PurePosixPath("repository", self.file), self.replace_function(root / self.file, source))
-        data = archive.getvalue()
-        return Command(
-            argv=(PYTHON, f"../{SCRIPT}", *OPTIONS, *self.nodes),
-            files={SCRIPT: RUN.encode()},
-            archive=data,
-            folder="repository",
-            environment={"PYTHONPATH": ".:src", "CODECHAT_TOKEN": secrets.token_hex(16)},
-            wall_s=WALL_S,
-            file_mb=(len(data) >> 20) + ROOM_MB,
-        )
+        return pytest_command(root, {self.file: self.replace_function(root / self.file, source)}, self.nodes)
 
     def replace_function(self, path: Path, source: str) -> bytes:
         """The file's content with the function's lines replaced by the program, indented as they were."""
         try:
-            lines = path.read_text("utf-8").splitlines(keepends=True)
-        except OSError as error:
-            raise UserError(f"cannot read {path}: {error.strerror}", REMEDY) from None
+            lines = file_content(path).decode("utf-8").splitlines(keepends=True)
         except UnicodeDecodeError:
             raise UserError(f"{path} is not UTF-8 text", "leave the task out: dataset.tasks") from None
         first, last = self.lines
@@ -146,6 +135,30 @@ class RepositoryConfig(Config):
     nodes: list[str] = result_option(..., "pytest ids of the tests", min_length=1)
 
 
+def require_pytest() -> None:
+    """Raises `UserError` if pytest is not installed beside codechat."""
+    if importlib.util.find_spec("pytest") is None:
+        raise UserError("the tests of repositories need pytest, which is not installed", "pip install pytest")
+
+
+def pytest_command(root: Path, changed: Mapping[str, bytes], nodes: Sequence[str], least: int = 0) -> Command:
+    """The command that runs pytest ids in a copy of a repository with other content in the files `changed`.
+
+    It prints the `TOKEN` of its environment once pytest has returned without a failure, and `least` tests have passed.
+    Raises `UserError`.
+    """
+    archive = packed_with(root, changed)
+    return Command(
+        argv=(PYTHON, f"../{SCRIPT}", *OPTIONS, *nodes),
+        files={SCRIPT: RUN.encode()},
+        archive=archive,
+        folder=FOLDER,
+        environment={"PYTHONPATH": ".:src", TOKEN: secrets.token_hex(16), "CODECHAT_LEAST": str(least)},
+        wall_s=WALL_S,
+        file_mb=room_mb(archive),
+    )
+
+
 @SUITES.register("repository", RepositoryConfig)
 def repository(config: RepositoryConfig) -> Repository:
     """Tests of a repository, run in a copy of it in which the program replaces a function."""
@@ -153,56 +166,6 @@ def repository(config: RepositoryConfig) -> Repository:
     return Repository(config.project, folder, config.file, config.lines, config.indent, tuple(config.nodes))
 
 
-@dataclass(frozen=True)
-class RepositoryContents:
-    """A hash of a repository's files, and the names of its functions and classes."""
-
-    digest: str
-    names: frozenset[str]
-
-
-@functools.cache
-def read_contents(root: Path) -> RepositoryContents:
-    """A repository's content, read once a process. Raises `UserError`."""
-    digest, names = hashlib.sha256(), set[str]()
-    for inside, data in _files(root):
-        digest.update(content_hash([str(inside), content_hash(data)]).encode())
-        if inside.suffix == ".py":
-            names.update(DEFINES.findall(data.decode("utf-8", "replace")))
-    return RepositoryContents(digest.hexdigest(), frozenset(names))
-
-
-@functools.lru_cache(maxsize=4)
-def _pack(root: Path) -> bytes:
-    """The repository as a tar archive, below the folder `repository`. Raises `UserError`."""
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as packed:
-        for inside, data in _files(root):
-            _add(packed, PurePosixPath("repository", *inside.parts), data)
-    return archive.getvalue()
-
-
-def _files(root: Path) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """Every file's path and content, except built files and version control."""
-    if not root.is_dir():
-        raise UserError(f"there is no repository {root}", REMEDY)
-    total = 0
-    for path in sorted(root.rglob("*")):
-        inside = path.relative_to(root)
-        if path.is_file() and not path.is_symlink() and not LEFT_OUT & set(inside.parts):
-            data = path.read_bytes()
-            total += len(data)
-            if total > MOST_MB << 20:
-                raise UserError(f"{root} has more than {MOST_MB} MiB", "leave out what its tests do not need")
-            yield PurePosixPath(*inside.parts), data
-
-
 def _test_name(node: str) -> str:
     """The function, or class, of a pytest id, without parameters."""
     return node.partition("[")[0].rpartition("::")[2]
-
-
-def _add(packed: tarfile.TarFile, name: PurePosixPath, data: bytes) -> None:
-    entry = tarfile.TarInfo(str(name))
-    entry.size, entry.mode = len(data), 0o755
-    packed.addfile(entry, io.BytesIO(data))

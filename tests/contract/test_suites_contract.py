@@ -77,6 +77,33 @@ EXAMPLES: dict[str, Example] = {
         hostile=("import os\nos._exit(0)\n", "(", ""),
         outside=frozenset({"own/shop"}),
     ),
+    "inserted": Example(
+        {
+            "project": "own/shop",
+            "file": "shop/twice.py",
+            "function": "double",
+            "lines": [1, 2],
+            "beside": "tests/test_twice.py::test_double",
+            "tests": "def test_more():\n    assert double(5) == 10\n",
+        },
+        {
+            "project": "own/mart",
+            "file": "shop/thrice.py",
+            "function": "twice",
+            "lines": [1, 1],
+            "beside": "tests/test_twice.py::Twice::test_double",
+            "tests": "def test_more():\n    assert double(5) == 11\n",
+        },
+        hostile=(
+            "import os\nos._exit(0)\n",
+            "def double(x):\n    import pytest\n    pytest.skip()\n",
+            "def double(x):\n    import time\n    time.sleep(60)\n",
+            "def double(x):\n    while True: pass\n",
+            "(",
+            "",
+        ),
+        outside=frozenset({"own/shop"}),
+    ),
     "exit_status": Example(
         {"tests": ["assert double(2) == 4"], "wall_s": 2.0},
         {"tests": ["assert double(2) == 5"], "wall_s": 3.0},
@@ -133,7 +160,7 @@ def make(kind: str, tmp_path: Path) -> Any:
 
     def made(folder: str = "own", /, **changes: Any) -> Suite:
         row = {"kind": kind, **EXAMPLES[kind].row, **changes}
-        if kind == "repository":
+        if kind in ("repository", "inserted"):
             row["folder"] = str(repository(tmp_path / folder, REPOSITORY))
         config = SUITES.validate(row)
         return SUITES.build(config)
