@@ -32,7 +32,7 @@ SOURCES = (
     "Such a figure stands here only if a cell has its dataset with all tasks, its prompting and its context, with "
     "protocol.harness=official."
 )
-NOWHERE = " No cell of this table is such a one."
+NOWHERE = " No cell here has."
 BEST = " Bold: the best that was measured, baselines apart."
 
 
