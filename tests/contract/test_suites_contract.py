@@ -11,9 +11,9 @@ import pytest
 from codechat.config import is_identity
 from codechat.domain import OUTCOMES, Program, Target, Verdict
 from codechat.errors import InfrastructureError, UserError
-from codechat.sandbox import SANDBOXES
+from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.suites import SUITES, Costed, Suite
-from codechat.suites.checker import Checker
+from codechat.suites.checker import Checker, NoSandbox
 from support.java import LACKS
 
 TARGET = Target(entry_point="double")
@@ -320,3 +320,20 @@ async def test_a_checker_remembers_no_failure_of_the_infrastructure() -> None:
     await asyncio.sleep(0)
     cancelled.cancel()
     assert (await checker.check(Program("y"), suite)).passed and suite.checks == 3
+
+
+async def test_a_reference_is_run_once_for_all_cells_of_a_process_whose_sandboxes_are_alike() -> None:
+    def checker(**options: Any) -> Checker:
+        sandbox: Any = NoSandbox(SandboxConfig(kind="none", **options))
+        return Checker(sandbox)
+
+    suite, program = Stumbling(), Program("x = 'the reference of this test'")
+    with pytest.raises(InfrastructureError):
+        await checker().check_reference(program, suite)
+    found = await asyncio.gather(*(checker().check_reference(program, suite) for _ in range(2)))
+    assert suite.checks == 3, "two cells at once have no verdict yet"
+    assert (await checker().check_reference(program, suite)) in found and suite.checks == 3
+    await checker(idle_s=1).check_reference(program, suite)
+    assert suite.checks == 4, "other limits may give another verdict"
+    await checker().check(program, suite)
+    assert suite.checks == 5, "a model's program is run in every cell"
