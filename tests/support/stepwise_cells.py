@@ -32,6 +32,7 @@ class Steps:
     harness: str = "official"
     by_turn: tuple[int, ...] = ()
     passes: float = 0.5
+    local_context: str = "first"
     kind: str = "openai"
     options: tuple[tuple[str, Any], ...] = ()
 
@@ -52,6 +53,7 @@ def write_steps(made: Steps, runs: Path) -> Path:
     write_sessions(folder / "sessions.jsonl", sessions)
     (folder / "metrics.json").write_text(json.dumps({**stepwise_metrics(sessions, seed=0), FIELD: STEPWISE.describe()}))
     protocol = {"kind": "stepwise", "prompting": made.prompting, "context": made.context, "harness": made.harness}
+    protocol["local_context"] = made.local_context
     config = {
         "model": {"kind": made.kind, **dict(made.options)}, "dataset": {"kind": made.dataset}, "protocol": protocol,
         "seed": 0, "choices": {"model": made.model, "dataset": made.dataset, "protocol": "stepwise"},

@@ -57,9 +57,10 @@ def entries(study: Study[Any], level: str) -> list[Entry]:
 
 def comparable(cell: LoadedCell) -> bool:
     """Whether the paper has figures of such a cell: all tasks of one of its datasets, asked as its script asks."""
-    size = paper().tasks.get(cell.dataset)
+    size, protocol = paper().tasks.get(cell.dataset), cell.config["protocol"]
     whole = size is not None and cell.metrics["sessions"] == size["tasks"]
-    return whole and cell.config["protocol"].get("harness") == "official"
+    shown = cell.dataset in LEVELS["function"] or protocol.get("local_context") == "first"
+    return whole and shown and protocol.get("harness") == "official"
 
 
 def _published(settings: set[Setting]) -> Iterator[Entry]:

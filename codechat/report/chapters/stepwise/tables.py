@@ -30,7 +30,7 @@ MEANING = "BS: basic context, GS: golden context. Intervals are in stepwise_fina
 SOURCES = (
     "Published: from SR-Eval's paper, whose prompts are worded otherwise, and where a failed call is a failed turn. "
     "Such a figure stands here only if a cell has its dataset with all tasks, its prompting and its context, with "
-    "protocol.harness=official."
+    "protocol.harness=official and, in repositories, protocol.local_context=first."
 )
 NOWHERE = " No cell here has."
 BEST = " Bold: the best that was measured, baselines apart."
