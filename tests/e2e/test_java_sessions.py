@@ -101,7 +101,10 @@ def test_a_published_task_that_does_not_compile_is_listed(capsys: pytest.Capture
     write(row)
     assert main(["verify", "dataset=sreval_java", "dataset.path=tasks.jsonl"]) == 0, "published defects are listed"
     told = capsys.readouterr().out
-    assert "turn 2: its reference fails its own tests" in told and "it does not compile: line 1: cannot find symbol" in told
+    assert (
+        "turn 2: its reference fails its own tests" in told
+        and "it does not compile: line 1: cannot find symbol" in told
+    )
 
 
 @pytest.mark.parametrize("model", ["drifter", "refactorer"])

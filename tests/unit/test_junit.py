@@ -4,12 +4,13 @@ import asyncio
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from codechat.domain import Program, Target, Verdict
 from codechat.errors import BrokenTask, InfrastructureError, UserError
-from codechat.sandbox import SANDBOXES, JavaConfig
+from codechat.sandbox import SANDBOXES, Command, Ended, JavaConfig, Job, Ran, Reader
 from codechat.suites.junit import JUnit, compiler
 from codechat.suites.junit.compiler import Kind
 from codechat.suites.junit.toolchain import Toolchain, find_home, find_jars, toolchain
@@ -155,6 +156,32 @@ class TestVerdicts:
         verdict = check(program, tests)
         assert verdict.failure is not None and verdict.failure.exception == "LinkedList of java.util"
         assert check(program, tests, declares=("LinkedList",)).passed
+
+
+@needs_java
+def test_a_runtime_that_the_box_does_not_see_is_no_failure_of_the_program() -> None:
+    tools = toolchain(JavaConfig())
+    made = tools.compiler()
+
+    class Blind:
+        def parts_processes(self) -> bool:
+            return True
+
+        def python(self, job: Job, reader: Reader) -> Ended:
+            raise AssertionError
+
+        def keep(self, key: str, start: Callable[[], Any]) -> Any:
+            return made
+
+        def run(self, command: Command) -> Ran:
+            return Ran(127, why="missing")
+
+    try:
+        with pytest.raises(UserError) as caught:
+            JUnit(TESTS)._run(Blind(), Program(SHOP, Target("java")), tools, SANDBOXES.validate({"kind": "process"}))
+    finally:
+        made.stop()
+    assert "does not see the Java runtime" in str(caught.value) and "sandbox=bubblewrap" in str(caught.value)
 
 
 @needs_java

@@ -10,7 +10,7 @@ from typing import Literal
 
 from codechat.config import Config, result_option
 from codechat.domain import Failure, Outcome, Program, Verdict
-from codechat.errors import BrokenTask
+from codechat.errors import BrokenTask, UserError
 from codechat.files import content_hash
 from codechat.sandbox import Box, Command, Sandbox, SandboxConfig
 from codechat.suites import SUITES
@@ -18,6 +18,7 @@ from codechat.suites.endings import judge_status, run_in_box
 from codechat.suites.junit.compiler import Compiled, Compiler, Kind
 from codechat.suites.junit.toolchain import Toolchain, toolchain
 
+REMEDY = "use sandbox=bubblewrap, or set CODECHAT_CACHE_DIR to a folder that every user can enter, outside of your home"
 THREADS = 512  # tests of concurrency start hundreds
 INSIDE = "tests share a virtual machine with the program"
 REFUSED: dict[Kind, tuple[Outcome, str]] = {
@@ -72,7 +73,10 @@ class JUnit:
             said = compiled.text.strip() or None
             return Verdict(outcome, False, Failure(reason, exception=said), compiled.cpu_s, inside="")
         command = self._command(compiled, tools, config)
-        verdict = judge_status(box.run(command), command, token=command.files["token"].decode())
+        ran = box.run(command)
+        if ran.why == "missing":
+            raise UserError(f"this sandbox does not see the Java runtime {tools.image}", REMEDY)
+        verdict = judge_status(ran, command, token=command.files["token"].decode())
         return replace(_in_words(verdict), cpu_s=verdict.cpu_s + compiled.cpu_s, inside=INSIDE)
 
     def _command(self, compiled: Compiled, tools: Toolchain, config: SandboxConfig) -> Command:
