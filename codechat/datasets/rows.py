@@ -21,8 +21,9 @@ from codechat.datasets.lines import read_tasks
 from codechat.datasets.steps import StepRow, refuse_more, step_of
 from codechat.domain import Target
 from codechat.files import content_hash
+from codechat.languages import language_of
 from codechat.languages.python.assembly import assemble, signature_of
-from codechat.suites import Suite
+from codechat.suites import OfOneLanguage, Suite
 from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls, require_results
 from codechat.suites.calls.oracle import Oracle
@@ -187,6 +188,8 @@ def task_from(row: TaskRow, adapt: Adapt = lambda calls: calls) -> Task:
                   tuple(row.named_requirements()))
     )  # fmt: skip
     for suite in task.suites:
+        if isinstance(suite, OfOneLanguage) and language_of(suite.language) != language_of(row.language):
+            raise ValueError(f"tests of kind {suite.kind} are for {suite.language}: give suite for {row.language}")
         if isinstance(suite, Assertions):
             suite.names_used(row.entry_point)
     return task

@@ -218,9 +218,10 @@ def describe(failure: Failure) -> str:
     why = failure.reason
     if failure.expected is not None:
         why = f"expected {_short(failure.expected)}, got {_short(failure.actual or '')}"
-    elif failure.exception:
-        last = _short(failure.exception.splitlines()[-1])
-        why = last if failure.reason == "an exception" else f"{why}: {last}"
+    elif failure.exception and failure.reason == "an exception":
+        why = _short(failure.exception.splitlines()[-1])
+    elif failure.exception and failure.index is None:  # what a compiler or a whole run of tests said last
+        why = f"{why}: {_short(failure.exception.splitlines()[-1])}"
     return f"its reference fails {tests}{given}: {why}"
 
 

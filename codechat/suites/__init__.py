@@ -67,6 +67,15 @@ class Counted(Protocol):
 
 
 @runtime_checkable
+class OfOneLanguage(Protocol):
+    """A suite that can test programs in one language only."""
+
+    @property
+    def language(self) -> str:
+        """Its name."""
+
+
+@runtime_checkable
 class Written(Protocol):
     """A suite of Python snippets."""
 
@@ -76,4 +85,4 @@ class Written(Protocol):
 
 SUITES: Registry[Suite, NoTraits] = Registry("suite", "codechat.suites", NoTraits, Suite)
 
-__all__ = ["SUITES", "Costed", "Counted", "Demanding", "Suite", "Written"]
+__all__ = ["SUITES", "Costed", "Counted", "Demanding", "OfOneLanguage", "Suite", "Written"]

@@ -93,3 +93,23 @@ def test_mistakes_in_ones_own_turns(tmp_path: Path, row: dict[str, Any], told: s
     with pytest.raises(UserError) as caught:
         load(tmp_path, row, kind="jsonl")
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("language", "tests", "told"),
+    [
+        ("klingon", {"tests": "assert f(1) == 1"}, "tests of kind assertions are for python: give suite for klingon"),
+        (
+            "python",
+            {"suite": {"kind": "junit", "tests": "class A { }"}},
+            "tests of kind junit are for java: give suite for python",
+        ),
+    ],
+)
+def test_tests_in_another_language_than_the_task_are_refused(
+    tmp_path: Path, language: str, tests: dict[str, Any], told: str
+) -> None:
+    row = {"task_id": "mine/0", "language": language, "turns": [{"instruction": "Do.", "solution": "x = 1", **tests}]}
+    with pytest.raises(UserError) as caught:
+        load(tmp_path, row, kind="jsonl")
+    assert str(caught.value).startswith(f"{tmp_path}/tasks.jsonl:1: ") and told in str(caught.value)

@@ -35,7 +35,7 @@ class Assertions:
     """
 
     snippets: tuple[str, ...]
-    kind = "assertions"
+    kind, language = "assertions", "python"
 
     @functools.cached_property
     def key(self) -> str:

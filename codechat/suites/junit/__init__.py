@@ -45,7 +45,7 @@ class JUnit:
 
     tests: str
     declares: tuple[str, ...] = ()
-    kind = "junit"
+    kind, language = "junit", "java"
 
     @cached_property
     def key(self) -> str:
