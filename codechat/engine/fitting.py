@@ -11,12 +11,13 @@ from codechat.judges import JUDGES
 from codechat.models import MODELS
 from codechat.protocols import PROTOCOLS
 from codechat.seeding import generator
+from codechat.suites import Demanding
 from codechat.tasks import Dataset, Requirement, StepTask, Task
 from codechat.texts import problem_of_name, visible, writable
 
 
 def check_fit(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...]) -> None:
-    """Raises `UserError` if the protocol, the model or the judge cannot work on a task."""
+    """Raises `UserError` if the protocol, the model, the judge or the sandbox cannot work on a task."""
     protocol = PROTOCOLS.of(config.protocol)
     over = protocol.traits.over
     for task in tasks:
@@ -26,6 +27,10 @@ def check_fit(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...]) -> 
                 f"{dataset.name} is a {type(task).__name__}",
                 "choose a dataset that is made for the protocol: codechat list dataset",
             )
+    if "sandbox" in config.uses:
+        for suite in (each for task in tasks for each in task.suites):
+            if isinstance(suite, Demanding):
+                suite.require(config.sandbox)
     _check_languages(f"model={MODELS.of(config.model).name}", MODELS.of(config.model).traits.languages, tasks)
     if "judge" in config.uses:
         _check_languages(f"judge={JUDGES.of(config.judge).name}", JUDGES.of(config.judge).traits.languages, tasks)

@@ -6,7 +6,7 @@ It runs programs in boxes and knows neither tasks nor tests: `codechat.suites` m
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from codechat.config import Config, original_option, run_option
+from codechat.config import Config, original_option, place_option, run_option
 from codechat.errors import UserError
 from codechat.registry import NoTraits, Registry
 from codechat.sandbox.command import PYTHON, Command, Ran, Why
@@ -34,6 +34,9 @@ class SandboxConfig(Config):
     file_mb: int = original_option(32, "MiB that a program may write into its temporary folder", ge=1)
     open_files: int = original_option(64, "files that a program may hold open", ge=16)
     output_mb: int = original_option(256, "MiB of results that are read from one program", ge=1)
+    maven_repository: str | None = place_option(
+        None, "the local Maven repository, for tests of Java repositories, which run without network", min_length=1
+    )
     allow_weak: bool = run_option(False, "let models other than the built-in baselines run in a weak sandbox")
 
 

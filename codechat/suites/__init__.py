@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from codechat.domain import Program, Verdict
 from codechat.registry import NoTraits, Registry
-from codechat.sandbox import Sandbox
+from codechat.sandbox import Sandbox, SandboxConfig
 
 
 class Suite(Protocol):
@@ -63,6 +63,14 @@ class Written(Protocol):
         """The snippets that no program can pass, such as ones that do not parse: which, and why."""
 
 
+@runtime_checkable
+class Demanding(Protocol):
+    """A suite that needs more than every sandbox has."""
+
+    def require(self, limits: SandboxConfig) -> None:
+        """Raises `UserError` if the sandbox's options, or the programs of this machine, do not do for the tests."""
+
+
 SUITES: Registry[Suite, NoTraits] = Registry("suite", "codechat.suites", NoTraits, Suite)
 
-__all__ = ["SUITES", "Costed", "Counted", "Suite", "Written"]
+__all__ = ["SUITES", "Costed", "Counted", "Demanding", "Suite", "Written"]

@@ -1,0 +1,46 @@
+"""Maven and the JDK of this machine, with every folder that they need to see, as tools of a box."""
+
+import functools
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from codechat.errors import UserError
+
+COMMANDS = ("/usr/bin", "/bin")  # Maven's own script, and the shell that starts a JVM for tests
+THERE = ("/usr/lib", "/lib")  # in every box
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """Maven's program, the JDK's folder, and the paths of this machine that both need."""
+
+    maven: str
+    java_home: str
+    tools: tuple[str, ...]
+
+
+@functools.cache
+def toolchain() -> Toolchain:
+    """What is installed here, found once a process. Raises `UserError` if Maven or a JDK is missing."""
+    maven, javac = shutil.which("mvn"), shutil.which("javac")
+    if maven is None or javac is None:
+        lacking = "mvn" if maven is None else "javac"
+        raise UserError(f"tests of Java repositories need {lacking}, which is not installed", "install Maven and a JDK")
+    home, java_home = Path(maven).resolve().parent.parent, Path(javac).resolve().parent.parent
+    tools = [*COMMANDS, *_seen_from(home), *_seen_from(java_home)]
+    return Toolchain(str(home / "bin" / "mvn"), str(java_home), tuple(dict.fromkeys(tools)))
+
+
+def _seen_from(folder: Path) -> Iterator[str]:
+    """A folder and those that the links in it point to, but for what every box has."""
+    yield str(folder)
+    for place, folders, files in os.walk(folder):
+        for path in (Path(place, name) for name in (*folders, *files)):
+            if path.is_symlink() and path.exists():
+                real = path.resolve()
+                target = real if real.is_dir() else real.parent
+                if not target.is_relative_to(folder) and not str(target).startswith(THERE):
+                    yield str(target)
