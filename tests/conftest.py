@@ -1,6 +1,7 @@
 """For every test: a response cache of its own, so that none answers another's question or writes into the user's.
 
-What the sandbox worked out about references is shared: it is dear, and the same for every test.
+What the sandbox worked out about references is shared, as is its Java runtime: both are dear, and the same for every
+test.
 """
 
 import itertools
@@ -23,15 +24,17 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.fixture(scope="session")
 def new_cache(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
-    """Makes a cache folder with nothing in it but the sandbox's truths."""
-    shared = cache_root() / "expected"
-    shared.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """Makes a cache folder with nothing in it but the sandbox's truths and its Java runtime."""
+    shared = [cache_root() / "expected", cache_root() / "java"]
+    for folder in shared:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     folders, numbers = tmp_path_factory.mktemp("caches"), itertools.count()
 
     def make() -> Path:
         folder = folders / str(next(numbers))
         folder.mkdir()
-        (folder / "expected").symlink_to(shared.resolve())
+        for each in shared:
+            (folder / each.name).symlink_to(each.resolve())
         return folder
 
     return make

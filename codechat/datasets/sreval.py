@@ -31,7 +31,7 @@ class SREvalTurn(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
     turn_num: int
-    instruction: str = Field(min_length=1)
+    instruction: str  # empty at one turn of the Java functions
     solution: str = Field(min_length=1)
     test: str = Field(min_length=1)
 

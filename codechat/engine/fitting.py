@@ -11,13 +11,12 @@ from codechat.judges import JUDGES
 from codechat.models import MODELS
 from codechat.protocols import PROTOCOLS
 from codechat.seeding import generator
-from codechat.suites import Demanding
 from codechat.tasks import Dataset, Requirement, StepTask, Task
 from codechat.texts import problem_of_name, visible, writable
 
 
 def check_fit(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...]) -> None:
-    """Raises `UserError` if the protocol, the model, the judge or the sandbox cannot work on a task."""
+    """Raises `UserError` if the protocol, the model or the judge cannot work on a task."""
     protocol = PROTOCOLS.of(config.protocol)
     over = protocol.traits.over
     for task in tasks:
@@ -27,10 +26,6 @@ def check_fit(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...]) -> 
                 f"{dataset.name} is a {type(task).__name__}",
                 "choose a dataset that is made for the protocol: codechat list dataset",
             )
-    if "sandbox" in config.uses:
-        for suite in (each for task in tasks for each in task.suites):
-            if isinstance(suite, Demanding):
-                suite.require(config.sandbox)
     _check_languages(f"model={MODELS.of(config.model).name}", MODELS.of(config.model).traits.languages, tasks)
     if "judge" in config.uses:
         _check_languages(f"judge={JUDGES.of(config.judge).name}", JUDGES.of(config.judge).traits.languages, tasks)
@@ -46,7 +41,8 @@ def check_texts(dataset: Dataset, tasks: Iterable[Task], pool: Pool | None) -> N
                 f"the {what} '{visible(name)[:60]}' {problem}", "rename it: names stand in tables, pages and terminals"
             )
     texts = [(task.task_id, [task.prompt, task.target, task.level, *map(_asked, task.requirements)]) for task in tasks]
-    texts += [(task.task_id, [one.instruction for one in task.steps]) for task in tasks if isinstance(task, StepTask)]
+    growing = [task for task in tasks if isinstance(task, StepTask)]
+    texts += [(task.task_id, [task.above, *(one.instruction for one in task.steps)]) for task in growing]
     texts += [(one.id, [one.text]) for one in instructions]
     for name, parts in texts:
         if writable(parts) is not parts:

@@ -17,7 +17,7 @@ from codechat.files import content_hash
 from codechat.protocols.services import Tests
 from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.sandbox.process import secret_folder
-from codechat.suites import Suite, Written
+from codechat.suites import Demanding, Suite, Written
 from codechat.suites.calls.truth import machine
 from codechat.suites.checker import Checker
 from codechat.tasks import Dataset, Task
@@ -47,19 +47,28 @@ class Defect:
 class References:
     """Checks the references of a dataset by `tests`, whose limits are those of `config`.
 
-    A reference that passed is not run again on this machine, unless `anew`. `progress` gets how many are done, and of
-    how many; once `stopped`, no further reference is run.
+    A reference that passed is not run again on this machine, unless `anew`. `note` gets remarks on what is made ready,
+    `progress` how many references are done, and of how many; once `stopped`, no further reference is run.
     """
 
     dataset: Dataset
     tests: Tests
     config: SandboxConfig
+    note: Callable[[str], None]
     progress: Progress
     stopped: Callable[[], bool] = lambda: False
     anew: bool = False
 
+    async def make_ready(self, tasks: Sequence[Task]) -> None:
+        """See that this machine has what the tests need. Raises `UserError`."""
+        for suite in {suite.key: suite for task in tasks for suite in task.suites}.values():
+            if isinstance(suite, Demanding):
+                await asyncio.to_thread(suite.make_ready, self.config, self.note)
+
     async def refuse(self, tasks: Sequence[Task]) -> None:
-        """Raises `UserError` if the tasks are the user's own and one has a defect; published ones keep theirs."""
+        """Raises `UserError` if this machine lacks something that the tests need, or one of the user's own tasks has a
+        defect; published ones keep theirs."""
+        await self.make_ready(tasks)
         found = await self.defects(tasks) if self.dataset.own else []
         if found:
             raise UserError(_refusal(found, len(tasks)), REMEDY)
@@ -161,7 +170,9 @@ def check_references(
         if sandbox.notice:
             notice(sandbox.notice)
         try:
-            return await References(dataset, Checker(sandbox), config, progress, anew=True).defects(tasks)
+            references = References(dataset, Checker(sandbox), config, notice, progress, anew=True)
+            await references.make_ready(tasks)
+            return await references.defects(tasks)
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
         finally:
@@ -207,8 +218,9 @@ def describe(failure: Failure) -> str:
     why = failure.reason
     if failure.expected is not None:
         why = f"expected {_short(failure.expected)}, got {_short(failure.actual or '')}"
-    elif failure.exception and failure.reason == "an exception":
-        why = _short(failure.exception.splitlines()[-1])
+    elif failure.exception:
+        last = _short(failure.exception.splitlines()[-1])
+        why = last if failure.reason == "an exception" else f"{why}: {last}"
     return f"its reference fails {tests}{given}: {why}"
 
 

@@ -244,7 +244,8 @@ async def _check(dataset: Dataset, rows: list[Sample], sandbox: Sandbox, partial
         try:
             tasks = {row.task.task_id: row.task for row in rows}
             slowly = now_and_then(view.notice)
-            await References(dataset, Checker(sandbox), sandbox.config, slowly).refuse([*tasks.values()])
+            references = References(dataset, Checker(sandbox), sandbox.config, view.notice, slowly)
+            await references.refuse([*tasks.values()])
             await check_samples(rows, sandbox, dict(partial.results), done)
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None

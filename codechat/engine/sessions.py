@@ -115,7 +115,9 @@ async def run_sessions(cell: Cell, journal: Journal, observer: Observer, brake: 
 
 def _references(cell: Cell, services: Services, observer: Observer) -> References:
     progress, brake = now_and_then(observer.note), services.brake
-    return References(cell.dataset, services.tests, cell.config.sandbox, progress, lambda: brake.interrupted)
+    return References(
+        cell.dataset, services.tests, cell.config.sandbox, observer.note, progress, lambda: brake.interrupted
+    )
 
 
 @contextlib.asynccontextmanager

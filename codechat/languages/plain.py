@@ -27,13 +27,13 @@ class Plain:
         blocks = [block for block in split(answer, fences).blocks if block.text.strip()]
         candidates, where = self._candidates(blocks)
         if not candidates:
-            return _no_code("no fence holds code" if answer.strip() else "the reply is empty, but for what it thinks")
+            return no_code("no fence holds code" if answer.strip() else "the reply is empty, but for what it thinks")
         word = re.compile(rf"(?<!\w){re.escape(target.entry_point)}(?!\w)")
         for block in candidates:
-            code = _without_indent(block)
+            code = without_indent(block)
             if not target.entry_point or word.search(code):
                 return Extraction(code, code, None, where)
-        return _no_code(f"the code does not define {target.entry_point}")
+        return no_code(f"the code does not define {target.entry_point}")
 
     def _candidates(self, blocks: list[Block]) -> tuple[list[Block], str]:
         """The best kind of blocks in the reply, and its name."""
@@ -49,11 +49,12 @@ class Plain:
         return None
 
 
-def _without_indent(block: Block) -> str:
+def without_indent(block: Block) -> str:
     """The block's text without its fence's indentation and without white space at its end."""
     text = block.text.rstrip()
     return re.sub(rf"(?m)^[ \t]{{1,{min(block.indent, 99)}}}", "", text) if block.indent else text
 
 
-def _no_code(reason: str) -> Extraction:
+def no_code(reason: str) -> Extraction:
+    """That a reply holds no code, and why."""
     return Extraction(None, None, "no_code", " ".join(reason.split())[:MAX_REASON])

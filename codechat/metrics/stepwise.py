@@ -31,6 +31,7 @@ STEPWISE = Measures(
         Final("avg_acc", "AvgAcc", help="unweighted mean of Acc(k) over the turns that exist"),
         Final("complete_rate", "Complete rate", help="tasks that pass the tests of every turn"),
         Final("question_acc", "Acc over all turns", help="turns that pass their own tests, of all turns"),
+        Final("acc_after_first", "Acc after the first turn", help="turns that pass, of all but first turns"),
         Final("kept_overall", "Earlier tests kept", help="the same over all turns, of no paper"),
         Final("atc", "Tokens per task", unit="number", higher_is_better=False,
               help="input and output tokens of all turns, averaged over tasks"),
@@ -51,6 +52,7 @@ class _Seen:
     kept: list[Figure] = field(default_factory=list)
     complete: Figure = field(default_factory=Figure)
     questions: Figure = field(default_factory=Figure)
+    after_first: Figure = field(default_factory=Figure)
     kept_overall: Figure = field(default_factory=Figure)
     spent: Figure = field(default_factory=Figure)
 
@@ -64,7 +66,8 @@ class _Seen:
         for turn in session.turns:
             self.outcomes.update([turn.outcome] if turn.outcome is not None else [])
             _at(self.acc, turn.turn).count(task, bool(turn.passed))
-            self.questions.count(task, bool(turn.passed))
+            for figure in (self.questions, *([self.after_first] if turn.turn else [])):
+                figure.count(task, bool(turn.passed))
             for passed in _earlier(turn):
                 _at(self.kept, turn.turn - 1).count(task, passed)
                 self.kept_overall.count(task, passed)
@@ -93,6 +96,7 @@ def stepwise_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Ef
     finals = {
         "complete_rate": seen.complete,
         "question_acc": seen.questions,
+        "acc_after_first": seen.after_first,
         "kept_overall": seen.kept_overall,
         "atc": seen.spent,
     }

@@ -160,13 +160,22 @@ class Kit:
 
     async def check_program(self, turn: int, source: str, suite: Suite) -> Verdict:
         """The suite's verdict on a whole program for the task."""
-        tests, program = self._services.tests, Program(source, self._task.target)
-        digest = content_hash([source, suite.key])
-        return await self._step(turn, f"check/{suite.kind}", digest, Verdict, lambda: tests.check(program, suite))
+        return await self._check(turn, source, suite, self._services.tests.check)
+
+    async def check_reference(self, turn: int, source: str, suite: Suite) -> Verdict:
+        """The same of a program of the dataset's own, run once a process: its verdict depends on the task alone."""
+        return await self._check(turn, source, suite, self._services.tests.check_reference)
 
     async def run(self, turn: int, command: Command) -> Ran:
         """Run a command in a box of the sandbox; its exit status and output."""
         return await self._step(turn, "run", command.key, Ran, lambda: self._services.tests.run(command))
+
+    async def _check(
+        self, turn: int, source: str, suite: Suite, check: Callable[[Program, Suite], Awaitable[Verdict]]
+    ) -> Verdict:
+        """The step of a check, the same whoever wrote the program."""
+        program, digest = Program(source, self._task.target), content_hash([source, suite.key])
+        return await self._step(turn, f"check/{suite.kind}", digest, Verdict, lambda: check(program, suite))
 
     def _request(self, role: str, turn: int, messages: tuple[Message, ...]) -> Request:
         """A call of a role, numbered among its calls at this turn."""

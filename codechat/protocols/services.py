@@ -42,6 +42,9 @@ class Tests(Protocol):
     async def check(self, program: Program, suite: Suite) -> Verdict:
         """The suite's verdict on the program."""
 
+    async def check_reference(self, program: Program, suite: Suite) -> Verdict:
+        """The same of a program of the dataset's own, which further cells of this process test too."""
+
     async def run(self, command: Command) -> Ran:
         """Run a command in a box; its exit status and output."""
 

@@ -171,7 +171,7 @@ class Stepwise:
         found = []
         for number, step in enumerate(steps[:turn]):
             reference = steps[turn].reference
-            if reference is not None and (await kit.check_program(turn, reference, step.suite)).passed:
+            if reference is not None and (await kit.check_reference(turn, reference, step.suite)).passed:
                 verdict = await kit.check(turn, extraction, step.suite)
                 found.append({"turn": number, "passed": verdict.passed})
         return found

@@ -13,6 +13,14 @@ from codechat.sandbox.command import PYTHON, Command, Ran, Why
 from codechat.sandbox.follow import CPU_LEFT_S, Ended, Job, Reader, WorkerDied
 
 T = TypeVar("T")
+K = TypeVar("K", bound="Kept")
+
+
+class JavaConfig(Config):
+    """Where Java is. What is not given is looked for where Debian's packages put it."""
+
+    home: str | None = place_option(None, "the folder of a JDK, 17 or later", min_length=1)
+    classpath: list[str] | None = place_option(None, "the jar files of JUnit 5, and of libraries that programs use")
 
 
 class SandboxConfig(Config):
@@ -34,10 +42,18 @@ class SandboxConfig(Config):
     file_mb: int = original_option(32, "MiB that a program may write into its temporary folder", ge=1)
     open_files: int = original_option(64, "files that a program may hold open", ge=16)
     output_mb: int = original_option(256, "MiB of results that are read from one program", ge=1)
+    java: JavaConfig = run_option(JavaConfig(), "where programs in Java find compiler, JUnit and libraries")
     maven_repository: str | None = place_option(
         None, "the local Maven repository, for tests of Java repositories, which run without network", min_length=1
     )
     allow_weak: bool = run_option(False, "let models other than the built-in baselines run in a weak sandbox")
+
+
+class Kept(Protocol):
+    """A trusted process that works for one box, such as a compiler."""
+
+    def stop(self) -> None:
+        """End it, from any thread."""
 
 
 class Box(Protocol):
@@ -54,6 +70,9 @@ class Box(Protocol):
 
         Raises `WorkerDied` if the box broke; `Sandbox.lend` handles that.
         """
+
+    def keep(self, key: str, start: Callable[[], K]) -> K:
+        """What `start` returned when it was first called for `key` in this box; it is stopped with the box."""
 
     def run(self, command: Command) -> Ran:
         """Run a program; raises `InfrastructureError` if its files cannot be made ready, `WorkerDied` as above."""
@@ -106,7 +125,9 @@ __all__ = [
     "Box",
     "Command",
     "Ended",
+    "JavaConfig",
     "Job",
+    "Kept",
     "Ran",
     "Reader",
     "Sandbox",

@@ -25,8 +25,10 @@ class Command:
     PYTHONPATH in `environment` comes before the installed packages. `files` are relative paths and their content;
     `archive` is a tar file that is unpacked beside them. The program runs in `folder`, relative to them. It may take
     `wall_s` seconds by the clock, `cpu_s` of CPU time (None: `wall_s`) and `idle_s` without working (None: no limit).
-    `file_mb` bounds what it may write, its files included (None: the sandbox's limit). The last `tail` bytes of either
-    output are kept. `tools` are paths of the host that are visible in the box, read-only.
+    `file_mb` bounds what it may write, its files included, and `processes` how many processes and threads it may have
+    at once (None: the sandbox's limits). The last `tail` bytes of either output are kept. `tools` are paths of the host
+    that are visible in the box, read-only. A program that is `alone` can start no other process, threads apart, and can
+    execute nothing that it writes.
     """
 
     argv: tuple[str, ...]
@@ -37,15 +39,19 @@ class Command:
     wall_s: float = 60.0
     cpu_s: float | None = None
     idle_s: float | None = None
+    processes: int | None = None
     file_mb: int | None = None
     tail: int = TAIL
     tools: tuple[str, ...] = ()
+    alone: bool = False
 
     @property
     def key(self) -> str:
         """A hash, equal only for equal commands; the paths of its tools are not part of it."""
         files = {name: content_hash(data) for name, data in self.files.items()}
-        limits = [self.wall_s, self.cpu_s, self.file_mb, self.tail, *filter(None, [self.idle_s])]
+        limits: list[object] = [self.wall_s, self.cpu_s, self.file_mb, self.tail]
+        if (later := (self.idle_s, self.processes, self.alone)) != (None, None, False):
+            limits += later
         return content_hash([self.argv, files, content_hash(self.archive), self.folder, self.environment, limits])
 
     @property
@@ -62,9 +68,12 @@ class Command:
             "folder": self.folder,
             "environment": dict(self.environment),
             "cpu": self.cpu_limit,
+            "alone": self.alone,
         }
         if self.file_mb is not None:
             job["file"] = self.file_mb << 20
+        if self.processes is not None:
+            job["processes"] = self.processes
         idle_s = math.inf if self.idle_s is None else self.idle_s
         return Job(marshal.dumps(job, 2), math.inf, idle_s, self.cpu_limit, wall_s=self.wall_s)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from codechat.sandbox import Box, SandboxConfig, TakenDown
+from codechat.sandbox import Box, Kept, SandboxConfig, TakenDown
 from codechat.sandbox.command import Command, Outputs, Ran
 from codechat.sandbox.follow import Ended, Job, Reader, WorkerDied
 from codechat.sandbox.inside import wire
@@ -17,6 +17,7 @@ from codechat.sandbox.tools import check_tools
 from codechat.sandbox.worker import Launch, Worker
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Kept)
 Launches = Callable[[tuple[str, ...]], Launch]
 SPARE = 16  # idle workers kept besides those that can be busy, for different sets of tools
 PROBE = {
@@ -72,7 +73,7 @@ class ZygoteSandbox:
     def _stop(self) -> None:
         self._pool.shutdown(cancel_futures=True)
         for worker in self._workers:
-            worker.stop()
+            worker.end()
 
     def start(self) -> dict[str, object]:
         """Start one worker now and return the isolation it found; raises `WorkerDied`."""
@@ -121,7 +122,7 @@ class ZygoteSandbox:
             surplus = self._idle.pop(0) if len(self._idle) > self._most_idle else None
             self._workers.discard(surplus)
         if surplus is not None:
-            surplus.stop()
+            surplus.end()
 
 
 class _Box:
@@ -137,6 +138,9 @@ class _Box:
 
     def python(self, job: Job, reader: Reader) -> Ended:
         return self._worker.run(job, reader)
+
+    def keep(self, key: str, start: Callable[[], K]) -> K:
+        return self._worker.keep(key, start)
 
     def run(self, command: Command) -> Ran:
         if missing := set(command.tools) - set(self._tools):

@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar, cast
 
+from codechat.sandbox import Kept
 from codechat.sandbox.follow import Ended, Job, Reader, Run, WorkerDied, sealed_file, shared_memory
 from codechat.sandbox.inside import wire
 
+K = TypeVar("K", bound=Kept)
 START_S = 30.0
 STOP_S = 5.0  # a container may take so long to stop
 # The child's modules are found under their own names without importing anything else of this package.
@@ -73,6 +75,7 @@ class Worker:
         self._control: socket.socket | None = None
         self._errors: IO[bytes] | None = None
         self._closed = self._warm = False
+        self._kept: dict[str, Kept] = {}
         self.hello: dict[str, object] = {}
 
     def start(self) -> None:
@@ -150,6 +153,21 @@ class Worker:
         if control is not None:
             with suppress(OSError):
                 control.shutdown(socket.SHUT_RDWR)
+        for kept in list(self._kept.values()):
+            kept.stop()
+
+    def end(self) -> None:
+        """Stop for good, with what was kept."""
+        self.stop()
+        for kept in self._kept.values():
+            kept.stop()
+        self._kept.clear()
+
+    def keep(self, key: str, start: Callable[[], K]) -> K:
+        """See `Box.keep`. It outlives the zygote, which a program may break."""
+        if key not in self._kept:
+            self._kept[key] = start()
+        return cast(K, self._kept[key])
 
     def stop(self) -> None:
         """Hang up and reap the zygote."""

@@ -4,7 +4,7 @@ To add a kind, write one file: a frozen dataclass with the members of `Suite`, a
 from the fields of a dataset's row (`suite: {kind: …}` of dataset=jsonl).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, runtime_checkable
 
 from codechat.domain import Program, Verdict
@@ -47,6 +47,17 @@ class Costed(Protocol):
 
 
 @runtime_checkable
+class Demanding(Protocol):
+    """A suite that needs something of this machine, such as a compiler."""
+
+    def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
+        """See that all is there, before any model is asked, and make what is made once; `note` gets remarks on that.
+
+        It may take long, and be called from any thread. Raises `UserError` with what is missing.
+        """
+
+
+@runtime_checkable
 class Counted(Protocol):
     """A suite that knows how many tests it has."""
 
@@ -61,14 +72,6 @@ class Written(Protocol):
 
     def unusable(self, entry_point: str) -> Iterator[str]:
         """The snippets that no program can pass, such as ones that do not parse: which, and why."""
-
-
-@runtime_checkable
-class Demanding(Protocol):
-    """A suite that needs more than every sandbox has."""
-
-    def require(self, limits: SandboxConfig) -> None:
-        """Raises `UserError` if the sandbox's options, or the programs of this machine, do not do for the tests."""
 
 
 SUITES: Registry[Suite, NoTraits] = Registry("suite", "codechat.suites", NoTraits, Suite)

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -86,8 +87,12 @@ class Maven:
         self.method.replaced(self._root(), "")
         self.test.replaced(self._root(), "")
 
-    def require(self, limits: SandboxConfig) -> None:
-        """See `Demanding`."""
+    def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
+        """See `Demanding`; nothing is made."""
+        self._require(config)
+
+    def _require(self, limits: SandboxConfig) -> None:
+        """Raises `UserError` if tests of this kind cannot be run here."""
         if limits.maven_repository is None:
             raise UserError(
                 f"the tests of {self.project} are run by Maven without network",
@@ -103,10 +108,10 @@ class Maven:
                 f"the tests of {self.project} are run by Maven, which needs more of this machine than other programs",
                 "set " + " ".join(f"sandbox.{name}={least}" for name, least in LEAST.items()) + ", or more",
             )
-        toolchain()
+        toolchain(limits.java.home)
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
-        self.require(sandbox.config)
+        self._require(sandbox.config)
         command = await asyncio.to_thread(self.command, sandbox.config, program.source, self.tests)
         ran = await sandbox.run(command)
         if RAN not in ran.stdout and (why := await self._why_not(sandbox)):
@@ -129,7 +134,7 @@ class Maven:
 
     def command(self, limits: SandboxConfig, source: str, tests: str) -> Command:
         """The command that runs tests in a copy of the repository with a program. Raises `UserError`."""
-        root, chain = self._root(), toolchain()
+        root, chain = self._root(), toolchain(limits.java.home)
         changed = {
             self.test.file: self.test.replaced(root, tests),
             self.method.file: self.method.replaced(root, source),

@@ -23,12 +23,18 @@ class Toolchain:
 
 
 @functools.cache
-def toolchain() -> Toolchain:
-    """What is installed here, found once a process. Raises `UserError` if Maven or a JDK is missing."""
-    maven, javac = shutil.which("mvn"), shutil.which("javac")
-    if maven is None or javac is None:
-        lacking = "mvn" if maven is None else "javac"
-        raise UserError(f"tests of Java repositories need {lacking}, which is not installed", "install Maven and a JDK")
+def toolchain(jdk: str | None) -> Toolchain:
+    """What is installed here, found once a process; `jdk` is the folder of a JDK, None to look for one.
+
+    Raises `UserError` if Maven or a JDK is missing.
+    """
+    maven = shutil.which("mvn")
+    javac = shutil.which("javac") if jdk is None else shutil.which(Path(jdk).expanduser() / "bin" / "javac")
+    if maven is None:
+        raise UserError("tests of Java repositories need mvn, which is not installed", "install Maven")
+    if javac is None:
+        remedy = "install a JDK, or name its folder: sandbox.java.home=DIR"
+        raise UserError("tests of Java repositories need javac, which is not there", remedy)
     home, java_home = Path(maven).resolve().parent.parent, Path(javac).resolve().parent.parent
     tools = [*COMMANDS, *_seen_from(home), *_seen_from(java_home)]
     return Toolchain(str(home / "bin" / "mvn"), str(java_home), tuple(dict.fromkeys(tools)))

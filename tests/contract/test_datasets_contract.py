@@ -14,10 +14,11 @@ from codechat.languages.python.assembly import parse
 from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls
 from codechat.suites.calls.oracle import ORACLES, Comparison
+from codechat.suites.junit import JUnit
 from codechat.tasks import Dataset, StepTask
 from support import java_rows, repository_rows
 from support.codeif_rows import FUNCTION, write_rows
-from support.sreval_rows import GROWING
+from support.sreval_rows import GROWING, GROWING_JAVA
 
 ROW = {
     "task_id": "mine/0",
@@ -26,6 +27,7 @@ ROW = {
     "canonical_solution": "def f(x): return x",
     "base_input": [[1]],
 }
+SREVAL = {"sreval_python": GROWING, "sreval_java": GROWING_JAVA}
 BENCHMARKS = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
 
 
@@ -44,9 +46,9 @@ def options(kind: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     if kind == "codeif_bench":
         path = write_rows(tmp_path_factory.mktemp("codeif") / "tasks.jsonl", FUNCTION)
         return {"kind": kind, "path": str(path)}
-    if kind == "sreval_python":
+    if kind in SREVAL:
         path = tmp_path_factory.mktemp("sreval") / "tasks.jsonl"
-        path.write_text(json.dumps(GROWING) + "\n")
+        path.write_text(json.dumps(SREVAL[kind]) + "\n")
         return {"kind": kind, "path": str(path)}
     if kind in ("sreval_python_repository", "sreval_java_repository"):
         return {"kind": kind, **in_repositories(kind, tmp_path_factory.mktemp("repository"))}
@@ -102,7 +104,7 @@ def test_tasks_are_whole(dataset: Dataset) -> None:
         elif isinstance(task, StepTask):
             assert task.suite is None and task.steps and task.reference == task.steps[-1].reference
             for suite in task.suites:
-                assert suite.snippets if isinstance(suite, Assertions) else suite.outside and task.above
+                assert suite.snippets if isinstance(suite, Assertions) else isinstance(suite, JUnit) or task.above
         else:
             assert isinstance(task.suite, Assertions) and task.suite.snippets
         if task.reference is None:

@@ -19,6 +19,7 @@ TAGS = [*(language.names[0] for language in languages()), "c++", "Objective-C"]
 CODES = {
     "python": "def solve(x):\n    '''```\n    <think> is a word, and so is ````.'''\n    return x",
     "c++": "  // ```\nint solve(int x) {\n\treturn x; // <think>\n}\n#define A ````",
+    "java": "// ``` and <think>\nclass solve {\n\tint f(int x) {\n\t\treturn x; // ````\n\t}\n}",
 }
 OTHER = "solve <- function(x) x # ``` and <think>"
 PIECES = st.sampled_from(

@@ -11,10 +11,11 @@ import pytest
 from codechat.config import is_identity
 from codechat.domain import OUTCOMES, Program, Target, Verdict
 from codechat.errors import InfrastructureError, UserError
-from codechat.sandbox import SANDBOXES
+from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.suites import SUITES, Costed, Suite, maven
-from codechat.suites.checker import Checker
+from codechat.suites.checker import Checker, NoSandbox
 from support import java_rows
+from support.java import LACKS
 
 TARGET = Target(entry_point="double")
 RIGHT = "def double(x):\n    return 2 * x\n"
@@ -24,7 +25,11 @@ REPOSITORY = {
     "shop/twice.py": "def double(x):\n    return x + x\n",
     "tests/test_twice.py": "from shop.twice import double\n\ndef test_double():\n    assert double(4) == 8\n",
 }
-LIMITS = {"idle_s": 0.5, "load_cpu_s": 0.5, "min_cpu_s": 0.3, "total_cpu_s": 0.6, "memory_mb": 512, "processes": 16}
+JUNIT = """
+import org.junit.jupiter.api.*;
+class MathsTest { @Test void doubles() { Assertions.assertEquals(4, Maths.twice(2)); } }
+"""
+LIMITS = {"idle_s": 0.5, "load_cpu_s": 0.5, "min_cpu_s": 0.3, "total_cpu_s": 2.0, "memory_mb": 2048, "processes": 16}
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,13 @@ EXAMPLES: dict[str, Example] = {
         {"tests": ["assert double(2) == 5"], "wall_s": 3.0},
         hostile=(HANGS, SPINS, "x = [0] * 10**10\n", "("),
     ),
+    "junit": Example(
+        {"tests": JUNIT},
+        {"tests": JUNIT.replace("4", "8"), "declares": ["List"]},
+        right="class Maths { static int twice(int x) { return 2 * x; } }",
+        wrong="class Maths { static int twice(int x) { return x; } }",
+        hostile=("class Maths { static { System.exit(0); } static int twice(int x) { return x; } }", "(", ""),
+    ),
     "tool": Example(
         {"argv": ["perl", "-c", "{program}"], "file": "a.pl", "wall_s": 2.0},
         {
@@ -151,6 +163,8 @@ EXAMPLES: dict[str, Example] = {
 @pytest.fixture(params=[component.name for component in SUITES])
 def kind(request: pytest.FixtureRequest) -> str:
     assert request.param in EXAMPLES, "give the new kind an example above"
+    if request.param == "junit" and LACKS:
+        pytest.skip(LACKS)
     return str(request.param)
 
 
@@ -170,7 +184,7 @@ def sandbox() -> Iterator[Any]:
 @pytest.fixture
 def make(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes a suite of the kind from its example's row with changes; a stand-in runs tests of Java repositories."""
-    monkeypatch.setattr(maven, "toolchain", lambda: java_rows.STAND_IN)
+    monkeypatch.setattr(maven, "toolchain", lambda jdk: java_rows.STAND_IN)
     monkeypatch.setattr(maven, "LEAST", {})
 
     def made(folder: str = "own", /, **changes: Any) -> Suite:
@@ -337,3 +351,20 @@ async def test_a_checker_remembers_no_failure_of_the_infrastructure() -> None:
     await asyncio.sleep(0)
     cancelled.cancel()
     assert (await checker.check(Program("y"), suite)).passed and suite.checks == 3
+
+
+async def test_a_reference_is_run_once_for_all_cells_of_a_process_whose_sandboxes_are_alike() -> None:
+    def checker(**options: Any) -> Checker:
+        sandbox: Any = NoSandbox(SandboxConfig(kind="none", **options))
+        return Checker(sandbox)
+
+    suite, program = Stumbling(), Program("x = 'the reference of this test'")
+    with pytest.raises(InfrastructureError):
+        await checker().check_reference(program, suite)
+    found = await asyncio.gather(*(checker().check_reference(program, suite) for _ in range(2)))
+    assert suite.checks == 3, "two cells at once have no verdict yet"
+    assert (await checker().check_reference(program, suite)) in found and suite.checks == 3
+    await checker(idle_s=1).check_reference(program, suite)
+    assert suite.checks == 4, "other limits may give another verdict"
+    await checker().check(program, suite)
+    assert suite.checks == 5, "a model's program is run in every cell"

@@ -21,6 +21,7 @@ from codechat.environment import data_folder
 from codechat.errors import UserError
 from codechat.testing import OpenAIServer, dataset_tasks, reference_solver
 from support.provider_servers import AWS, SERVERS
+from support.sreval_rows import growing
 
 STARTER = dataset_tasks("starter")
 PRESETS = sorted(path.stem for path in (data_folder("conf") / "model").glob("*.yaml"))
@@ -139,7 +140,8 @@ def test_sweeps_are_composed(path: Path) -> None:
     }
     assert len(cells) > 1
     for words in cells:
-        compose([*words, *(["dataset.path=tasks.jsonl"] if "dataset=codeif_bench" in words else [])])
+        published = {"dataset=codeif_bench", "dataset=sreval_python"} & set(words)
+        compose([*words, *(["dataset.path=tasks.jsonl"] if published else [])])
 
 
 @pytest.mark.parametrize(("name", "cells"), [("codeif_static", 2), ("codeif_dynamic", 1), ("codeif_cot", 2)])
@@ -157,6 +159,21 @@ def test_codeif_recipes_run(here: Path, name: str, cells: int) -> None:
     assert len(folders) == cells
     for folder in folders:
         assert json.loads((folder / "metrics.json").read_text())["overall"]["ca_all"] == 1
+
+
+@pytest.mark.parametrize(("name", "cells"), [("sreval_rq1", 2), ("sreval_rq2", 5)])
+def test_sreval_recipes_run(here: Path, name: str, cells: int) -> None:
+    """With one model for all and a task of one's own: the shapes of their cells, offline, and the tables they are for."""
+    (here / "tasks.jsonl").write_text(json.dumps(growing("a" * 24)) + "\n")
+    given = ["model=reference", "dataset.path=tasks.jsonl", "tracking=none", "hardware.workers=1"]
+    assert run_sweep([f"+sweep={name}", *given]) == 0
+    settings = [yaml.safe_load(path.read_text())["protocol"] for path in (here / "runs").glob("*/config.yaml")]
+    asked = {(each["prompting"], each["context"]) for each in settings}
+    assert len(asked) == len(settings) == cells and {each["harness"] for each in settings} == {"official"}
+    assert main(["report", "runs=runs", "out=report"]) == 0
+    table = list(csv.DictReader((here / "report/tables/stepwise_prompting_function.csv").read_text().splitlines()))
+    assert len(table) == cells and {row["python_avg_acc"] for row in table} == {"1.0"}
+    assert {row["source"] for row in table} == {"measured"}, "a single task is not the paper's dataset"
 
 
 def test_presets_of_served_models_have_a_port_each() -> None:

@@ -191,3 +191,22 @@ def test_validators_without_tests_on_tasks_without_entry_point(tmp_path: Path) -
     assert status == 2 and "go/0 has no reference solution" in output
     status, output = codechat(tmp_path, "protocol=refine", "dataset=constraints", *words[2:])
     assert status == 2 and "judge=rules knows only python" in output
+
+
+def test_a_language_with_its_kind_of_tests_in_one_file(tmp_path: Path) -> None:
+    install(tmp_path, "tally", ("language", "suite"))
+    turns = [
+        {"instruction": "Count to five.", "solution": "+2 +3", "suite": {"kind": "sum", "total": 5}},
+        {"instruction": "Take one back.", "solution": "+2 +3 -1", "suite": {"kind": "sum", "total": 4}},
+    ]
+    row = {"task_id": "tally/1", "language": "tally", "turns": turns}
+    words = ["protocol=stepwise", "dataset=jsonl", tasks(tmp_path, row), "tracking=none", "runs_dir=runs"]
+    status, output = codechat(tmp_path, "verify", *words[1:3])
+    assert status == 0 and "every reference passes" in output, output
+    status, output = codechat(tmp_path, *words, "model=scripted", "model.replies=['It is +5.','```tly\n+2 +2\n```']")
+    assert status == 0, output
+    (session,), metrics = read(tmp_path)
+    assert [turn["code"] for turn in session["turns"]] == ["+5", "+2 +2"]
+    assert metrics["acc"] == [1.0, 1.0] and metrics["complete_rate"] == 1.0
+    status, output = codechat(tmp_path, *words, "model=drifter")
+    assert status == 2 and "model=drifter knows only python, and tally/1 is in tally" in output

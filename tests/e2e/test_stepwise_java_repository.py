@@ -26,7 +26,7 @@ ABOVE = "The code above the function in its file:\n\n```java\npackage shop;\n\np
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(maven, "toolchain", lambda: STAND_IN)
+    monkeypatch.setattr(maven, "toolchain", lambda jdk: STAND_IN)
     monkeypatch.setattr(maven, "_WORKING", {})
     write_files(tmp_path / "repos" / "shop", FILES)
     write_lines(tmp_path / "tasks.jsonl", TWICE)
@@ -108,7 +108,8 @@ def test_what_a_run_needs_is_told_at_its_start(
     here: Path, capsys: pytest.CaptureFixture[str], more: list[str], told: str
 ) -> None:
     assert main(words("model=reference", *more)) == 2
-    assert told in capsys.readouterr().err and not Path("runs").exists()
+    assert told in capsys.readouterr().err
+    assert not list(Path().glob("runs/*/sessions.jsonl"))
 
 
 @pytest.mark.parametrize(

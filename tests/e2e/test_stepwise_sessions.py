@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from codechat.cli.app import main
+from codechat.domain import Program, Verdict
 from codechat.engine.compose import compose
 from codechat.engine.run import Outcome
 from codechat.engine.run import run as run_composed
+from codechat.suites.assertions import Assertions
 from codechat.testing import Call, OpenAIServer
 from support.sreval_rows import growing
 
@@ -55,7 +57,7 @@ def test_references_pass_every_turn() -> None:
 def test_previous_passes_the_turns_whose_tests_do_not_tell_the_step() -> None:
     found = metrics_of(run("model=previous"))
     assert found["acc"] == [1.0, 0.0, 0.0, 0.0, 0.0], "each of these steps is told by its test"
-    assert found["complete_rate"] == 0.0
+    assert found["complete_rate"] == found["acc_after_first"] == 0.0
 
 
 def test_earlier_tests_that_the_reference_fails_do_not_count() -> None:
@@ -104,3 +106,26 @@ def test_a_reference_that_fails_its_turn_is_listed(capsys: pytest.CaptureFixture
     )
     shown = capsys.readouterr().out
     assert f"broken.jsonl:1: {'c' * 24}: turn 2: its reference fails" in shown
+
+
+def test_references_run_on_earlier_tests_in_the_first_of_several_cells_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[str] = []
+    check = Assertions.check
+
+    async def counted(suite: Assertions, program: Program, sandbox: Any) -> Verdict:
+        checked.append(program.source)
+        return await check(suite, program, sandbox)
+
+    monkeypatch.setattr(Assertions, "check", counted)
+    rows = [growing("c" * 24, 3)]
+    for turn in rows[0]["turn_datas"]:
+        turn["solution"] += "# of this test alone\n"
+    Path("tasks.jsonl").write_text(json.dumps(rows[0]) + "\n")
+    found = []
+    for prompting in ("full_history", "code_edit"):
+        checked.clear()
+        metrics = metrics_of(run("model=previous", f"protocol.prompting={prompting}"))
+        found.append((len(checked), metrics["acc"], metrics["kept"], metrics["n"]["kept"]))
+    (first, *figures), (second, *again) = found
+    # three turns by their own tests, turn 2's code by those of turn 1; three references by earlier tests, once
+    assert (first, second) == (4 + 3, 4) and figures == again

@@ -85,6 +85,9 @@ class Words:
                 broken = "broken" in program.source
                 return Verdict("fail" if broken else "pass", not broken)
 
+    async def check_reference(self, program: Program, suite: Suite) -> Verdict:
+        return await self.check(program, suite)
+
     async def run(self, command: Command) -> Ran:
         raise AssertionError("no protocol here runs a command")
 

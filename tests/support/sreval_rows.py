@@ -37,3 +37,29 @@ def growing(name: str, turns: int = 3) -> dict[str, Any]:
 
 
 GROWING = growing("a" * 24)
+
+
+def growing_java(name: str, turns: int = 3) -> dict[str, Any]:
+    """A task that greets, then greets by name, then refuses an empty name."""
+    steps = [
+        ("Write a class Greeter with greet(), starting with:\n<code>", 'String greet() { return "Hello"; }',
+         'assertEquals("Hello", new Greeter().greet());'),
+        ("Greet by name.", 'String greet(String name) { return "Hello " + name; }',
+         'assertEquals("Hello Ada", new Greeter().greet("Ada"));'),
+        ("Refuse an empty name.",
+         'String greet(String name) {\n        if (name.isEmpty()) throw new IllegalArgumentException();\n'
+         '        return "Hello " + name;\n    }',
+         'assertThrows(IllegalArgumentException.class, () -> new Greeter().greet(""));'),
+    ]  # fmt: skip
+    return {
+        "hash_id": name, "mt_id": 1, "total_turn": turns, "metadata": {"source": "mine"},
+        "turn_datas": [
+            {"turn_num": number, "instruction": text, "solution": f"class Greeter {{\n    {body}\n}}\n",
+             "test": "import static org.junit.jupiter.api.Assertions.*;\nimport org.junit.jupiter.api.Test;\n\n"
+                     f"class GreeterTest {{\n    @Test void works() {{ {test} }}\n}}\n"}
+            for number, (text, body, test) in enumerate(steps[:turns], 1)
+        ],
+    }  # fmt: skip
+
+
+GROWING_JAVA = growing_java("c" * 24)

@@ -158,6 +158,7 @@ def test_figures_by_hand() -> None:
     assert found["acc"] == [2 / 3, 2 / 3, 1.0, 1 / 2, 0.0]
     assert found["avg_acc"] == pytest.approx((2 / 3 + 2 / 3 + 1 + 1 / 2 + 0) / 5)
     assert found["question_acc"] == 8 / 12
+    assert (found["acc_after_first"], found["n"]["acc_after_first"]) == (6 / 9, 9)
     assert found["complete_rate"] == 1 / 3
     assert found["atc"] == pytest.approx((33 + 46 + 60) / 3)
     assert found["kept"] == [1 / 2, 1.0]

@@ -17,15 +17,19 @@ TOPS = {"share": 1.0, "percent": 100.0}  # where an axis ends; else at the highe
 def section_of(study: Study[Any]) -> Section:
     """The section, its tables and figures at the end."""
     measures, claim = study.measures, standing(study)
-    charts = [chart for series in measures.series for chart in _charts(study, series)]
-    passing = f"A turn passes where {measures.passed}. Bands: 95 % intervals by task."
-    parts = (f"{claim.title}. {claim.text}", _board(study), passing, charts)
+    parts = (f"{claim.title}. {claim.text}", board_of(study), passing(study), charts_of(study))
     return Section(
         f"protocol-{study.protocol}", measures.title, study.protocol.capitalize(), parts, groups=(study.protocol,)
     )
 
 
-def _board(study: Study[Any]) -> Board:
+def passing(study: Study[Any]) -> str:
+    """When a turn passes, in words."""
+    return f"A turn passes where {study.measures.passed}. Bands: 95 % intervals by task."
+
+
+def board_of(study: Study[Any]) -> Board:
+    """The cells with their final figures and what they took."""
     measures, cells = study.measures, study.loaded
     columns = [
         BoardColumn("Model", cells, "cell"),
@@ -81,6 +85,11 @@ def use_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
         BoardColumn("tokens", tokens, "count", "Use", "input and output, model and judge"),
         BoardColumn("cost $", dollars, "number", "Use", "model and judge; a dash where no price is known"),
     ]
+
+
+def charts_of(study: Study[Any]) -> list[Chart]:
+    """A chart per series and dataset."""
+    return [chart for series in study.measures.series for chart in _charts(study, series)]
 
 
 def _charts(study: Study[Any], series: Series) -> list[Chart]:

@@ -68,7 +68,7 @@ const MOST_BANDS = 4; // lines whose intervals are drawn: more would hide each o
 // The axis goes up to `top`; shares are written in per cent.
 function linesChart(lines, what, { first = 0, top = 1, share = true } = {}) {
   const [width, height] = matchMedia("(max-width: 720px)").matches ? [360, 260] : [560, 300];
-  const right = 12 + 6.6 * Math.min(LONGEST, Math.max(...lines.map(({ name }) => name.length)));
+  const right = 12 + 7.4 * Math.min(LONGEST, Math.max(...lines.map(({ name }) => name.length)));
   const turns = Math.max(...lines.map(({ values }) => values.length + first));
   const plain = scales(turns, width, height, right);
   const scale = { x: plain.x, y: (value) => plain.y(value / top) };

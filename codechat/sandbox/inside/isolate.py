@@ -18,7 +18,7 @@ from codechat.sandbox.inside import seccomp
 from codechat.sandbox.inside.wire import TIMED_OUT
 
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
-MS_RDONLY, MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 4096, 16384, 1 << 18
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 4096, 16384, 1 << 18
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 24, 36, 38
 SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = 442, -100, 0x8000, 1
 CAPABILITY_VERSION = 0x20080522
@@ -27,6 +27,7 @@ STACK = 64 << 20
 libc = ctypes.CDLL(None, use_errno=True)
 _filters = {contained: seccomp.general(contained) for contained in (False, True)}
 _reaping = seccomp.reaping()
+_lonely = seccomp.lonely()
 
 
 class NotGranted(OSError):
@@ -146,8 +147,10 @@ def back_to(handle: int) -> None:
     _check(libc.setns(handle, NEWPID), "setns pid")
 
 
-def confine(limits: dict[str, int], namespaces: bool, scratch: list[str]) -> None:
+def confine(limits: dict[str, int], namespaces: bool, scratch: list[str], alone: bool) -> None:
     """For the child, before the candidate's first line: own temporary folders, limits, no capability, the filter.
+
+    If it is to be `alone`, it can start no other process, and execute nothing from its folders.
 
     A CPU timer that rings ends the process with status `TIMED_OUT`, whatever it is doing: the handler is the C
     library's own `_exit`, because a signal's default action does not kill an init process.
@@ -156,7 +159,7 @@ def confine(limits: dict[str, int], namespaces: bool, scratch: list[str]) -> Non
         _check(libc.unshare(NEWNS), "unshare mounts")
         for folder in scratch:
             options = f"mode=1777,size={limits['file']},nr_inodes={limits['file'] >> 13}"
-            mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, options)
+            mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV | (MS_NOEXEC if alone else 0), options)
             os.chdir(folder)
     _limit(resource.RLIMIT_AS, limits["memory"])
     _limit(resource.RLIMIT_CPU, limits["cpu"])
@@ -168,6 +171,8 @@ def confine(limits: dict[str, int], namespaces: bool, scratch: list[str]) -> Non
     header = struct.pack("<Ii", CAPABILITY_VERSION, 0)
     _check(libc.capset(header, bytes(24)), "capset")
     _filters[namespaces].install(libc)
+    if alone:
+        _lonely.install(libc)
     assert signal.SIGPROF == TIMED_OUT
     libc.signal(int(signal.SIGPROF), ctypes.cast(libc._exit, ctypes.c_void_p))
 

@@ -84,7 +84,8 @@ SIGNAL_ARGUMENTS = {
 }
 CLONE, CLONE3, SOCKET, SIGACTION = (56, 220), 435, (41, 198), (13, 134)
 NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW… flag that clone() takes
-CLONE_PARENT, EXIT_SIGNAL, SIGCHLD = 0x8000, 0xFF, 17
+CLONE_PARENT, CLONE_THREAD, EXIT_SIGNAL, SIGCHLD = 0x8000, 0x10000, 0xFF, 17
+FORKS = (57, 58)  # fork and vfork of x86_64; other machines have only clone
 AF_UNIX = 1
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
@@ -139,6 +140,13 @@ def _reaping(column: int) -> list[Line]:
     return _argument(SIGACTION[column], 0, tests)
 
 
+def _lonely(column: int) -> list[Line]:
+    """The filter by which a process can start threads, and no other process."""
+    forks = FORKS if column == 0 else ()
+    lines = [line for number in forks for line in ((JUMP_EQUAL, 0, 1, number), DENY)]
+    return lines + _argument(CLONE[column], 0, [(JUMP_ANY_BIT, 1, 0, CLONE_THREAD), DENY])
+
+
 def _argument(number: int, which: int, tests: list[Line]) -> list[Line]:
     """Lines that apply `tests` to the low half of an argument of a system call, and then go on."""
     load = (LOAD, 0, 0, FIRST_ARGUMENT + 8 * which)
@@ -180,6 +188,11 @@ class Filter:
 def general(contained: bool) -> Filter:
     """The filter for every program. `contained`: it has its own PID namespace."""
     return Filter(lambda column: _program(contained, column))
+
+
+def lonely() -> Filter:
+    """The filter for a program that starts no other process."""
+    return Filter(_lonely)
 
 
 def reaping() -> Filter:

@@ -175,7 +175,8 @@ def _child(part: Part, config: dict[str, Any], namespaces: bool, kept: guard.Kep
         job, results, shared, peer = part.take()
         os.setsid()  # a signal to its group must not reach the zygote
         limits = {**config["limits"], "cpu": job["cpu"]}
-        isolate.confine({**limits, "file": job.get("file", limits["file"])}, namespaces, config["scratch"])
+        limits |= {name: job[name] for name in ("file", "processes") if name in job}
+        isolate.confine(limits, namespaces, config["scratch"], alone=job.get("alone", False))
         if "calls" not in job:
             command.own_folder(config["scratch"], namespaces)
         if "argv" in job:

@@ -1,0 +1,76 @@
+"""Java: extracts its code from replies, and finds the types that code declares."""
+
+import re
+from collections.abc import Iterator
+
+from codechat.domain import Extraction, Target
+from codechat.languages import register
+from codechat.languages.blocks import Block, Fences, split
+from codechat.languages.plain import no_code, without_indent
+from codechat.languages.thinking import without_thinking
+
+_TYPE = r"(?:(?:public|final|abstract|sealed|strictfp)\s+)*(?:class|interface|enum|record)\s"
+_START = re.compile(rf"\s*(?:package\s|import\s|@\w|//|/\*|{_TYPE})")
+# Texts, comments, braces and words, each whole, also where the code ends within one.
+_PIECES = re.compile(
+    r'"""(?:\\.|[^\\])*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*"?|\'(?:\\.|[^\'\\\n])*\'?|//[^\n]*|/\*.*?(?:\*/|\Z)|[{}.;*]|@?[\w$]+',
+    re.DOTALL,
+)
+_DECLARING = frozenset({"class", "interface", "enum", "record", "@interface"})
+
+
+class Java:
+    """Java in the version of the compiler that is at hand."""
+
+    names = ("java",)
+
+    def extract(self, reply: str, target: Target) -> Extraction:
+        """The code of a reply, without its `<think>` parts: one fenced block, or a reply that is nothing but code.
+
+        Blocks tagged as Java come before others, closed ones before unclosed ones. Of these the first is taken that
+        declares the entry point, or any type if the target has none; if no block declares a type, the first one is
+        taken for a target without entry point, so that the compiler says what is wrong.
+        """
+        answer = without_thinking(reply)
+        fences = Fences(lambda tag: tag.lower() in self.names, _START)
+        blocks = [block for block in split(answer, fences).blocks if block.text.strip() and not block.diff]
+        found = [(without_indent(block), where) for block, where in self._ranked(blocks)]
+        if not found and _START.match(answer):
+            found = [(answer.strip(), "a reply that is nothing but code")]
+        if not found:
+            return no_code("no fence holds code" if answer.strip() else "the reply is empty, but for what it thinks")
+        for code, where in found:
+            types = self.defines(code) or frozenset()
+            if target.entry_point in types or (types and not target.entry_point):
+                return Extraction(code, code, None, where)
+        if target.entry_point:
+            return no_code(f"the code does not define {target.entry_point}")
+        return Extraction(found[0][0], found[0][0], None, found[0][1])
+
+    def defines(self, code: str) -> frozenset[str] | None:
+        """The types that the code declares at top level; None if its braces do not match."""
+        depth, found = 0, set[str]()
+        before, declaring = "", False
+        for match in _PIECES.finditer(code):
+            piece = match.group()
+            if piece[0] in "\"'/":
+                continue
+            depth += (piece == "{") - (piece == "}")
+            if depth < 0:
+                return None
+            if declaring and depth == 0 and piece.isidentifier():
+                found.add(piece)
+            declaring = piece in _DECLARING and before != "."
+            before = piece
+        return frozenset(found) if depth == 0 else None
+
+    def _ranked(self, blocks: list[Block]) -> Iterator[tuple[Block, str]]:
+        """The blocks, those first that are most surely meant, each with what it is."""
+        tagged = [block for block in blocks if block.tag in self.names]
+        yield from ((block, "a fenced block") for block in tagged if block.closed)
+        yield from ((block, "an unclosed fence") for block in tagged if not block.closed)
+        others = (block for block in blocks if block.tag not in self.names)
+        yield from ((block, "a fenced block of another tag, or of none") for block in others)
+
+
+register(Java())

@@ -1,0 +1,116 @@
+"""JUnit tests of a Java program: both are one unit, whose tests run in a virtual machine of their own."""
+
+import asyncio
+import math
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+from codechat.config import Config, result_option
+from codechat.domain import Failure, Outcome, Program, Verdict
+from codechat.errors import BrokenTask, UserError
+from codechat.files import content_hash
+from codechat.sandbox import Box, Command, Sandbox, SandboxConfig
+from codechat.suites import SUITES
+from codechat.suites.endings import judge_status, run_in_box
+from codechat.suites.junit.compiler import Compiled, Compiler, Kind
+from codechat.suites.junit.toolchain import Toolchain, toolchain
+
+REMEDY = "use sandbox=bubblewrap, or set CODECHAT_CACHE_DIR to a folder that every user can enter, outside of your home"
+THREADS = 512  # tests of concurrency start hundreds
+INSIDE = "tests share a virtual machine with the program"
+REFUSED: dict[Kind, tuple[Outcome, str]] = {
+    Kind.PROGRAM_DOES_NOT_PARSE: ("syntax_error", "it is not valid Java"),
+    Kind.PROGRAM_FAILS: ("syntax_error", "it does not compile"),
+    Kind.TESTS_DO_NOT_FIT: ("fail", "its tests do not compile with it"),
+    Kind.GIVES_UP: ("crash", "the compiler gives up on it"),
+    Kind.SHADOWS: ("fail", "it declares a type that its tests mean to take from a library"),
+    Kind.TOO_LONG: ("timeout", "compiling it takes too long"),
+    Kind.ENDED: ("crash", "it takes the compiler down"),
+}
+SAID = {10: "a test fails", 11: "no test runs", 12: "a test is skipped"}
+"""The statuses of `Runner.java`."""
+
+
+@dataclass(frozen=True)
+class JUnit:
+    """A source with JUnit 5 tests; passed if all of them pass, and at least one runs.
+
+    Program and tests are compiled as one unit without a package: the imports of either hold for both, and public types
+    may sit in either. `declares` are the names of types that programs may declare although a library that the tests
+    import has them, or `java.lang` does; else a program could replace what its tests rely on.
+    """
+
+    tests: str
+    declares: tuple[str, ...] = ()
+    kind = "junit"
+
+    @cached_property
+    def key(self) -> str:
+        return content_hash([self.kind, self.tests, sorted(self.declares)])
+
+    @property
+    def outside(self) -> Mapping[str, str]:
+        return {}
+
+    def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
+        """See `Demanding`."""
+        toolchain(config.java, note)
+
+    async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
+        tools = await asyncio.to_thread(toolchain, sandbox.config.java)
+        return await run_in_box(sandbox, lambda box: self._run(box, program, tools, sandbox.config), tools.tools)
+
+    def _run(self, box: Box, program: Program, tools: Toolchain, config: SandboxConfig) -> Verdict:
+        compiler: Compiler = box.keep(str(tools.folder), tools.compiler)
+        compiled = compiler.compile(program.source, self.tests, self.declares, limit_s=config.load_cpu_s)
+        if compiled.kind is Kind.TESTS_DO_NOT_PARSE:
+            raise BrokenTask(f"the tests of a task are not valid Java: {compiled.text.strip()}", "mend them")
+        if compiled.kind is not Kind.COMPILED:
+            outcome, reason = REFUSED[compiled.kind]
+            said = compiled.text.strip() or None
+            return Verdict(outcome, False, Failure(reason, exception=said), compiled.cpu_s, inside="")
+        command = self._command(compiled, tools, config)
+        ran = box.run(command)
+        if ran.why == "missing":
+            raise UserError(f"this sandbox does not see the Java runtime {tools.image}", REMEDY)
+        verdict = judge_status(ran, command, token=command.files["token"].decode())
+        return replace(_in_words(verdict), cpu_s=verdict.cpu_s + compiled.cpu_s, inside=INSIDE)
+
+    def _command(self, compiled: Compiled, tools: Toolchain, config: SandboxConfig) -> Command:
+        return Command(
+            argv=tuple(tools.run(config.memory_mb, compiled.text.split())),
+            files={"token": secrets.token_hex(16).encode(), "unit": compiled.unit},
+            environment=tools.environment,
+            wall_s=math.inf,
+            cpu_s=config.total_cpu_s,
+            idle_s=config.total_cpu_s,
+            processes=THREADS,
+            tools=tools.tools,
+            alone=True,
+        )
+
+
+def _in_words(verdict: Verdict) -> Verdict:
+    """The verdict with the runner's own reason for a status."""
+    failure = verdict.failure
+    if failure is None:
+        return verdict
+    said = {f"it ends with status {status}": reason for status, reason in SAID.items()}
+    return replace(verdict, failure=replace(failure, reason=said.get(failure.reason, failure.reason)))
+
+
+class JUnitConfig(Config):
+    """Fields of `junit`."""
+
+    kind: Literal["junit"] = result_option("junit", "which kind of tests")
+    tests: str = result_option(..., "a source with JUnit 5 tests", min_length=1)
+    declares: list[str] = result_option([], "types that programs declare although the tests' libraries have them")
+
+
+@SUITES.register("junit", JUnitConfig)
+def junit(config: JUnitConfig) -> JUnit:
+    """JUnit 5 tests of a Java program, in a virtual machine of their own."""
+    return JUnit(config.tests, tuple(config.declares))

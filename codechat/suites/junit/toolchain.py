@@ -1,0 +1,266 @@
+"""The tools behind the tests: a JDK, JUnit's jars, and what is made of both, once, in the cache.
+
+That is a Java runtime with JUnit in a module of its own, which keeps its inner parts from programs; it lacks the
+modules by which a program could reach the memory of its own process. An archive of loaded classes lets it start faster.
+"""
+
+import fcntl
+import functools
+import shutil
+import subprocess
+import threading
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from codechat.environment import cache_root
+from codechat.errors import InfrastructureError, UserError
+from codechat.files import content_hash
+from codechat.sandbox import JavaConfig
+from codechat.suites.junit.compiler import Compiler, Kind
+
+OLDEST = 17
+SOURCES = Path(__file__).parent / "java"
+DEBIAN = Path("/usr/share/java")
+JUNIT_OF_DEBIAN = (
+    *("junit-jupiter-api", "junit-jupiter-engine", "junit-jupiter-params", "junit-platform-commons"),
+    *("junit-platform-engine", "junit-platform-launcher", "opentest4j", "apiguardian-api", "junit4"),
+)
+# json.jar is an older one, whose exceptions are checked.
+LIBRARIES_OF_DEBIAN = ("json-latest",)
+JUNIT_FOLDERS = ("org/junit/", "org/opentest4j/", "org/apiguardian/", "junit/framework/")
+NEEDED = {
+    "org/junit/jupiter/api/Test.class": "junit-jupiter-api",
+    "org/junit/jupiter/engine/JupiterTestEngine.class": "junit-jupiter-engine",
+    "org/junit/platform/commons/util/ReflectionUtils.class": "junit-platform-commons",
+    "org/junit/platform/engine/TestEngine.class": "junit-platform-engine",
+    "org/junit/platform/launcher/core/LauncherFactory.class": "junit-platform-launcher",
+    "org/opentest4j/AssertionFailedError.class": "opentest4j",
+}
+# All of Java SE and some more; not among them: jdk.unsupported (sun.misc.Unsafe), java.instrument, jdk.attach, jdk.jdi,
+# jdk.management and the incubators, by which a program could read or change what lies outside its own objects.
+MODULES = (
+    *("java.compiler", "java.datatransfer", "java.desktop", "java.logging", "java.management", "java.naming"),
+    *("java.net.http", "java.prefs", "java.rmi", "java.scripting", "java.security.jgss", "java.sql", "java.sql.rowset"),
+    *("java.xml", "java.xml.crypto", "jdk.charsets", "jdk.crypto.ec", "jdk.httpserver", "jdk.localedata", "jdk.zipfs"),
+)
+MODULE = "codechat.junit"
+REMEDY_JDK = "install one (Debian: openjdk-17-jdk-headless), or name its folder: sandbox.java.home=DIR"
+REMEDY_JUNIT = (
+    "install it (Debian: junit5 libandroid-json-org-java), or name jars: sandbox.java.classpath=[a.jar,b.jar]"
+)
+SAMPLE = "class Sample { int one() { return 1; } }"
+SAMPLE_TESTS = """
+import static org.junit.jupiter.api.Assertions.*;
+import org.junit.jupiter.api.*;
+class SampleTest {
+    @BeforeEach void before() { System.out.println("Hello"); }
+    @Test void passes() { assertEquals(1, new Sample().one()); assertTrue(true); }
+    @Test void raises() { assertThrows(IllegalStateException.class, () -> { throw new IllegalStateException("x"); }); }
+}
+"""
+_building = threading.Lock()
+_made: dict[tuple[Path, tuple[Path, ...]], "Toolchain"] = {}
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """The tools of one JDK and its jars, made ready in `folder`."""
+
+    folder: Path
+    home: Path
+    libraries: tuple[str, ...]
+
+    @property
+    def image(self) -> Path:
+        """The runtime that programs see."""
+        return self.folder / "runtime"
+
+    @property
+    def archive(self) -> Path:
+        """The loaded classes of the runner."""
+        return self.folder / "runner.jsa"
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """What must be visible in the sandbox."""
+        return (str(self.image), str(self.archive), *self.libraries)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """How the runtime finds its libraries where it cannot ask for its own path, and keeps its memory together."""
+        return {"LD_LIBRARY_PATH": f"{self.image}/lib:{self.image}/lib/server", "MALLOC_ARENA_MAX": "2"}
+
+    def compiler(self) -> Compiler:
+        """A compiler that knows what programs will find."""
+        java = [f"{self.home}/bin/java", "-Xmx512m", "-Xss2m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        options = ["--system", str(self.image), *self._classpath(), "-proc:none", "-g", "-nowarn", "-Xlint:none"]
+        compiler = ["-cp", str(self.folder / "compiler"), "codechat.compiler.Compiler", *options]
+        return Compiler([*java, "-XX:-UsePerfData", *compiler], (SAMPLE, SAMPLE_TESTS))
+
+    def run(self, memory_mb: int, tests: Sequence[str], *, more: Sequence[str] = ()) -> list[str]:
+        """The command that tests the unit in the files `token` and `unit` of the working folder."""
+        return [
+            f"{self.image}/bin/java",
+            *(f"-Xmx{memory_mb // 4}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"),
+            *("-XX:-UseContainerSupport", "-XX:+DisableAttachMechanism", "-XX:CompressedClassSpaceSize=128m"),
+            *("-Xshare:auto", "-Xlog:disable", "-XX:ErrorFile=/dev/null"),
+            *("-Djava.awt.headless=true", "-Duser.language=en", "-Duser.country=US", "-Duser.timezone=UTC"),
+            "-Dfile.encoding=UTF-8",
+            *more,
+            *self._classpath(),
+            *("codechat.junit.Runner", "token", "unit"),
+            *tests,
+        ]
+
+    def _classpath(self) -> list[str]:
+        return ["-cp", ":".join(self.libraries) or str(self.folder / "nothing")]
+
+
+def toolchain(config: JavaConfig, note: Callable[[str], None] = lambda text: None) -> Toolchain:
+    """The tools, which the first use on a machine makes: `note` is told. Raises `UserError` if something is missing."""
+    home, jars = find_home(config.home), tuple(find_jars(config.classpath))
+    with _building:
+        tools = _made.get((home, jars))
+        if tools is None:
+            tools = _made[home, jars] = _make(home, jars, note)
+    return tools
+
+
+def _make(home: Path, jars: tuple[Path, ...], note: Callable[[str], None]) -> Toolchain:
+    junit, libraries = _part(jars)
+    names = [path.name for path in sorted(SOURCES.glob("*.java"))]
+    parts = [(home / "release").read_text(), *((SOURCES / name).read_text() for name in names), *MODULES]
+    key = content_hash([str(home), *parts, *(content_hash(jar.read_bytes()) for jar in jars), *map(str, libraries)])
+    folder = (cache_root() / "java" / key[:16]).absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        folder = folder.resolve()
+        tools = Toolchain(folder, home, tuple(str(jar) for jar in libraries))
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (folder / "ready").exists():
+                note(f"making a Java runtime for tests, once (some 20 s): {folder}")
+                _Build(tools, junit).make()
+                (folder / "ready").touch()
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error.strerror}", "set CODECHAT_CACHE_DIR to a folder") from error
+    return tools
+
+
+def find_home(given: str | None) -> Path:
+    """The folder of the JDK; raises `UserError` if there is none, or too old a one."""
+    javac = shutil.which("javac")
+    if given is None and javac is None:
+        raise UserError("tests in Java need a JDK, and there is none", REMEDY_JDK)
+    home = Path(given).expanduser() if given is not None else Path(str(javac)).resolve().parent.parent
+    for part in ("bin/javac", "bin/jlink", "jmods", "release"):
+        if not (home / part).exists():
+            raise UserError(f"{home} is no JDK: it has no {part}", REMEDY_JDK)
+    version = _version(home)
+    if version < OLDEST:
+        raise UserError(f"{home} is a JDK {version}, and the tests need {OLDEST} or later", REMEDY_JDK)
+    return home
+
+
+def _version(home: Path) -> int:
+    """The JDK's major version."""
+    for line in (home / "release").read_text("utf-8", "replace").splitlines():
+        name, _, value = line.partition("=")
+        if name == "JAVA_VERSION":
+            number = value.strip('" ').split(".")
+            return int(number[1] if number[0] == "1" and len(number) > 1 else number[0])
+    raise UserError(f"{home}/release names no JAVA_VERSION", REMEDY_JDK)
+
+
+def find_jars(given: Sequence[str] | None) -> list[Path]:
+    """The jars of JUnit and of libraries; raises `UserError` for one that is missing."""
+    if given is None:
+        named = [DEBIAN / f"{name}.jar" for name in (*JUNIT_OF_DEBIAN, *LIBRARIES_OF_DEBIAN)]
+        jars = [jar.resolve() for jar in named if jar.exists()]
+    else:
+        jars = [Path(jar).expanduser().resolve() for jar in given]
+        for jar in jars:
+            if not zipfile.is_zipfile(jar):
+                raise UserError(f"sandbox.java.classpath: {jar} is no jar file", REMEDY_JUNIT)
+    held = {name for jar in jars for name in _entries(jar)}
+    missing = [jar for entry, jar in NEEDED.items() if entry not in held]
+    if missing:
+        raise UserError(f"tests in Java need JUnit 5, and there is no {', '.join(missing)}", REMEDY_JUNIT)
+    return jars
+
+
+@functools.cache
+def _entries(jar: Path) -> frozenset[str]:
+    with zipfile.ZipFile(jar) as archive:
+        return frozenset(archive.namelist())
+
+
+def _part(jars: Iterable[Path]) -> tuple[list[Path], list[Path]]:
+    """JUnit's jars, and those of libraries."""
+    parts: tuple[list[Path], list[Path]] = ([], [])
+    for jar in jars:
+        parts[not any(name.startswith(JUNIT_FOLDERS) for name in _entries(jar))].append(jar)
+    return parts
+
+
+@dataclass(frozen=True)
+class _Build:
+    """Makes the tools in their folder."""
+
+    tools: Toolchain
+    junit: Sequence[Path]
+
+    def make(self) -> None:
+        folder = self.tools.folder
+        for left in folder.iterdir():
+            if left.is_dir():
+                shutil.rmtree(left)
+        module, compiler = folder / "module", folder / "compiler"
+        for jar in self.junit:
+            with zipfile.ZipFile(jar) as archive:
+                archive.extractall(module, [name for name in archive.namelist() if name.startswith(JUNIT_FOLDERS)])
+        described = folder / "description" / "module-info.java"
+        described.parent.mkdir()
+        described.write_text("".join(_exported(SOURCES / "module-info.java", module)))
+        self._tool("javac", "-d", compiler, SOURCES / "Compiler.java")
+        self._tool("javac", "-d", module, "--patch-module", f"{MODULE}={module}", described, SOURCES / "Runner.java")
+        modules = ",".join((MODULE, *MODULES))
+        options = ("--strip-debug", "--no-header-files", "--no-man-pages", "--output", self.tools.image)
+        self._tool("jlink", "--module-path", f"{module}:{self.tools.home}/jmods", "--add-modules", modules, *options)
+        self._run([f"{self.tools.image}/bin/java", "-Xshare:dump"])
+        self._archive()
+
+    def _archive(self) -> None:
+        """Run a sample once, and keep the classes that it loads."""
+        compiler = self.tools.compiler()
+        try:
+            compiled = compiler.compile(SAMPLE, SAMPLE_TESTS, (), limit_s=60.0)
+        finally:
+            compiler.stop()
+        if compiled.kind is not Kind.COMPILED:
+            raise InfrastructureError(f"the Java compiler does not compile a sample: {compiled.text}")
+        (self.tools.folder / "token").write_text("token")
+        (self.tools.folder / "unit").write_bytes(compiled.unit)
+        dump = f"-XX:ArchiveClassesAtExit={self.tools.archive}"
+        self._run(self.tools.run(4096, compiled.text.split(), more=[dump]))
+        self.tools.archive.chmod(0o644)
+
+    def _tool(self, name: str, *arguments: object) -> None:
+        self._run([f"{self.tools.home}/bin/{name}", *map(str, arguments)])
+
+    def _run(self, argv: Sequence[str]) -> None:
+        """Run a trusted tool in the folder; raises `InfrastructureError` with what it said."""
+        done = subprocess.run(argv, cwd=self.tools.folder, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            said = (done.stderr or done.stdout).strip().splitlines()[-3:]
+            raise InfrastructureError(f"{Path(argv[0]).name} fails ({done.returncode}): {' | '.join(said)}")
+
+
+def _exported(description: Path, module: Path) -> Iterator[str]:
+    """The module's description without the packages that the jars do not hold."""
+    for line in description.read_text().splitlines(keepends=True):
+        package = line.strip().removeprefix("exports ").removesuffix(";")
+        if not line.strip().startswith("exports ") or (module / package.replace(".", "/")).is_dir():
+            yield line

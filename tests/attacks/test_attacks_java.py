@@ -1,0 +1,57 @@
+"""No hostile Java program passes, none outlives its limits, and the next verdict is right."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from attacks.attack_java import JAVA_ATTACKS, REFUSED, written
+from codechat.domain import Program, Target
+from codechat.sandbox import SANDBOXES, Sandbox
+from codechat.suites.junit import REFUSED as REASONS
+from codechat.suites.junit import JUnit
+from support.java import needs_java
+
+pytestmark = needs_java
+TESTS = JUnit("""
+import static org.junit.jupiter.api.Assertions.*;
+import org.junit.jupiter.api.*;
+
+class SquareTest {
+    @Test void small() { assertEquals(Integer.valueOf(9), new Solution().square(3)); }
+    @Test void negative() { assertTrue(16 == new Solution().square(-4)); }
+    @Test void zero() { Assertions.assertEquals(0, new Solution().square(0)); }
+    @Test void large() { assertEquals(1000000, new Solution().square(1000)); }
+}
+""")
+RIGHT = Program("class Solution { int square(int n) { return n * n; } }", Target("java"))
+LIMITS = {"total_cpu_s": 4.0, "load_cpu_s": 4.0}
+LONGEST_S = 60.0  # by the clock, on a busy machine: far more than any limit
+
+
+@pytest.fixture(scope="module")
+def java() -> Iterator[tuple[asyncio.Runner, Sandbox]]:
+    with asyncio.Runner() as runner:
+        sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "bubblewrap", **LIMITS}), workers=1)
+        TESTS.make_ready(sandbox.config, print)
+        yield runner, sandbox
+        runner.run(sandbox.aclose())
+
+
+def test_there_are_many() -> None:
+    assert len(JAVA_ATTACKS) >= 40 and set(JAVA_ATTACKS) >= REFUSED
+
+
+@pytest.mark.parametrize("name", JAVA_ATTACKS)
+def test_a_hostile_program_never_passes(java: tuple[asyncio.Runner, Sandbox], name: str) -> None:
+    runner, sandbox = java
+    began = time.monotonic()
+    verdict = runner.run(TESTS.check(Program(written(JAVA_ATTACKS[name]), Target("java")), sandbox))
+    assert time.monotonic() - began < LONGEST_S
+    assert not verdict.passed and verdict.failure is not None
+    refused = verdict.failure.reason in {reason for _, reason in REASONS.values()}
+    assert refused == (name in REFUSED), verdict
+    assert verdict.cpu_s < 2 * LIMITS["total_cpu_s"] + LIMITS["load_cpu_s"]
+    after = runner.run(TESTS.check(RIGHT, sandbox))
+    assert after.passed, after

@@ -1,0 +1,87 @@
+"""Made-up cells of requirements that come step by step: what they leave, without a model, a sandbox or a dataset."""
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from codechat.metrics.measures import FIELD
+from codechat.metrics.stepwise import STEPWISE, stepwise_metrics
+from codechat.records import SessionRecord, write_sessions
+
+TURNS = {  # how many tasks of the published files have a first turn, a second, …
+    "sreval_python": (142, 142, 142, 100, 34),
+    "sreval_java": (172, 172, 172, 163, 109),
+    "sreval_python_repository": (89, 89, 89, 85, 25),
+    "sreval_java_repository": (40, 40, 33, 15, 4),
+}
+
+
+@dataclass(frozen=True)
+class Steps:
+    """One cell to be made. `model` is its preset; `passes` is how likely a turn passes; `options` are the model's."""
+
+    model: str
+    dataset: str = "sreval_python"
+    prompting: str = "full_history"
+    context: str = "basic"
+    harness: str = "official"
+    by_turn: tuple[int, ...] = ()
+    passes: float = 0.5
+    local_context: str = "first"
+    kind: str = "openai"
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many tasks have each turn; those of the published file unless given."""
+        return self.by_turn or TURNS[self.dataset]
+
+
+def write_steps(made: Steps, runs: Path) -> Path:
+    """Write the cell's folder under `runs`; returns it."""
+    name = "-".join(
+        [made.model, made.dataset, made.prompting, made.context, made.harness, *map(str, dict(made.options).values())]
+    )
+    folder = runs / name
+    folder.mkdir(parents=True)
+    sessions = list(sessions_of(made, name))
+    write_sessions(folder / "sessions.jsonl", sessions)
+    (folder / "metrics.json").write_text(json.dumps({**stepwise_metrics(sessions, seed=0), FIELD: STEPWISE.describe()}))
+    protocol = {"kind": "stepwise", "prompting": made.prompting, "context": made.context, "harness": made.harness}
+    protocol["local_context"] = made.local_context
+    config = {
+        "model": {"kind": made.kind, **dict(made.options)}, "dataset": {"kind": made.dataset}, "protocol": protocol,
+        "seed": 0, "choices": {"model": made.model, "dataset": made.dataset, "protocol": "stepwise"},
+    }  # fmt: skip
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    return folder
+
+
+def sessions_of(made: Steps, cell: str) -> Iterator[SessionRecord]:
+    """The sessions, in dataset order; the same for the same cell."""
+    luck = random.Random(cell)
+    for number in range(made.counts[0]):
+        turns = sum(number < count for count in made.counts)
+        yield SessionRecord.model_validate(
+            {
+                "cell_id": cell, "session_id": f"{cell}.{number}", "task_id": f"{made.dataset}/{number}",
+                "dataset": made.dataset, "model": made.model, "protocol": "stepwise", "agenda": [], "seed": 0,
+                "status": "completed", "turns": [_turn(turn, luck.random() < made.passes) for turn in range(turns)],
+            }
+        )  # fmt: skip
+
+
+def _turn(turn: int, passed: bool) -> dict[str, Any]:
+    code = f"def f(x):\n    return x + {turn}\n"
+    return {
+        "turn": turn, "request": [{"role": "user", "content": "programming problem:\nWrite f."}], "code": code,
+        "response": f"```python\n{code}```", "outcome": "pass" if passed else "fail", "passed": passed,
+        "passed_base": passed, "failure": None if passed else {"reason": "AssertionError: 3 != 4"},
+        "earlier": [{"turn": 0, "passed": passed}] if turn else [],
+        "usage": {"input_tokens": 900 + 400 * turn, "output_tokens": 300, "cached_input_tokens": 0},
+    }  # fmt: skip
