@@ -41,7 +41,8 @@ def check_texts(dataset: Dataset, tasks: Iterable[Task], pool: Pool | None) -> N
                 f"the {what} '{visible(name)[:60]}' {problem}", "rename it: names stand in tables, pages and terminals"
             )
     texts = [(task.task_id, [task.prompt, task.target, task.level, *map(_asked, task.requirements)]) for task in tasks]
-    texts += [(task.task_id, [one.instruction for one in task.steps]) for task in tasks if isinstance(task, StepTask)]
+    growing = [task for task in tasks if isinstance(task, StepTask)]
+    texts += [(task.task_id, [task.above, *(one.instruction for one in task.steps)]) for task in growing]
     texts += [(one.id, [one.text]) for one in instructions]
     for name, parts in texts:
         if writable(parts) is not parts:

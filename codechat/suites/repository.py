@@ -29,19 +29,21 @@ import sys
 import pytest
 
 
-class Passed(set):
+class Watch:
+    passed = set()
+
     def pytest_runtest_logreport(self, report):
         if report.when == "call" and report.passed:
-            self.add(report.nodeid.partition("[")[0])
+            self.passed.add(report.nodeid.partition("[")[0])
 
 
 os.dup2(2, 1)
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # what is installed here is not what the repository asks for
-least, passed = int(os.environ.pop("CODECHAT_LEAST", "0")), Passed()
-done = (os.environ.pop("CODECHAT_TOKEN"), pytest.main(sys.argv[1:], plugins=[passed]))
+least = int(os.environ.pop("CODECHAT_LEAST", "0"))
+done = (os.environ.pop("CODECHAT_TOKEN"), pytest.main(sys.argv[1:], plugins=[Watch()]))
 sys.stdout.flush()
-if done[1] == 0 and len(passed) < least:
-    sys.exit(f"{len(passed)} of {least} tests passed, the others were skipped")
+if done[1] == 0 and len(Watch.passed) < least:
+    sys.exit(f"{len(Watch.passed)} of {least} tests passed, the others were skipped")
 if done[1] == 0:
     os.write(2, done[0].encode())
 sys.exit(int(done[1]))

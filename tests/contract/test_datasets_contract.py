@@ -16,6 +16,7 @@ from codechat.suites.calls import Calls
 from codechat.suites.calls.oracle import ORACLES, Comparison
 from codechat.suites.junit import JUnit
 from codechat.tasks import Dataset, StepTask
+from support import java_rows, repository_rows
 from support.codeif_rows import FUNCTION, write_rows
 from support.sreval_rows import GROWING, GROWING_JAVA
 
@@ -26,6 +27,7 @@ ROW = {
     "canonical_solution": "def f(x): return x",
     "base_input": [[1]],
 }
+SREVAL = {"sreval_python": GROWING, "sreval_java": GROWING_JAVA}
 BENCHMARKS = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
 
 
@@ -44,19 +46,27 @@ def options(kind: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     if kind == "codeif_bench":
         path = write_rows(tmp_path_factory.mktemp("codeif") / "tasks.jsonl", FUNCTION)
         return {"kind": kind, "path": str(path)}
-    if kind == "sreval_python":
+    if kind in SREVAL:
         path = tmp_path_factory.mktemp("sreval") / "tasks.jsonl"
-        path.write_text(json.dumps(GROWING) + "\n")
+        path.write_text(json.dumps(SREVAL[kind]) + "\n")
         return {"kind": kind, "path": str(path)}
-    if kind == "sreval_java":
-        path = tmp_path_factory.mktemp("sreval") / "tasks.jsonl"
-        path.write_text(json.dumps(GROWING_JAVA) + "\n")
-        return {"kind": kind, "path": str(path)}
+    if kind in ("sreval_python_repository", "sreval_java_repository"):
+        return {"kind": kind, **in_repositories(kind, tmp_path_factory.mktemp("repository"))}
     if kind in BENCHMARKS:
         if "CODECHAT_TEST_DATA" not in os.environ:
             pytest.skip("CODECHAT_TEST_DATA is unset: no benchmark files")
         return {"kind": kind, "path": str(Path(os.environ["CODECHAT_TEST_DATA"]) / BENCHMARKS[kind])}
     return {"kind": kind}
+
+
+def in_repositories(kind: str, root: Path) -> dict[str, str]:
+    """The paths of a task in a small repository."""
+    if kind == "sreval_python_repository":
+        repository_rows.write_shop(root)
+        return {"path": f"{root}/tasks.jsonl", "places": f"{root}/places.jsonl", "repos": f"{root}/repos"}
+    repository_rows.write_files(root / "repos" / "shop", java_rows.FILES)
+    repository_rows.write_lines(root / "tasks.jsonl", java_rows.TWICE)
+    return {"path": f"{root}/tasks.jsonl", "repos": f"{root}/repos"}
 
 
 @pytest.fixture(scope="module")
@@ -83,10 +93,8 @@ def test_ids_are_unique(dataset: Dataset, kind: str) -> None:
 
 def test_tasks_are_whole(dataset: Dataset) -> None:
     for task in dataset.tasks:
-        if task.target.language != "python":
-            assert task.prompt and all(isinstance(suite, JUnit) for suite in task.suites)
-            continue
-        assert task.target.signature.startswith("def ") and task.target.entry_point in task.target.signature
+        if task.target.language == "python":
+            assert task.target.signature.startswith("def ") and task.target.entry_point in task.target.signature
         assert len({each.id for each in task.requirements} | {"task"}) == len(task.requirements) + 1
         assert all(len(suite.key) == 64 for suite in task.suites)
         if isinstance(task.suite, Calls):
@@ -95,11 +103,14 @@ def test_tasks_are_whole(dataset: Dataset) -> None:
             assert (task.suite.reference, task.suite.entry_point) == (task.reference, task.target.entry_point)
         elif isinstance(task, StepTask):
             assert task.suite is None and task.steps and task.reference == task.steps[-1].reference
-            assert all(isinstance(step.suite, Assertions) and step.suite.snippets for step in task.steps)
+            for suite in task.suites:
+                assert suite.snippets if isinstance(suite, Assertions) else isinstance(suite, JUnit) or task.above
         else:
             assert isinstance(task.suite, Assertions) and task.suite.snippets
         if task.reference is None:
             assert isinstance(task.suite, Calls) and task.suite.expected_base is not None
+            continue
+        if task.target.language != "python":
             continue
         tree = parse(task.reference)
         assert tree is not None, task.task_id

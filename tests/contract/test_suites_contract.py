@@ -12,8 +12,9 @@ from codechat.config import is_identity
 from codechat.domain import OUTCOMES, Program, Target, Verdict
 from codechat.errors import InfrastructureError, UserError
 from codechat.sandbox import SANDBOXES, SandboxConfig
-from codechat.suites import SUITES, Costed, Suite
+from codechat.suites import SUITES, Costed, Suite, maven
 from codechat.suites.checker import Checker, NoSandbox
+from support import java_rows
 from support.java import LACKS
 
 TARGET = Target(entry_point="double")
@@ -104,6 +105,32 @@ EXAMPLES: dict[str, Example] = {
         ),
         outside=frozenset({"own/shop"}),
     ),
+    "maven": Example(
+        {
+            "project": "own/shop",
+            "file": "src/main/java/shop/Twice.java",
+            "lines": [4, 6],
+            "code": java_rows.METHOD,
+            "test_file": "src/test/java/shop/TwiceTest.java",
+            "test_lines": [7, 10],
+            "test_code": java_rows.TEST,
+            "tests": "@Test void more() {}",
+            "words": ["test"],
+        },
+        {
+            "project": "own/mart",
+            "file": "pom.xml",
+            "lines": [4, 5],
+            "test_file": "pom.xml",
+            "test_lines": [7, 9],
+            "tests": "@Test void other() {}",
+            "words": ["verify"],
+        },
+        right="public static int twice(int x) { return 2 * x; }",
+        wrong="public static int twice(int x) { return x; }",
+        hostile=("public static int twice(int x) { System.exit(0); }", "(", ""),
+        outside=frozenset({"own/shop"}),
+    ),
     "exit_status": Example(
         {"tests": ["assert double(2) == 4"], "wall_s": 2.0},
         {"tests": ["assert double(2) == 5"], "wall_s": 3.0},
@@ -148,20 +175,24 @@ def example(kind: str) -> Example:
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Any]:
-    config = SANDBOXES.validate({"kind": "auto", **LIMITS})
+    config = SANDBOXES.validate({"kind": "auto", "maven_repository": "/usr/share", **LIMITS})
     room = SANDBOXES.build(config, workers=1)
     yield room
     asyncio.run(room.aclose())
 
 
 @pytest.fixture
-def make(kind: str, tmp_path: Path) -> Any:
-    """Makes a suite of the kind from its example's row with changes."""
+def make(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes a suite of the kind from its example's row with changes; a stand-in runs tests of Java repositories."""
+    monkeypatch.setattr(maven, "toolchain", lambda jdk: java_rows.STAND_IN)
+    monkeypatch.setattr(maven, "LEAST", {})
 
     def made(folder: str = "own", /, **changes: Any) -> Suite:
         row = {"kind": kind, **EXAMPLES[kind].row, **changes}
         if kind in ("repository", "inserted"):
             row["folder"] = str(repository(tmp_path / folder, REPOSITORY))
+        if kind == "maven":
+            row["folder"] = str(repository(tmp_path / folder, java_rows.FILES))
         config = SUITES.validate(row)
         return SUITES.build(config)
 

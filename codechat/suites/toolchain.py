@@ -1,0 +1,52 @@
+"""Maven and the JDK of this machine, with every folder that they need to see, as tools of a box."""
+
+import functools
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from codechat.errors import UserError
+
+COMMANDS = ("/usr/bin", "/bin")  # Maven's own script, and the shell that starts a JVM for tests
+THERE = ("/usr/lib", "/lib")  # in every box
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """Maven's program, the JDK's folder, and the paths of this machine that both need."""
+
+    maven: str
+    java_home: str
+    tools: tuple[str, ...]
+
+
+@functools.cache
+def toolchain(jdk: str | None) -> Toolchain:
+    """What is installed here, found once a process; `jdk` is the folder of a JDK, None to look for one.
+
+    Raises `UserError` if Maven or a JDK is missing.
+    """
+    maven = shutil.which("mvn")
+    javac = shutil.which("javac") if jdk is None else shutil.which(Path(jdk).expanduser() / "bin" / "javac")
+    if maven is None:
+        raise UserError("tests of Java repositories need mvn, which is not installed", "install Maven")
+    if javac is None:
+        remedy = "install a JDK, or name its folder: sandbox.java.home=DIR"
+        raise UserError("tests of Java repositories need javac, which is not there", remedy)
+    home, java_home = Path(maven).resolve().parent.parent, Path(javac).resolve().parent.parent
+    tools = [*COMMANDS, *_seen_from(home), *_seen_from(java_home)]
+    return Toolchain(str(home / "bin" / "mvn"), str(java_home), tuple(dict.fromkeys(tools)))
+
+
+def _seen_from(folder: Path) -> Iterator[str]:
+    """A folder and those that the links in it point to, but for what every box has."""
+    yield str(folder)
+    for place, folders, files in os.walk(folder):
+        for path in (Path(place, name) for name in (*folders, *files)):
+            if path.is_symlink() and path.exists():
+                real = path.resolve()
+                target = real if real.is_dir() else real.parent
+                if not target.is_relative_to(folder) and not str(target).startswith(THERE):
+                    yield str(target)
