@@ -45,7 +45,15 @@ class ZygoteSandbox:
         self._lock, self._most_idle = threading.Lock(), workers + SPARE
         self._idle: list[Worker] = []  # the latest last
         self._workers: set[Worker] = set()
+        self._modules: tuple[str, ...] = ()
         self._closed = False
+
+    def preload(self, modules: Sequence[str]) -> None:
+        """See `Preloading`. To be called before the first program."""
+        with self._lock:
+            self._modules = tuple(modules)
+            for worker in self._workers:
+                worker.modules = self._modules
 
     @property
     def contained(self) -> bool:
@@ -109,7 +117,7 @@ class ZygoteSandbox:
             for place in reversed(range(len(self._idle))):
                 if self._idle[place].launch is launch:
                     return self._idle.pop(place)
-            worker = Worker(launch)
+            worker = Worker(launch, self._modules)
             self._workers.add(worker)
             if self._closed:
                 worker.close()

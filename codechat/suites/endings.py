@@ -3,7 +3,7 @@
 import os
 import re
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from codechat.domain import Failure, Outcome, Verdict
 from codechat.sandbox import CPU_LEFT_S, Box, Command, Ended, Ran, Sandbox, TakenDown, Why
@@ -19,10 +19,10 @@ TAKEN_DOWN = "the program takes the sandbox's process down"
 CPU_USED_UP = "the CPU time of the whole program is used up"
 
 
-async def run_in_box(sandbox: Sandbox, work: Callable[[Box], Verdict]) -> Verdict:
-    """The verdict of `work` in a box; a crash if the program kills the box."""
+async def run_in_box(sandbox: Sandbox, work: Callable[[Box], Verdict], tools: Sequence[str] = ()) -> Verdict:
+    """The verdict of `work` in a box that sees the `tools`; a crash if the program kills the box."""
     try:
-        return await sandbox.lend(work)
+        return await sandbox.lend(work, tools)
     except TakenDown:
         return Verdict("crash", False, Failure(TAKEN_DOWN), inside="")
 

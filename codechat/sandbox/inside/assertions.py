@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 from codechat.sandbox.inside import comparing, guard, wire
 from codechat.sandbox.inside.candidate import Channel, describe, load, prepare
+from codechat.sandbox.inside.command import PATH
 from codechat.sandbox.inside.serving import PROGRAM, write_program
 from codechat.sandbox.inside.snippets import compile_pieces
 from codechat.sandbox.inside.text import split_lines
@@ -96,9 +97,11 @@ def _exhaust(steps: Iterator[Any], loaded: bool) -> bool:
 def _load(scene: Scene) -> bool:
     """Run the program's own code, from its file, and take over its names; True. Raises `NotLoaded`."""
     job, channel = scene.job, scene.channel
+    if "commands" in job["needs"]:
+        os.environ["PATH"] = PATH
     _write(scene.path, job["program"])
-    guard.forbid(scene.kept)
-    names = load(job["program"], scene.path, job["load_cpu_s"], channel)
+    guard.forbid(scene.kept, job["needs"])
+    names = load(job["program"], scene.path, job["load_cpu_s"], channel, job["lent"])
     if names is None:
         raise NotLoaded
     entry = job["entry"]
@@ -114,7 +117,8 @@ def _load(scene: Scene) -> bool:
 
 def _preparation(scene: Scene, tests: str) -> Callable[[int], None]:
     """A function to call before every piece of a snippet: undoes all changes. `tests`: the text of all snippets."""
-    restore, path, program = guard.restorer(scene.kept, scene.job["load_cpu_s"]), scene.path, scene.job["program"]
+    job, path, program = scene.job, scene.path, scene.job["program"]
+    restore = guard.restorer(scene.kept, job["load_cpu_s"], threads="threads" in job["needs"])
     cached, exists, unlink, write = linecache.cache, os.path.lexists, os.unlink, _write
     source = (path, (len(program), None, split_lines(program), path))
     lines, files = [*cached.items(), source], STYLE_FILES

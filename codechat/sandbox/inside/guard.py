@@ -34,6 +34,7 @@ REFUSED = frozenset(
         *("ctypes.cdata", "ctypes.cdata/buffer", "ctypes.string_at", "ctypes.wstring_at"),
     )
 )
+NEEDED = {"native": "ctypes.", "code": "code."}  # what tests may need, and the events that it lets pass
 RAW_MEMORY = (("ctypes", ("memmove", "memset")), ("_ctypes", ("_memmove_addr", "_memset_addr")))
 
 KINDS: dict[type, Callable[[Any, Any], None]] = {dict: dict.update, list: list.extend, set: set.update}
@@ -128,12 +129,14 @@ def _contents(container: Any) -> list[tuple[Any, Any]]:
     return found
 
 
-def restorer(kept: Kept, limit: float) -> Callable[[], None]:
+def restorer(kept: Kept, limit: float, threads: bool = False) -> Callable[[], None]:
     """A function that restores everything and grants `limit` CPU seconds; make it before the candidate's code runs.
+
+    `threads`: those of the program may go on.
 
     All that it uses is bound beforehand, because the program may have replaced the functions it would look up.
     """
-    bindings, classes, process = _bindings(kept), _classes(kept), _process(limit)
+    bindings, classes, process = _bindings(kept), _classes(kept), _process(limit, threads)
 
     def restore() -> None:
         bindings()
@@ -189,10 +192,10 @@ def _change() -> Callable[[Any, tuple[str, ...], tuple[Any, ...]], bool]:
     return changed
 
 
-def _process(limit: float) -> Callable[[], None]:
+def _process(limit: float, allowed: bool) -> Callable[[], None]:
     """Takes away the program's signal handlers and timers, and sets the timer of the limit.
 
-    Raises `Refused` if the program has a thread, which could interfere at any time.
+    Raises `Refused` if the program has a thread, which could interfere at any time, unless threads are `allowed`.
     """
     handler, handle, timer, threads, refused = (
         _signal.getsignal,
@@ -210,7 +213,7 @@ def _process(limit: float) -> Callable[[], None]:
         for one in signals:
             if handler(one) not in untouched:
                 handle(one, default)
-        if threads():
+        if not allowed and threads():
             raise refused("a thread of the program still runs")
         ring(number, end)
         timer(real, 0)
@@ -220,9 +223,11 @@ def _process(limit: float) -> Callable[[], None]:
     return restore
 
 
-def forbid(kept: Kept) -> None:
-    """Refuse from now on, in this process, all ways around `restorer`."""
-    known, refused_events, code = kept.functions, REFUSED, CODE
+def forbid(kept: Kept, needs: Collection[str] = ()) -> None:
+    """Refuse from now on, in this process, all ways around `restorer`, but those that the tests need."""
+    known, code = kept.functions, CODE
+    allowed = tuple(event for need, event in NEEDED.items() if need in needs)
+    refused_events = frozenset(event for event in REFUSED if not event.startswith(allowed))
     function, refused, kind_of = FunctionType, Refused, type
     for name, attributes in RAW_MEMORY:
         for attribute in attributes:
