@@ -9,9 +9,10 @@ NEEDED_BY: dict[str, tuple[Need, ...]] = {
     "concurrent.futures": ("threads",),
     "ftplib": ("network",),
     "http.server": ("network", "threads"),
-    "keras": ("code", "native", "threads"),
+    "keras": ("code", "native", "processes", "threads"),
     "librosa": ("native",),
     "multiprocessing": ("commands",),
+    "nltk": ("code",),
     "psutil": ("processes",),
     "sklearn": ("native",),
     "smtplib": ("network",),
@@ -20,7 +21,7 @@ NEEDED_BY: dict[str, tuple[Need, ...]] = {
     "soundfile": ("native",),
     "ssl": ("network",),
     "subprocess": ("commands",),
-    "tensorflow": ("code", "native", "threads"),
+    "tensorflow": ("code", "native", "processes", "threads"),
     "threading": ("threads",),
 }
 

@@ -14,9 +14,11 @@ import linecache
 import mmap
 import os
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
+from types import ModuleType
 from typing import Any, NoReturn
 
 from codechat.sandbox.inside import comparing, guard, wire
@@ -36,14 +38,16 @@ class NotLoaded(Exception):
 
 @dataclass
 class Scene:
-    """One run: the file's path, the program's own names, and the names that the snippets see."""
+    """One run: the file's path, the program as a module, and the names that the snippets see: its own, or copies."""
 
     job: dict[str, Any]
     channel: Channel
     kept: guard.Kept
     path: str
-    module: dict[str, Any] = field(default_factory=dict)
-    space: dict[str, Any] = field(default_factory=dict)
+    module: ModuleType = field(default_factory=lambda: ModuleType("candidate"))
+
+    def __post_init__(self) -> None:
+        self.space: dict[str, Any] = vars(self.module) if self.job["shared"] else {}
 
 
 def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap, kept: guard.Kept) -> NoReturn:
@@ -98,10 +102,10 @@ def _load(scene: Scene) -> bool:
     """Run the program's own code, from its file, and take over its names; True. Raises `NotLoaded`."""
     job, channel = scene.job, scene.channel
     if "commands" in job["needs"]:
-        os.environ["PATH"] = PATH
+        os.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), PATH))
     _write(scene.path, job["program"])
     guard.forbid(scene.kept, job["needs"])
-    names = load(job["program"], scene.path, job["load_cpu_s"], channel, job["lent"])
+    names = load(job["program"], scene.path, job["load_cpu_s"], channel, lent=job["lent"], module=scene.module)
     if names is None:
         raise NotLoaded
     entry = job["entry"]
@@ -109,7 +113,6 @@ def _load(scene: Scene) -> bool:
         channel.send(wire.MISSING)
         raise NotLoaded
     channel.send(wire.LOADED)
-    scene.module.update(names)
     scene.space.update((name, value) for name, value in names.items() if name == entry or name not in BUILTINS)
     scene.space.update(__name__="candidate", __file__=scene.path, __builtins__=builtins)
     return True

@@ -124,10 +124,12 @@ class Sends(Protocol):
         """Send a frame."""
 
 
-def load(program: str, name: str, limit: float, channel: Sends, lent: str = "") -> dict[str, Any] | None:
+def load(
+    program: str, name: str, limit: float, channel: Sends, *, lent: str = "", module: types.ModuleType | None = None
+) -> dict[str, Any] | None:
     """The program's names, after its code ran as file `name`; None after reporting why it failed.
 
-    It also finds what the lines `lent` import, unless it has such names itself.
+    It also finds what the lines `lent` import, unless it has such names itself. `module` becomes the program's.
     """
     signal.setitimer(signal.ITIMER_PROF, limit)
     try:
@@ -135,7 +137,7 @@ def load(program: str, name: str, limit: float, channel: Sends, lent: str = "") 
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         channel.send(wire.SYNTAX, text_of(error).encode("utf-8", "replace"))
         return None
-    module = types.ModuleType("candidate")
+    module = module or types.ModuleType("candidate")
     module.__file__ = name
     sys.modules["candidate"] = module
     linecache.cache[name] = (len(program), None, program.splitlines(keepends=True), name)

@@ -28,7 +28,7 @@ CAPABILITY_VERSION = 0x20080522
 STACK = 64 << 20
 WARM_FILES = 64 << 20  # bytes of temporary files that libraries may write when they are loaded
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
-ETC = "/harness/etc"  # where bubblewrap shows the files by which the loopback interface has a name
+ETC = "/etc/network"  # where bubblewrap shows the files by which the loopback interface has a name
 NAMES = ("hosts", "nsswitch.conf")
 
 libc = ctypes.CDLL(None, use_errno=True)

@@ -91,6 +91,16 @@ def imports_of(snippets: Sequence[str]) -> str:
     return "".join(f"{line}\n" for line in lines if "__future__" not in line)
 
 
+def shares_names(snippets: Sequence[str]) -> bool:
+    """Whether snippets read or set the variables of the file they stand in as such."""
+    for snippet in snippets:
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            for node in ast.walk(ast.parse(snippet)):
+                if isinstance(node, ast.Global) or (isinstance(node, ast.Name) and node.id == "globals"):
+                    return True
+    return False
+
+
 def class_level_names(snippet: str) -> list[str]:
     """The names that statements of classes use, and that the snippet does not bind itself."""
     try:

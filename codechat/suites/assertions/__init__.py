@@ -12,7 +12,7 @@ from codechat.domain import Program, Verdict
 from codechat.errors import BrokenTask, UserError
 from codechat.files import content_hash
 from codechat.sandbox import Box, Job, Sandbox, SandboxConfig, WorkerDied
-from codechat.sandbox.inside.snippets import NotRun, imports_of, refuse_unrun
+from codechat.sandbox.inside.snippets import NotRun, imports_of, refuse_unrun, shares_names
 from codechat.sandbox.tools import COMMANDS, PROC
 from codechat.suites import SUITES
 from codechat.suites.assertions.constructs import Constructs, describe_all, find_all
@@ -22,6 +22,7 @@ from codechat.suites.parsing import syntax_problem
 
 REMEDY = "call the test in its snippet, or write it as a unittest.TestCase or a function without parameters"
 NO_BOX = "install the package 'bubblewrap' and use sandbox=bubblewrap, or leave the tasks out: dataset.tasks"
+IDLE_SHARE = 0.125  # of `cpu_s`: who computes for minutes waits for threads and files in between
 WEAK = "this sandbox, which cannot part two processes"
 
 
@@ -43,7 +44,8 @@ class Assertions:
 
     `needs` are what the snippets cannot do without (docs/sandbox.md): whatever is named there is had inside only.
     `cpu_s` are CPU seconds that loading, every snippet and all together may take at least, whatever the sandbox says.
-    `one_file`: the program is meant to stand in one file before the snippets, and finds what they import.
+    `one_file`: the program is meant to stand in one file before the snippets, and finds what they import; if they
+    speak of that file's variables (`global`), both share them.
     """
 
     snippets: tuple[str, ...]
@@ -103,6 +105,8 @@ class Assertions:
         if self.needs and not box.parts_processes():
             raise UserError(f"tests need {', '.join(sorted(self.needs))}, which only namespaces make safe", NO_BOX)
         forced = f"what the tests need ({', '.join(sorted(self.needs))})" if self.needs else None
+        if self.one_file and shares_names(self.snippets):
+            forced = forced or "the variables of the program's file"
         forced = forced or next((one.inside for one in self.constructs if one.inside), None)
         if forced is None and not box.parts_processes():
             forced = WEAK
@@ -131,8 +135,9 @@ class Assertions:
             "cpu": math.ceil(load_s + max(config.total_cpu_s, least)) + 1,
             "needs": sorted(self.needs),
             "lent": imports_of(self.snippets) if self.one_file else "",
+            "shared": self.one_file and shares_names(self.snippets),
         }
-        return _Run(reader, job, config)
+        return _Run(reader, job, config, max(config.idle_s, least * IDLE_SHARE))
 
 
 @functools.lru_cache(maxsize=10_000)
@@ -147,12 +152,13 @@ class _Run:
     reader: AssertionsReader
     job: dict[str, Any]
     config: SandboxConfig
+    idle_s: float
 
     def follow(self, box: Box, extra: Mapping[str, Any] | None = None, candidate: bytes = b"") -> Verdict:
         """Run it, in two processes if the candidate's job is given; raises `WorkerDied`."""
         cpu = self.job["cpu"]
         data = marshal.dumps(self.job | dict(extra or {}), 2)
-        job = Job(data, self.config.idle_s, self.config.total_cpu_s, cpu, warm=True, candidate=candidate)
+        job = Job(data, self.idle_s, max(self.config.total_cpu_s, self.idle_s), cpu, warm=True, candidate=candidate)
         ended = box.python(job, self.reader.read)
         if not self.reader.started:
             raise WorkerDied("the program could not be confined")
