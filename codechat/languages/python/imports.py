@@ -1,41 +1,34 @@
 """The modules that a program imports, read from its text."""
 
 import ast
-import sys
 from collections.abc import Iterator
 
 FORGIVING = frozenset(("ImportError", "ModuleNotFoundError", "Exception", "BaseException"))
 
 
-def imported_modules(source: str) -> list[str]:
-    """The dotted names of all modules that a program imports for certain, each once; of `from a import b` both `a` and
-    `a.b`, which may be a module too. What stands in a `try` that forgives its absence is left out, as are relative
-    imports. A text that does not parse imports nothing."""
+def imported_modules(source: str, *, certain: bool = True) -> list[str]:
+    """The dotted names of all modules that a program imports, each once; of `from a import b` both `a` and `a.b`, which
+    may be a module too. Relative imports are left out, and what a `try` forgives the absence of, if only the `certain`
+    ones are asked for. A text that does not parse imports nothing."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    return list(dict.fromkeys(_imports(tree)))
+    return list(dict.fromkeys(_imports(tree, certain)))
 
 
-def installed_modules(source: str) -> list[str]:
-    """The modules without dots that a program imports, but those of the standard library."""
-    roots = dict.fromkeys(name.partition(".")[0] for name in imported_modules(source))
-    return [name for name in roots if name not in sys.stdlib_module_names]
-
-
-def _imports(node: ast.AST) -> Iterator[str]:
+def _imports(node: ast.AST, certain: bool) -> Iterator[str]:
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
         yield node.module
         yield from (f"{node.module}.{alias.name}" for alias in node.names if alias.name != "*")
     for field, value in ast.iter_fields(node):
-        if field == "body" and isinstance(node, ast.Try) and any(map(_forgives, node.handlers)):
+        if certain and field == "body" and isinstance(node, ast.Try) and any(map(_forgives, node.handlers)):
             continue
         for inner in value if isinstance(value, list) else [value]:
             if isinstance(inner, ast.AST):
-                yield from _imports(inner)
+                yield from _imports(inner, certain)
 
 
 def _forgives(handler: ast.ExceptHandler) -> bool:
