@@ -59,7 +59,7 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap, kept: gu
     try:
         for number, snippet in enumerate(snippets, 1):
             linecache.cache[_name(number)] = (len(snippet), None, snippet.splitlines(keepends=True), _name(number))
-        scene = Scene(job, channel, kept | _import_for(snippets, kept), path)
+        scene = Scene(job, channel, _import_for(snippets, kept), path)
         channel.send(wire.DONE, _passed(scene, snippets))
     except NotLoaded:
         pass
@@ -161,15 +161,19 @@ def _name(number: int) -> str:
 
 
 def _import_for(snippets: list[str], kept: guard.Kept) -> guard.Kept:
-    """Import and remember the modules that the snippets import."""
+    """Import the modules that the snippets import; what is kept, with those."""
     names: list[str] = []
     for snippet in snippets:
         if "import" in snippet:
             with contextlib.suppress(SyntaxError, ValueError):
-                names += [name for name in _imports(ast.parse(snippet)) if name not in kept.modules]
+                names += _imports(ast.parse(snippet))
+    for root in dict.fromkeys(name.partition(".")[0] for name in names):
+        if root in kept.packages:
+            kept |= kept.packages[root]
+    names = [name for name in names if name not in kept.modules]
     for name in names:
         guard.try_import(name)
-    return guard.remember(names, kept.modules)
+    return kept | guard.remember(names, kept.modules)
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:

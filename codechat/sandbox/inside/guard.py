@@ -14,7 +14,7 @@ import signal
 import sys
 import unittest
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from operator import is_
 from types import FunctionType, ModuleType
 from typing import Any
@@ -48,13 +48,14 @@ class Refused(RuntimeError):
 @dataclass(frozen=True)
 class Kept:
     """Modules, the bindings of their names and of their classes' attributes, the contents of some containers, and the
-    functions whose code stays."""
+    functions whose code stays. `packages` are further ones by name, for assertions that import them."""
 
     modules: dict[str, ModuleType]
     spaces: list[Names]
     classes: list[tuple[type, Names]]
     contents: list[tuple[Any, Any]]
     functions: frozenset[FunctionType]
+    packages: dict[str, "Kept"] = field(default_factory=dict)
 
     def __or__(self, other: "Kept") -> "Kept":
         return Kept(
@@ -63,6 +64,7 @@ class Kept:
             self.classes + other.classes,
             self.contents + other.contents,
             self.functions | other.functions,
+            self.packages | other.packages,
         )
 
 
@@ -113,6 +115,31 @@ def remember(names: Iterable[str], known: Collection[str]) -> Kept:
             waiting += [owner] if type(owner) is str else []
     spaces = [_names(vars(module)) for module in modules.values()]
     return Kept(modules, spaces, list(classes.items()), [], frozenset(functions))
+
+
+def preload(names: Iterable[str], kept: Kept) -> Kept:
+    """What is kept, with packages that are loaded now. To look at all of them for changes would cost each run more than
+    the rest of it, so they are kept apart."""
+    for name in names:
+        try_import(name)
+    loaded = [name for name in sys.modules if name.partition(".")[0] not in sys.stdlib_module_names]
+    found = remember(loaded, kept.modules)
+    packages: dict[str, Kept] = {}
+
+    def of(name: Any) -> Kept:
+        root = str(name).partition(".")[0]
+        return packages.setdefault(root, Kept({}, [], [], [], frozenset()))
+
+    for (name, module), space in zip(found.modules.items(), found.spaces, strict=True):
+        of(name).modules[name] = module
+        of(name).spaces.append(space)
+    for kind, attributes in found.classes:
+        of(kind.__module__).classes.append((kind, attributes))
+    functions: dict[Any, set[FunctionType]] = {}
+    for function in found.functions:
+        functions.setdefault(str(function.__module__).partition(".")[0], set()).add(function)
+    packages = {root: replace(one, functions=frozenset(functions.get(root, ()))) for root, one in packages.items()}
+    return replace(kept, packages=packages)
 
 
 def _names(view: Any) -> Names:

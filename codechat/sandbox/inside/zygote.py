@@ -107,9 +107,7 @@ def _warm(listed: int, scratch: list[str], namespaces: bool) -> guard.Kept:
     if names:
         if namespaces:
             isolate.empty_folders(scratch)  # some libraries write a cache when they are loaded
-        for name in names:
-            guard.try_import(name)
-        kept |= guard.remember(names, kept.modules)
+        kept = guard.preload(names, kept)
     _settle()
     return kept
 
