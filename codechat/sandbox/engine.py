@@ -49,11 +49,15 @@ class ZygoteSandbox:
         self._closed = False
 
     def preload(self, modules: Sequence[str]) -> None:
-        """See `Preloading`. To be called before the first program."""
+        """See `Preloading`. To be called before the first program.
+
+        Workers that see tools load nothing beforehand: few tests need them, and each would hold the set once more.
+        """
         with self._lock:
             self._modules = tuple(modules)
             for worker in self._workers:
-                worker.modules = self._modules
+                if worker.launch is self._launches.get(()):
+                    worker.modules = self._modules
 
     @property
     def contained(self) -> bool:
@@ -117,7 +121,7 @@ class ZygoteSandbox:
             for place in reversed(range(len(self._idle))):
                 if self._idle[place].launch is launch:
                     return self._idle.pop(place)
-            worker = Worker(launch, self._modules)
+            worker = Worker(launch, () if tools else self._modules)
             self._workers.add(worker)
             if self._closed:
                 worker.close()
