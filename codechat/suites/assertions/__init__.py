@@ -23,6 +23,7 @@ from codechat.suites.parsing import syntax_problem
 REMEDY = "call the test in its snippet, or write it as a unittest.TestCase or a function without parameters"
 NO_BOX = "install the package 'bubblewrap' and use sandbox=bubblewrap, or leave the tasks out: dataset.tasks"
 IDLE_SHARE = 0.125  # of `cpu_s`: who computes for minutes waits for threads and files in between
+THREADS_SHARE = 0.5  # nor can it be told whether a thread that soon ends slept or waited for a processor
 WEAK = "this sandbox, which cannot part two processes"
 
 
@@ -123,7 +124,7 @@ class Assertions:
     def _start(self, program: Program, config: SandboxConfig, forced: str | None = None) -> "_Run":
         source, entry_point = program.source, program.target.entry_point
         reader = AssertionsReader(self.snippets, entry_point, config.output_mb << 20, forced)
-        least = self.cpu_s or 0.0
+        least, share = self.cpu_s or 0.0, THREADS_SHARE if "threads" in self.needs else IDLE_SHARE
         load_s = max(config.load_cpu_s, least)
         job = {
             "program": source if source.endswith("\n") else source + "\n",  # a style checker requires it
@@ -137,7 +138,7 @@ class Assertions:
             "lent": imports_of(self.snippets) if self.one_file else "",
             "shared": self.one_file and shares_names(self.snippets),
         }
-        return _Run(reader, job, config, max(config.idle_s, least * IDLE_SHARE))
+        return _Run(reader, job, config, max(config.idle_s, least * share))
 
 
 @functools.lru_cache(maxsize=10_000)
