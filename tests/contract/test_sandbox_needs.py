@@ -189,3 +189,20 @@ def test_the_key_is_as_it_was_unless_something_is_asked_for() -> None:
     assert plain.key == "dfd954cc10f874e5fdd678c8136ffdb244d91047a8b0474bc4533636e7eed747"
     others = [replace(plain, needs=frozenset({"network"})), replace(plain, cpu_s=5.0), replace(plain, one_file=True)]
     assert len({plain.key, *(other.key for other in others)}) == 4
+
+
+class NoNamespaces:
+    """A sandbox on a system that grants none."""
+
+    weak, notice, config = True, None, SANDBOXES.validate({"kind": "process"})
+
+    def parts_processes(self) -> bool:
+        return False
+
+    async def lend(self, work: Any, tools: Any = ()) -> Any:
+        return work(self)
+
+
+async def test_without_namespaces_tests_that_need_something_are_refused() -> None:
+    with pytest.raises(UserError, match="tests need network, which only namespaces make safe"):
+        await check(NoNamespaces(), "assert f()", F, "network")
