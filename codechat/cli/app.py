@@ -62,6 +62,11 @@ COMMANDS = {
         "dataset=D [samples=FILE out=FILE]",
         "test EvalPlus-style samples, or the dataset's references; no model",
     ),
+    "requirements": Command(
+        "codechat.cli.requirements:print_requirements",
+        "dataset=D [versions=newest]",
+        "what to install for the tests of tasks, as lines for pip (sandbox.python)",
+    ),
     "report": Command(
         "codechat.cli.report:run_report",
         "runs=DIR[,DIR]|experiment=NAME out=DIR",

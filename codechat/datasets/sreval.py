@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from codechat.config import original_option, place_option
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.datasets.lines import read_tasks
+from codechat.datasets.unit_tests import unit_tests
 from codechat.domain import Target
 from codechat.files import content_hash
 from codechat.languages.python.assembly import signature_of
@@ -76,7 +77,9 @@ def _parse(value: dict[str, Any]) -> tuple[SREvalRow, StepTask]:
 
 def _task(row: SREvalRow) -> StepTask:
     """The task of a row. Raises `ValueError` if a reference does not parse, or nothing would run one of its tests."""
-    steps = tuple(Step(turn.instruction, Assertions((turn.test,)), turn.solution) for turn in row.turn_datas)
+    steps = tuple(
+        Step(turn.instruction, unit_tests(turn.test, turn.solution), turn.solution) for turn in row.turn_datas
+    )
     entry_point = ENTRY_POINT if all(_defines(turn.solution) for turn in row.turn_datas) else ""
     for turn in row.turn_datas:
         Assertions((turn.test,)).names_used(entry_point)

@@ -23,6 +23,9 @@ def tags_of(cell: Cell) -> dict[str, str]:
         "codechat.dataset": cell.dataset.name,
         "codechat.seed": str(cell.config.seed),
     }
+    if cell.config.sandbox.python is not None:
+        libraries = cell.config.sandbox.libraries()
+        tags |= {"codechat.libraries": libraries.digest, "codechat.libraries.python": libraries.version}
     if cell.pool is not None:
         tags["codechat.pool_hash"] = cell.pool.content_hash
     if isinstance(cell, RescoredCell):

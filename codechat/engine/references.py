@@ -11,6 +11,7 @@ from pathlib import Path
 
 from codechat.datasets import DATASETS, DatasetConfig, select
 from codechat.domain import Failure, Program
+from codechat.engine.libraries import preload, refuse_lacking
 from codechat.environment import VERSION
 from codechat.errors import BrokenTask, UserError
 from codechat.files import content_hash
@@ -166,7 +167,9 @@ def check_references(
     tasks = select(dataset, dataset_config)
 
     async def check() -> list[Defect]:
+        refuse_lacking(config, tasks)
         sandbox = SANDBOXES.build(config, workers=workers)
+        preload(sandbox, tasks)
         if sandbox.notice:
             notice(sandbox.notice)
         try:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from codechat.datasets import DATASETS, DatasetConfig, select
 from codechat.domain import Program, Verdict
+from codechat.engine.libraries import preload, refuse_lacking
 from codechat.engine.references import References, now_and_then
 from codechat.errors import UserError, nearest
 from codechat.files import canonical_json, content_hash, write_atomically
@@ -231,8 +232,11 @@ def _key(samples: Path, dataset: Dataset, rows: Sequence[Sample], config: Sandbo
 
 
 async def _check(dataset: Dataset, rows: list[Sample], sandbox: Sandbox, partial: Partial, view: View) -> None:
+    tasks = {row.task.task_id: row.task for row in rows}
     try:
         admit(sandbox, sandbox.config)
+        refuse_lacking(sandbox.config, [*tasks.values()])
+        preload(sandbox, [*tasks.values()])
         for notice in filter(None, (dataset.remark, sandbox.notice)):
             view.notice(notice)
         view.progress(len(partial.results), len(rows))
@@ -242,7 +246,6 @@ async def _check(dataset: Dataset, rows: list[Sample], sandbox: Sandbox, partial
             view.progress(len(partial.results), len(rows))
 
         try:
-            tasks = {row.task.task_id: row.task for row in rows}
             slowly = now_and_then(view.notice)
             references = References(dataset, Checker(sandbox), sandbox.config, view.notice, slowly)
             await references.refuse([*tasks.values()])

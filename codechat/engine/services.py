@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from codechat.calls import Brake
 from codechat.engine.cell import Cell
 from codechat.engine.config import CellConfig
+from codechat.engine.libraries import preload, refuse_lacking
 from codechat.journal import Journal
 from codechat.judges import JUDGES
 from codechat.models import MODELS, UNDER_TEST
@@ -48,8 +49,10 @@ def _players(config: CellConfig, stack: contextlib.AsyncExitStack) -> dict[str, 
 
 def _sandbox(cell: Cell, stack: contextlib.AsyncExitStack, note: Callable[[str], None]) -> Sandbox:
     config = cell.config
+    refuse_lacking(config.sandbox, cell.tasks)
     sandbox = SANDBOXES.build(config.sandbox, workers=cell.resources().workers)
     stack.push_async_callback(sandbox.aclose)
+    preload(sandbox, cell.tasks)
     if not MODELS.of(config.model).traits.baseline:
         admit(sandbox, config.sandbox)
     if sandbox.notice:

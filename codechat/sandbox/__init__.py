@@ -4,13 +4,14 @@ It runs programs in boxes and knows neither tasks nor tests: `codechat.suites` m
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from codechat.config import Config, original_option, place_option, run_option
 from codechat.errors import UserError
 from codechat.registry import NoTraits, Registry
 from codechat.sandbox.command import PYTHON, Command, Ran, Why
 from codechat.sandbox.follow import CPU_LEFT_S, Ended, Job, Reader, WorkerDied
+from codechat.sandbox.libraries import Libraries, libraries_at
 
 T = TypeVar("T")
 K = TypeVar("K", bound="Kept")
@@ -47,6 +48,22 @@ class SandboxConfig(Config):
         None, "the local Maven repository, for tests of Java repositories, which run without network", min_length=1
     )
     allow_weak: bool = run_option(False, "let models other than the built-in baselines run in a weak sandbox")
+    python: str | None = place_option(
+        None, "the interpreter whose packages programs import; null: codechat's own", min_length=1
+    )
+
+    def identity(self, older: int = 0) -> dict[str, Any]:
+        """The options, and the versions of the libraries if they are not codechat's own. Raises `UserError`."""
+        versions = self.versions_of_libraries()
+        return {**super().identity(older), **({"libraries": versions} if versions else {})}
+
+    def libraries(self) -> Libraries:
+        """The interpreter and the packages of programs. Raises `UserError` if `python` names none."""
+        return libraries_at(self.python)
+
+    def versions_of_libraries(self) -> str:
+        """A hash of the versions that can decide a verdict; empty if the libraries are codechat's own."""
+        return "" if self.python is None else self.libraries().digest
 
 
 class Kept(Protocol):
@@ -107,6 +124,14 @@ class Sandbox(Protocol):
         """End every started process."""
 
 
+@runtime_checkable
+class Preloading(Protocol):
+    """A sandbox that can load modules beforehand, once for many programs."""
+
+    def preload(self, modules: Sequence[str]) -> None:
+        """Have modules loaded wherever assertion tests run from now on; those that cannot be are left out."""
+
+
 def admit(sandbox: Sandbox, config: SandboxConfig) -> None:
     """Refuse to run a model's code in a weak sandbox unless allowed; raises `UserError` with the package to install."""
     if sandbox.weak and not config.allow_weak:
@@ -128,6 +153,8 @@ __all__ = [
     "JavaConfig",
     "Job",
     "Kept",
+    "Libraries",
+    "Preloading",
     "Ran",
     "Reader",
     "Sandbox",

@@ -3,18 +3,18 @@
 import functools
 import os
 import shutil
-import sys
 from pathlib import Path
 from typing import Literal
 
 from codechat.config import run_option
 from codechat.errors import UserError
-from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
+from codechat.sandbox import SANDBOXES, Libraries, Sandbox, SandboxConfig
 from codechat.sandbox.engine import ZygoteSandbox
 from codechat.sandbox.follow import WorkerDied
-from codechat.sandbox.process import NOBODY, interpreter, limits_of, limits_only, module_path
-from codechat.sandbox.tools import places
-from codechat.sandbox.worker import Inside, Launch
+from codechat.sandbox.inside.isolate import ETC, NAMES
+from codechat.sandbox.process import NOBODY, limits_of, limits_only
+from codechat.sandbox.tools import PROC, places
+from codechat.sandbox.worker import Inside, Launch, environment_of
 
 # What the interpreter and compiled packages load; programs of the host stay outside.
 LIBRARIES = ("/lib", "/lib64", "/lib32", "/usr/lib", "/usr/lib64", "/usr/libexec", "/usr/share/zoneinfo")
@@ -55,9 +55,11 @@ def start_confined(config: SandboxConfig, workers: int) -> ZygoteSandbox:
     if program is None:
         raise UserError("sandbox=bubblewrap needs the program bwrap, which is not installed", REMEDY)
     launch = functools.cache(functools.partial(_launch, program, config))
-    sandbox = ZygoteSandbox(
-        config, lambda tools: launch(places(tools, (*LIBRARIES, *LOADER))), workers, weak=False, notice=None
-    )
+
+    def launches(tools: tuple[str, ...]) -> Launch:
+        return launch(places(tools, (*LIBRARIES, *LOADER)), PROC in tools)
+
+    sandbox = ZygoteSandbox(config, launches, workers, weak=False, notice=None)
     try:
         sandbox.start()
     except WorkerDied as error:
@@ -65,10 +67,12 @@ def start_confined(config: SandboxConfig, workers: int) -> ZygoteSandbox:
     return sandbox
 
 
-def _launch(program: str, config: SandboxConfig, tools: tuple[tuple[str, str], ...]) -> Launch:
+def _launch(program: str, config: SandboxConfig, tools: tuple[tuple[str, str], ...], proc: bool) -> Launch:
     root = os.getuid() == 0
-    binds, paths, python = _interpreter(Path(sys.base_prefix).resolve())
+    libraries = config.libraries()
+    binds, paths, python = _interpreter(libraries)
     package = Path(__file__).resolve().parent.parent
+    secret = dict.fromkeys([package, *map(Path, libraries.hidden())])
     arguments = [program, "--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-uts", "--hostname", "sandbox"]
     if root:
         # The zygote itself becomes an unprivileged user: limits on processes do not bind root.
@@ -84,21 +88,31 @@ def _launch(program: str, config: SandboxConfig, tools: tuple[tuple[str, str], .
     for source, place in tools:
         arguments += ["--ro-bind" if source == place else "--symlink", source, place]
     for source, place in binds:
-        if package.is_relative_to(source):  # the embedded dataset holds its own answers
-            arguments += ["--tmpfs", str(place / package.relative_to(source))]
+        for folder in secret:
+            if folder.is_relative_to(source):  # the embedded dataset holds its own answers
+                arguments += ["--tmpfs", str(place / folder.relative_to(source))]
     arguments += ["--ro-bind", str(package / "sandbox" / "inside"), "/harness/inside"]
-    arguments += ["--dev", "/dev", "--remount-ro", "/dev", "--proc", "/proc", "--dir", "/tmp", "--remount-ro", "/"]
+    # Names of the loopback interface, for those that get one; the others find none.
+    arguments += ["--ro-bind", str(package / "sandbox" / "etc"), ETC]
+    for name in NAMES:
+        arguments += ["--ro-bind", str(package / "py.typed"), f"/etc/{name}"]
+    # Bubblewrap covers parts of a new /proc, and then the system grants no further one. No program sees this one.
+    arguments += ["--bind", "/proc", "/proc"] if proc and root else ["--proc", "/proc"]
+    arguments += ["--dev", "/dev", "--remount-ro", "/dev", "--dir", "/tmp", "--remount-ro", "/"]
     arguments += ["--chdir", "/", "--setenv", "LD_LIBRARY_PATH", str(Path(python).parent.parent / "lib")]
-    inside = Inside(paths=paths, limits=limits_of(config), scratch=["/tmp"], uid=NOBODY if root else None)
-    return Launch(lambda rest, _: [*arguments, "--", python, *rest], "/harness", inside, strict=True)
+    inside = Inside(paths=paths, limits=limits_of(config), scratch=["/tmp"], uid=NOBODY if root else None, proc=proc)
+    environment = environment_of(config)
+    return Launch(
+        lambda rest, _: [*arguments, "--", python, *rest], "/harness", inside, strict=True, environment=environment
+    )
 
 
-def _interpreter(base: Path) -> tuple[list[tuple[str, str]], list[str], str]:
+def _interpreter(libraries: Libraries) -> tuple[list[tuple[str, str]], list[str], str]:
     """The binds (from, to), the module path inside, and the interpreter inside.
 
     A system's interpreter keeps its path; any other is put into /python, so that no path of the host is visible.
     """
-    program = Path(interpreter())
+    base, program = libraries.base, Path(libraries.program)
     binds = [(folder, folder) for folder in (*LIBRARIES, *LOADER) if Path(folder).exists()]
     if base == Path("/usr"):
         inside, python = base, str(program)
@@ -107,7 +121,7 @@ def _interpreter(base: Path) -> tuple[list[tuple[str, str]], list[str], str]:
         inside, python = Path("/python"), f"/python/{program.relative_to(base)}"
         binds.append((str(base), "/python"))
     paths = []
-    for number, path in enumerate(module_path()):
+    for number, path in enumerate(libraries.path):
         if Path(path).is_relative_to(base):
             paths.append(str(inside / Path(path).relative_to(base)))
         else:

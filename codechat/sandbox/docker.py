@@ -4,6 +4,8 @@ import functools
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -12,9 +14,9 @@ from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.engine import ZygoteSandbox
 from codechat.sandbox.follow import WorkerDied
-from codechat.sandbox.process import NOBODY, limits_of, module_path
-from codechat.sandbox.tools import places
-from codechat.sandbox.worker import ENVIRONMENT, Inside, Launch
+from codechat.sandbox.process import NOBODY, limits_of
+from codechat.sandbox.tools import COMMANDS, PROC, places
+from codechat.sandbox.worker import Inside, Launch, environment_of
 
 IMAGE = f"python:{sys.version_info.major}.{sys.version_info.minor}-slim"
 SPARE_PROCESSES = 16  # of the container besides a program's own
@@ -36,7 +38,13 @@ def docker(config: DockerConfig, workers: int = 1) -> Sandbox:
         raise UserError(
             f"sandbox=docker needs the program {config.program}, which is not installed", "or choose sandbox=bubblewrap"
         )
-    paths = [path for path in module_path() if path.endswith("-packages")]
+    libraries = config.libraries()
+    if libraries.minor != sys.version_info[:2] and config.image == IMAGE:
+        raise UserError(
+            f"sandbox.python is Python {libraries.version}, and the image {IMAGE} has another one",
+            f"name an image that has it: sandbox.image=python:{libraries.minor[0]}.{libraries.minor[1]}-slim",
+        )
+    paths = [path for path in libraries.path if path.endswith("-packages")]
     inside = Inside(
         paths=[f"/packages/{number}" for number in range(len(paths))],
         limits=limits_of(config),
@@ -49,7 +57,8 @@ def docker(config: DockerConfig, workers: int = 1) -> Sandbox:
         def command(arguments: list[str], folder: str) -> list[str]:
             return [program, *_options(config, paths, folder, tools), config.image, "python3", *arguments]
 
-        return Launch(command, "/harness", inside, False, "/meeting/control", dict(os.environ))
+        own = replace(inside, proc=PROC in tools)
+        return Launch(command, "/harness", own, False, "/meeting/control", dict(os.environ))
 
     sandbox = ZygoteSandbox(config, launch, workers, weak=False, notice=None)
     try:
@@ -72,10 +81,19 @@ def _options(config: DockerConfig, paths: list[str], folder: str, tools: tuple[s
     options += ["--volume", f"{folder}:/meeting", "--volume", f"{here / 'inside'}:/harness/inside:ro"]
     for number, path in enumerate(paths):
         options += ["--volume", f"{path}:/packages/{number}:ro"]
-        if here.is_relative_to(path):  # the embedded dataset holds its own answers
-            options += ["--tmpfs", f"/packages/{number}/{here.parent.relative_to(path)}"]
-    for source, place in places(tools, ()):
+    for place in _installed(paths):  # the embedded dataset holds its own answers
+        options += ["--tmpfs", place]
+    for source, place in places([tool for tool in tools if tool not in COMMANDS], ()):  # the image has commands
         options += ["--volume", f"{source}:{place}:ro"]
-    for name, value in ENVIRONMENT.items():
+    for name, value in environment_of(config).items():
         options += ["--env", f"{name}={value}"]
     return options
+
+
+def _installed(paths: list[str]) -> Iterator[str]:
+    """Where the container would show codechat itself."""
+    here = Path(__file__).resolve().parent.parent
+    for number, path in enumerate(paths):
+        for folder in dict.fromkeys((here, Path(path, "codechat"))):
+            if folder.is_relative_to(path) and folder.is_dir():
+                yield f"/packages/{number}/{folder.relative_to(path)}"

@@ -46,7 +46,19 @@ class ZygoteSandbox:
         self._lock, self._most_idle = threading.Lock(), workers + SPARE
         self._idle: list[Worker] = []  # the latest last
         self._workers: set[Worker] = set()
+        self._modules: tuple[str, ...] = ()
         self._closed = False
+
+    def preload(self, modules: Sequence[str]) -> None:
+        """See `Preloading`. To be called before the first program.
+
+        Workers that see tools load nothing beforehand: few tests need them, and each would hold the set once more.
+        """
+        with self._lock:
+            self._modules = tuple(modules)
+            for worker in self._workers:
+                if worker.launch is self._launches.get(()):
+                    worker.modules = self._modules
 
     @property
     def contained(self) -> bool:
@@ -110,7 +122,7 @@ class ZygoteSandbox:
             for place in reversed(range(len(self._idle))):
                 if self._idle[place].launch is launch:
                     return self._idle.pop(place)
-            worker = Worker(launch)
+            worker = Worker(launch, () if tools else self._modules)
             self._workers.add(worker)
             if self._closed:
                 worker.close()

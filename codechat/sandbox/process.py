@@ -1,7 +1,7 @@
 """Isolation by limits, an unprivileged user if run as root, and namespaces if the system grants them."""
 
+import functools
 import os
-import sys
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +10,8 @@ from codechat.environment import cache_root, home
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
 from codechat.sandbox.engine import ZygoteSandbox
-from codechat.sandbox.worker import Inside, Launch
+from codechat.sandbox.tools import PROC
+from codechat.sandbox.worker import Inside, Launch, environment_of
 
 NOBODY = 65534
 SCRATCH = ("/dev/shm", "/var/tmp", "/tmp")
@@ -35,17 +36,29 @@ def process(config: ProcessConfig, workers: int = 1) -> Sandbox:
 def limits_only(config: SandboxConfig, workers: int, why: str = "") -> ZygoteSandbox:
     """The weak sandbox; if it replaces another, `why` begins its notice."""
     uid = NOBODY if os.getuid() == 0 else None
-    paths = module_path()
-    inside = Inside(
-        paths=paths,
-        limits=limits_of(config),
-        scratch=[folder for folder in SCRATCH if Path(folder).is_dir() and not _holds(folder, paths)],
-        uid=uid,
-        reach=[str(Path(sys.base_prefix).resolve()), *(path for path in paths if "-packages" in path)] if uid else [],
-        hide=secrets(),
-    )
-    launch = Launch(lambda arguments, _: [interpreter(), *arguments], str(Path(__file__).parent), inside, strict=False)
-    return ZygoteSandbox(config, lambda _: launch, workers, weak=True, notice=why + NOTICE)
+    libraries = config.libraries()
+    paths = list(libraries.path)
+
+    @functools.cache
+    def launch(proc: bool) -> Launch:
+        inside = Inside(
+            paths=paths,
+            limits=limits_of(config),
+            scratch=[folder for folder in SCRATCH if Path(folder).is_dir() and not _holds(folder, paths)],
+            uid=uid,
+            reach=[str(libraries.base), *(path for path in paths if "-packages" in path)] if uid else [],
+            hide=list(dict.fromkeys([*secrets(), *libraries.hidden()])),
+            proc=proc,
+        )
+        command = functools.partial(_command, libraries.program)
+        environment = environment_of(config)
+        return Launch(command, str(Path(__file__).parent), inside, strict=False, environment=environment)
+
+    return ZygoteSandbox(config, lambda tools: launch(PROC in tools), workers, weak=True, notice=why + NOTICE)
+
+
+def _command(program: str, arguments: list[str], _: str) -> list[str]:
+    return [program, *arguments]
 
 
 def _holds(folder: str, paths: list[str]) -> bool:
@@ -60,20 +73,6 @@ def limits_of(config: SandboxConfig) -> dict[str, int]:
         "open_files": config.open_files,
         "processes": config.processes,
     }
-
-
-def interpreter() -> str:
-    """The interpreter behind a virtual environment, or this one."""
-    base = getattr(sys, "_base_executable", "") or sys.executable
-    return str(Path(base).resolve())
-
-
-def module_path() -> list[str]:
-    """The module path of programs: the standard library and installed packages, never the project's own folder."""
-    base = str(Path(sys.base_prefix).resolve())
-    folders = [str(Path(entry).resolve()) for entry in sys.path if entry and Path(entry).exists()]
-    wanted = [path for path in folders if path.startswith(base) or path.endswith(("site-packages", "dist-packages"))]
-    return list(dict.fromkeys(wanted))
 
 
 def secret_folder(name: str) -> Path:

@@ -7,6 +7,10 @@ from pathlib import Path
 from codechat.environment import cache_root, home
 from codechat.errors import UserError
 
+COMMANDS = ("/usr/bin", "/bin")
+"""The tools of tests that start the system's commands."""
+PROC = "/proc"
+"""Stands for a /proc that shows a program its own processes, and no others."""
 EMPTY = ("/tmp", "/var/tmp", "/dev", "/proc")  # a box has its own
 
 
@@ -17,6 +21,8 @@ def check_tools(tools: Iterable[str]) -> tuple[str, ...]:
 
 def _check_tool(tool: str) -> str:
     path = Path(tool)
+    if tool == PROC:
+        return tool
     if not path.is_absolute() or not os.access(path, os.F_OK):
         raise UserError(f"the sandbox cannot show the tool {tool}: there is none", "install it, or give its whole path")
     real = path.resolve()
@@ -36,13 +42,15 @@ def _check_tool(tool: str) -> str:
 
 
 def places(tools: Iterable[str], seen: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """(real path, place in the box) of every tool and of its link targets, except those in the folders `seen`.
+    """(real path, place in the box) of every tool but `PROC`, and of its link targets, except those in `seen` folders.
 
     A place that is not the real path must be a link to it: many programs look for their own files beside them.
     """
     shown = [Path(folder) for folder in seen]
     pairs: list[tuple[str, str]] = []
     for tool in tools:
+        if tool == PROC:
+            continue
         path, real = Path(tool), Path(tool).resolve()
         for place in dict.fromkeys((real, path)):
             if not any(place.is_relative_to(folder) for folder in shown):

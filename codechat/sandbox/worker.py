@@ -2,6 +2,7 @@
 
 import array
 import json
+import marshal
 import os
 import socket
 import subprocess
@@ -13,12 +14,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
-from codechat.sandbox import Kept
+from codechat.sandbox import Kept, SandboxConfig
 from codechat.sandbox.follow import Ended, Job, Reader, Run, WorkerDied, sealed_file, shared_memory
 from codechat.sandbox.inside import wire
 
 K = TypeVar("K", bound=Kept)
 START_S = 30.0
+WARM_S = 600.0  # a busy machine may take so long to load a whole library set
 STOP_S = 5.0  # a container may take so long to stop
 # The child's modules are found under their own names without importing anything else of this package.
 BOOT = """
@@ -37,6 +39,19 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
 }
 
+# For library sets: what they would print and how many threads they would start depend on the machine else.
+OF_LIBRARIES = {
+    "CUDA_VISIBLE_DEVICES": "",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "TF_NUM_INTEROP_THREADS": "1",
+    "TF_NUM_INTRAOP_THREADS": "1",
+}
+
+
+def environment_of(config: SandboxConfig) -> dict[str, str]:
+    """The variables that programs find."""
+    return ENVIRONMENT if config.python is None else {**ENVIRONMENT, **OF_LIBRARIES}
+
 
 @dataclass(frozen=True)
 class Inside:
@@ -50,6 +65,7 @@ class Inside:
     reach: list[str] = field(default_factory=list)
     hide: list[str] = field(default_factory=list)
     own_path: bool = False  # keep the interpreter's own module path before `paths`
+    proc: bool = False  # programs may ask for a /proc of their own
 
 
 @dataclass(frozen=True)
@@ -63,14 +79,15 @@ class Launch:
     inside: Inside
     strict: bool  # namespaces are required
     meeting: str | None = None
-    environment: Mapping[str, str] = field(default_factory=lambda: ENVIRONMENT)
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 class Worker:
     """Owns one zygote; used by one thread at a time."""
 
-    def __init__(self, launch: Launch) -> None:
-        self.launch = launch
+    def __init__(self, launch: Launch, modules: Sequence[str] = ()) -> None:
+        """`modules` are loaded before the first job of assertion tests."""
+        self.launch, self.modules = launch, tuple(modules)
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._errors: IO[bytes] | None = None
@@ -100,13 +117,19 @@ class Worker:
             self.stop()
             raise WorkerDied(f"the sandbox did not start: {said}")
         ours.settimeout(None)
-        self.hello = json.loads(hello)
-        if self.launch.strict and not self.hello["namespaces"]:
+        told = json.loads(hello)
+        if problem := self._lacking(told):
             self.stop()
-            raise WorkerDied(f"the system grants no namespaces to the sandbox: {self.hello['refusal']}")
-        if self.hello["blind"]:
-            self.stop()
-            raise WorkerDied(f"the sandbox's user cannot read the interpreter's folder {self.hello['blind']}")
+            raise WorkerDied(problem)
+        self.hello = told
+
+    def _lacking(self, told: Mapping[str, object]) -> str:
+        """What a started zygote lacks; empty if it has all that it needs."""
+        if self.launch.strict and not told["namespaces"]:
+            return f"the system grants no namespaces to the sandbox: {told['refusal']}"
+        if self.launch.inside.proc and told["namespaces"] and not told["proc"]:
+            return "the system grants programs no /proc of their own, which tests of processes need"
+        return f"the sandbox's user cannot read the interpreter's folder {told['blind']}" if told["blind"] else ""
 
     def _spawn(self, stdin: int, folder: str) -> None:
         inside = {**asdict(self.launch.inside), "meeting": self.launch.meeting}
@@ -192,8 +215,7 @@ class Worker:
         if self._process is None:
             self.start()
         if job.warm and not self._warm:
-            self._send(wire.WARM)
-            self._warm = True
+            self._warm_up()
         shared, data = shared_memory(), [sealed_file("job", one) for one in (job.data, job.candidate) if one]
         results, theirs = socket.socketpair()
         results.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -214,6 +236,22 @@ class Worker:
             results.close()
             for handle in (shared, *data, *read):
                 os.close(handle)
+
+    def _warm_up(self) -> None:
+        """Have the zygote load what assertion tests need: it is no program's time. Raises `WorkerDied`."""
+        handle = sealed_file("modules", marshal.dumps(list(self.modules), 2))
+        self._hand_over(wire.WARM, [], [handle])
+        control = self._need()
+        control.settimeout(WARM_S)
+        try:
+            if control.recv(1) != wire.WARM:
+                raise OSError
+            control.settimeout(None)
+        except OSError:
+            said = self._errors_tail()
+            self.stop()
+            raise WorkerDied(f"the sandbox does not load the modules of tests: {said}") from None
+        self._warm = True
 
     def _need(self) -> socket.socket:
         if self._control is None:

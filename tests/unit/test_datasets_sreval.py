@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from codechat.datasets import DATASETS
+from codechat.datasets.unit_tests import needs_of
 from codechat.errors import UserError
+from codechat.suites.assertions import Assertions
 from codechat.tasks import Dataset, StepTask
 from support.sreval_rows import GROWING, growing
 
@@ -113,3 +115,32 @@ def test_tests_in_another_language_than_the_task_are_refused(
     with pytest.raises(UserError) as caught:
         load(tmp_path, row, kind="jsonl")
     assert str(caught.value).startswith(f"{tmp_path}/tasks.jsonl:1: ") and told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "needs"),
+    [
+        ("import os.path, json", set()),
+        ("from http.server import HTTPServer", {"network", "threads"}),
+        ("from http import HTTPStatus", set()),
+        ("import subprocess as s", {"commands"}),
+        ("import sklearn.cluster", {"native"}),
+        ("import sklearnex, sslx", set()),
+        ("def f():\n    from concurrent import futures\n", {"threads"}),
+        ("import keras", {"code", "native", "processes", "threads"}),
+    ],
+)
+def test_what_tests_need_by_what_they_import(source: str, needs: set[str]) -> None:
+    assert needs_of("import math", source) == needs
+
+
+def test_a_row_may_say_what_its_tests_need(tmp_path: Path) -> None:
+    suite = {"kind": "assertions", "tests": ["assert f(1)"]}
+    own = {"task_id": "m/0", "prompt": "def f(x):", "entry_point": "f", "canonical_solution": "def f(x): return 1"}
+    plain = load(tmp_path, {**own, "suite": suite}, kind="jsonl")
+    asking = load(tmp_path, {**own, "suite": {**suite, "needs": ["network"], "cpu_s": 30.0}}, kind="jsonl")
+    found = asking.tasks[0].suite
+    assert isinstance(found, Assertions) and (found.needs, found.cpu_s) == ({"network"}, 30.0)
+    assert asking.content_hash != plain.content_hash
+    with pytest.raises(UserError, match="needs"):
+        load(tmp_path, {**own, "suite": {**suite, "needs": ["rights"]}}, kind="jsonl")

@@ -14,13 +14,16 @@ import linecache
 import mmap
 import os
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
+from types import ModuleType
 from typing import Any, NoReturn
 
 from codechat.sandbox.inside import comparing, guard, wire
 from codechat.sandbox.inside.candidate import Channel, describe, load, prepare
+from codechat.sandbox.inside.command import PATH
 from codechat.sandbox.inside.serving import PROGRAM, write_program
 from codechat.sandbox.inside.snippets import compile_pieces
 from codechat.sandbox.inside.text import split_lines
@@ -35,14 +38,16 @@ class NotLoaded(Exception):
 
 @dataclass
 class Scene:
-    """One run: the file's path, the program's own names, and the names that the snippets see."""
+    """One run: the file's path, the program as a module, and the names that the snippets see: its own, or copies."""
 
     job: dict[str, Any]
     channel: Channel
     kept: guard.Kept
     path: str
-    module: dict[str, Any] = field(default_factory=dict)
-    space: dict[str, Any] = field(default_factory=dict)
+    module: ModuleType = field(default_factory=lambda: ModuleType("candidate"))
+
+    def __post_init__(self) -> None:
+        self.space: dict[str, Any] = vars(self.module) if self.job["shared"] else {}
 
 
 def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap, kept: guard.Kept) -> NoReturn:
@@ -54,7 +59,7 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap, kept: gu
     try:
         for number, snippet in enumerate(snippets, 1):
             linecache.cache[_name(number)] = (len(snippet), None, snippet.splitlines(keepends=True), _name(number))
-        scene = Scene(job, channel, kept | _import_for(snippets, kept), path)
+        scene = Scene(job, channel, _import_for(snippets, kept), path)
         channel.send(wire.DONE, _passed(scene, snippets))
     except NotLoaded:
         pass
@@ -96,9 +101,11 @@ def _exhaust(steps: Iterator[Any], loaded: bool) -> bool:
 def _load(scene: Scene) -> bool:
     """Run the program's own code, from its file, and take over its names; True. Raises `NotLoaded`."""
     job, channel = scene.job, scene.channel
+    if "commands" in job["needs"]:
+        os.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), PATH))
     _write(scene.path, job["program"])
-    guard.forbid(scene.kept)
-    names = load(job["program"], scene.path, job["load_cpu_s"], channel)
+    guard.forbid(scene.kept, job["needs"])
+    names = load(job["program"], scene.path, job["load_cpu_s"], channel, lent=job["lent"], module=scene.module)
     if names is None:
         raise NotLoaded
     entry = job["entry"]
@@ -106,7 +113,6 @@ def _load(scene: Scene) -> bool:
         channel.send(wire.MISSING)
         raise NotLoaded
     channel.send(wire.LOADED)
-    scene.module.update(names)
     scene.space.update((name, value) for name, value in names.items() if name == entry or name not in BUILTINS)
     scene.space.update(__name__="candidate", __file__=scene.path, __builtins__=builtins)
     return True
@@ -114,7 +120,8 @@ def _load(scene: Scene) -> bool:
 
 def _preparation(scene: Scene, tests: str) -> Callable[[int], None]:
     """A function to call before every piece of a snippet: undoes all changes. `tests`: the text of all snippets."""
-    restore, path, program = guard.restorer(scene.kept, scene.job["load_cpu_s"]), scene.path, scene.job["program"]
+    job, path, program = scene.job, scene.path, scene.job["program"]
+    restore = guard.restorer(scene.kept, job["load_cpu_s"], threads="threads" in job["needs"])
     cached, exists, unlink, write = linecache.cache, os.path.lexists, os.unlink, _write
     source = (path, (len(program), None, split_lines(program), path))
     lines, files = [*cached.items(), source], STYLE_FILES
@@ -154,15 +161,19 @@ def _name(number: int) -> str:
 
 
 def _import_for(snippets: list[str], kept: guard.Kept) -> guard.Kept:
-    """Import and remember the modules that the snippets import."""
+    """Import the modules that the snippets import; what is kept, with those."""
     names: list[str] = []
     for snippet in snippets:
         if "import" in snippet:
             with contextlib.suppress(SyntaxError, ValueError):
-                names += [name for name in _imports(ast.parse(snippet)) if name not in kept.modules]
+                names += _imports(ast.parse(snippet))
+    for root in dict.fromkeys(name.partition(".")[0] for name in names):
+        if root in kept.packages:
+            kept |= kept.packages[root]
+    names = [name for name in names if name not in kept.modules]
     for name in names:
         guard.try_import(name)
-    return guard.remember(names, kept.modules)
+    return kept | guard.remember(names, kept.modules)
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Runs one program on its inputs, in its forked child, and writes the results."""
 
+import contextlib
 import gc
 import io
 import linecache
@@ -101,11 +102,19 @@ def prepare(results: socket.socket, shared: mmap.mmap) -> Channel:
     """Set up what every program finds: seeded random numbers, an empty input, a bounded output, the collector."""
     isolate.keep_children()
     head = Head(shared, wire.STDOUT_ROOM)
-    random.seed(0)
+    seed_numbers()
     sys.stdin, sys.stdout, sys.stderr = io.StringIO(), head, Head(shared, 0)
     sys.argv = [""]
     gc.enable()
     return Channel(results, shared, head)
+
+
+def seed_numbers() -> None:
+    """Seed the random numbers of this process; NumPy's only if it was loaded beforehand: all forks share those."""
+    random.seed(0)
+    loaded: Any = sys.modules.get("numpy.random")
+    if loaded is not None:
+        loaded.seed(0)
 
 
 class Sends(Protocol):
@@ -115,20 +124,31 @@ class Sends(Protocol):
         """Send a frame."""
 
 
-def load(program: str, name: str, limit: float, channel: Sends) -> dict[str, Any] | None:
-    """The program's names, after its code ran as file `name`; None after reporting why it failed."""
+def load(
+    program: str, name: str, limit: float, channel: Sends, *, lent: str = "", module: types.ModuleType | None = None
+) -> dict[str, Any] | None:
+    """The program's names, after its code ran as file `name`; None after reporting why it failed.
+
+    It also finds what the lines `lent` import, unless it has such names itself. `module` becomes the program's.
+    """
     signal.setitimer(signal.ITIMER_PROF, limit)
     try:
         code = compile(program, name, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         channel.send(wire.SYNTAX, text_of(error).encode("utf-8", "replace"))
         return None
-    module = types.ModuleType("candidate")
+    module = module or types.ModuleType("candidate")
     module.__file__ = name
     sys.modules["candidate"] = module
     linecache.cache[name] = (len(program), None, program.splitlines(keepends=True), name)
+    given: dict[str, Any] = {}
     try:
+        for line in lent.splitlines():
+            with contextlib.suppress(ImportError):  # then the tests do not run either
+                exec(line, given)
         exec(code, module.__dict__)
+        for one, value in given.items():
+            module.__dict__.setdefault(one, value)
     except BaseException as error:  # noqa: BLE001  anything the program raises is its own failure
         channel.send(wire.ERROR, describe(error, {name: ""}))
         return None

@@ -14,7 +14,7 @@ import signal
 import sys
 import unittest
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from operator import is_
 from types import FunctionType, ModuleType
 from typing import Any
@@ -34,6 +34,7 @@ REFUSED = frozenset(
         *("ctypes.cdata", "ctypes.cdata/buffer", "ctypes.string_at", "ctypes.wstring_at"),
     )
 )
+NEEDED = {"native": "ctypes.", "code": "code."}  # what tests may need, and the events that it lets pass
 RAW_MEMORY = (("ctypes", ("memmove", "memset")), ("_ctypes", ("_memmove_addr", "_memset_addr")))
 
 KINDS: dict[type, Callable[[Any, Any], None]] = {dict: dict.update, list: list.extend, set: set.update}
@@ -47,13 +48,14 @@ class Refused(RuntimeError):
 @dataclass(frozen=True)
 class Kept:
     """Modules, the bindings of their names and of their classes' attributes, the contents of some containers, and the
-    functions whose code stays."""
+    functions whose code stays. `packages` are further ones by name, for assertions that import them."""
 
     modules: dict[str, ModuleType]
     spaces: list[Names]
     classes: list[tuple[type, Names]]
     contents: list[tuple[Any, Any]]
     functions: frozenset[FunctionType]
+    packages: dict[str, "Kept"] = field(default_factory=dict)
 
     def __or__(self, other: "Kept") -> "Kept":
         return Kept(
@@ -62,6 +64,7 @@ class Kept:
             self.classes + other.classes,
             self.contents + other.contents,
             self.functions | other.functions,
+            self.packages | other.packages,
         )
 
 
@@ -114,6 +117,31 @@ def remember(names: Iterable[str], known: Collection[str]) -> Kept:
     return Kept(modules, spaces, list(classes.items()), [], frozenset(functions))
 
 
+def preload(names: Iterable[str], kept: Kept) -> Kept:
+    """What is kept, with packages that are loaded now. To look at all of them for changes would cost each run more than
+    the rest of it, so they are kept apart."""
+    for name in names:
+        try_import(name)
+    loaded = [name for name in sys.modules if name.partition(".")[0] not in sys.stdlib_module_names]
+    found = remember(loaded, kept.modules)
+    packages: dict[str, Kept] = {}
+
+    def of(name: Any) -> Kept:
+        root = str(name).partition(".")[0]
+        return packages.setdefault(root, Kept({}, [], [], [], frozenset()))
+
+    for (name, module), space in zip(found.modules.items(), found.spaces, strict=True):
+        of(name).modules[name] = module
+        of(name).spaces.append(space)
+    for kind, attributes in found.classes:
+        of(kind.__module__).classes.append((kind, attributes))
+    functions: dict[Any, set[FunctionType]] = {}
+    for function in found.functions:
+        functions.setdefault(str(function.__module__).partition(".")[0], set()).add(function)
+    packages = {root: replace(one, functions=frozenset(functions.get(root, ()))) for root, one in packages.items()}
+    return replace(kept, packages=packages)
+
+
 def _names(view: Any) -> Names:
     return view, tuple(view), tuple(view.values())
 
@@ -128,12 +156,14 @@ def _contents(container: Any) -> list[tuple[Any, Any]]:
     return found
 
 
-def restorer(kept: Kept, limit: float) -> Callable[[], None]:
+def restorer(kept: Kept, limit: float, threads: bool = False) -> Callable[[], None]:
     """A function that restores everything and grants `limit` CPU seconds; make it before the candidate's code runs.
+
+    `threads`: those of the program may go on.
 
     All that it uses is bound beforehand, because the program may have replaced the functions it would look up.
     """
-    bindings, classes, process = _bindings(kept), _classes(kept), _process(limit)
+    bindings, classes, process = _bindings(kept), _classes(kept), _process(limit, threads)
 
     def restore() -> None:
         bindings()
@@ -189,10 +219,10 @@ def _change() -> Callable[[Any, tuple[str, ...], tuple[Any, ...]], bool]:
     return changed
 
 
-def _process(limit: float) -> Callable[[], None]:
+def _process(limit: float, allowed: bool) -> Callable[[], None]:
     """Takes away the program's signal handlers and timers, and sets the timer of the limit.
 
-    Raises `Refused` if the program has a thread, which could interfere at any time.
+    Raises `Refused` if the program has a thread, which could interfere at any time, unless threads are `allowed`.
     """
     handler, handle, timer, threads, refused = (
         _signal.getsignal,
@@ -210,7 +240,7 @@ def _process(limit: float) -> Callable[[], None]:
         for one in signals:
             if handler(one) not in untouched:
                 handle(one, default)
-        if threads():
+        if not allowed and threads():
             raise refused("a thread of the program still runs")
         ring(number, end)
         timer(real, 0)
@@ -220,9 +250,11 @@ def _process(limit: float) -> Callable[[], None]:
     return restore
 
 
-def forbid(kept: Kept) -> None:
-    """Refuse from now on, in this process, all ways around `restorer`."""
-    known, refused_events, code = kept.functions, REFUSED, CODE
+def forbid(kept: Kept, needs: Collection[str] = ()) -> None:
+    """Refuse from now on, in this process, all ways around `restorer`, but those that the tests need."""
+    known, code = kept.functions, CODE
+    allowed = tuple(event for need, event in NEEDED.items() if need in needs)
+    refused_events = frozenset(event for event in REFUSED if not event.startswith(allowed))
     function, refused, kind_of = FunctionType, Refused, type
     for name, attributes in RAW_MEMORY:
         for attribute in attributes:

@@ -5,14 +5,17 @@ capabilities of its own user namespace; every child gets further PID and mount n
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.
-# ruff: noqa: PTH103, PTH112, PTH116, PTH123
+# ruff: noqa: PTH103, PTH110, PTH112, PTH116, PTH123
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import resource
 import signal
+import socket
 import struct
+from collections.abc import Collection
 
 from codechat.sandbox.inside import seccomp
 from codechat.sandbox.inside.wire import TIMED_OUT
@@ -23,9 +26,14 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_S
 SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = 442, -100, 0x8000, 1
 CAPABILITY_VERSION = 0x20080522
 STACK = 64 << 20
+WARM_FILES = 64 << 20  # bytes of temporary files that libraries may write when they are loaded
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+ETC = "/etc/network"  # where bubblewrap shows the files by which the loopback interface has a name
+NAMES = ("hosts", "nsswitch.conf")
 
 libc = ctypes.CDLL(None, use_errno=True)
 _filters = {contained: seccomp.general(contained) for contained in (False, True)}
+_with_sockets = seccomp.general(True, sockets=True)
 _reaping = seccomp.reaping()
 _lonely = seccomp.lonely()
 
@@ -147,19 +155,65 @@ def back_to(handle: int) -> None:
     _check(libc.setns(handle, NEWPID), "setns pid")
 
 
-def confine(limits: dict[str, int], namespaces: bool, scratch: list[str], alone: bool) -> None:
+def proc_works(handle: int) -> bool:
+    """Whether a child can have a /proc of its own: not where the one around is covered in part. Tried in a child."""
+    new_pid_namespace()
+    child = os.fork()
+    if child == 0:
+        try:
+            _check(libc.unshare(NEWNS), "unshare mounts")
+            _own_proc()
+        except OSError:
+            os._exit(1)
+        os._exit(0)
+    back_to(handle)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def _own_proc() -> None:
+    """A /proc that shows this PID namespace alone."""
+    mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
+
+
+def empty_folders(folders: list[str], size: int = WARM_FILES, flags: int = 0) -> None:
+    """Cover folders by empty ones that hold up to `size` bytes, in this process's own view."""
+    for folder in folders:
+        options = f"mode=1777,size={size},nr_inodes={size >> 13}"
+        mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV | flags, options)
+
+
+def _own_network() -> None:
+    """A network of this process's own, with nothing in it but the loopback interface, named localhost."""
+    _check(libc.unshare(NEWNET), "unshare network")
+    if os.path.exists(ETC):
+        for name in NAMES:
+            mount(f"{ETC}/{name}", f"/etc/{name}", "", MS_BIND)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        fcntl.ioctl(one, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
+
+
+def confine(
+    limits: dict[str, int], namespaces: bool, scratch: list[str], needs: Collection[str] = (), *, alone: bool = False
+) -> None:
     """For the child, before the candidate's first line: own temporary folders, limits, no capability, the filter.
 
-    If it is to be `alone`, it can start no other process, and execute nothing from its folders.
+    `needs`: "network" is a loopback interface of its own, "commands" memory that processes share, "processes" a /proc
+    of its own; all need namespaces. If it is `alone`, it can start no other process, and execute nothing from its
+    folders.
 
     A CPU timer that rings ends the process with status `TIMED_OUT`, whatever it is doing: the handler is the C
     library's own `_exit`, because a signal's default action does not kill an init process.
     """
     if namespaces:
         _check(libc.unshare(NEWNS), "unshare mounts")
+        if "processes" in needs:
+            _own_proc()
+        if "commands" in needs:
+            empty_folders(["/dev/shm"], limits["file"])
+        if "network" in needs:
+            _own_network()
+        empty_folders(scratch, limits["file"], MS_NOEXEC if alone else 0)
         for folder in scratch:
-            options = f"mode=1777,size={limits['file']},nr_inodes={limits['file'] >> 13}"
-            mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV | (MS_NOEXEC if alone else 0), options)
             os.chdir(folder)
     _limit(resource.RLIMIT_AS, limits["memory"])
     _limit(resource.RLIMIT_CPU, limits["cpu"])
@@ -170,7 +224,8 @@ def confine(limits: dict[str, int], namespaces: bool, scratch: list[str], alone:
     _limit(resource.RLIMIT_STACK, STACK)
     header = struct.pack("<Ii", CAPABILITY_VERSION, 0)
     _check(libc.capset(header, bytes(24)), "capset")
-    _filters[namespaces].install(libc)
+    chosen = _with_sockets if namespaces and "network" in needs else _filters[namespaces]
+    chosen.install(libc)
     if alone:
         _lonely.install(libc)
     assert signal.SIGPROF == TIMED_OUT

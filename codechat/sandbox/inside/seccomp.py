@@ -86,7 +86,7 @@ CLONE, CLONE3, SOCKET, SIGACTION = (56, 220), 435, (41, 198), (13, 134)
 NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW… flag that clone() takes
 CLONE_PARENT, CLONE_THREAD, EXIT_SIGNAL, SIGCHLD = 0x8000, 0x10000, 0xFF, 17
 FORKS = (57, 58)  # fork and vfork of x86_64; other machines have only clone
-AF_UNIX = 1
+AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT, AND, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
@@ -97,7 +97,7 @@ Line = tuple[int, int, int, int]
 PR_SET_SECCOMP, FILTER_MODE = 22, 2
 
 
-def _program(contained: bool, column: int) -> list[Line]:
+def _program(contained: bool, sockets: bool, column: int) -> list[Line]:
     """The filter for every program."""
     lines: list[Line] = [
         (JUMP_AT_LEAST, 0, 1, 0x40000000),
@@ -123,7 +123,9 @@ def _program(contained: bool, column: int) -> list[Line]:
             DENY,
         ],
     )
-    return lines + _argument(SOCKET[column], 0, [(JUMP_EQUAL, 1, 0, AF_UNIX), DENY])
+    families = (AF_UNIX, AF_INET, AF_INET6) if sockets else (AF_UNIX,)
+    known = [(JUMP_EQUAL, len(families) - place, 0, family) for place, family in enumerate(families)]
+    return lines + _argument(SOCKET[column], 0, [*known, DENY])
 
 
 def _reaping(column: int) -> list[Line]:
@@ -185,9 +187,10 @@ class Filter:
         return bool(libc.prctl(PR_SET_SECCOMP, FILTER_MODE, ctypes.byref(self._filter), 0, 0) == 0)
 
 
-def general(contained: bool) -> Filter:
-    """The filter for every program. `contained`: it has its own PID namespace."""
-    return Filter(lambda column: _program(contained, column))
+def general(contained: bool, sockets: bool = False) -> Filter:
+    """The filter for every program. `contained`: it has its own PID namespace; `sockets`: and its own network, in which
+    it may use the internet's protocols."""
+    return Filter(lambda column: _program(contained, sockets, column))
 
 
 def lonely() -> Filter:

@@ -11,7 +11,6 @@ import gc
 import io
 import marshal
 import os
-import random
 import signal
 import socket
 import sys
@@ -19,7 +18,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from codechat.sandbox.inside import isolate, wire
-from codechat.sandbox.inside.candidate import load, text_of, trace_lines
+from codechat.sandbox.inside.candidate import load, seed_numbers, text_of, trace_lines
 from codechat.sandbox.inside.carry import build, contents, flatten
 from codechat.sandbox.inside.numbered import NotCarried, Numbered
 from codechat.sandbox.inside.text import SHARED
@@ -79,14 +78,14 @@ def run(job: dict[str, Any], peer: socket.socket) -> NoReturn:
     """Load the program from a file, answer the tester, and end the process."""
     isolate.keep_children()
     link = Link(peer)
-    random.seed(0)
+    seed_numbers()
     sys.stdin, sys.stdout, sys.stderr = io.StringIO(), Told(link, wire.STDOUT_ROOM), Told(link, 0)
     sys.argv = [""]
     gc.enable()
     path = os.path.join(os.getcwd(), PROGRAM)
     try:
         write_program(path, job["program"])
-        space = load(job["program"], path, job["load_cpu_s"], link)
+        space = load(job["program"], path, job["load_cpu_s"], link, lent=job["lent"])
         if space is not None:
             link.send(wire.LOADED)
             _serve(space, path, job["load_cpu_s"], link)

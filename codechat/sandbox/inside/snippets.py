@@ -81,6 +81,26 @@ def refuse_unrun(snippets: Sequence[str], entry_point: str) -> set[str]:
     return used
 
 
+def imports_of(snippets: Sequence[str]) -> str:
+    """The import statements at the top level of snippets, a line each."""
+    lines: dict[str, None] = {}
+    for snippet in snippets:
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            body = ast.parse(snippet).body
+            lines |= {ast.unparse(node): None for node in body if isinstance(node, ast.Import | ast.ImportFrom)}
+    return "".join(f"{line}\n" for line in lines if "__future__" not in line)
+
+
+def shares_names(snippets: Sequence[str]) -> bool:
+    """Whether snippets read or set the variables of the file they stand in as such."""
+    for snippet in snippets:
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            for node in ast.walk(ast.parse(snippet)):
+                if isinstance(node, ast.Global) or (isinstance(node, ast.Name) and node.id == "globals"):
+                    return True
+    return False
+
+
 def class_level_names(snippet: str) -> list[str]:
     """The names that statements of classes use, and that the snippet does not bind itself."""
     try:

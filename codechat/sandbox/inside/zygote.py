@@ -55,6 +55,7 @@ def main(text: str) -> NoReturn:
     isolate.lock_down()
     blind = [path for path in config["paths"] if os.path.exists(path) and not os.access(path, os.R_OK)]
     hello = {"namespaces": handle is not None, "refusal": refusal, "seccomp": isolate.filter_works(), "blind": blind}
+    hello["proc"] = bool(config["proc"] and handle is not None and isolate.proc_works(handle))
     control.send(json.dumps(hello).encode())
     _settle()
     gc.disable()
@@ -74,8 +75,9 @@ def _serve(control: socket.socket, handle: int | None, config: dict[str, Any]) -
         if not message:
             os._exit(0)
         if message == wire.WARM:
-            kept = guard.warm()
-            _settle()
+            kept = _warm(handles[0], config["scratch"], handle is not None)
+            control.send(wire.WARM)
+            continue
         if message not in (wire.RUN, wire.TESTED):
             continue  # a KILL that crossed the end of the last run
         ends: tuple[socket.socket | None, ...] = socket.socketpair() if message == wire.TESTED else (None,)
@@ -95,6 +97,19 @@ def _serve(control: socket.socket, handle: int | None, config: dict[str, Any]) -
         if handle is None:
             for child in children:
                 command.clear(config["scratch"], child)
+
+
+def _warm(listed: int, scratch: list[str], namespaces: bool) -> guard.Kept:
+    """Load what assertion tests use, and the modules that the file `listed` names, which every fork then has."""
+    kept = guard.warm()
+    names: list[str] = marshal.loads(_whole(listed))
+    os.close(listed)
+    if names:
+        if namespaces:
+            isolate.empty_folders(scratch)  # some libraries write a cache when they are loaded
+        kept = guard.preload(names, kept)
+    _settle()
+    return kept
 
 
 def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
@@ -176,7 +191,8 @@ def _child(part: Part, config: dict[str, Any], namespaces: bool, kept: guard.Kep
         os.setsid()  # a signal to its group must not reach the zygote
         limits = {**config["limits"], "cpu": job["cpu"]}
         limits |= {name: job[name] for name in ("file", "processes") if name in job}
-        isolate.confine(limits, namespaces, config["scratch"], alone=job.get("alone", False))
+        needs, alone = job.get("needs", ()), job.get("alone", False)
+        isolate.confine(limits, namespaces, config["scratch"], needs, alone=alone)
         if "calls" not in job:
             command.own_folder(config["scratch"], namespaces)
         if "argv" in job:

@@ -12,7 +12,8 @@ from codechat.domain import Program, Verdict
 from codechat.errors import BrokenTask, UserError
 from codechat.files import content_hash
 from codechat.sandbox import Box, Job, Sandbox, SandboxConfig, WorkerDied
-from codechat.sandbox.inside.snippets import NotRun, refuse_unrun
+from codechat.sandbox.inside.snippets import NotRun, imports_of, refuse_unrun, shares_names
+from codechat.sandbox.tools import COMMANDS, PROC
 from codechat.suites import SUITES
 from codechat.suites.assertions.constructs import Constructs, describe_all, find_all
 from codechat.suites.assertions.reader import AssertionsReader
@@ -20,7 +21,16 @@ from codechat.suites.endings import run_in_box
 from codechat.suites.parsing import syntax_problem
 
 REMEDY = "call the test in its snippet, or write it as a unittest.TestCase or a function without parameters"
+NO_BOX = "install the package 'bubblewrap' and use sandbox=bubblewrap, or leave the tasks out: dataset.tasks"
+IDLE_SHARE = 0.125  # of `cpu_s`: who computes for minutes waits for threads and files in between
+THREADS_SHARE = 0.5  # nor can it be told whether a thread that soon ends slept or waited for a processor
 WEAK = "this sandbox, which cannot part two processes"
+
+
+Need = Literal["code", "commands", "native", "network", "processes", "threads"]
+"""What tests may need: code objects made at run time; the system's commands; libraries by way of ctypes; the loopback
+interface; a /proc; threads that outlive a statement."""
+TOOLS: dict[Need, tuple[str, ...]] = {"commands": COMMANDS, "processes": (PROC,)}
 
 
 @dataclass(frozen=True)
@@ -32,14 +42,23 @@ class Assertions:
     If the program's target has an entry point, the program must define it; it is also the only builtin name that the
     program may redefine for the snippets. A program that exits early never passes. `load_cpu_s` limits the program's
     own code and every snippet.
+
+    `needs` are what the snippets cannot do without (docs/sandbox.md): whatever is named there is had inside only.
+    `cpu_s` are CPU seconds that loading, every snippet and all together may take at least, whatever the sandbox says.
+    `one_file`: the program is meant to stand in one file before the snippets, and finds what they import; if they
+    speak of that file's variables (`global`), both share them.
     """
 
     snippets: tuple[str, ...]
+    needs: frozenset[Need] = frozenset()
+    cpu_s: float | None = None
+    one_file: bool = False
     kind, language = "assertions", "python"
 
     @functools.cached_property
     def key(self) -> str:
-        return content_hash([self.kind, *self.snippets])
+        asked = [sorted(self.needs), self.cpu_s, self.one_file]
+        return content_hash([self.kind, *([asked] if any(asked) else []), *self.snippets])
 
     @property
     def outside(self) -> Mapping[str, str]:
@@ -80,16 +99,22 @@ class Assertions:
             self.names_used(entry_point)
         except NotRun as error:
             raise BrokenTask(f"the tests of {entry_point or 'a task'} cannot be run: {error}", REMEDY) from None
-        return await run_in_box(sandbox, lambda box: self._run(box, program, sandbox.config))
+        tools = [tool for need, several in TOOLS.items() if need in self.needs for tool in several]
+        return await run_in_box(sandbox, lambda box: self._run(box, program, sandbox.config), tools)
 
     def _run(self, box: Box, program: Program, config: SandboxConfig) -> Verdict:
-        forced = next((one.inside for one in self.constructs if one.inside), None)
+        if self.needs and not box.parts_processes():
+            raise UserError(f"tests need {', '.join(sorted(self.needs))}, which only namespaces make safe", NO_BOX)
+        forced = f"what the tests need ({', '.join(sorted(self.needs))})" if self.needs else None
+        if self.one_file and shares_names(self.snippets):
+            forced = forced or "the variables of the program's file"
+        forced = forced or next((one.inside for one in self.constructs if one.inside), None)
         if forced is None and not box.parts_processes():
             forced = WEAK
         if forced is None:
             run = self._start(program, config)
             tester = describe_all(self.constructs)
-            candidate = {name: run.job[name] for name in ("program", "load_cpu_s", "cpu")}
+            candidate = {name: run.job[name] for name in ("program", "load_cpu_s", "cpu", "lent")}
             verdict = run.follow(box, tester | {"room": config.output_mb << 20}, marshal.dumps(candidate, 2))
             if run.reader.forced is None:
                 return verdict
@@ -99,16 +124,21 @@ class Assertions:
     def _start(self, program: Program, config: SandboxConfig, forced: str | None = None) -> "_Run":
         source, entry_point = program.source, program.target.entry_point
         reader = AssertionsReader(self.snippets, entry_point, config.output_mb << 20, forced)
+        least, share = self.cpu_s or 0.0, THREADS_SHARE if "threads" in self.needs else IDLE_SHARE
+        load_s = max(config.load_cpu_s, least)
         job = {
             "program": source if source.endswith("\n") else source + "\n",  # a style checker requires it
             "entry": entry_point,
             "snippets": list(self.snippets),
             "used": tuple(sorted(self.names_used(entry_point))),
             "token": reader.token,
-            "load_cpu_s": config.load_cpu_s,
-            "cpu": math.ceil(config.load_cpu_s + config.total_cpu_s) + 1,
+            "load_cpu_s": load_s,
+            "cpu": math.ceil(load_s + max(config.total_cpu_s, least)) + 1,
+            "needs": sorted(self.needs),
+            "lent": imports_of(self.snippets) if self.one_file else "",
+            "shared": self.one_file and shares_names(self.snippets),
         }
-        return _Run(reader, job, config)
+        return _Run(reader, job, config, max(config.idle_s, least * share))
 
 
 @functools.lru_cache(maxsize=10_000)
@@ -123,12 +153,13 @@ class _Run:
     reader: AssertionsReader
     job: dict[str, Any]
     config: SandboxConfig
+    idle_s: float
 
     def follow(self, box: Box, extra: Mapping[str, Any] | None = None, candidate: bytes = b"") -> Verdict:
         """Run it, in two processes if the candidate's job is given; raises `WorkerDied`."""
         cpu = self.job["cpu"]
         data = marshal.dumps(self.job | dict(extra or {}), 2)
-        job = Job(data, self.config.idle_s, self.config.total_cpu_s, cpu, warm=True, candidate=candidate)
+        job = Job(data, self.idle_s, max(self.config.total_cpu_s, self.idle_s), cpu, warm=True, candidate=candidate)
         ended = box.python(job, self.reader.read)
         if not self.reader.started:
             raise WorkerDied("the program could not be confined")
@@ -140,9 +171,11 @@ class AssertionsConfig(Config):
 
     kind: Literal["assertions"] = result_option("assertions", "which kind of tests")
     tests: list[str] = result_option(..., "Python snippets that follow the program", min_length=1)
+    needs: list[Need] = result_option([], "what they cannot do without, such as commands or network")
+    cpu_s: float | None = result_option(None, "CPU seconds that they may take at least; null: the sandbox's", gt=0)
 
 
 @SUITES.register("assertions", AssertionsConfig)
 def assertions(config: AssertionsConfig) -> Assertions:
     """Python snippets that follow the program and make assertions about it."""
-    return Assertions(tuple(config.tests))
+    return Assertions(tuple(config.tests), frozenset(config.needs), config.cpu_s)

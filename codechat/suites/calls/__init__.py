@@ -120,25 +120,25 @@ class Calls:
     def _prepared(self, box: Box, config: SandboxConfig) -> Prepared:
         """From memory, from disk, or by running the reference."""
         limits = (config.min_cpu_s, config.cpu_factor, config.load_cpu_s, config.total_cpu_s)
-        return PREPARED.get(f"{self.key}/{limits}", lambda: self._prepare(box, config))
+        return PREPARED.get(f"{self.key}/{limits}/{config.versions_of_libraries()}", lambda: self._prepare(box, config))
 
     def _prepare(self, box: Box, config: SandboxConfig) -> Prepared:
         inputs = self._bytes()
-        truth = self._truth(box, inputs)
+        truth = self._truth(box, inputs, config.versions_of_libraries())
         if self.oracle in COMPARED_BY_VALUE:
             require_comparable(self.name, truth)
         limits = tuple(max(config.min_cpu_s, config.cpu_factor * seconds) for seconds in truth.cpu_s)
         total = min(sum(limits), max(config.total_cpu_s, config.cpu_factor * sum(truth.cpu_s)))
         return Prepared(inputs, truth, limits, math.ceil(config.load_cpu_s + total) + 1)
 
-    def _truth(self, box: Box, inputs: bytes) -> Truth:
+    def _truth(self, box: Box, inputs: bytes, libraries: str) -> Truth:
         known = self._given()
         whole = tuple(value for value in known if value is not None)
         if self.reference is None:
             if len(whole) < len(known):
                 raise BrokenTask(f"{self.name} has neither a reference solution nor results", "add one of them to it")
             return Truth(whole, (0.0,) * len(whole))
-        path = place(self.reference, self.entry_point, self.oracle, inputs)
+        path = place(self.reference, self.entry_point, self.oracle, inputs, libraries)
         truth = load(path)
         if truth is None:
             truth = compute(self.name, len(self.inputs), functools.partial(self._run_reference, box, inputs))

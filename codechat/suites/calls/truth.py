@@ -58,9 +58,9 @@ def encode_expected(value: object, *, elements: bool) -> Expected:
     return Expected(data, size, canonical(value) if size else None, 0 if size else _flags(data))
 
 
-def place(reference: str, entry_point: str, oracle: str, inputs: bytes) -> Path:
-    """The file that keeps a reference's results."""
-    parts = [reference, entry_point, str(oracle == "set_equal"), machine()]
+def place(reference: str, entry_point: str, oracle: str, inputs: bytes, libraries: str = "") -> Path:
+    """The file that keeps a reference's results. `libraries`: the versions of those that are not codechat's own."""
+    parts = [reference, entry_point, str(oracle == "set_equal"), machine(), *([libraries] if libraries else [])]
     digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass"))
     digest.update(inputs)
     return cache_folder() / f"{digest.hexdigest()}.bin"

@@ -1,0 +1,34 @@
+"""`requirements dataset=D`: prints what to install for the tests and references of a dataset's tasks."""
+
+from collections.abc import Sequence
+
+from codechat.cli.terminal import out
+from codechat.cli.words import parse_words
+from codechat.datasets import DATASETS, select
+from codechat.engine.compose import compose
+from codechat.engine.libraries import packages_by_task
+from codechat.errors import UserError
+from codechat.languages.python.distributions import requirements
+
+VERSIONS = ("fitting", "newest")
+SETTINGS = {"versions": f"{' or '.join(VERSIONS)}: those that SR-Eval's tests fit, where they are known, or none"}
+
+
+def print_requirements(words: Sequence[str]) -> int:
+    """Print a line for pip a package; returns the exit status. Raises `UserError`."""
+    settings = [word for word in words if word.partition("=")[0].partition(".")[0] == "dataset"]
+    given = parse_words([word for word in words if word not in settings], {**SETTINGS, "dataset": "the tasks"})
+    versions = given.get("versions", VERSIONS[0])
+    if versions not in VERSIONS:
+        raise UserError(f"there are no versions '{versions}'", SETTINGS["versions"])
+    if not settings:
+        raise UserError("dataset is required", "codechat requirements dataset=sreval_python dataset.path=FILE")
+    config = compose(settings).config.dataset
+    dataset = DATASETS.build(config)
+    tasks = select(dataset, config)
+    wanted = packages_by_task(tasks, certain=False)
+    for line in requirements(wanted, newest=versions == "newest"):
+        out.print(line, markup=False, highlight=False, soft_wrap=True)
+    touched = {task_id for ids in wanted.values() for task_id in ids}
+    out.print(f"# for {len(touched)} of {len(tasks)} tasks; the others need none of them", markup=False)
+    return 0
