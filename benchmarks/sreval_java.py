@@ -25,8 +25,9 @@ from codechat.datasets import DATASETS
 from codechat.domain import Program
 from codechat.sandbox import SANDBOXES, Sandbox
 from codechat.suites import Suite
+from codechat.suites.jdk import find_home
 from codechat.suites.junit import JUnit
-from codechat.suites.junit.toolchain import find_home, find_jars
+from codechat.suites.junit.toolchain import PARTS, find_jars
 from codechat.tasks import StepTask
 
 CPU_BAR, TIME_BAR, MEMORY_BAR_MB = 1 / 3, 1 / 4, 600
@@ -88,7 +89,7 @@ async def _timed(turn: Turn, sandbox: Sandbox) -> float:
 
 def run_cold(turns: Sequence[Turn]) -> tuple[float, float]:
     """CPU seconds a turn, and the median seconds, of `javac` and JUnit's console."""
-    home, jars = find_home(None), [*find_jars(None), *Path("/usr/share/java").glob("junit-platform-*.jar")]
+    home, jars = find_home(None, PARTS), [*find_jars(None), *Path("/usr/share/java").glob("junit-platform-*.jar")]
     path = ":".join(map(str, [*jars, Path("/usr/share/java/picocli.jar")]))
     before, took = _children_s(), []
     for program, suite in turns:

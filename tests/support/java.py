@@ -3,12 +3,13 @@
 import pytest
 
 from codechat.errors import UserError
-from codechat.suites.junit.toolchain import find_home, find_jars
+from codechat.suites.jdk import find_home
+from codechat.suites.junit.toolchain import PARTS, find_jars
 
 
 def _lacks() -> str:
     try:
-        find_home(None)
+        find_home(None, PARTS)
         find_jars(None)
     except UserError as error:
         return str(error)

@@ -11,9 +11,10 @@ import pytest
 from codechat.domain import Program, Target, Verdict
 from codechat.errors import BrokenTask, InfrastructureError, UserError
 from codechat.sandbox import SANDBOXES, Command, Ended, JavaConfig, Job, Ran, Reader
+from codechat.suites.jdk import find_home
 from codechat.suites.junit import JUnit, compiler
 from codechat.suites.junit.compiler import Kind
-from codechat.suites.junit.toolchain import Toolchain, find_home, find_jars, toolchain
+from codechat.suites.junit.toolchain import PARTS, Toolchain, find_jars, toolchain
 from support.java import needs_java
 
 TESTS = """
@@ -235,7 +236,7 @@ class TestMachine:
     def test_no_jdk(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("PATH", str(tmp_path))
         with pytest.raises(UserError) as caught:
-            find_home(None)
+            find_home(None, PARTS)
         assert "need a JDK" in str(caught.value) and "openjdk-17-jdk-headless" in str(caught.value)
 
     @pytest.mark.parametrize(("version", "number"), [("11.0.2", 11), ("1.8.0_292", 8)])

@@ -18,9 +18,10 @@ from codechat.environment import cache_root
 from codechat.errors import InfrastructureError, UserError
 from codechat.files import content_hash
 from codechat.sandbox import JavaConfig
+from codechat.suites.jdk import find_home
 from codechat.suites.junit.compiler import Compiler, Kind
 
-OLDEST = 17
+PARTS = ("bin/jlink", "jmods")  # of a JDK, to make a runtime from
 SOURCES = Path(__file__).parent / "java"
 DEBIAN = Path("/usr/share/java")
 JUNIT_OF_DEBIAN = (
@@ -46,10 +47,7 @@ MODULES = (
     *("java.xml", "java.xml.crypto", "jdk.charsets", "jdk.crypto.ec", "jdk.httpserver", "jdk.localedata", "jdk.zipfs"),
 )
 MODULE = "codechat.junit"
-REMEDY_JDK = "install one (Debian: openjdk-17-jdk-headless), or name its folder: sandbox.java.home=DIR"
-REMEDY_JUNIT = (
-    "install it (Debian: junit5 libandroid-json-org-java), or name jars: sandbox.java.classpath=[a.jar,b.jar]"
-)
+REMEDY = "install it (Debian: junit5 libandroid-json-org-java), or name jars: sandbox.java.classpath=[a.jar,b.jar]"
 SAMPLE = "class Sample { int one() { return 1; } }"
 SAMPLE_TESTS = """
 import static org.junit.jupiter.api.Assertions.*;
@@ -120,7 +118,7 @@ class Toolchain:
 
 def toolchain(config: JavaConfig, note: Callable[[str], None] = lambda text: None) -> Toolchain:
     """The tools, which the first use on a machine makes: `note` is told. Raises `UserError` if something is missing."""
-    home, jars = find_home(config.home), tuple(find_jars(config.classpath))
+    home, jars = find_home(config.home, PARTS), tuple(find_jars(config.classpath))
     with _building:
         tools = _made.get((home, jars))
         if tools is None:
@@ -149,31 +147,6 @@ def _make(home: Path, jars: tuple[Path, ...], note: Callable[[str], None]) -> To
     return tools
 
 
-def find_home(given: str | None) -> Path:
-    """The folder of the JDK; raises `UserError` if there is none, or too old a one."""
-    javac = shutil.which("javac")
-    if given is None and javac is None:
-        raise UserError("tests in Java need a JDK, and there is none", REMEDY_JDK)
-    home = Path(given).expanduser() if given is not None else Path(str(javac)).resolve().parent.parent
-    for part in ("bin/javac", "bin/jlink", "jmods", "release"):
-        if not (home / part).exists():
-            raise UserError(f"{home} is no JDK: it has no {part}", REMEDY_JDK)
-    version = _version(home)
-    if version < OLDEST:
-        raise UserError(f"{home} is a JDK {version}, and the tests need {OLDEST} or later", REMEDY_JDK)
-    return home
-
-
-def _version(home: Path) -> int:
-    """The JDK's major version."""
-    for line in (home / "release").read_text("utf-8", "replace").splitlines():
-        name, _, value = line.partition("=")
-        if name == "JAVA_VERSION":
-            number = value.strip('" ').split(".")
-            return int(number[1] if number[0] == "1" and len(number) > 1 else number[0])
-    raise UserError(f"{home}/release names no JAVA_VERSION", REMEDY_JDK)
-
-
 def find_jars(given: Sequence[str] | None) -> list[Path]:
     """The jars of JUnit and of libraries; raises `UserError` for one that is missing."""
     if given is None:
@@ -183,11 +156,11 @@ def find_jars(given: Sequence[str] | None) -> list[Path]:
         jars = [Path(jar).expanduser().resolve() for jar in given]
         for jar in jars:
             if not zipfile.is_zipfile(jar):
-                raise UserError(f"sandbox.java.classpath: {jar} is no jar file", REMEDY_JUNIT)
+                raise UserError(f"sandbox.java.classpath: {jar} is no jar file", REMEDY)
     held = {name for jar in jars for name in _entries(jar)}
     missing = [jar for entry, jar in NEEDED.items() if entry not in held]
     if missing:
-        raise UserError(f"tests in Java need JUnit 5, and there is no {', '.join(missing)}", REMEDY_JUNIT)
+        raise UserError(f"tests in Java need JUnit 5, and there is no {', '.join(missing)}", REMEDY)
     return jars
 
 

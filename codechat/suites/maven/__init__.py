@@ -17,8 +17,8 @@ from codechat.sandbox import Command, Ran, Sandbox, SandboxConfig
 from codechat.suites import SUITES
 from codechat.suites.checkout import FOLDER, LEFT_OUT, file_content, packed_with, read_contents
 from codechat.suites.endings import judge_status
+from codechat.suites.maven.toolchain import toolchain
 from codechat.suites.repository import INSIDE
-from codechat.suites.toolchain import toolchain
 
 BUILT = LEFT_OUT | {"target"}  # classes of another program must not be taken for this one's
 CPU_S, IDLE_S, WALL_S = 900.0, 120.0, 9000.0  # of a whole build with its tests

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codechat.errors import UserError
+from codechat.suites.jdk import find_home
 
 COMMANDS = ("/usr/bin", "/bin")  # Maven's own script, and the shell that starts a JVM for tests
 THERE = ("/usr/lib", "/lib")  # in every box
@@ -29,13 +30,9 @@ def toolchain(jdk: str | None) -> Toolchain:
     Raises `UserError` if Maven or a JDK is missing.
     """
     maven = shutil.which("mvn")
-    javac = shutil.which("javac") if jdk is None else shutil.which(Path(jdk).expanduser() / "bin" / "javac")
     if maven is None:
         raise UserError("tests of Java repositories need mvn, which is not installed", "install Maven")
-    if javac is None:
-        remedy = "install a JDK, or name its folder: sandbox.java.home=DIR"
-        raise UserError("tests of Java repositories need javac, which is not there", remedy)
-    home, java_home = Path(maven).resolve().parent.parent, Path(javac).resolve().parent.parent
+    home, java_home = Path(maven).resolve().parent.parent, find_home(jdk)
     tools = [*COMMANDS, *_seen_from(home), *_seen_from(java_home)]
     return Toolchain(str(home / "bin" / "mvn"), str(java_home), tuple(dict.fromkeys(tools)))
 

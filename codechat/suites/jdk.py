@@ -1,0 +1,38 @@
+"""The JDK of this machine, for every kind of tests that needs one."""
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from codechat.errors import UserError
+
+OLDEST = 17
+REMEDY = "install one (Debian: openjdk-17-jdk-headless), or name its folder: sandbox.java.home=DIR"
+
+
+def find_home(given: str | None, parts: Iterable[str] = ()) -> Path:
+    """The folder of the JDK: the one `given`, else that of the `javac` on the path.
+
+    Raises `UserError` if there is none, if it is too old, or if it lacks one of the `parts`, paths in its folder.
+    """
+    javac = shutil.which("javac")
+    if given is None and javac is None:
+        raise UserError("tests in Java need a JDK, and there is none", REMEDY)
+    home = Path(given).expanduser() if given is not None else Path(str(javac)).resolve().parent.parent
+    for part in ("bin/javac", "release", *parts):
+        if not (home / part).exists():
+            raise UserError(f"{home} is no JDK: it has no {part}", REMEDY)
+    version = _version(home)
+    if version < OLDEST:
+        raise UserError(f"{home} is a JDK {version}, and the tests need {OLDEST} or later", REMEDY)
+    return home
+
+
+def _version(home: Path) -> int:
+    """The JDK's major version."""
+    for line in (home / "release").read_text("utf-8", "replace").splitlines():
+        name, _, value = line.partition("=")
+        number = value.strip('" ').split(".")
+        if name == "JAVA_VERSION" and number[0].isdigit():
+            return int(number[1] if number[0] == "1" and len(number) > 1 else number[0])
+    raise UserError(f"{home}/release names no JAVA_VERSION", REMEDY)
