@@ -59,7 +59,8 @@ EXAMPLES: dict[str, Example] = {
         },
     ),
     "assertions": Example(
-        {"tests": ["assert double(2) == 4"]}, {"tests": ["assert double(2) == 4", "assert double(1) == 2"]}
+        {"tests": ["assert double(2) == 4"]},
+        {"tests": ["assert double(2) == 4", "assert double(1) == 2"], "needs": ["threads"], "cpu_s": 99.0},
     ),
     "repository": Example(
         {
