@@ -30,5 +30,9 @@ def print_requirements(words: Sequence[str]) -> int:
     for line in requirements(wanted, newest=versions == "newest"):
         out.print(line, markup=False, highlight=False, soft_wrap=True)
     touched = {task_id for ids in wanted.values() for task_id in ids}
-    out.print(f"# for {len(touched)} of {len(tasks)} tasks; the others need none of them", markup=False)
+    others = sorted({task.target.language for task in tasks} - {"python"})
+    if others:
+        out.print(f"# only Python's packages are known: what {', '.join(others)} needs, the docs say", markup=False)
+    if touched or not others:
+        out.print(f"# for {len(touched)} of {len(tasks)} tasks; the others need none of them", markup=False)
     return 0

@@ -135,3 +135,8 @@ def test_mistakes_in_the_file_name_their_line() -> None:
         write(ROWS[1], {**ROWS[0], **change})
         with pytest.raises(UserError, match=rf"tasks\.jsonl:2: .*{told}"):
             run("model=reference")
+
+
+def test_requirements_are_those_of_python(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["requirements", "dataset=sreval_java", "dataset.path=tasks.jsonl"]) == 0
+    assert capsys.readouterr().out == "# only Python's packages are known: what java needs, the docs say\n"
