@@ -124,6 +124,11 @@ def test_no_junit_is_told_before_anything_runs() -> None:
         run("model=reference", "sandbox.java.classpath=[]")
 
 
+def test_limits_in_which_no_virtual_machine_starts_are_no_failure_of_the_program() -> None:
+    with pytest.raises(UserError, match=r"does not start with sandbox\.memory_mb=512"):
+        run("model=reference", "sandbox.memory_mb=512")
+
+
 def test_mistakes_in_the_file_name_their_line() -> None:
     for change, told in (
         ({"total_turn": 7}, "total_turn is 7"),

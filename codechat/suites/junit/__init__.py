@@ -19,6 +19,7 @@ from codechat.suites.junit.compiler import Compiled, Compiler, Kind
 from codechat.suites.junit.toolchain import Toolchain, toolchain
 
 REMEDY = "use sandbox=bubblewrap, or set CODECHAT_CACHE_DIR to a folder that every user can enter, outside of your home"
+LEAST = {"memory_mb": 1024, "open_files": 32, "file_mb": 8, "total_cpu_s": 2}
 THREADS = 512  # tests of concurrency start hundreds
 INSIDE = "tests share a virtual machine with the program"
 REFUSED: dict[Kind, tuple[Outcome, str]] = {
@@ -57,9 +58,11 @@ class JUnit:
 
     def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
         """See `Demanding`."""
+        _refuse_little(config)
         toolchain(config.java, note)
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
+        _refuse_little(sandbox.config)
         tools = await asyncio.to_thread(toolchain, sandbox.config.java)
         return await run_in_box(sandbox, lambda box: self._run(box, program, tools, sandbox.config), tools.tools)
 
@@ -91,6 +94,16 @@ class JUnit:
             tools=tools.tools,
             alone=True,
         )
+
+
+def _refuse_little(config: SandboxConfig) -> None:
+    """Raises `UserError` if no virtual machine could start within the limits: that is no program's failure."""
+    for name, least in LEAST.items():
+        if getattr(config, name) < least:
+            given = f"sandbox.{name}={getattr(config, name)}"
+            raise UserError(
+                f"a Java virtual machine does not start with {given}", f"set sandbox.{name}={least}, or more"
+            )
 
 
 def _in_words(verdict: Verdict) -> Verdict:
