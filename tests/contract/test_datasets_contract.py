@@ -15,8 +15,9 @@ from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls
 from codechat.suites.calls.oracle import ORACLES, Comparison
 from codechat.suites.junit import JUnit
-from codechat.tasks import Dataset, StepTask
+from codechat.tasks import ConstrainedTask, Dataset, StepTask
 from support.codeif_rows import FUNCTION, write_rows
+from support.multicodeif_rows import CONSTRAINED
 from support.sreval_rows import GROWING, GROWING_JAVA
 
 ROW = {
@@ -26,6 +27,7 @@ ROW = {
     "canonical_solution": "def f(x): return x",
     "base_input": [[1]],
 }
+ROWS = {"sreval_python": GROWING, "sreval_java": GROWING_JAVA, "multicodeif": CONSTRAINED}
 BENCHMARKS = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
 
 
@@ -44,13 +46,9 @@ def options(kind: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     if kind == "codeif_bench":
         path = write_rows(tmp_path_factory.mktemp("codeif") / "tasks.jsonl", FUNCTION)
         return {"kind": kind, "path": str(path)}
-    if kind == "sreval_python":
-        path = tmp_path_factory.mktemp("sreval") / "tasks.jsonl"
-        path.write_text(json.dumps(GROWING) + "\n")
-        return {"kind": kind, "path": str(path)}
-    if kind == "sreval_java":
-        path = tmp_path_factory.mktemp("sreval") / "tasks.jsonl"
-        path.write_text(json.dumps(GROWING_JAVA) + "\n")
+    if kind in ROWS:
+        path = tmp_path_factory.mktemp(kind) / "tasks.jsonl"
+        path.write_text(json.dumps(ROWS[kind]) + "\n")
         return {"kind": kind, "path": str(path)}
     if kind in BENCHMARKS:
         if "CODECHAT_TEST_DATA" not in os.environ:
@@ -85,6 +83,7 @@ def test_tasks_are_whole(dataset: Dataset) -> None:
     for task in dataset.tasks:
         if task.target.language != "python":
             assert task.prompt and all(isinstance(suite, JUnit) for suite in task.suites)
+            assert not isinstance(task, ConstrainedTask) or all(level.constraints for level in task.levels)
             continue
         assert task.target.signature.startswith("def ") and task.target.entry_point in task.target.signature
         assert len({each.id for each in task.requirements} | {"task"}) == len(task.requirements) + 1
