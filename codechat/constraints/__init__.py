@@ -20,7 +20,7 @@ By = Literal["rule", "judge", "classifier", "compiler"]
 
 LONGEST_CODE = 200_000
 """Characters of code that is checked: a rule may take seconds for more."""
-DEEPEST_CODE = 100
+DEEPEST_CODE = 500
 """Brackets in each other in code that is checked: a grammar's time grows with the square of their number."""
 
 

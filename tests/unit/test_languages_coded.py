@@ -1,10 +1,15 @@
 """Extraction for languages with a grammar: the guarded way, and the published one."""
 
+import subprocess
+import sys
+
 import pytest
 
 from codechat.constraints.published import extracted
 from codechat.domain import Target
+from codechat.errors import UserError
 from codechat.languages import extract
+from codechat.languages.grammar import Grammar
 
 RUST = 'fn main() {\n    println!("hi");\n}'
 CARGO = '```toml\n[dependencies]\nserde = "1"\n```\n'
@@ -46,3 +51,14 @@ def test_prose_is_no_code(reply: str) -> None:
 )
 def test_the_published_extraction_takes_the_first_fence(reply: str, code: str) -> None:
     assert extracted(reply) == code
+
+
+def test_grammars_load_on_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither with the languages nor with the constraints; a missing wheel is told with its remedy."""
+    listed = "from codechat.constraints import constraint_types; from codechat.languages import languages"
+    loaded = f"import sys; {listed}; constraint_types(), languages(); sys.exit('tree_sitter' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", loaded], timeout=60, check=False).returncode == 0
+    monkeypatch.setitem(sys.modules, "tree_sitter", None)
+    with pytest.raises(UserError, match="which is not installed") as caught:
+        Grammar("tree_sitter_nothing", "", "nothing").parse("x")
+    assert "pip install 'codechat[constraints]'" in str(caught.value)
