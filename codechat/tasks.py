@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from codechat.constraints import Constraint
 from codechat.domain import Target
 from codechat.suites import Suite
 
@@ -85,6 +86,25 @@ class StepTask(Task):
         """The steps' suites, each with its own program."""
         for number, step in enumerate(self.steps, 1):
             yield f"turn {number}", step.reference, step.suite
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level of a task with constraints: its name, a prompt that states all, and all constraints so far."""
+
+    name: str
+    prompt: str
+    constraints: tuple[Constraint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConstrainedTask(Task):
+    """A task whose answers must keep constraints: `prompt` is the first level's; most tasks have but one level.
+
+    The target's language is empty if the task names none.
+    """
+
+    levels: tuple[Level, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ LAYERS: list[set[str]] = [
     {"errors", "domain", "seeding", "environment", "template", "texts", "spreadsheet"},
     {"files", "config", "plugins", "promises"},
     {"registry", "records", "seal", "calls", "languages"},
-    {"patterns", "sandbox", "hardware", "agendas"},
+    {"patterns", "sandbox", "hardware", "agendas", "constraints"},
     {"suites", "instructions"},
     {"tasks"},
     {"datasets", "models", "metrics", "journal"},
@@ -46,6 +46,8 @@ KEEPERS = {
     "boto3": {"models"},
     "botocore": {"models"},
     "httpx2": {"calls", "models"},
+    "tree_sitter": {"languages"},
+    "pygments": {"constraints"},
     "aiohttp": {"calls"},
     "evalplus": {"datasets"},
     "libcst": {"models"},
@@ -70,6 +72,8 @@ HEAVY = {
     "matplotlib",
     "hydra",
     "omegaconf",
+    "tree_sitter",
+    "pygments",
 }
 LONGEST_FILE, LONGEST_FUNCTION = 300, 40  # lines
 

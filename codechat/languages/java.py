@@ -1,4 +1,4 @@
-"""Java: extracts its code from replies, and finds the types that code declares."""
+"""Java: extracts its code from replies, finds the types that code declares, and has a grammar."""
 
 import re
 from collections.abc import Iterator
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from codechat.domain import Extraction, Target
 from codechat.languages import register
 from codechat.languages.blocks import Block, Fences, split
+from codechat.languages.coded import without_prose
+from codechat.languages.grammar import Grammar
 from codechat.languages.plain import no_code, without_indent
 from codechat.languages.thinking import without_thinking
 
@@ -17,12 +19,39 @@ _PIECES = re.compile(
     re.DOTALL,
 )
 _DECLARING = frozenset({"class", "interface", "enum", "record", "@interface"})
+QUESTIONS = """
+(class_declaration name: (identifier) @class)
+(interface_declaration name: (identifier) @class)
+(enum_declaration name: (identifier) @class)
+(record_declaration name: (identifier) @class)
+(method_declaration type: (_) @function.returns name: (identifier) @function.name
+  parameters: (_) @function.parameters) @function
+(formal_parameter type: (_) @parameter.type name: (_) @parameter.name) @parameter
+(spread_parameter (variable_declarator name: (_) @parameter.name)) @parameter
+(formal_parameter name: (identifier) @variable)
+(variable_declarator name: (identifier) @variable)
+(enhanced_for_statement name: (identifier) @variable)
+(method_invocation name: (identifier) @call)
+(method_reference (identifier) @call .)
+(import_declaration (_) @import.path) @import
+[(line_comment) (block_comment)] @comment
+[(string_literal) (character_literal)] @string
+(type_identifier) @type
+(array_type) @makes.array
+(lambda_expression) @feature.lambda
+[(block) (constructor_body) (class_body) (interface_body) (enum_body) (switch_block)] @block
+(binary_expression operator: _ @operator)
+(variable_declarator "=" @operator)
+(assignment_expression operator: _ @operator)
+"," @operator
+"""
 
 
 class Java:
     """Java in the version of the compiler that is at hand."""
 
     names = ("java",)
+    grammar = Grammar("tree_sitter_java", QUESTIONS, "java")
 
     def extract(self, reply: str, target: Target) -> Extraction:
         """The code of a reply, without its `<think>` parts: one fenced block, or a reply that is nothing but code.
@@ -37,6 +66,8 @@ class Java:
         found = [(without_indent(block), where) for block, where in self._ranked(blocks)]
         if not found and _START.match(answer):
             found = [(answer.strip(), "a reply that is nothing but code")]
+        if not found and not target.entry_point and "```" not in answer and (code := without_prose(answer)):
+            found = [(code, "a reply without a fence")]
         if not found:
             return no_code("no fence holds code" if answer.strip() else "the reply is empty, but for what it thinks")
         for code, where in found:

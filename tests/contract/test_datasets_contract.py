@@ -15,9 +15,10 @@ from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls
 from codechat.suites.calls.oracle import ORACLES, Comparison
 from codechat.suites.junit import JUnit
-from codechat.tasks import Dataset, StepTask
+from codechat.tasks import ConstrainedTask, Dataset, StepTask
 from support import java_rows, repository_rows
 from support.codeif_rows import FUNCTION, write_rows
+from support.multicodeif_rows import CONSTRAINED
 from support.sreval_rows import GROWING, GROWING_JAVA
 
 ROW = {
@@ -27,7 +28,7 @@ ROW = {
     "canonical_solution": "def f(x): return x",
     "base_input": [[1]],
 }
-SREVAL = {"sreval_python": GROWING, "sreval_java": GROWING_JAVA}
+ROWS = {"sreval_python": GROWING, "sreval_java": GROWING_JAVA, "multicodeif": CONSTRAINED}
 BENCHMARKS = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
 
 
@@ -46,9 +47,9 @@ def options(kind: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     if kind == "codeif_bench":
         path = write_rows(tmp_path_factory.mktemp("codeif") / "tasks.jsonl", FUNCTION)
         return {"kind": kind, "path": str(path)}
-    if kind in SREVAL:
-        path = tmp_path_factory.mktemp("sreval") / "tasks.jsonl"
-        path.write_text(json.dumps(SREVAL[kind]) + "\n")
+    if kind in ROWS:
+        path = tmp_path_factory.mktemp(kind) / "tasks.jsonl"
+        path.write_text(json.dumps(ROWS[kind]) + "\n")
         return {"kind": kind, "path": str(path)}
     if kind in ("sreval_python_repository", "sreval_java_repository"):
         return {"kind": kind, **in_repositories(kind, tmp_path_factory.mktemp("repository"))}
@@ -93,7 +94,9 @@ def test_ids_are_unique(dataset: Dataset, kind: str) -> None:
 
 def test_tasks_are_whole(dataset: Dataset) -> None:
     for task in dataset.tasks:
-        if task.target.language == "python":
+        if isinstance(task, ConstrainedTask):
+            assert task.prompt and all(level.constraints for level in task.levels)
+        elif task.target.language == "python":
             assert task.target.signature.startswith("def ") and task.target.entry_point in task.target.signature
         assert len({each.id for each in task.requirements} | {"task"}) == len(task.requirements) + 1
         assert all(len(suite.key) == 64 for suite in task.suites)

@@ -156,9 +156,9 @@ def test_a_hostile_reply_takes_a_bounded_time(tag: str, name: str, entry_point: 
 def test_a_name_belongs_to_one_language() -> None:
     with pytest.raises(ValueError, match="'py' is registered twice"):
         register(Plain(("py",)))
-    with pytest.raises(ValueError, match="'Kotlin' must be in lower case"):
-        register(Plain(("Kotlin",)))
-    assert language_of("kotlin").names == ("kotlin",)
+    with pytest.raises(ValueError, match="'Nim' must be in lower case"):
+        register(Plain(("Nim",)))
+    assert language_of("nim").names == ("nim",)
 
 
 PLUGIN = '''
@@ -175,14 +175,14 @@ class Shout:
         return frozenset(code)
 
 register(Shout())
-register(Plain(("kotlin", "kt")))
+register(Plain(("nim", "nimrod")))
 '''
 USE = """
 from codechat.domain import Target
 from codechat.languages import extract, fence, language_of, languages
 assert extract("say HELLO", Target("yell")).code == "HELLO"
 assert language_of("Shout").defines("HI") == {"H", "I"}
-assert extract(fence("no", "java") + fence("fun f() = 1", "kt"), Target("kotlin")).code == "fun f() = 1"
+assert extract(fence("no", "java") + fence("proc f() = 1", "nimrod"), Target("nim")).code == "proc f() = 1"
 print(*(language.names[0] for language in languages()))
 """
 
@@ -209,7 +209,7 @@ def use(folder: Path, plugin: str) -> subprocess.CompletedProcess[str]:
 def test_a_language_is_one_file_of_another_package(tmp_path: Path) -> None:
     done = use(tmp_path, PLUGIN)
     assert done.returncode == 0, done.stderr
-    assert {"kotlin", "python", "shout"} <= set(done.stdout.split())
+    assert {"kotlin", "nim", "python", "shout"} <= set(done.stdout.split())
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,15 @@
 """Python: extracts its code from replies and analyses its text.
 
 `extraction` has the rules, `source` and `prose` read text that may be Python, `definitions` finds the names that it
-binds, and `program` leaves out tests of it. `syntax` and `assembly` are for other parts of codechat.
+binds, and `program` leaves out tests of it. `grammar` tells what constraints ask of its tree. `syntax` and `assembly`
+are for other parts of codechat.
 """
 
 from codechat.domain import Extraction, Target
 from codechat.languages import register
 from codechat.languages.python.definitions import module_names
 from codechat.languages.python.extraction import extract
+from codechat.languages.python.grammar import GRAMMAR
 from codechat.languages.python.source import parse, tidy
 
 
@@ -18,6 +20,8 @@ class Python:
         *("python", "py", "python3", "py3", "python2", "py2"),
         *("ipython", "ipython3", "ipy", "pycon", "python-repl", "py-repl"),
     )
+
+    grammar = GRAMMAR
 
     def extract(self, reply: str, target: Target) -> Extraction:
         """The code of a reply by the rules of `extraction`."""

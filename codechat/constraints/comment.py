@@ -1,0 +1,110 @@
+"""The style of comments: `language;style`."""
+
+import re
+
+from codechat.constraints import Answer, ConstraintType, Finding, register
+from codechat.constraints.answers import one_of, read_values
+from codechat.constraints.blanking import code_of
+from codechat.constraints.documented import undocumented
+from codechat.constraints.published_comments import kept
+from codechat.languages.grammar import Found, Tree
+
+_DOCS = {"python docstring": "python", "javadoc": "java", "rustdoc": "rust", "godoc": "go", "kotlindoc": "kotlin"}
+_STYLES = {
+    "single-line comment": "at least one comment, and each comment must end with its line",
+    "multi-line comment": "at least one comment, and each must be written so that it may span lines",
+    "inline comment": "at least one comment, and each must stand in a line with code",
+    "block comment": "a comment in lines of its own above the code that it describes",
+    **dict.fromkeys(_DOCS, "a documentation comment of the language for each function and type"),
+}
+
+
+def read(raw: str) -> Answer:
+    answer = read_values(raw, 1, "language;style of comments")
+    one_of(answer, answer.values[0], tuple(_STYLES))
+    if answer.language != _DOCS.get(answer.values[0].lower(), answer.language):
+        raise ValueError(f"{answer.language} has no {answer.values[0]}")
+    return answer
+
+
+def words(answer: Answer) -> str:
+    style = answer.values[0]
+    return f"The code must have comments in the style {style}: {_STYLES[style.lower()]}."
+
+
+def official(answer: Answer, code: str) -> Finding:
+    """Code without comments passes for inline ones, and code without functions for docstrings and GoDoc."""
+    met = kept(answer.values[0].lower(), code, answer.language)
+    return Finding(met, f"the published harness sees {'' if met else 'no '}{answer.values[0]}")
+
+
+def guarded(answer: Answer, code: str) -> Finding:
+    style = answer.values[0].lower()
+    tree = answer.grammar.parse(code)
+    if style in _DOCS:
+        return _documented(answer, tree)
+    comments = _spanning(tree) if (answer.language, style) == ("python", "multi-line comment") else list(tree.comments)
+    if not comments:
+        return Finding(False, "the code has no comment")
+    if style == "block comment":
+        return _above_code(tree, comments)
+    for found in comments:
+        if problem := _problem(tree, found, style):
+            return Finding(False, f"line {found.line}: the comment {problem}")
+    return Finding(True, f"all {len(comments)} comments are in the style {answer.values[0]}")
+
+
+def _problem(tree: Tree, comment: Found, style: str) -> str:
+    """Why a comment is not in a style; empty if it is."""
+    spans = comment.text.startswith(("/*", "{-", '"', "'")) or "\n" in comment.text
+    problems = {
+        "inline comment": "" if _beside_code(tree, comment) else "stands in a line without code",
+        "single-line comment": "is one that may span lines" if spans else "",
+        "multi-line comment": "" if spans else "ends with its line",
+    }
+    return problems[style]
+
+
+def _spanning(tree: Tree) -> list[Found]:
+    """Python's comments, those of several lines as one, and its documenting strings."""
+    joined: list[Found] = []
+    for found in tree.comments:
+        last = joined[-1] if joined else None
+        gap = tree.data[last.end : found.start] if last else b"-"
+        if last and re.fullmatch(rb"\r?\n[ \t]*", gap) and not _beside_code(tree, last):
+            joined[-1] = Found(f"{last.text}\n{found.text}", last.line, last.start, found.end)
+        else:
+            joined.append(found)
+    return sorted((*joined, *tree.docs), key=lambda found: found.start)
+
+
+def _beside_code(tree: Tree, comment: Found) -> bool:
+    """Whether there is code in the comment's first or last line."""
+    text = code_of(tree)
+    first = text[text.rfind(b"\n", 0, comment.start) + 1 : comment.start]
+    end = text.find(b"\n", comment.end)
+    return bool(first.strip() or text[comment.end : end if end >= 0 else None].strip())
+
+
+def _above_code(tree: Tree, comments: list[Found]) -> Finding:
+    for found in comments:
+        rest = tree.data[found.end :].lstrip(b" \t\r")
+        if rest.startswith(b"\n") and rest[1:].split(b"\n", 1)[0].strip() and not _beside_code(tree, found):
+            return Finding(True, f"line {found.line}: a comment stands above the code that it describes")
+    return Finding(False, "no comment stands in lines of its own right above code")
+
+
+def _documented(answer: Answer, tree: Tree) -> Finding:
+    total, missing = undocumented(tree, answer.language)
+    if not total:
+        return Finding(False, "the code has no function or type that could be documented")
+    if missing:
+        return Finding(False, f"line {missing[0].line}: {missing[0].text} has no {answer.values[0]}")
+    return Finding(True, f"all {total} functions and types have their {answer.values[0]}")
+
+
+register(
+    ConstraintType(
+        "comment", "coding_style", ("code_convention", "comment_formatting"), "rule", read, words, official, guarded
+    )
+)

@@ -1,0 +1,108 @@
+"""Indentation, and spaces around operators: `language;spaces:4;spacing` or `language;tabs;no spacing`."""
+
+import re
+from dataclasses import replace
+
+from codechat.constraints import Answer, ConstraintType, Finding, register
+from codechat.constraints.answers import read_values
+from codechat.constraints.blanking import blanked
+from codechat.constraints.published import without, without_comments
+from codechat.languages.grammar import Tree
+
+_OPERATORS = ("=", r"\+", "-", r"\*", "/", "%", "==", "!=", "<", ">", "<=", ">=", "&&", r"\|\|")
+_CONTINUING = ("<<", ">>", "+", "- ", "* ", "/", "%", "&&", "||", "?", ":", ".", "|", "=")
+_SPACED = [re.compile(rf"\w\s+{operator}\s+\w") for operator in _OPERATORS] + [re.compile(r",\s+\S")]
+_UNSPACED = [re.compile(rf"\w{operator}\w") for operator in _OPERATORS] + [re.compile(r",\S")]
+
+
+def read(raw: str) -> Answer:
+    answer = read_values(raw, 2, "language;spaces:N or tabs;spacing or no spacing")
+    indent, spacing = answer.values
+    if not re.fullmatch(r"tabs|spaces:[1-9]", indent) or spacing not in ("spacing", "no spacing"):
+        raise ValueError(f"'{raw:.60}' is not of the form language;spaces:N or tabs;spacing or no spacing")
+    return replace(answer, values=("\t" if indent == "tabs" else " " * int(indent[-1]), spacing))
+
+
+def words(answer: Answer) -> str:
+    unit, spacing = answer.values
+    indent = "a tab" if unit == "\t" else f"{len(unit)} spaces"
+    around = "one or more spaces" if spacing == "spacing" else "no spaces"
+    return f"The code must be indented by {indent} a level, and have {around} around operators and after commas."
+
+
+def official(answer: Answer, code: str) -> Finding:
+    """Blank lines before the code and its strings are left out, so what was around a string stands together."""
+    unit, spacing = answer.values
+    code = without("Token.Literal.String", without_comments(code, answer.language), answer.language)
+    for line in code.split("\n"):
+        before = line[: len(line) - len(line.lstrip())] if line.strip() else ""
+        if (" " in before) if unit == "\t" else ("\t" in before or len(before) % len(unit) != 0):
+            return Finding(False, f"the published harness objects to the indentation of {line.strip()[:40]}")
+    for pattern in _UNSPACED if spacing == "spacing" else _SPACED:
+        if found := pattern.search(code):
+            return Finding(False, f"the published harness objects to {' '.join(found[0].split())[:40]}")
+    return Finding(True, "the published harness objects to nothing")
+
+
+def guarded(answer: Answer, code: str) -> Finding:
+    unit, spacing = answer.values
+    tree = answer.grammar.parse(code)
+    within, free = _within(tree), _free(tree)
+    indented = 0
+    for number, line in enumerate(code.split("\n"), 1):
+        before = line[: len(line) - len(line.lstrip(" \t"))]
+        if not line.strip() or not before or number in within:
+            continue
+        indented += 1
+        if unit == "\t" and " " in before and number not in free:
+            return Finding(False, f"line {number} is not indented by tabs alone")
+        if unit != "\t" and "\t" in before:
+            return Finding(False, f"line {number} is not indented by spaces alone")
+        if unit != "\t" and number not in free and len(before) % len(unit):
+            return Finding(False, f"line {number} is indented by {len(before)} spaces, no multiple of {len(unit)}")
+    problem = _spacing(tree, spacing)
+    return Finding(not problem, problem or f"all {indented} indented lines and all operators are as asked for")
+
+
+def _within(tree: Tree) -> set[int]:
+    """The lines that begin within a comment or a string."""
+    lines: set[int] = set()
+    for found in (*tree.comments, *tree.strings):
+        lines |= set(range(found.line + 1, found.line + found.text.count("\n") + 1))
+    return lines
+
+
+def _free(tree: Tree) -> set[int]:
+    """The lines that go on with an expression, in a round or square bracket or not: they may be aligned to it."""
+    lines: set[int] = set()
+    opened: list[str] = []
+    for number, line in enumerate(blanked(tree).split("\n"), 1):
+        if (opened and opened[-1] != "{") or line.lstrip().startswith(_CONTINUING):
+            lines.add(number)
+        for character in line:
+            if character in "([{":
+                opened.append(character)
+            elif character in ")]}" and opened:
+                opened.pop()
+    return lines
+
+
+def _spacing(tree: Tree, spacing: str) -> str:
+    """The first operator or comma without the spaces asked for, or with some where none are; empty if none is."""
+    for operator in tree.operators:
+        before, after = tree.data[operator.start - 1 : operator.start], tree.data[operator.end : operator.end + 1]
+        sides = after if operator.text == "," else before + after
+        spaced = [chr(side).isspace() for side in sides]
+        if spacing == "spacing" and not all(spaced) and not (operator.text == "," and after in (b")", b"]", b"}")):
+            return f"line {operator.line}: no space {'after' if operator.text == ',' else 'around'} {operator.text}"
+        if spacing == "no spacing" and any(chr(side) in " \t" for side in sides):
+            return f"line {operator.line}: a space {'after' if operator.text == ',' else 'around'} {operator.text}"
+    return ""
+
+
+register(
+    ConstraintType(
+        *("indentation", "coding_style", ("code_convention", "indentation_spacing"), "rule"),
+        *(read, words, official, guarded),
+    )
+)

@@ -1,0 +1,86 @@
+"""The case of names: `language;class:CASE,function:CASE,variable:CASE`."""
+
+import re
+from collections.abc import Iterator
+
+from codechat.constraints import Answer, ConstraintType, Finding, register
+from codechat.constraints.answers import read_values
+from codechat.constraints.published_names import names_seen
+from codechat.languages.grammar import Found
+
+_PUBLISHED = {
+    "snake_case": re.compile(r"[a-z]+[a-z0-9_]*"),
+    "PascalCase": re.compile(r"[A-Z][A-Za-z0-9]*"),
+    "camelCase": re.compile(r"[a-z][a-z0-9]*(?:[A-Z][a-z0-9]*)*"),
+    "kebab-case": re.compile(r"[a-z]+(-[a-z]+)*"),
+}
+_CASES = {
+    "snake_case": re.compile(r"[^\WA-Z_]+(?:_[^\WA-Z_]+)*"),
+    "PascalCase": re.compile(r"[^\W\da-z_][^\W_]*"),
+    "camelCase": re.compile(r"[^\W\dA-Z_][^\W_]*"),
+    "kebab-case": re.compile(r"[^\WA-Z_]+(?:-[^\WA-Z_]+)*"),
+}
+_KINDS = {"class": "class", "struct": "class", "function": "function", "variable": "variable"}
+# Names that the language or its runtime demands.
+_FIXED = re.compile(r"__\w+__|main|constructor|~\w+|operator\b.*|init|self|cls|this|it|_|std")
+
+
+def read(raw: str) -> Answer:
+    answer = read_values(raw, 1, "language;class:CASE,function:CASE,variable:CASE")
+    for part in answer.values[0].split(","):
+        kind, _, case = part.partition(":")
+        if kind not in _KINDS or case not in _CASES:
+            raise ValueError(
+                f"'{part}' is not one of {', '.join(_KINDS)} with one of {', '.join(_CASES)}, as class:PascalCase"
+            )
+    return answer
+
+
+def _asked(answer: Answer) -> dict[str, str]:
+    return dict(part.split(":") for part in answer.values[0].split(","))
+
+
+def words(answer: Answer) -> str:
+    parts = [f"{kind} names in {case}" for kind, case in _asked(answer).items()]
+    return f"The code must have {', '.join(parts)}."
+
+
+def official(answer: Answer, code: str) -> Finding:
+    """Nothing is asked of `struct`; of variables only those of five letters or more, not `_x` and not in capitals."""
+    asked, found = _asked(answer), names_seen(code, answer.language)
+    for kind in ("class", "function", "variable"):
+        for name in sorted(found[kind]):
+            if kind in asked and not _PUBLISHED[asked[kind]].fullmatch(name):
+                return Finding(False, f"the published harness sees the {kind} {name}, not in {asked[kind]}")
+    return Finding(True, "the published harness sees no name in another case")
+
+
+def guarded(answer: Answer, code: str) -> Finding:
+    checked = 0
+    for kind, case in _asked(answer).items():
+        for found in _names(answer, code, _KINDS[kind]):
+            checked += 1
+            if not _CASES[case].fullmatch(found.text.strip("_") or "x"):
+                return Finding(False, f"line {found.line}: the {kind} {found.text} is not in {case}")
+    if not checked:
+        return Finding(False, f"the code has none of the names asked about: {', '.join(_asked(answer))}")
+    return Finding(True, f"all {checked} names are in the cases asked for")
+
+
+def _names(answer: Answer, code: str, kind: str) -> Iterator[Found]:
+    """The names of a kind where they are declared, but for those that the language demands."""
+    tree = answer.grammar.parse(code)
+    classes = {found.text for found in tree.classes}
+    functions = [function.name for function in tree.functions if function.name.text not in classes]  # no constructors
+    called = {found.start for found in (*functions, *tree.classes)}
+    variables = [found for found in tree.variables if found.start not in called]
+    for found in {"class": list(tree.classes), "function": functions, "variable": variables}[kind]:
+        if not _FIXED.fullmatch(found.text):
+            yield found
+
+
+register(
+    ConstraintType(
+        "naming", "coding_style", ("code_convention", "naming_convention"), "rule", read, words, official, guarded
+    )
+)

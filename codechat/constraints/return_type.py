@@ -1,0 +1,54 @@
+"""The type that a function must return: `language;function;type`."""
+
+from codechat.constraints import Answer, ConstraintType, Finding, register
+from codechat.constraints.answers import read_values
+from codechat.constraints.parameter_type import supported, wanted_as_written
+from codechat.constraints.published_types import is_of, seen
+from codechat.constraints.signatures import absent, asked
+from codechat.constraints.types import is_kind
+
+
+def read(raw: str) -> Answer:
+    return supported(read_values(raw, 2, "language;function;type"))
+
+
+def words(answer: Answer) -> str:
+    return f"{answer.values[0]} must return the type {answer.values[1]}."
+
+
+def official(answer: Answer, code: str) -> Finding:
+    """A piece of the type's text is enough; of Rust's functions only the first with a return type is looked at."""
+    wanted = wanted_as_written(answer)
+    returns = [each.returns for each in seen(code, answer.language, answer.values[0]) if each.returns is not None]
+    for text in returns[:1] if answer.language == "rust" else returns:
+        if is_of(text.strip(), wanted, answer.language) or (
+            answer.language == "cpp" and wanted == "Matrix" and "[][]" in text
+        ):
+            return Finding(True, f"the published harness takes {text} for {wanted}")
+    return Finding(False, f"the published harness takes no return type for {wanted}")
+
+
+def guarded(answer: Answer, code: str) -> Finding:
+    name, wanted = answer.values
+    functions = asked(answer, code)
+    for function in functions:
+        if function.returns and is_kind(function.returns, wanted):
+            return Finding(True, f"line {function.name.line}: {name} returns {function.returns[:60]}")
+    if not functions:
+        return Finding(False, absent(answer))
+    returned = functions[0].returns[:60] or "a type that is not written"
+    return Finding(False, f"line {functions[0].name.line}: {name} returns {returned}, and not {wanted}")
+
+
+register(
+    ConstraintType(
+        "return_type",
+        "interface_specification",
+        ("input_output", "output_type"),
+        "rule",
+        read,
+        words,
+        official,
+        guarded,
+    )
+)

@@ -1,0 +1,21 @@
+"""The functions of a name that a constraint on parameters or results asks about."""
+
+from codechat.constraints.answers import Answer
+from codechat.languages.grammar import Function
+
+RECEIVERS = frozenset({"self", "cls"})
+
+
+def asked(answer: Answer, code: str) -> list[Function]:
+    """The functions of the answer's name in the code, without a Python method's `self`, in order."""
+    return [each for each in answer.grammar.parse(code).functions if each.name.text.split("::")[-1] == answer.values[0]]
+
+
+def types_of(function: Function) -> list[str]:
+    """The types of its parameters as written, without the receiver's; empty where none is written."""
+    return [each.type for each in function.parameters if each.name not in RECEIVERS]
+
+
+def absent(answer: Answer) -> str:
+    """The reason if there is no such function."""
+    return f"the code has no function {answer.values[0]}"

@@ -1,0 +1,57 @@
+"""JavaScript, and the questions that TypeScript has in common with it."""
+
+from codechat.languages import register
+from codechat.languages.coded import Coded
+from codechat.languages.grammar import Grammar
+
+COMMON = """
+(function_declaration name: (identifier) @function.name parameters: (_) @function.parameters) @function
+(generator_function_declaration name: (identifier) @function.name parameters: (_) @function.parameters) @function
+(method_definition name: [(property_identifier) (private_property_identifier)] @function.name
+  parameters: (_) @function.parameters) @function
+(variable_declarator name: (identifier) @function.name
+  value: [(arrow_function) (function_expression) (generator_function)]) @function
+(variable_declarator name: (identifier) @variable)
+(variable_declarator name: (array_pattern (identifier) @variable))
+(variable_declarator name: (object_pattern (shorthand_property_identifier_pattern) @variable))
+(for_in_statement left: (identifier) @variable)
+(arrow_function parameter: (identifier) @variable)
+(call_expression function: (identifier) @call)
+(call_expression function: (member_expression property: (property_identifier) @call))
+(await_expression "await" @call)
+(import_statement source: (string) @import.path) @import
+(export_statement source: (string) @import.path) @import
+(call_expression function: (identifier) @_require arguments: (arguments . (string) @import.path)
+  (#eq? @_require "require")) @import
+(call_expression function: (import) arguments: (arguments . (string) @import.path)) @import
+[(comment) (html_comment)] @comment
+[(string) (template_string) (regex)] @string
+[(statement_block) (class_body) (switch_body)] @block
+(binary_expression operator: _ @operator)
+(variable_declarator "=" @operator)
+(assignment_expression "=" @operator)
+(augmented_assignment_expression operator: _ @operator)
+"," @operator
+(array) @makes.array
+(object) @makes.object
+(arrow_function) @feature.arrow_function
+(spread_element) @feature.spread
+(await_expression) @feature.await
+(arrow_function "async") @feature.async
+(function_expression "async") @feature.async
+(function_declaration "async") @feature.async
+(method_definition "async") @feature.async
+"""
+QUESTIONS = f"""
+{COMMON}
+(class_declaration name: (identifier) @class)
+(formal_parameters (identifier) @variable)
+(formal_parameters (assignment_pattern left: (identifier) @variable))
+(formal_parameters (identifier) @parameter)
+(new_expression constructor: (identifier) @type)
+(rest_pattern) @feature.rest
+"""
+
+register(
+    Coded(("javascript", "js", "jsx", "mjs", "node"), Grammar("tree_sitter_javascript", QUESTIONS, "javascript")),
+)

@@ -1,0 +1,69 @@
+"""What is what in the tree of a Python program, also of a broken one."""
+
+from codechat.languages.grammar import Grammar
+
+QUESTIONS = """
+(class_definition name: (identifier) @class)
+(function_definition name: (identifier) @function.name parameters: (parameters) @function.parameters
+  return_type: (_)? @function.returns) @function
+(parameters [(identifier) @parameter.name
+  (list_splat_pattern (identifier) @parameter.name)
+  (dictionary_splat_pattern (identifier) @parameter.name)
+  (default_parameter name: (identifier) @parameter.name)
+  (typed_parameter (identifier) @parameter.name type: (_) @parameter.type)
+  (typed_parameter (list_splat_pattern (identifier) @parameter.name) type: (_) @parameter.type)
+  (typed_parameter (dictionary_splat_pattern (identifier) @parameter.name) type: (_) @parameter.type)
+  (typed_default_parameter name: (identifier) @parameter.name type: (_) @parameter.type)] @parameter)
+(parameters [(identifier) @variable
+  (default_parameter name: (identifier) @variable)
+  (typed_parameter . (identifier) @variable)
+  (typed_default_parameter name: (identifier) @variable)])
+(lambda_parameters (identifier) @variable)
+(assignment left: (identifier) @variable)
+(assignment left: (pattern_list (identifier) @variable))
+(assignment left: (attribute object: (identifier) @_self attribute: (identifier) @variable) (#eq? @_self "self"))
+(named_expression name: (identifier) @variable)
+(for_statement left: (identifier) @variable)
+(for_statement left: (pattern_list (identifier) @variable))
+(for_in_clause left: (identifier) @variable)
+(for_in_clause left: (pattern_list (identifier) @variable))
+(as_pattern_target (identifier) @variable)
+(call function: (identifier) @call)
+(call function: (attribute attribute: (identifier) @call))
+(await "await" @call)
+(import_statement name: (dotted_name) @import.path) @import
+(import_statement name: (aliased_import name: (dotted_name) @import.path)) @import
+(import_from_statement module_name: (_) @import.path) @import
+(comment) @comment
+(string) @string
+(type (identifier) @type)
+(type (_ (identifier) @type))
+(type (_ (_ (identifier) @type)))
+(type (_ (_ (_ (identifier) @type))))
+(call function: (identifier) @type)
+(call function: (attribute object: (identifier) @_module attribute: (identifier) @type)
+  (#any-of? @_module "collections" "queue" "typing" "multiprocessing"))
+(call function: (subscript value: (identifier) @type))
+(call arguments: (argument_list (identifier) @type)
+  (#any-of? @type "list" "dict" "set" "tuple" "deque" "Counter" "defaultdict" "OrderedDict"))
+(class_definition superclasses: (argument_list (identifier) @type))
+[(list) (list_comprehension)] @makes.list
+[(dictionary) (dictionary_comprehension)] @makes.dict
+[(set) (set_comprehension)] @makes.set
+(tuple) @makes.tuple
+(expression_list) @makes.tuple
+(return_statement (expression_list) @makes.tuple)
+(list_comprehension) @feature.list_comprehension
+(dictionary_comprehension) @feature.dictionary_comprehension
+(set_comprehension) @feature.set_comprehension
+(yield) @feature.yield
+(binary_operator operator: _ @operator)
+(comparison_operator operators: _ @operator)
+(assignment "=" @operator)
+(augmented_assignment operator: _ @operator)
+"," @operator
+(module . (expression_statement (string)) @doc)
+(class_definition body: (block . (expression_statement (string)) @doc))
+(function_definition body: (block . (expression_statement (string)) @doc))
+"""
+GRAMMAR = Grammar("tree_sitter_python", QUESTIONS, "python")
