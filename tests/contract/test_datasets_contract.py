@@ -96,7 +96,8 @@ def test_tasks_are_whole(dataset: Dataset) -> None:
     for task in dataset.tasks:
         if isinstance(task, ConstrainedTask):
             assert task.prompt and all(level.constraints for level in task.levels)
-        elif task.target.language == "python":
+            continue
+        if task.target.language == "python":
             assert task.target.signature.startswith("def ") and task.target.entry_point in task.target.signature
         assert len({each.id for each in task.requirements} | {"task"}) == len(task.requirements) + 1
         assert all(len(suite.key) == 64 for suite in task.suites)
