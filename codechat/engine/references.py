@@ -184,10 +184,11 @@ def check_references(
     defects = asyncio.run(check())
     run = sum(any(reference is not None for _, reference, _ in task.solutions()) for task in tasks)
     wrong = len({defect.task_id for defect in defects})
+    right = "every reference passes" if run else "nothing to check"
     return Checked(
         defects, dataset.own,
         f"{counted(len(tasks), 'task')} of {dataset.name}, {run} with a reference and tests: "
-        + (f"{counted(len(defects), 'problem')} in {counted(wrong, 'task')}" if wrong else "every reference passes"),
+        + (f"{counted(len(defects), 'problem')} in {counted(wrong, 'task')}" if wrong else right),
     )  # fmt: skip
 
 
