@@ -57,8 +57,8 @@ class Java:
         """The code of a reply, without its `<think>` parts: one fenced block, or a reply that is nothing but code.
 
         Blocks tagged as Java come before others, closed ones before unclosed ones. Of these the first is taken that
-        declares the entry point, or any type if the target has none; if no block declares a type, the first one is
-        taken for a target without entry point, so that the compiler says what is wrong.
+        declares the entry point as a type, else the first of the best that has it as a word. Without an entry point it
+        is the first that declares any type, else the first of all, so that the compiler says what is wrong.
         """
         answer = without_thinking(reply)
         fences = Fences(lambda tag: tag.lower() in self.names, _START)
@@ -70,13 +70,16 @@ class Java:
             found = [(code, "a reply without a fence")]
         if not found:
             return no_code("no fence holds code" if answer.strip() else "the reply is empty, but for what it thinks")
-        for code, where in found:
-            types = self.defines(code) or frozenset()
-            if target.entry_point in types or (types and not target.entry_point):
-                return Extraction(code, code, None, where)
-        if target.entry_point:
-            return no_code(f"the code does not define {target.entry_point}")
-        return Extraction(found[0][0], found[0][0], None, found[0][1])
+        typed = [(self.defines(code) or frozenset(), code, where) for code, where in found]
+        name = target.entry_point
+        word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+        chosen = [(code, where) for types, code, where in typed if (name in types if name else types)]
+        best = [(code, where) for _, code, where in typed if where == found[0][1]]
+        chosen = chosen or [(code, where) for code, where in best if not name or word.search(code)]
+        if not chosen:
+            return no_code(f"the code does not define {name}")
+        code, where = chosen[0]
+        return Extraction(code, code, None, where)
 
     def defines(self, code: str) -> frozenset[str] | None:
         """The types that the code declares at top level; None if its braces do not match."""
