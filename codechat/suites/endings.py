@@ -3,7 +3,8 @@
 import os
 import re
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from codechat.domain import Failure, Outcome, Verdict
 from codechat.sandbox import CPU_LEFT_S, Box, Command, Ended, Ran, Sandbox, TakenDown, Why
@@ -14,6 +15,7 @@ from codechat.suites.claims import read_claim
 
 SHOWN = 400  # characters of a value in a failure
 ADDRESS = re.compile(r"0x[0-9a-f]{6,}")  # of objects in memory: they differ in every process
+NO_MEANINGS: Mapping[int, str] = MappingProxyType({})
 SAID_LINES = 20  # of what a program printed
 TAKEN_DOWN = "the program takes the sandbox's process down"
 IDLE = "it sleeps or waits for longer than it may"
@@ -70,14 +72,25 @@ def exception_parts(payload: bytes) -> tuple[str, str, list[str], str]:
     return name, text, lines, kind
 
 
-def judge_status(ran: Ran, command: Command, *, expected: int = 0, token: str = "", output: bool = False) -> Verdict:
+def judge_status(
+    ran: Ran,
+    command: Command,
+    *,
+    expected: int = 0,
+    token: str = "",
+    output: bool = False,
+    meanings: Mapping[int, str] = NO_MEANINGS,
+) -> Verdict:
     """The verdict by a command's exit status: passed if it is the `expected` one and the token, if any, was printed.
 
-    The failure holds the end of its standard error, and with `output` that of its standard output.
+    `meanings` are reasons that a status stands for. The failure holds the end of its standard error, and with `output`
+    that of its standard output.
     """
     if ran.why is None and ran.status == expected and token in ran.stderr:
         return Verdict("pass", True, None, ran.cpu_s)
     outcome, reason = _missed(ran, command, expected)
+    if ran.why is None:
+        reason = meanings.get(ran.status, reason)
     failure = Failure(reason, exception=_end(ran.stderr), stdout=_end(ran.stdout) if output else None)
     return Verdict(outcome, False, failure, ran.cpu_s)
 

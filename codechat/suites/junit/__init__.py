@@ -79,8 +79,8 @@ class JUnit:
         ran = box.run(command)
         if ran.why == "missing":
             raise UserError(f"this sandbox does not see the Java runtime {tools.image}", REMEDY)
-        verdict = judge_status(ran, command, token=command.files["token"].decode())
-        return replace(_in_words(verdict), cpu_s=verdict.cpu_s + compiled.cpu_s, inside=INSIDE)
+        verdict = judge_status(ran, command, token=command.files["token"].decode(), meanings=SAID)
+        return replace(verdict, cpu_s=verdict.cpu_s + compiled.cpu_s, inside=INSIDE)
 
     def _command(self, compiled: Compiled, tools: Toolchain, config: SandboxConfig) -> Command:
         return Command(
@@ -104,15 +104,6 @@ def _refuse_little(config: SandboxConfig) -> None:
             raise UserError(
                 f"a Java virtual machine does not start with {given}", f"set sandbox.{name}={least}, or more"
             )
-
-
-def _in_words(verdict: Verdict) -> Verdict:
-    """The verdict with the runner's own reason for a status."""
-    failure = verdict.failure
-    if failure is None:
-        return verdict
-    said = {f"it ends with status {status}": reason for status, reason in SAID.items()}
-    return replace(verdict, failure=replace(failure, reason=said.get(failure.reason, failure.reason)))
 
 
 class JUnitConfig(Config):

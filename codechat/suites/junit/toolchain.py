@@ -59,7 +59,7 @@ class SampleTest {
 }
 """
 _building = threading.Lock()
-_made: dict[tuple[Path, tuple[Path, ...]], "Toolchain"] = {}
+_made: dict[tuple[str | None, tuple[str, ...] | None], "Toolchain"] = {}
 
 
 @dataclass(frozen=True)
@@ -118,12 +118,11 @@ class Toolchain:
 
 def toolchain(config: JavaConfig, note: Callable[[str], None] = lambda text: None) -> Toolchain:
     """The tools, which the first use on a machine makes: `note` is told. Raises `UserError` if something is missing."""
-    home, jars = find_home(config.home, PARTS), tuple(find_jars(config.classpath))
+    given = (config.home, None if config.classpath is None else tuple(config.classpath))
     with _building:
-        tools = _made.get((home, jars))
-        if tools is None:
-            tools = _made[home, jars] = _make(home, jars, note)
-    return tools
+        if given not in _made:  # jars are read once a process, not for every verdict
+            _made[given] = _make(find_home(config.home, PARTS), tuple(find_jars(config.classpath)), note)
+        return _made[given]
 
 
 def _make(home: Path, jars: tuple[Path, ...], note: Callable[[str], None]) -> Toolchain:
