@@ -167,9 +167,6 @@ def _answer(inquiry: Inquiry) -> dict[str, Any]:
         found = inquiry.find()
     except UserError as error:
         return {"mistake": [error.message, error.remedy]}
-    except Exception as error:
-        return {
-            "met": None,
-            "reason": f"the code could not be examined: {type(error).__name__}: {error}"[:LONGEST_REASON],
-        }
+    except Exception as error:  # noqa: BLE001  for hostile code any error is possible, and none may end a session
+        found = Finding(None, f"the code could not be examined: {type(error).__name__}: {error}")
     return {"met": found.met, "reason": found.reason[:LONGEST_REASON]}

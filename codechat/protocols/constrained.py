@@ -127,11 +127,8 @@ class Checking:
         guarded, official = self._extract(round_.level, reply)
         chosen = guarded if self.harness == "guarded" else official
         constraints = round_.level.constraints
-        inquiries: list[Inquiry] = [
-            Examination(constraint, extraction.code, harness)
-            for harness, extraction in (("guarded", guarded), ("official", official))
-            for constraint in constraints
-        ]
+        inquiries: list[Inquiry] = [Examination(each, guarded.code, "guarded") for each in constraints]
+        inquiries += [Examination(each, official.code, "official") for each in constraints]
         if guarded.code:
             inquiries.append(Parsing(self._target(round_.level).language, guarded.code))
         answers = await self.kit.examine(round_.turn, inquiries)

@@ -1,4 +1,4 @@
-"""MultiCodeIF's self-repair: while a constraint is unmet, the model is told so and writes the code again (section IV)."""
+"""MultiCodeIF's self-repair: while a constraint is unmet, the model is told and writes the code again (section IV)."""
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
