@@ -48,7 +48,7 @@ class HybridConfig(JudgeConfig):
         return self.llm.question_length(role)
 
 
-@JUDGES.register("hybrid", HybridConfig, languages=frozenset({"python"}))
+@JUDGES.register("hybrid", HybridConfig, languages=frozenset({"python"}), constraints=True)
 class HybridJudge:
     """Rules if an instruction has one, language models otherwise."""
 

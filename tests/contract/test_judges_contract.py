@@ -149,3 +149,8 @@ async def test_a_judge_that_cannot_be_asked_about_a_constraint_is_infrastructure
     with pytest.raises(InfrastructureError, match="out of order"):
         await judge.constraint(QUESTION)
     await judge.aclose()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_says_whether_it_decides_constraints(kind: str, serve: Any) -> None:
+    assert isinstance(build(kind, serve(keeping)), DecidesConstraints) == JUDGES[kind].traits.constraints
