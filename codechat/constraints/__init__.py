@@ -5,7 +5,6 @@ module of an installed package under the entry-point group `codechat.constraint`
 and `guarded` checks code by itself; the others are decided elsewhere.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -13,15 +12,13 @@ from typing import Literal
 
 from codechat.constraints.answers import Answer
 from codechat.errors import UserError, nearest
+from codechat.languages.parsing import too_much
 from codechat.plugins import import_all
 
+RULES_VERSION = 1
+"""Counts the changes of a rule that can change a verdict: cells of two versions never count as one."""
 Harness = Literal["official", "guarded"]
 By = Literal["rule", "judge", "classifier", "compiler"]
-
-LONGEST_CODE = 200_000
-"""Characters of code that is checked: a rule may take seconds for more."""
-DEEPEST_CODE = 500
-"""Brackets in each other in code that is checked: a grammar's time grows with the square of their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +29,6 @@ class Finding:
     reason: str
 
 
-_BRACKETS = re.compile(r"[()\[\]{}<>]")
 Rule = Callable[[Answer, str], Finding]
 
 
@@ -40,7 +36,8 @@ Rule = Callable[[Answer, str], Finding]
 class ConstraintType:
     """A type of constraint.
 
-    `published` is its category and type as the benchmark writes them. `read` reads a published answer and raises
+    `published` is its category and type as the benchmark writes them. `solved`: its published answer is a whole
+    solution, which no model under test may see. `read` reads a published answer and raises
     `ValueError` if it is none; `words` states the constraint. `official` and `guarded` check a code: as the published
     harness does, faults included, and as is right.
     """
@@ -53,6 +50,7 @@ class ConstraintType:
     words: Callable[[Answer], str]
     official: Rule | None = None
     guarded: Rule | None = None
+    solved: bool = False
 
 
 _REGISTERED: dict[str, ConstraintType] = {}
@@ -87,20 +85,6 @@ def constraint_type(name: str) -> ConstraintType:
         raise UserError(f"no constraint type is called '{name}'", nearest(name, _REGISTERED)) from None
 
 
-def _depth(code: str) -> int:
-    """The most brackets that are open at once, wherever they stand; pointed ones within a line."""
-    depth = deepest = 0
-    for line in code.split("\n"):
-        pointed = 0
-        for bracket in _BRACKETS.findall(line):
-            if bracket in "<>":
-                pointed = max(0, pointed + (1 if bracket == "<" else -1))
-            else:
-                depth = max(0, depth + (1 if bracket in "([{" else -1))
-            deepest = max(deepest, depth + pointed)
-    return deepest
-
-
 @dataclass(frozen=True, slots=True)
 class Constraint:
     """A constraint on code: its type's name, and what it demands."""
@@ -124,10 +108,8 @@ class Constraint:
             return Finding(None, f"no rule decides it, but a {kind.by}")
         if not (code or "").strip() and harness == "guarded":
             return Finding(False, "the reply holds no code")
-        if len(code or "") > LONGEST_CODE:
-            return Finding(None, f"the code is longer than {LONGEST_CODE:,} characters")
-        if _depth(code or "") > DEEPEST_CODE:
-            return Finding(None, f"more than {DEEPEST_CODE} brackets are open within each other")
+        if why := too_much(code or ""):
+            return Finding(None, why)
         try:
             return rule(self.answer, code or "")
         except (RecursionError, MemoryError) as error:
@@ -135,6 +117,7 @@ class Constraint:
 
 
 __all__ = [
+    "RULES_VERSION",
     "Answer",
     "Constraint",
     "ConstraintType",

@@ -7,7 +7,7 @@ from codechat.domain import Instruction
 from codechat.engine.config import CellConfig
 from codechat.errors import UserError
 from codechat.instructions import Pool
-from codechat.judges import JUDGES
+from codechat.judges import ADHERENCE, APPLICABILITY, JUDGES
 from codechat.models import MODELS
 from codechat.protocols import PROTOCOLS
 from codechat.seeding import generator
@@ -27,7 +27,7 @@ def check_fit(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...]) -> 
                 "choose a dataset that is made for the protocol: codechat list dataset",
             )
     _check_languages(f"model={MODELS.of(config.model).name}", MODELS.of(config.model).traits.languages, tasks)
-    if "judge" in config.uses:
+    if {APPLICABILITY, ADHERENCE} & set(config.questions):  # constraints that it cannot decide are undecided
         _check_languages(f"judge={JUDGES.of(config.judge).name}", JUDGES.of(config.judge).traits.languages, tasks)
 
 
