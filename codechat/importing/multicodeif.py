@@ -17,6 +17,7 @@ from codechat.domain import Failure, Message, Outcome
 from codechat.errors import UserError
 from codechat.importing import FORMATS, ImportConfig, Imported
 from codechat.importing.multicodeif_rows import NAME, ONE, Line, all_met, beside, read_lines
+from codechat.metrics.constrained import ConstrainedTurn, ConstraintRecord, OfficialTurn
 from codechat.records import SessionRecord, TurnRecord
 from codechat.tasks import ConstrainedTask, Level
 from codechat.template import counted
@@ -223,29 +224,28 @@ class _Session:
     def _fields(
         self, turn: int, verdicts: Sequence[bool | None], reason: str = "", *, carried: bool = False
     ) -> dict[str, Any]:
-        """The fields of a turn with constraints."""
-        constraints = [
-            {
-                "type": each.type,
-                "category": constraint_type(each.type).category,
-                "by": constraint_type(each.type).by,
-                "met": met,
-                "reason": reason or _said(met),
-                "guarded": None,
-                "official": met,
-            }
-            for each, met in zip(self._constraints(turn), verdicts, strict=True)
-        ]
+        """The fields of a turn with constraints; what the codes of both harnesses keep is not known."""
         passed = all_met(list(verdicts))
-        outcome = "pass" if passed else "fail"
-        return {
-            "level": _level(self.task, turn).name,
-            "round": turn if self.protocol == "repair" else 0,
-            "carried": carried,
-            "constraints": constraints,
-            "parses": None,
-            "official": None if passed is None else {"passed": passed, "outcome": outcome, "reason": None},
-        }
+        outcome: Literal["pass", "fail"] = "pass" if passed else "fail"
+        turned = ConstrainedTurn(
+            level=_level(self.task, turn).name,
+            round=turn if self.protocol == "repair" else 0,
+            carried=carried,
+            constraints=[
+                ConstraintRecord(
+                    type=each.type,
+                    category=constraint_type(each.type).category,
+                    by=constraint_type(each.type).by,
+                    met=met,
+                    reason=reason or _said(met),
+                    guarded=None,
+                    official=met,
+                )
+                for each, met in zip(self._constraints(turn), verdicts, strict=True)
+            ],
+            official=None if passed is None else OfficialTurn(passed=passed, outcome=outcome, reason=None),
+        )
+        return turned.model_dump()
 
 
 def _said(met: bool | None) -> str:

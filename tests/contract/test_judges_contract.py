@@ -9,11 +9,11 @@ import pytest
 from codechat.domain import Instruction, Usage
 from codechat.engine.compose import compose_values
 from codechat.errors import InfrastructureError
-from codechat.judges import JUDGES, Judge
+from codechat.judges import ADHERENCE, JUDGES, Judge
 from codechat.models.roles import models_in
 from codechat.testing import Answer, Call, OpenAIServer, Result, error
 
-KINDS = [component.name for component in JUDGES]
+KINDS = [component.name for component in JUDGES if ADHERENCE in component.traits.questions]
 RULED = Instruction("ruled", "Remove all comments.", "cosmetic", "remove", {"pattern": "comment"})
 FREE = Instruction("free", "Make the names clearer.", "cosmetic", "modify")
 CODE, CHANGED = "def f(x):\n    # one\n    return x\n", "def f(x):\n    return x\n"
