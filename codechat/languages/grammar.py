@@ -14,9 +14,10 @@
 """
 
 import importlib
+import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 from codechat.errors import UserError
@@ -35,6 +36,10 @@ class Grammar:
     questions: str
     lexer: str
     function: str = "language"
+
+    def require(self) -> None:
+        """Raises `UserError` if something is not installed that checks need; loads nothing."""
+        _require(self.module)
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
@@ -57,6 +62,13 @@ class Grammar:
 
         compiled = _compiled(self, query)
         return [captures for _, captures in tree_sitter.QueryCursor(compiled).matches(tree.root)]
+
+
+@cache
+def _require(module: str) -> None:
+    for name in ("tree_sitter", "pygments", module):
+        if importlib.util.find_spec(name) is None:
+            raise UserError(f"constraints need the package {name}, which is not installed", REMEDY)
 
 
 @lru_cache(maxsize=256)

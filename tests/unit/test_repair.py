@@ -1,6 +1,7 @@
 """Self-repair: what is asked after which verdicts, and what is recorded of it."""
 
 import asyncio
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,11 @@ from support.conversing import Answer, Judging, Script, converse, fenced, shape
 
 BAD, GOOD = fenced("badName = 1\n"), fenced("good_name = 1\n")
 SCENARIO = ("scenario", SOLUTION)
+SHIPPED = compose(["protocol=repair", "judge=llm"]).config
 
 
 def repair(**options: Any) -> Repair:
-    words = [f"protocol.{name}={value}" for name, value in options.items()]
-    config = compose(["protocol=repair", "judge=llm", *words]).config
-    return Repair(RepairConfig.model_validate(config.protocol.model_dump()), config.judge)
+    return Repair(RepairConfig.model_validate({**SHIPPED.protocol.model_dump(), **options}), SHIPPED.judge)
 
 
 def held(
@@ -234,3 +234,12 @@ def test_a_session_that_is_continued_or_scored_again_is_the_same(tmp_path: Path,
     )
     assert model.requests == []
     assert shape(scored.log.turns) == shape(first.log.turns)
+
+
+def test_what_is_not_installed_is_told_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "tree_sitter_zig" else found(name))
+    with pytest.raises(UserError, match="need the package tree_sitter_zig") as raised:
+        repair().turns(constrained(("naming", "zig;variable:snake_case"), language="zig"))
+    assert "codechat[constraints]" in raised.value.remedy
+    assert repair().turns(constrained(("naming", "c;variable:snake_case"), language="c")) == 5
