@@ -28,8 +28,21 @@ def check_fit(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...]) -> 
                 "choose a dataset that is made for the protocol: codechat list dataset",
             )
     _check_languages(f"model={MODELS.of(config.model).name}", MODELS.of(config.model).traits.languages, tasks)
+    check_questions(config)
     if {APPLICABILITY, ADHERENCE} & set(config.questions):  # constraints that it cannot decide are undecided
         _check_languages(f"judge={JUDGES.of(config.judge).name}", JUDGES.of(config.judge).traits.languages, tasks)
+
+
+def check_questions(config: CellConfig) -> None:
+    """Raises `UserError` if the protocol asks about instructions, and the judge decides nothing of them."""
+    judge = JUDGES.of(config.judge)
+    asked = [role for role in (APPLICABILITY, ADHERENCE) if role in config.questions]
+    if asked and not judge.traits.questions & set(asked):
+        raise UserError(
+            f"judge={judge.name} decides {', '.join(sorted(judge.traits.questions))} alone, and "
+            f"protocol={PROTOCOLS.of(config.protocol).name} asks it for {' and '.join(asked)}",
+            f"choose a judge that can ({_able(())})",
+        )
 
 
 def check_texts(dataset: Dataset, tasks: Iterable[Task], pool: Pool | None) -> None:
@@ -121,10 +134,10 @@ def left_out(config: CellConfig, pool: Pool | None) -> str:
 
 def left_undecided(config: CellConfig, tasks: tuple[Task, ...]) -> str:
     """A remark on tasks with a constraint that only a judge can decide, and this one does not; empty without one."""
-    if CONSTRAINT not in config.questions or JUDGES.of(config.judge).traits.constraints:
+    if CONSTRAINT not in config.questions or CONSTRAINT in JUDGES.of(config.judge).traits.questions:
         return ""
     count = sum(isinstance(task, ConstrainedTask) and _asks_judge(task) for task in tasks)
-    able = " or ".join(f"judge={each.name}" for each in JUDGES if each.traits.constraints)
+    able = " or ".join(f"judge={each.name}" for each in JUDGES if CONSTRAINT in each.traits.questions)
     told = f"{count} of {len(tasks)} tasks have a constraint that no rule decides, and judge="
     return f"{told}{JUDGES.of(config.judge).name} leaves it undecided; {able} decides it" if count else ""
 
@@ -150,8 +163,8 @@ def _types(names: list[str]) -> str:
 
 
 def _able(tasks: tuple[Task, ...]) -> str:
-    """The judges that need no rule, as the words that choose them."""
+    """The judges of instructions that need no rule, as the words that choose them."""
     languages = {task.target.language for task in tasks}
-    able = [each.name for each in JUDGES if not each.traits.needs_rules
+    able = [each.name for each in JUDGES if not each.traits.needs_rules and ADHERENCE in each.traits.questions
             and (each.traits.languages is None or languages <= each.traits.languages)]  # fmt: skip
     return " or ".join(f"judge={name}" for name in able)
