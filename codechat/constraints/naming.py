@@ -60,7 +60,7 @@ def guarded(answer: Answer, code: str) -> Finding:
     for kind, case in _asked(answer).items():
         for found in _names(answer, code, _KINDS[kind]):
             checked += 1
-            if not _CASES[case].fullmatch(found.text.strip("_") or "x"):
+            if not _CASES[case].fullmatch(found.text.strip("_#") or "x"):
                 return Finding(False, f"line {found.line}: the {kind} {found.text} is not in {case}")
     if not checked:
         return Finding(False, f"the code has none of the names asked about: {', '.join(_asked(answer))}")
@@ -69,7 +69,7 @@ def guarded(answer: Answer, code: str) -> Finding:
 
 def _names(answer: Answer, code: str, kind: str) -> Iterator[Found]:
     """The names of a kind where they are declared, but for those that the language demands."""
-    tree = answer.grammar.parse(code)
+    tree = answer.tree(code)
     classes = {found.text for found in tree.classes}
     functions = [function.name for function in tree.functions if function.name.text not in classes]  # no constructors
     called = {found.start for found in (*functions, *tree.classes)}

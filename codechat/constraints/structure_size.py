@@ -41,7 +41,7 @@ def guarded(answer: Answer, code: str) -> Finding:
     use = use_of(name, answer, code)
     if use is None:
         return Finding(False, f"nothing in the code uses {name}")
-    text = blanked(answer.grammar.parse(code))
+    text = blanked(answer.tree(code))
     for number in _NUMBER.finditer(text):
         if re.sub(r"[_']", "", number[1]).lstrip("0") == size:
             return Finding(

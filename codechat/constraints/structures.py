@@ -88,7 +88,7 @@ def plain(name: str) -> str:
 
 def use_of(name: str, answer: Answer, code: str) -> Found | None:
     """The first place where a program uses a structure: by a type's name, a literal, or its own class of that name."""
-    tree = answer.grammar.parse(code)
+    tree = answer.tree(code)
     if answer.language == "go":
         return _go_use(_SAME.get(name.lower(), name), tree)
     wanted = plain(name)
@@ -97,7 +97,8 @@ def use_of(name: str, answer: Answer, code: str) -> Found | None:
         return next(
             (call for call in tree.calls if heap and re.match("heap|nlargest|nsmallest|merge", call.text)), None
         )
-    named = [found for found in (*tree.types, *tree.classes) if found.text.lower() == wanted]
+    names = {wanted, *(called.lower() for called, own in tree.aliases.items() if own.lower() == wanted)}
+    named = [found for found in (*tree.types, *tree.classes) if found.text.lower() in names]
     made = [found for mark, found in tree.marked("makes") if mark == wanted]
     return min((*named, *made), key=lambda found: found.start, default=None)
 
@@ -120,7 +121,7 @@ def operation_of(name: str, answer: Answer, code: str) -> int | None:
 
     A method that the program itself defines counts, because a structure may be its own class.
     """
-    tree = answer.grammar.parse(code)
+    tree = answer.tree(code)
     wanted = re.split(r"\.|::", name.lower())[-1]
     places = [found for found in tree.calls if found.text.lower() == wanted]
     places += [function.name for function in tree.functions if function.name.text.lower() == wanted]

@@ -66,10 +66,11 @@ _KINDS: dict[str, frozenset[str]] = {
         | {f"{sign}{size}" for sign in "iu" for size in (8, 16, 32, 64, 128)}
         | {f"{sign}int{size}" for sign in ("", "u") for size in (8, 16, 32, 64)}
         | {f"{sign}int{size}_t" for sign in ("", "u") for size in (8, 16, 32, 64)}
-        | {"uint", "long long", "unsigned int", "unsigned long"}
+        | {"uint"}
     ),
     "float": frozenset({"float", "double", "f32", "f64", "float32", "float64", "decimal", "bigdecimal", "long double"}),
 }
+_WHOLE_WORDS = frozenset({"unsigned", "signed", "long", "short", "int"})
 _ADJACENT = frozenset({"list", "vector", "vec", "arraylist"})
 _NAMES = {
     "dict": "map",
@@ -140,7 +141,7 @@ def heads(text: str, depth: int = 0) -> Iterator[tuple[str, list[str]]]:
     name, arguments = head_of(text)
     yield name, arguments
     if name in _WRAPPERS and depth < 5:
-        for argument in arguments:
+        for argument in arguments[:1] if name == "result" else arguments:
             yield from heads(argument, depth + 1)
 
 
@@ -167,4 +168,6 @@ def _is(name: str, arguments: list[str], kind: str, text: str) -> bool:
         "struct": name != "tuple" and all(name not in names for names in _KINDS.values()),
         "linkedlist": "node" in name or "list" in name,
     }
+    if kind == "integer" and set(name.split()) <= _WHOLE_WORDS:
+        return True
     return special[kind] if kind in special else name in _KINDS.get(kind, ()) or name == kind
