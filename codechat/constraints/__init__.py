@@ -97,6 +97,11 @@ class Constraint:
         """The constraint in words, for a model that is told of it."""
         return constraint_type(self.type).words(self.answer)
 
+    def require(self) -> None:
+        """Raises `UserError` if something is not installed that its rules need."""
+        if constraint_type(self.type).by == "rule":
+            self.answer.grammar.require()
+
     def check(self, code: str | None, harness: Harness = "guarded") -> Finding:
         """Whether a code keeps the constraint; nothing extracted keeps none.
 

@@ -23,6 +23,8 @@ WALL_S = 120.0
 MEMORY = 4 << 30
 """Bytes of address space of a process."""
 
+GONE_S = 0.5
+"""Seconds that a process may take to end after its last word."""
 LONGEST_REASON = 500  # characters
 
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {module} import serve; serve()"
@@ -72,10 +74,13 @@ class Parsing:
 
 
 class Examiner:
-    """Up to `workers` processes, each begun when it is needed first, and begun anew after one that was ended."""
+    """Up to `workers` processes, each begun when it is needed first, and begun anew after one that was ended.
 
-    def __init__(self, workers: int) -> None:
-        self._places = asyncio.Semaphore(workers)
+    `cpu_s` bounds the seconds of CPU of one examination.
+    """
+
+    def __init__(self, workers: int, cpu_s: float = CPU_S) -> None:
+        self._places, self._cpu_s = asyncio.Semaphore(workers), cpu_s
         self._idle: list[asyncio.subprocess.Process] = []
 
     async def find(self, inquiries: Sequence[Inquiry]) -> list[Finding]:
@@ -91,7 +96,7 @@ class Examiner:
         answer = b""
         try:
             assert process.stdin is not None and process.stdout is not None
-            process.stdin.write(pickle.dumps(inquiry))
+            process.stdin.write(pickle.dumps((inquiry, self._cpu_s)))
             with contextlib.suppress(ConnectionError):
                 await process.stdin.drain()
             answer = await asyncio.wait_for(process.stdout.readline(), WALL_S)
@@ -102,7 +107,13 @@ class Examiner:
                 self._idle.append(process)
             else:
                 await _end(process)
-        return _finding(answer) if answer else Finding(None, _why(process.returncode))
+        return _finding(answer) if answer else Finding(None, self._why(process.returncode))
+
+    def _why(self, status: int | None) -> str:
+        """Why a process gave no answer."""
+        if status == -signal.SIGPROF:
+            return f"the code could not be examined within {self._cpu_s:g} s of CPU"
+        return "the code could not be examined: it took too long, or ended the process that read it"
 
     async def aclose(self) -> None:
         """End the processes."""
@@ -124,12 +135,14 @@ async def _start() -> asyncio.subprocess.Process:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-    await process.wait()
     if process.stdin is not None:
         process.stdin.close()
+    try:
+        await asyncio.wait_for(process.wait(), GONE_S)  # one that ended by itself says how
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
 
 
 def _finding(answer: bytes) -> Finding:
@@ -137,13 +150,6 @@ def _finding(answer: bytes) -> Finding:
     if "mistake" in values:
         raise UserError(*values["mistake"])
     return Finding(values["met"], values["reason"])
-
-
-def _why(status: int | None) -> str:
-    """Why a process gave no answer."""
-    if status == -signal.SIGPROF:
-        return f"the code could not be examined within {CPU_S:g} s of CPU"
-    return "the code could not be examined: it took too long, or ended the process that read it"
 
 
 def serve() -> None:
@@ -154,8 +160,8 @@ def serve() -> None:
     os.write(1, _READY)
     with contextlib.suppress(EOFError):
         while True:
-            inquiry: Inquiry = pickle.load(sys.stdin.buffer)
-            signal.setitimer(signal.ITIMER_PROF, CPU_S)
+            inquiry, cpu_s = pickle.load(sys.stdin.buffer)
+            signal.setitimer(signal.ITIMER_PROF, cpu_s)
             answer = _answer(inquiry)
             signal.setitimer(signal.ITIMER_PROF, 0)
             os.write(1, json.dumps(answer).encode() + b"\n")

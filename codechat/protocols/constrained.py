@@ -105,6 +105,15 @@ def levels_of(task: Task) -> tuple[Level, ...]:
     return task.levels
 
 
+def checkable_levels(task: Task) -> tuple[Level, ...]:
+    """The task's levels. Raises `UserError` if something is not installed that their rules need."""
+    levels = levels_of(task)
+    for level in levels:
+        for constraint in level.constraints:
+            constraint.require()
+    return levels
+
+
 def expected_asks(judge: JudgeConfig, task: Task, round_: Round, characters: float, replies: int = 0) -> Iterator[Ask]:
     """The calls of one turn whose request has so many characters beside earlier replies, for estimates."""
     yield Ask(UNDER_TEST, round_.turn, characters, length_of(task) + PROSE, replies=replies)
@@ -186,7 +195,7 @@ class Checking:
         if code is None:
             return Finding(False, NO_CODE), Spent()
         constraint = round_.level.constraints[place]
-        reference = constraint.answer.raw if constraint_type(constraint.type).solved else None
+        reference = constraint.answer.raw if constraint_type(constraint.type).solved else self.task.reference
         question = ConstraintQuestion(
             *(self.task.task_id, round_.turn, place, round_.level.prompt, constraint.words, code, reference)
         )

@@ -19,6 +19,7 @@ from codechat.protocols.constrained import (
     ConstrainedConfig,
     ConstrainedPrompts,
     Round,
+    checkable_levels,
     expected_asks,
     levels_of,
 )
@@ -48,7 +49,7 @@ class Levels:
         return LEVELS
 
     def turns(self, task: Task) -> int:
-        return len(levels_of(task))
+        return len(checkable_levels(task))
 
     def agenda(self, generator: random.Random) -> list[str]:
         return []

@@ -25,6 +25,7 @@ from codechat.protocols.constrained import (
     ConstrainedPrompts,
     Found,
     Round,
+    checkable_levels,
     expected_asks,
     levels_of,
 )
@@ -91,9 +92,10 @@ class Repair:
         return REPAIR
 
     def turns(self, task: Task) -> int:
-        if len(levels_of(task)) != 1:
+        count = len(checkable_levels(task))
+        if count != 1:
             raise UserError(
-                f"{task.task_id} is a chain of {len(levels_of(task))} levels, and protocol=repair works on one level",
+                f"{task.task_id} is a chain of {count} levels, and protocol=repair works on one level",
                 "choose a level of the chains (dataset.level=L4), or protocol=levels",
             )
         return self._config.rounds + 1
