@@ -14,7 +14,7 @@
 """
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Protocol, runtime_checkable
@@ -28,13 +28,15 @@ REMEDY = "pip install 'codechat[constraints]'"
 class Grammar:
     """A grammar: the module of its wheel, the function in it that gives the grammar, and the questions' query.
 
-    `lexer` is the language's name in Pygments.
+    `lexer` is the language's name in Pygments. `within` leaves of a text what is in the language, if it may stand within
+    another, as scripts do in a page: a text of the same length.
     """
 
     module: str
     questions: str
     lexer: str
     function: str = "language"
+    within: Callable[[str], str] = str
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
