@@ -40,7 +40,7 @@ def official(answer: Answer, code: str) -> Finding:
 
 def guarded(answer: Answer, code: str) -> Finding:
     style = answer.values[0].lower()
-    tree = answer.grammar.parse(code)
+    tree = answer.tree(code)
     if style in _DOCS:
         return _documented(answer, tree)
     comments = _spanning(tree) if (answer.language, style) == ("python", "multi-line comment") else list(tree.comments)

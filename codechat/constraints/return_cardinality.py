@@ -11,6 +11,9 @@ from codechat.constraints.signatures import absent, asked
 from codechat.constraints.types import head_of, heads, is_kind, split
 
 
+_GO_TYPES = frozenset({"chan", "struct", "func", "interface"})
+
+
 def read(raw: str) -> Answer:
     answer = read_values(raw, 2, "language;function;[type,…]")
     return replace(answer, values=(answer.values[0], *listed(answer.values[1])))
@@ -77,16 +80,25 @@ def guarded(answer: Answer, code: str) -> Finding:
 def _values(returns: str, language: str) -> list[list[str]]:
     """The values that a return type may stand for: a tuple's, also within `Result` and the like."""
     if language == "go" and returns.startswith("("):
-        return [[_go_type(part) for part in split(returns.strip()[1:-1])]]
+        return [_go_values(split(returns.strip()[1:-1]))]
     if language == "python" and returns.startswith("["):
         return [split(returns.strip()[1:-1])]  # no right annotation, but it says what is returned
     return [arguments for name, arguments in heads(returns) if name == "tuple"] or [[returns]]
 
 
-def _go_type(written: str) -> str:
-    """The type of a result in Go, which may have a name before it."""
-    name, _, kind = written.partition(" ")
-    return kind.strip() if kind and name.isidentifier() and name not in ("chan", "struct", "func") else written
+def _go_values(parts: list[str]) -> list[str]:
+    """The types of results in Go, which may have names before them: `low, high int` are two integers."""
+    named = [name if kind and name.isidentifier() and name not in _GO_TYPES else "" for name, _, kind in map(_cut, parts)]
+    if not any(named):
+        return parts
+    kinds: list[str] = []
+    for part, name in zip(reversed(parts), reversed(named), strict=True):
+        kinds.append(part.removeprefix(name).strip() if name else kinds[-1] if kinds else part)
+    return kinds[::-1]
+
+
+def _cut(part: str) -> tuple[str, str, str]:
+    return part.partition(" ")
 
 
 def _is_value(text: str, wanted: str) -> bool:

@@ -8,7 +8,7 @@ RECEIVERS = frozenset({"self", "cls"})
 
 def asked(answer: Answer, code: str) -> list[Function]:
     """The functions of the answer's name in the code, without a Python method's `self`, in order."""
-    return [each for each in answer.grammar.parse(code).functions if each.name.text.split("::")[-1] == answer.values[0]]
+    return [each for each in answer.tree(code).functions if each.name.text.split("::")[-1] == answer.values[0]]
 
 
 def types_of(function: Function) -> list[str]:

@@ -90,7 +90,7 @@ class JudgeTraits:
     offline: bool = False
     needs_rules: bool = False
     languages: frozenset[str] | None = None
-    questions: frozenset[str] = frozenset(QUESTIONS)
+    questions: frozenset[str] = frozenset({APPLICABILITY, ADHERENCE})
 
 
 JUDGES: Registry[Judge, JudgeTraits] = Registry("judge", "codechat.judges", JudgeTraits, Judge, JudgeConfig)

@@ -37,6 +37,7 @@ QUESTIONS = """
 [(line_comment) (block_comment)] @comment
 [(string_literal) (character_literal)] @string
 (type_identifier) @type
+(method_reference . (identifier) @type "new")
 (array_type) @makes.array
 (lambda_expression) @feature.lambda
 [(block) (constructor_body) (class_body) (interface_body) (enum_body) (switch_block)] @block

@@ -37,6 +37,7 @@ COMMON = """
 (arrow_function) @feature.arrow_function
 (spread_element) @feature.spread
 (await_expression) @feature.await
+(for_in_statement "await") @feature.await
 (arrow_function "async") @feature.async
 (function_expression "async") @feature.async
 (function_declaration "async") @feature.async

@@ -195,7 +195,7 @@ class Checking:
         if code is None:
             return Finding(False, NO_CODE), Spent()
         constraint = round_.level.constraints[place]
-        reference = constraint.answer.raw if constraint_type(constraint.type).solved else None
+        reference = constraint.answer.raw if constraint_type(constraint.type).solved else self.task.reference
         question = ConstraintQuestion(
             *(self.task.task_id, round_.turn, place, round_.level.prompt, constraint.words, code, reference)
         )
