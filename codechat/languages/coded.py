@@ -8,10 +8,7 @@ from codechat.languages.blocks import Block, Fences, split
 from codechat.languages.grammar import Grammar
 from codechat.languages.plain import no_code, without_indent
 from codechat.languages.thinking import without_thinking
-
-_PARAGRAPHS = re.compile(r"\n[ \t]*\n")
-_SENTENCE = re.compile(r"\s*(?:[#*>-]+\s+)?[*_]*[A-Z]\S*(?:(?:\s+\S+)+|(?<=[.!?:]))\s*")
-_CODE_MARKS = re.compile(r"[;{}=]|\(\)|->|::|^\s*(?://|/\*|#include|--)", re.MULTILINE)
+from codechat.languages.unfenced import without_prose
 
 
 @dataclass(frozen=True)
@@ -56,19 +53,3 @@ class Coded:
     def defines(self, code: str) -> frozenset[str] | None:
         """Unknown: nothing asks for it yet."""
         return None
-
-
-def without_prose(reply: str) -> str:
-    """The reply without the paragraphs of prose before and after its code; empty if it is nothing but prose."""
-    paragraphs = _PARAGRAPHS.split(reply.strip("\n"))
-    code = [not _is_prose(paragraph) for paragraph in paragraphs]
-    if True not in code:
-        return ""
-    first, last = code.index(True), len(code) - 1 - code[::-1].index(True)
-    return "\n\n".join(paragraphs[first : last + 1]).rstrip()
-
-
-def _is_prose(paragraph: str) -> bool:
-    """Whether every line of a paragraph begins like a sentence and has no mark of code."""
-    lines = [line for line in paragraph.splitlines() if line.strip()]
-    return all(not _CODE_MARKS.search(line) and bool(_SENTENCE.fullmatch(line)) for line in lines)
