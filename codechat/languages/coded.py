@@ -1,7 +1,7 @@
-"""A language with a grammar: how its code is found in a reply, also in one without a fence."""
+"""How code of a language is found in a reply, also in one without a fence; and a language with a grammar."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from codechat.domain import Extraction, Target
 from codechat.languages.blocks import Block, Fences, split
@@ -15,8 +15,8 @@ _CODE_MARKS = re.compile(r"[;{}=]|\(\)|->|::|^\s*(?://|/\*|#include|--)", re.MUL
 
 
 @dataclass(frozen=True)
-class Coded:
-    """A language known by its names and its grammar.
+class Recognised:
+    """A language known by its names, and to the classifier by its `labels` if not by its name.
 
     The code of a reply, without its `<think>` parts, is the content of its first closed fence tagged with one of the
     names; then of an unclosed one; then of a fence without a tag, and of any other. A reply without a fence is code
@@ -24,7 +24,7 @@ class Coded:
     """
 
     names: tuple[str, ...]
-    grammar: Grammar
+    labels: tuple[str, ...] = field(default=(), kw_only=True)
 
     def extract(self, reply: str, target: Target) -> Extraction:
         answer = without_thinking(reply)
@@ -56,6 +56,13 @@ class Coded:
     def defines(self, code: str) -> frozenset[str] | None:
         """Unknown: nothing asks for it yet."""
         return None
+
+
+@dataclass(frozen=True)
+class Coded(Recognised):
+    """A language with a grammar."""
+
+    grammar: Grammar
 
 
 def without_prose(reply: str) -> str:

@@ -37,4 +37,4 @@ QUESTIONS = """
 (lambda_expression) @feature.lambda
 """
 
-register(Coded(("csharp", "c#", "cs"), Grammar("tree_sitter_c_sharp", QUESTIONS, "csharp")))
+register(Coded(("csharp", "c#", "cs"), Grammar("tree_sitter_c_sharp", QUESTIONS, "csharp"), labels=("cs",)))

@@ -53,5 +53,9 @@ QUESTIONS = f"""
 """
 
 register(
-    Coded(("javascript", "js", "jsx", "mjs", "node"), Grammar("tree_sitter_javascript", QUESTIONS, "javascript")),
+    Coded(
+        ("javascript", "js", "jsx", "mjs", "node"),
+        Grammar("tree_sitter_javascript", QUESTIONS, "javascript"),
+        labels=("javascript", "typescript"),
+    ),
 )

@@ -1,8 +1,9 @@
 """Languages that are only recognised: no validator asks for their grammar."""
 
-from codechat.languages import Plain, register
+from codechat.languages import register
+from codechat.languages.coded import Recognised
 
-register(Plain(("lua",)))
-register(Plain(("julia", "jl")))
-register(Plain(("prolog",)))
-register(Plain(("coffeescript", "coffee")))
+register(Recognised(("lua",)))
+register(Recognised(("julia", "jl")))
+register(Recognised(("prolog",)))
+register(Recognised(("coffeescript", "coffee")))
