@@ -209,6 +209,15 @@ class Applicability(Spent):
 
 
 @dataclass(frozen=True, slots=True)
+class Compliance(Spent):
+    """Whether a code keeps a constraint of its task (MultiCodeIF, section III-C); None if undecided."""
+
+    met: bool | None
+    by: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Adherence(Spent):
     """Whether a change did what the instruction asked, correctness aside (paper III-E1)."""
 

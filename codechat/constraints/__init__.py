@@ -15,6 +15,8 @@ from codechat.errors import UserError, nearest
 from codechat.languages.parsing import too_much
 from codechat.plugins import import_all
 
+RULES_VERSION = 1
+"""Counts the changes of a rule that can change a verdict: cells of two versions never count as one."""
 Harness = Literal["official", "guarded"]
 By = Literal["rule", "judge", "classifier", "compiler"]
 
@@ -34,7 +36,8 @@ Rule = Callable[[Answer, str], Finding]
 class ConstraintType:
     """A type of constraint.
 
-    `published` is its category and type as the benchmark writes them. `read` reads a published answer and raises
+    `published` is its category and type as the benchmark writes them. `solved`: its published answer is a whole
+    solution, which no model under test may see. `read` reads a published answer and raises
     `ValueError` if it is none; `words` states the constraint. `official` and `guarded` check a code: as the published
     harness does, faults included, and as is right.
     """
@@ -47,6 +50,7 @@ class ConstraintType:
     words: Callable[[Answer], str]
     official: Rule | None = None
     guarded: Rule | None = None
+    solved: bool = False
 
 
 _REGISTERED: dict[str, ConstraintType] = {}
@@ -97,6 +101,11 @@ class Constraint:
         """The constraint in words, for a model that is told of it."""
         return constraint_type(self.type).words(self.answer)
 
+    def require(self) -> None:
+        """Raises `UserError` if something is not installed that its rules need."""
+        if constraint_type(self.type).by == "rule":
+            self.answer.grammar.require()
+
     def check(self, code: str | None, harness: Harness = "guarded") -> Finding:
         """Whether a code keeps the constraint; nothing extracted keeps none.
 
@@ -117,6 +126,7 @@ class Constraint:
 
 
 __all__ = [
+    "RULES_VERSION",
     "Answer",
     "Constraint",
     "ConstraintType",

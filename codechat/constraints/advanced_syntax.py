@@ -77,7 +77,7 @@ def official(answer: Answer, code: str) -> Finding:
 
 def guarded(answer: Answer, code: str) -> Finding:
     construct = answer.values[0]
-    tree = answer.grammar.parse(code)
+    tree = answer.tree(code)
     lines: dict[str, int] = {}
     for feature, found in tree.marked("feature"):
         lines[feature] = min(found.line, lines.get(feature, found.line))

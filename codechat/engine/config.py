@@ -13,8 +13,9 @@ from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.hardware import HARDWARE, HardwareConfig
 from codechat.instructions import INSTRUCTIONS, Pool
-from codechat.judges import JUDGES, JudgeConfig
+from codechat.judges import JUDGES, QUESTIONS, JudgeConfig
 from codechat.models import MODELS, ModelConfig
+from codechat.models.roles import without_roles
 from codechat.protocols import PROTOCOLS
 from codechat.registry import Registry
 from codechat.sandbox import SANDBOXES, SandboxConfig
@@ -85,8 +86,16 @@ class CellConfig(Config):
             group: registry.validate(values[group] if isinstance(values.get(group), Mapping) else {}, group)
             for group, registry in GROUPS.items()
         }
+        unasked = set(QUESTIONS) - PROTOCOLS.of(parts["protocol"]).traits.questions
+        parts["judge"] = without_roles(parts["judge"], unasked)
         rest = {name: value for name, value in values.items() if name not in GROUPS}
         return validate(cls, {**rest, **parts}, "")
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """The judge's roles that the protocol asks; none if it uses no judge."""
+        asked = PROTOCOLS.of(self.protocol).traits.questions if "judge" in self.uses else frozenset()
+        return tuple(role for role in QUESTIONS if role in asked)
 
     @property
     def uses(self) -> frozenset[str]:

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 
 from codechat.calls import Brake
+from codechat.constraints.examining import Examiner
 from codechat.engine.cell import Cell
 from codechat.engine.config import CellConfig
 from codechat.engine.libraries import preload, refuse_lacking
@@ -33,7 +34,9 @@ async def services_of(
         sandbox: Sandbox = NoSandbox(config.sandbox)
         if "sandbox" in config.uses:
             sandbox = _sandbox(cell, stack, note)
-        yield Services(players, journal, Checker(sandbox), judge, brake, offline, gate)
+        examiner = Examiner(cell.resources().workers)
+        stack.push_async_callback(examiner.aclose)
+        yield Services(players, journal, Checker(sandbox), judge, brake, offline, gate, examiner)
 
 
 def _players(config: CellConfig, stack: contextlib.AsyncExitStack) -> dict[str, Player]:

@@ -1,9 +1,8 @@
 """Languages that are only recognised: no validator asks for their grammar."""
 
-from codechat.languages import register
-from codechat.languages.coded import Recognised
+from codechat.languages import Plain, register
 
-register(Recognised(("lua",)))
-register(Recognised(("julia", "jl")))
-register(Recognised(("prolog",)))
-register(Recognised(("coffeescript", "coffee")))
+register(Plain(("lua",), unfenced=True))
+register(Plain(("julia", "jl"), unfenced=True))
+register(Plain(("prolog",), unfenced=True))
+register(Plain(("coffeescript", "coffee"), unfenced=True))

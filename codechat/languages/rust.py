@@ -35,6 +35,7 @@ QUESTIONS = """
 (macro_invocation macro: (identifier) @call)
 (token_tree (identifier) @call . (token_tree))
 (use_declaration argument: (_) @import.path) @import
+(use_as_clause path: (scoped_identifier name: (identifier) @alias.of) alias: (identifier) @alias)
 (extern_crate_declaration name: (_) @import.path) @import
 (scoped_identifier path: (identifier) @import.path) @import
 (scoped_type_identifier path: (identifier) @import.path) @import
@@ -50,7 +51,8 @@ QUESTIONS = """
 (array_expression) @makes.array
 (macro_invocation macro: (identifier) @makes.vec (#eq? @makes.vec "vec"))
 (match_expression) @feature.match
-(let_condition) @feature.if_let
+(if_expression condition: (let_condition)) @feature.if_let
+(if_expression condition: (let_chain (let_condition))) @feature.if_let
 (closure_expression) @feature.closure
 [(block) (match_block) (declaration_list) (field_declaration_list) (enum_variant_list)] @block
 (binary_expression operator: _ @operator)

@@ -6,14 +6,34 @@ recorded result. So a protocol must be deterministic given the results of its ve
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
-from codechat.domain import Adherence, Applicability, Extraction, Instruction, Message, Program, Reply, Usage, Verdict
+from codechat.constraints import Finding
+from codechat.constraints.examining import Inquiry
+from codechat.domain import (
+    Adherence,
+    Applicability,
+    Compliance,
+    Extraction,
+    Instruction,
+    Message,
+    Program,
+    Reply,
+    Usage,
+    Verdict,
+)
 from codechat.errors import ContextOverflow
 from codechat.files import GrowingHash, content_hash
-from codechat.judges import ADHERENCE, APPLICABILITY, Judge
+from codechat.judges import (
+    ADHERENCE,
+    APPLICABILITY,
+    CONSTRAINT,
+    ConstraintQuestion,
+    DecidesConstraints,
+    Judge,
+)
 from codechat.judges.deciding import Decision, Question, decide
 from codechat.models import UNDER_TEST, BaselineView, Request
 from codechat.protocols.services import CheckOnce, Player, Services
@@ -151,6 +171,28 @@ class Kit:
 
         digest = content_hash([before, after, instruction.id, instruction.text])
         return await self._step(turn, ADHERENCE, digest, Adherence, call, payer=ADHERENCE, free=self.judge_offline)
+
+    async def comply(self, turn: int, question: ConstraintQuestion) -> Compliance:
+        """Whether a code keeps a constraint, as the judge says; undecided if it decides no constraints."""
+        judge, gate = self._judge()
+        if not isinstance(judge, DecidesConstraints):
+            return Compliance(None, "none", "the cell's judge decides no constraints; judge=llm does")
+
+        async def call() -> Compliance:
+            await gate.check()
+            return await judge.constraint(question)
+
+        digest = content_hash([question.prompt, question.constraint, question.code, question.reference])
+        name = f"{CONSTRAINT}/{question.index}"
+        return await self._step(turn, name, digest, Compliance, call, payer=CONSTRAINT, free=self.judge_offline)
+
+    async def examine(self, turn: int, inquiries: Sequence[Inquiry]) -> list[Finding]:
+        """What rules find in the turn's code, in the order of the questions."""
+        examiner = self._services.examiner
+        if examiner is None:
+            raise ValueError("the protocol examines code, and its tasks have no constraints")
+        digest = content_hash([inquiry.key for inquiry in inquiries])
+        return await self._step(turn, "examine", digest, list[Finding], lambda: examiner.find(inquiries), free=True)
 
     async def check(self, turn: int, extraction: Extraction, suite: Suite) -> Verdict:
         """The suite's verdict on the extracted program, or on its absence."""

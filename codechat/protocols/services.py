@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from codechat.calls import Brake
+from codechat.constraints.examining import Examiner
 from codechat.domain import Program, Verdict
 from codechat.journal import Journal
 from codechat.judges import Judge
@@ -68,7 +69,7 @@ class Services:
     """The cell's components, shared by its sessions; no judge if the protocol uses none.
 
     `players` has the model under test as `model`, and the protocol's further roles by their names. `judge_offline`: the
-    judge's decisions cost nothing.
+    judge's decisions cost nothing. `examiner` checks constraints, if the protocol's tasks have any.
     """
 
     players: Mapping[str, Player]
@@ -78,6 +79,7 @@ class Services:
     brake: Brake = field(default_factory=Brake)
     judge_offline: bool = False
     judge_gate: CheckOnce | None = None
+    examiner: Examiner | None = None
 
     @property
     def has_roles(self) -> bool:
