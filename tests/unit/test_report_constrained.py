@@ -169,11 +169,18 @@ def test_one_model_has_no_means_and_no_repair_no_rounds(tmp_path: Path) -> None:
     assert guarded["undecided"] == pytest.approx(100 * undecided) and undecided > 0.3
 
 
-def test_means_are_over_one_setup(tmp_path: Path) -> None:
-    cells = [Constrained(model, share=0.1, options={"rounds": 1}) for model in ("gpt4o", "qwen3_1_7b")]
-    report(tmp_path, *cells, Constrained("gpt4o", share=0.1, options={"rounds": 1, "harness": "official"}))
+def test_means_are_over_one_setup_whatever_the_repairs(tmp_path: Path) -> None:
+    options: list[dict[str, Any]] = [{"rounds": 1}, {"rounds": 0}, {"rounds": 1, "harness": "official"}]
+    models = ("gpt4o", "qwen3_1_7b", "mine")
+    report(
+        tmp_path,
+        *(Constrained(model, share=0.1, options=each) for model, each in zip(models, options, strict=True)),
+        Constrained("gpt4o", share=0.1, options={"rounds": 2}),
+    )
     (row, *_) = rows_of(tmp_path, "repair_means")
     assert row["models"] == 2
+    assert "harness guarded" in tables_in(tmp_path)["repair_means"].title
+    assert "rounds" not in tables_in(tmp_path)["repair_means"].title
 
 
 def test_the_claim_keeps_to_one_harness_and_charts_to_shares(tmp_path: Path) -> None:

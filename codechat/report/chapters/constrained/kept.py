@@ -1,5 +1,6 @@
 """What first replies keep by category, and the means over models of one setup."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +14,16 @@ from codechat.records import SessionRecord
 from codechat.report.chapters.constrained.published import Weights, paper
 from codechat.report.data import Interval
 from codechat.report.generic.overview import rivals_of
-from codechat.report.study import Study, Verdicts, resamples_of
+from codechat.report.study import LoadedCell, Study, Verdicts, resamples_of
 
 ALL = "all tasks"
 """In place of a category's name: every task counts alike."""
 FEWEST = 2  # models that make a mean
+REPAIRS = (
+    "protocol.rounds", "protocol.context", "protocol.feedback", "protocol.rejudge", "protocol.prompts.repair",
+    "protocol.prompts.followup",
+)  # fmt: skip
+"""The options of repairs, which no first reply depends on."""
 
 
 @dataclass
@@ -82,16 +88,30 @@ class Models:
 
 
 def models_of(study: Study[Any]) -> Iterator[Models]:
-    """For every dataset the setup of the most models, if several. Baselines count if there is nothing else."""
+    """For every dataset the setup of the most models, if several. Baselines count if there is nothing else.
+
+    Of cells that differ in their repairs alone, which no first reply depends on, a model's first counts.
+    """
     for dataset in study.datasets:
         rivals = {cell.folder for cell in rivals_of([found.cell for found in study.on(dataset)])}
-        setups: dict[tuple[str, str], list[Kept]] = defaultdict(list)
+        setups: dict[str, dict[str, Kept]] = defaultdict(dict)
         for found in study.on(dataset):
             if found.cell.folder in rivals:
-                setups[found.cell.variant, found.cell.setup].append(found)
-        largest = max(setups.values(), key=len)
+                setups[_before_repairs(found.cell)].setdefault(_entrant(found.cell), found)
+        largest = [*max(setups.values(), key=len).values()]
         if len(largest) >= FEWEST:
-            yield Models(dataset, largest[0].cell.variant if len(setups) > 1 else "", largest)
+            told = (words for key, words in largest[0].cell.differences.items() if not key.startswith(REPAIRS))
+            yield Models(dataset, ", ".join(told) if len(setups) > 1 else "", largest)
+
+
+def _before_repairs(cell: LoadedCell) -> str:
+    """All that can change a first reply or its verdict, but the model."""
+    settings = json.loads(cell.setup or "{}").items()
+    return json.dumps([each for each in settings if not each[0].startswith(REPAIRS)])
+
+
+def _entrant(cell: LoadedCell) -> str:
+    return json.dumps([cell.model, cell.config.get("model")], sort_keys=True, default=str)
 
 
 def categories_of(cells: Sequence[Kept]) -> list[str]:
