@@ -108,6 +108,18 @@ class ConstrainedTask(Task):
 
 
 @dataclass(frozen=True, slots=True)
+class Workspace:
+    """The repository that a session works in: a clone or mirror on this machine, at one commit.
+
+    `dockerfile` is the text of the dataset's own Dockerfile, if it has one.
+    """
+
+    repository: str
+    commit: str
+    dockerfile: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Dataset:
     """Tasks in order, with the hash of their whole content.
 
