@@ -117,6 +117,16 @@ class Comment:
 
 
 @dataclass(frozen=True, slots=True)
+class Reference:
+    """How a user replied to a maintainer in the thread of an issue, which `url` names."""
+
+    id: str
+    url: str
+    maintainer: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
 class Workspace:
     """The repository that a session works in: the path of a clone or mirror on this machine, and the commit.
 
@@ -134,6 +144,7 @@ class AssistTask(Task):
 
     `pull` is True for a pull request. `conditions` say what satisfies the user, `thread` is what was really said; no
     model under test sees either. The target's language is the repository's. `workspace` is None without a repository.
+    `replies` are those in all threads of the dataset, this one's too.
     """
 
     title: str = ""
@@ -145,6 +156,7 @@ class AssistTask(Task):
     thread: tuple[Comment, ...] = ()
     workspace: Workspace | None = None
     created_at: str = ""
+    replies: tuple[Reference, ...] = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""CodeAssistBench: the parts of its protocol."""
