@@ -7,8 +7,8 @@ recorded result. So a protocol must be deterministic given the results of its ve
 import functools
 import random
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from codechat.constraints import Finding
@@ -24,7 +24,6 @@ from codechat.domain import (
     Output,
     Program,
     Reply,
-    Usage,
     Verdict,
 )
 from codechat.environments import Environment
@@ -39,8 +38,8 @@ from codechat.judges import (
     Judge,
 )
 from codechat.judges.deciding import Decision, Question, decide
-from codechat.models import UNDER_TEST, BaselineView, Request
-from codechat.protocols.answers import Overflowed, call_record
+from codechat.models import BaselineView, Request
+from codechat.protocols.answers import Overflowed, by_role, call_record
 from codechat.protocols.services import CheckOnce, Player, Services
 from codechat.protocols.visit import Visit
 from codechat.records import CallRecord, TurnRecord
@@ -92,9 +91,13 @@ class Kit:
     def finish_turn(self, turn: TurnRecord) -> None:
         """Append a finished turn to the session's record, with the calls of further roles."""
         if self._services.has_roles:
-            turn = turn.model_copy(update=self._by_role(turn.turn))
+            turn = turn.model_copy(update=by_role(self._calls[turn.turn]))
         self.log.turns.append(turn)
         self._on_turn(turn, turn.turn in self._worked_at)
+
+    def recall(self, turn: TurnRecord, *, anew: Collection[str]) -> None:
+        """Keep the recorded calls of a turn that is scored again, but those of roles that are asked `anew`."""
+        self._calls[turn.turn][:0] = [call for call in turn.calls() if call.role not in anew]
 
     async def ask(
         self,
@@ -264,17 +267,6 @@ class Kit:
 
     def _conversation(self, role: str) -> GrowingHash:
         return self._conversations.setdefault(role, GrowingHash(lambda message: [message.role, message.content]))
-
-    def _by_role(self, turn: int) -> dict[str, Any]:
-        """The fields that a turn's record has in a protocol with further roles."""
-        used: dict[str, Usage] = {}
-        for call in self._calls[turn]:
-            if call.role != UNDER_TEST:
-                used[call.role] = used.get(call.role, Usage()) + call.usage
-        return {
-            "usage_by_role": {role: asdict(usage) for role, usage in used.items()},
-            "calls": [call.model_dump() for call in self._calls[turn]],
-        }
 
     async def _step(
         self,
