@@ -7,11 +7,13 @@ from codechat.constraints.blanking import blanked
 from codechat.languages.grammar import Found, Tree
 
 # Data structures with a name of their own; what is declared as an interface, such as `List`, may be any of several.
-CONCRETE = frozenset(
-    """arraylist linkedlist hashmap linkedhashmap treemap concurrenthashmap hashset linkedhashset treeset arraydeque
-    priorityqueue stack vector vec vecdeque btreemap btreeset binaryheap smallvec arrayvec deque list map unordered_map
-    set unordered_set queue priority_queue multimap multiset dict tuple counter defaultdict ordereddict string""".split()
-)
+CONCRETE = frozenset({
+    "arraylist", "linkedlist", "hashmap", "linkedhashmap", "treemap", "concurrenthashmap", "hashset",
+    "linkedhashset", "treeset", "arraydeque", "priorityqueue", "stack", "vector", "vec", "vecdeque", "btreemap",
+    "btreeset", "binaryheap", "smallvec", "arrayvec", "deque", "list", "map", "unordered_map", "set",
+    "unordered_set", "queue", "priority_queue", "multimap", "multiset", "dict", "tuple", "counter", "defaultdict",
+    "ordereddict", "string",
+})  # fmt: skip
 _NAME = r"(?P<name>[^\W\d]\w*)"
 _PATH = r"(?:\w+(?:::|\.))*"
 _WORD = r"(?P<word>[^\W\d]\w*)"

@@ -55,5 +55,8 @@ QUESTIONS = f"""
 """
 
 register(
-    Coded(("javascript", "js", "jsx", "mjs", "node"), Grammar("tree_sitter_javascript", QUESTIONS, "javascript", within=scripts)),
+    Coded(
+        ("javascript", "js", "jsx", "mjs", "node"),
+        Grammar("tree_sitter_javascript", QUESTIONS, "javascript", within=scripts),
+    ),
 )
