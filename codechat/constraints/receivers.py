@@ -14,16 +14,16 @@ CONCRETE = frozenset({
     "unordered_set", "queue", "priority_queue", "multimap", "multiset", "dict", "tuple", "counter", "defaultdict",
     "ordereddict", "string",
 })  # fmt: skip
-_NAME = r"(?P<name>[^\W\d]\w*)"
-_PATH = r"(?:\w+(?:::|\.))*"
-_WORD = r"(?P<word>[^\W\d]\w*)"
+_NAME = r"\b(?P<name>[^\W\d]\w{0,80})\b"
+_PATH = r"(?:\w{1,80}(?:::|\.)){0,9}"
+_WORD = r"(?P<word>[^\W\d]\w{0,80})\b"
 _DECLARED = (
     # `ArrayList<A> name =`, `std::vector<int>& name)`
-    re.compile(rf"(?<![<,\w.:])(?:std::)?{_WORD}\s*(?:<[^;(){{}}=]{{0,200}}>)?[\s&*]+{_NAME}\s*(?=[=;)\[{{])"),
+    re.compile(rf"(?<![<,\w.:])(?:std::)?{_WORD}\s?(?:<[^;(){{}}=]{{0,200}}>)?[\s&*]{{1,9}}{_NAME}\s{{0,9}}(?=[=;)\[{{])"),
     # `name: &mut Vec<A>`, `name: dict[str, int]`
-    re.compile(rf"{_NAME}\s*:\s*(?:&\s*(?:'\w+\s+)?)?(?:mut\s+)?{_PATH}{_WORD}"),
+    re.compile(rf"{_NAME}\s?:\s{{0,9}}(?:&\s?(?:'\w{{1,80}}\s)?)?(?:mut\s)?{_PATH}{_WORD}"),
     # `name = new TreeMap<>()`, `name = collections.deque()`, `name = vec![`
-    re.compile(rf"{_NAME}\s*(?::[^=\n;]{{0,200}})?:?=\s*(?:new\s+)?{_PATH}{_WORD}\s*[!(<:\[{{]"),
+    re.compile(rf"{_NAME}\s?(?::[^=\n;]{{0,200}})?:?=\s{{0,9}}(?:new\s)?{_PATH}{_WORD}\s?[!(<:\[{{]"),
 )
 _BEFORE = re.compile(r"(?<![\w.)\]>])(?:(?:self|this|cls)\s*(?:\.|->)\s*)?(?P<name>[^\W\d]\w*)\s*(?:\.|->)\s*\Z")
 _LITERALS = {"list", "dict", "set", "tuple"}
