@@ -62,6 +62,7 @@ QUESTIONS = """
 (comparison_operator operators: _ @operator)
 (assignment "=" @operator)
 (augmented_assignment operator: _ @operator)
+(named_expression ":=" @operator)
 "," @operator
 (module . (expression_statement (string)) @doc)
 (class_definition body: (block . (expression_statement (string)) @doc))
