@@ -19,7 +19,9 @@ _PATH = r"(?:\w{1,80}(?:::|\.)){0,9}"
 _WORD = r"(?P<word>[^\W\d]\w{0,80})\b"
 _DECLARED = (
     # `ArrayList<A> name =`, `std::vector<int>& name)`
-    re.compile(rf"(?<![<,\w.:])(?:std::)?{_WORD}\s?(?:<[^;(){{}}=]{{0,200}}>)?[\s&*]{{1,9}}{_NAME}\s{{0,9}}(?=[=;)\[{{])"),
+    re.compile(
+        rf"(?<![<,\w.:])(?:std::)?{_WORD}\s?(?:<[^;(){{}}=]{{0,200}}>)?[\s&*]{{1,9}}{_NAME}\s{{0,9}}(?=[=;)\[{{])"
+    ),
     # `name: &mut Vec<A>`, `name: dict[str, int]`
     re.compile(rf"{_NAME}\s?:\s{{0,9}}(?:&\s?(?:'\w{{1,80}}\s)?)?(?:mut\s)?{_PATH}{_WORD}"),
     # `name = new TreeMap<>()`, `name = collections.deque()`, `name = vec![`
