@@ -22,7 +22,7 @@ LAYERS: list[set[str]] = [
     {"suites", "instructions"},
     {"tasks"},
     {"datasets", "models", "metrics", "journal"},
-    {"judges", "report", "importing", "tracking"},
+    {"judges", "report", "importing", "tracking", "environments"},
     {"audit", "protocols"},
     {"engine"},
     {"cli", "testing"},
@@ -47,6 +47,7 @@ KEEPERS = {
     "botocore": {"models"},
     "httpx2": {"calls", "models"},
     "tree_sitter": {"languages"},
+    "magika": {"languages"},
     "pygments": {"constraints"},
     "aiohttp": {"calls"},
     "evalplus": {"datasets"},
@@ -74,6 +75,7 @@ HEAVY = {
     "omegaconf",
     "tree_sitter",
     "pygments",
+    "magika",
 }
 LONGEST_FILE, LONGEST_FUNCTION = 300, 40  # lines
 

@@ -7,7 +7,7 @@ from codechat.cli.terminal import out
 from codechat.domain import Usage
 from codechat.engine.cell import Cell
 from codechat.engine.estimate import ASSUMPTIONS, Estimate
-from codechat.judges import ADHERENCE, APPLICABILITY
+from codechat.judges import QUESTIONS
 from codechat.metrics.spending import JUDGE
 from codechat.template import counted
 
@@ -26,7 +26,7 @@ def show_sum(estimate: Estimate, title: str) -> None:
     for header in ("", "calls", "tokens in", "tokens out", "US dollars"):
         table.add_column(header, justify="right" if header else "left")
     for payer, cost in estimate.usd.items():
-        roles = (APPLICABILITY, ADHERENCE, JUDGE) if payer == JUDGE else (payer,)
+        roles = (*QUESTIONS, JUDGE) if payer == JUDGE else (payer,)
         calls = sum(estimate.calls.get(role, 0) for role in roles)
         usage = sum((estimate.tokens.get(role, Usage()) for role in roles), Usage())
         money = "not known" if cost is None else f"{cost:,.2f}"

@@ -5,7 +5,6 @@ module of an installed package under the entry-point group `codechat.constraint`
 and `guarded` checks code by itself; the others are decided elsewhere.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -13,15 +12,13 @@ from typing import Literal
 
 from codechat.constraints.answers import Answer
 from codechat.errors import UserError, nearest
+from codechat.languages.parsing import too_much
 from codechat.plugins import import_all
 
+RULES_VERSION = 1
+"""Counts the changes of a rule that can change a verdict: cells of two versions never count as one."""
 Harness = Literal["official", "guarded"]
 By = Literal["rule", "judge", "classifier", "compiler"]
-
-LONGEST_CODE = 200_000
-"""Characters of code that is checked: a rule may take seconds for more."""
-DEEPEST_CODE = 500
-"""Brackets in each other in code that is checked: a grammar's time grows with the square of their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +29,6 @@ class Finding:
     reason: str
 
 
-_BRACKETS = re.compile(r"[()\[\]{}<>]")
 Rule = Callable[[Answer, str], Finding]
 
 
@@ -40,7 +36,8 @@ Rule = Callable[[Answer, str], Finding]
 class ConstraintType:
     """A type of constraint.
 
-    `published` is its category and type as the benchmark writes them. `read` reads a published answer and raises
+    `published` is its category and type as the benchmark writes them. `solved`: its published answer is a whole
+    solution, which no model under test may see. `read` reads a published answer and raises
     `ValueError` if it is none; `words` states the constraint. `official` and `guarded` check a code: as the published
     harness does, faults included, and as is right.
     """
@@ -53,16 +50,21 @@ class ConstraintType:
     words: Callable[[Answer], str]
     official: Rule | None = None
     guarded: Rule | None = None
+    solved: bool = False
 
 
 _REGISTERED: dict[str, ConstraintType] = {}
 
 
 def register(kind: ConstraintType) -> ConstraintType:
-    """Register a type by its name. Raises `ValueError` for a name that is taken, and for one rule without the other."""
+    """Register a type by its name. Raises `ValueError` for a name that is taken, and for one rule without the other.
+
+    Rules check what is decided by a rule or by a classifier, and nothing else.
+    """
     if _REGISTERED.setdefault(kind.name, kind) != kind:
         raise ValueError(f"the constraint type '{kind.name}' is registered twice")
-    if (kind.official is None) != (kind.guarded is None) or (kind.by == "rule") != (kind.guarded is not None):
+    checked = kind.by in ("rule", "classifier")
+    if (kind.official is not None, kind.guarded is not None) != (checked, checked):
         raise ValueError(f"the constraint type '{kind.name}' needs both rules if rules decide it, or none")
     return kind
 
@@ -87,22 +89,6 @@ def constraint_type(name: str) -> ConstraintType:
         raise UserError(f"no constraint type is called '{name}'", nearest(name, _REGISTERED)) from None
 
 
-def _depth(code: str) -> int:
-    """The most brackets that are open at once, wherever they stand, if that may be too many; pointed ones in a line."""
-    if sum(map(code.count, "([{<")) <= DEEPEST_CODE:  # the count is much faster, and enough for nearly every code
-        return 0
-    depth = deepest = 0
-    for line in code.split("\n"):
-        pointed = 0
-        for bracket in _BRACKETS.findall(line):
-            if bracket in "<>":
-                pointed = max(0, pointed + (1 if bracket == "<" else -1))
-            else:
-                depth = max(0, depth + (1 if bracket in "([{" else -1))
-            deepest = max(deepest, depth + pointed)
-    return deepest
-
-
 @dataclass(frozen=True, slots=True)
 class Constraint:
     """A constraint on code: its type's name, and what it demands."""
@@ -115,6 +101,11 @@ class Constraint:
         """The constraint in words, for a model that is told of it."""
         return constraint_type(self.type).words(self.answer)
 
+    def require(self) -> None:
+        """Raises `UserError` if something is not installed that its rules need."""
+        if constraint_type(self.type).by == "rule":
+            self.answer.grammar.require()
+
     def check(self, code: str | None, harness: Harness = "guarded") -> Finding:
         """Whether a code keeps the constraint; nothing extracted keeps none.
 
@@ -126,17 +117,17 @@ class Constraint:
             return Finding(None, f"no rule decides it, but a {kind.by}")
         if not (code or "").strip() and harness == "guarded":
             return Finding(False, "the reply holds no code")
-        if len(code or "") > LONGEST_CODE:
-            return Finding(None, f"the code is longer than {LONGEST_CODE:,} characters")
-        if _depth(code or "") > DEEPEST_CODE:
-            return Finding(None, f"more than {DEEPEST_CODE} brackets are open within each other")
+        if why := too_much(code or ""):
+            return Finding(None, why)
         try:
-            return rule(self.answer, code or "")
+            found = rule(self.answer, code or "")
+            return Finding(found.met, " ".join(found.reason.split()))
         except (RecursionError, MemoryError) as error:
             return Finding(None, f"the code is nested too deeply to be checked ({type(error).__name__})")
 
 
 __all__ = [
+    "RULES_VERSION",
     "Answer",
     "Constraint",
     "ConstraintType",

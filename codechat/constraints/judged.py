@@ -22,6 +22,7 @@ def said(what: str) -> None:
             "judge",
             read,
             lambda answer: f"{words}: {answer.raw.strip()}." if told else f"{words}.",
+            solved=not told,
         )
     )
 

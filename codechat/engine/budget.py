@@ -35,7 +35,8 @@ class Budget:
     def of(cls, config: CellConfig) -> "Budget":
         """The budget of a cell. Raises `UserError` for dollars without prices."""
         judge = config.judge if "judge" in config.uses else None
-        return cls(config.budget_usd, config.budget_tokens, tariff_of(config.model, judge, config.protocol))
+        tariff = tariff_of(config.model, judge, config.protocol, config.questions)
+        return cls(config.budget_usd, config.budget_tokens, tariff)
 
     def spent_usd(self, ledger: Ledger) -> float | None:
         """The dollars spent so far on models with a known price; None if no price is known."""
@@ -51,15 +52,20 @@ class Budget:
         return ""
 
 
-def tariff_of(model: ModelConfig, judge: Config | None = None, protocol: Config | None = None) -> Tariff:
-    """The prices of a cell's models, by role; `judge` is None if the protocol uses none.
+def tariff_of(
+    model: ModelConfig,
+    judge: Config | None = None,
+    protocol: Config | None = None,
+    questions: tuple[str, ...] = (APPLICABILITY, ADHERENCE),
+) -> Tariff:
+    """The prices of a cell's models, by role; `judge` is None if the protocol uses none, else asked the `questions`.
 
-    A judge's model serves the role that its option is named after; with another name it serves both roles. A baseline
+    A judge's model serves the role that its option is named after; with another name it serves all of them. A baseline
     calls no endpoint, so it needs no price.
     """
     judging = dict(models_in(judge, "judge")) if judge else {}
     further = dict(models_in(protocol, "protocol")) if protocol else {}
-    roles = (APPLICABILITY, ADHERENCE) if judge else ()
+    roles = questions if judge else ()
     prices: dict[str, Price | None] = {UNDER_TEST: _price(model)}
     for name in roles:
         serving = [each for place, each in judging.items() if role_of(place) == name or role_of(place) not in roles]

@@ -14,7 +14,7 @@ from typing import Any
 from codechat.datasets import DATASETS
 from codechat.engine.cell import Cell, load_pool
 from codechat.engine.config import CellConfig, content_outside, scoring_groups
-from codechat.engine.fitting import check_judgeable, check_texts
+from codechat.engine.fitting import check_judgeable, check_questions, check_texts
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.instructions import INSTRUCTIONS
@@ -102,8 +102,8 @@ def read_recording(path: Path) -> Recording:
         cell_id = record.cell_id
         if record.status == "completed":
             sessions[record.task_id] = record.line()
-            if record.turns and record.turns[0].request:
-                openings[record.task_id] = record.turns[0].request[-1].content
+            if record.turns and (opening := record.turns[0].first_request):
+                openings[record.task_id] = opening[-1].content
         else:
             errored += 1
     if not sessions:
@@ -115,6 +115,7 @@ def rescored_cell(
     config: CellConfig, choices: Mapping[str, str], recording: Recording, name: str, place: Path
 ) -> RescoredCell:
     """The cell that scores a recording by the config's judge and sandbox. Raises `UserError`."""
+    check_questions(config)
     dataset = DATASETS.build(config.dataset)
     pool = load_pool(config)
     if pool is not None:

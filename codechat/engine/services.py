@@ -4,9 +4,11 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 
 from codechat.calls import Brake
+from codechat.constraints.examining import Examiner
 from codechat.engine.cell import Cell
 from codechat.engine.config import CellConfig
 from codechat.engine.libraries import preload, refuse_lacking
+from codechat.environments import ENVIRONMENTS
 from codechat.journal import Journal
 from codechat.judges import JUDGES
 from codechat.models import MODELS, UNDER_TEST
@@ -33,7 +35,13 @@ async def services_of(
         sandbox: Sandbox = NoSandbox(config.sandbox)
         if "sandbox" in config.uses:
             sandbox = _sandbox(cell, stack, note)
-        yield Services(players, journal, Checker(sandbox), judge, brake, offline, gate)
+        examiner = Examiner(cell.resources().workers)
+        stack.push_async_callback(examiner.aclose)
+        environment = None
+        if "environment" in config.uses:
+            environment = ENVIRONMENTS.build(config.environment)
+            stack.push_async_callback(environment.aclose)
+        yield Services(players, journal, Checker(sandbox), judge, brake, offline, gate, examiner, environment)
 
 
 def _players(config: CellConfig, stack: contextlib.AsyncExitStack) -> dict[str, Player]:

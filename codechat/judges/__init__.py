@@ -1,18 +1,20 @@
 """Judges of instructions: does an instruction apply to this code; was it followed? One file per kind.
 
+Some decide a third question too: does this code keep this constraint of its task?
+
 For other questions a protocol asks one of its roles by `Kit.decide`, which uses `codechat.judges.deciding` as the
 judges here do.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from codechat.config import Config, original_option, run_option
-from codechat.domain import Adherence, Applicability, Instruction
+from codechat.domain import Adherence, Applicability, Compliance, Instruction
 from codechat.registry import Registry
 
-APPLICABILITY, ADHERENCE = "applicability", "adherence"
-"""The roles of the two questions: their names in prices and in the journal."""
+APPLICABILITY, ADHERENCE, CONSTRAINT = QUESTIONS = "applicability", "adherence", "constraint"
+"""The roles of the questions: their names in prices and in the journal. A protocol names those that it asks."""
 
 
 class JudgeConfig(Config):
@@ -27,9 +29,38 @@ class JudgeConfig(Config):
         """Whether a decision about an instruction asks a model, for estimates."""
         return False
 
+    def votes_on_constraint(self) -> int:
+        """The times that a model is asked whether a constraint is kept, for estimates."""
+        return 0
+
     def question_length(self, role: str) -> int:
         """The characters of a question without instruction and code, for estimates."""
         return 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintQuestion:
+    """Does `code` keep a constraint of the task that `prompt` states?
+
+    `constraint` has it in words, and is the one at the place `index` among the constraints of the turn. `reference` is
+    the published solution, if the task has one: a judge shows it to its model only if it was told to.
+    """
+
+    task_id: str
+    turn: int
+    index: int
+    prompt: str
+    constraint: str
+    code: str
+    reference: str | None = None
+
+
+@runtime_checkable
+class DecidesConstraints(Protocol):
+    """A judge that decides constraints as well; they are undecided by the others."""
+
+    async def constraint(self, question: ConstraintQuestion) -> Compliance:
+        """Whether the code keeps the constraint. Raises `InfrastructureError` if the judge cannot be asked."""
 
 
 class Judge(Protocol):
@@ -53,14 +84,26 @@ class JudgeTraits:
     """The properties of a kind of judge that are known before it is built.
 
     `offline`: it calls no endpoint, so that a decision costs nothing. `needs_rules`: it decides only instructions that
-    carry a rule. `languages`: those that it reads; None for all.
+    carry a rule. `languages`: those that it reads; None for all. `questions`: the roles of those that it may decide.
     """
 
     offline: bool = False
     needs_rules: bool = False
     languages: frozenset[str] | None = None
+    questions: frozenset[str] = frozenset({APPLICABILITY, ADHERENCE})
 
 
 JUDGES: Registry[Judge, JudgeTraits] = Registry("judge", "codechat.judges", JudgeTraits, Judge, JudgeConfig)
 
-__all__ = ["ADHERENCE", "APPLICABILITY", "JUDGES", "Judge", "JudgeConfig", "JudgeTraits"]
+__all__ = [
+    "ADHERENCE",
+    "APPLICABILITY",
+    "CONSTRAINT",
+    "JUDGES",
+    "QUESTIONS",
+    "ConstraintQuestion",
+    "DecidesConstraints",
+    "Judge",
+    "JudgeConfig",
+    "JudgeTraits",
+]

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import ClassVar, Literal
 
 from codechat.config import original_option
-from codechat.domain import Adherence, Applicability, Instruction
-from codechat.judges import JUDGES, JudgeConfig
+from codechat.domain import Adherence, Applicability, Compliance, Instruction
+from codechat.judges import JUDGES, QUESTIONS, ConstraintQuestion, JudgeConfig
 from codechat.judges.llm import LlmJudge, LlmJudgeConfig
 from codechat.judges.rules import RulesJudge
 from codechat.patterns import RULES_VERSION
@@ -41,11 +41,14 @@ class HybridConfig(JudgeConfig):
         """Only for an instruction without a rule, unless both are always asked."""
         return instruction.rule is None or not self.rules_first
 
+    def votes_on_constraint(self) -> int:
+        return self.llm.votes_on_constraint()
+
     def question_length(self, role: str) -> int:
         return self.llm.question_length(role)
 
 
-@JUDGES.register("hybrid", HybridConfig, languages=frozenset({"python"}))
+@JUDGES.register("hybrid", HybridConfig, languages=frozenset({"python"}), questions=frozenset(QUESTIONS))
 class HybridJudge:
     """Rules if an instruction has one, language models otherwise."""
 
@@ -81,6 +84,10 @@ class HybridJudge:
         said = None if asked.verdict == "undecided" else asked.verdict
         reason = _mark_agreement(ruled.reason, asked.verdict == ruled.verdict, said, asked.reason)
         return replace(asked, verdict=ruled.verdict, by=ruled.by, reason=reason)
+
+    async def constraint(self, question: ConstraintQuestion) -> Compliance:
+        """The language model's decision: what rules decide of constraints, no judge is asked."""
+        return await (await self._checked_llm()).constraint(question)
 
     async def _checked_llm(self) -> LlmJudge:
         async with self._checking:

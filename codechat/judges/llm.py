@@ -1,21 +1,29 @@
 """Language models as judges: chain-of-thought prompts, and a verdict that is read strictly or left undecided.
 
-Two roles, each with a model of its own (paper, sections III-D1, III-E1 and IV-C).
+A role for each question, each with a model of its own (paper, sections III-D1, III-E1 and IV-C). A cell has those
+that its protocol asks.
 """
 
 from typing import ClassVar, Literal
 
-from pydantic import SerializeAsAny, ValidationInfo, field_validator
+from pydantic import SerializeAsAny, ValidationInfo, field_validator, model_validator
 
-from codechat.config import Config, original_option
-from codechat.domain import Adherence, AdherenceVerdict, Applicability, Instruction
-from codechat.judges import ADHERENCE, APPLICABILITY, JUDGES, JudgeConfig
+from codechat.config import Config, original_option, result_option
+from codechat.domain import Adherence, AdherenceVerdict, Applicability, Compliance, Instruction
+from codechat.errors import UserError
+from codechat.judges import ADHERENCE, APPLICABILITY, CONSTRAINT, JUDGES, QUESTIONS, ConstraintQuestion, JudgeConfig
 from codechat.judges.deciding import VERDICT, Decision, Question, decide, quote, reask
+from codechat.judges.voting import majority
 from codechat.models import MODELS, Model, ModelConfig, Request
 from codechat.models.roles import Roles, role
 from codechat.template import require
 
-WORDS = {APPLICABILITY: ("APPLICABLE", "NOT_APPLICABLE"), ADHERENCE: ("ADHERED", "VIOLATED")}
+WORDS = {
+    APPLICABILITY: ("APPLICABLE", "NOT_APPLICABLE"),
+    ADHERENCE: ("ADHERED", "VIOLATED"),
+    CONSTRAINT: ("KEPT", "BROKEN"),
+}
+SOLVED = "{prompt}\n\nA solution that was published with the task:\n\n{reference}"
 
 
 class JudgePrompts(Config):
@@ -25,15 +33,22 @@ class JudgePrompts(Config):
     adherence: str = original_option(
         ..., "asks whether the change from {{before}} to {{after}} follows {{instruction}}"
     )
+    constraint: str | None = result_option(
+        None, "asks whether {{code}}, written for {{task}}, keeps {{constraint}}; null if the protocol does not ask it"
+    )
     reask: str = original_option(..., "asks again for one of {{verdicts}} after a reply that could not be read")
 
-    @field_validator("applicability", "adherence", "reask")
+    @field_validator("applicability", "adherence", "constraint", "reask")
     @classmethod
-    def _has_its_fields(cls, value: str, info: ValidationInfo) -> str:
-        if info.field_name == "reask":
-            return require(value, "verdicts")
-        fields = ("code",) if info.field_name == "applicability" else ("before", "after")
-        return require(value, "instruction", *fields, may=("boundary",))
+    def _has_its_fields(cls, value: str | None, info: ValidationInfo) -> str | None:
+        fields = {
+            "applicability": ("instruction", "code"),
+            "adherence": ("instruction", "before", "after"),
+            "constraint": ("task", "constraint", "code"),
+            "reask": ("verdicts",),
+        }
+        may = () if info.field_name == "reask" else ("boundary",)
+        return None if value is None else require(value, *fields[info.field_name or ""], may=may)
 
 
 class LlmJudgeConfig(JudgeConfig, Roles):
@@ -42,59 +57,93 @@ class LlmJudgeConfig(JudgeConfig, Roles):
     place: ClassVar[str] = "judge"
 
     kind: Literal["llm"] = original_option("llm", "which judge")
-    applicability: SerializeAsAny[ModelConfig] = role(
-        "gpt_oss_20b", "model that decides whether an instruction applies"
+    applicability: SerializeAsAny[ModelConfig] | None = role(
+        "gpt_oss_20b", "model that decides whether an instruction applies", default=None
     )
-    adherence: SerializeAsAny[ModelConfig] = role("gpt_oss_120b", "model that decides whether it was followed")
+    adherence: SerializeAsAny[ModelConfig] | None = role(
+        "gpt_oss_120b", "model that decides whether it was followed", default=None
+    )
+    constraint: SerializeAsAny[ModelConfig] | None = role(
+        "gpt_oss_120b", "model that decides whether a code keeps a constraint of its task", default=None
+    )
     prompts: JudgePrompts = original_option(..., "a preset by its name, or each prompt as a text or @FILE")
     max_reasks: int = original_option(2, "how often a verdict that cannot be read is asked for again", ge=0, le=10)
+    votes: int = result_option(
+        1, "how often it is asked whether a constraint is kept: the majority counts, a tie is undecided", ge=1, le=99
+    )
+    reference: bool = result_option(
+        False, "show the published solution of the task to the model that decides about constraints"
+    )
+
+    @model_validator(mode="after")
+    def _can_ask(self) -> "LlmJudgeConfig":
+        if self.constraint is not None and self.prompts.constraint is None:
+            raise UserError("judge.prompts.constraint is missing", "give it as a text or @FILE, or choose a preset")
+        return self
 
     def asks(self, instruction: Instruction) -> bool:
         return True
 
+    def votes_on_constraint(self) -> int:
+        return self.votes
+
     def question_length(self, role: str) -> int:
-        return len(getattr(self.prompts, role))
+        return len(getattr(self.prompts, role) or "")
 
 
-@JUDGES.register("llm", LlmJudgeConfig)
+@JUDGES.register("llm", LlmJudgeConfig, questions=frozenset(QUESTIONS))
 class LlmJudge:
-    """Language models judge, one for applicability and one for adherence (the paper's way)."""
+    """Language models judge, one for applicability and one for adherence (the paper's way), one for constraints."""
 
     def __init__(self, config: LlmJudgeConfig) -> None:
         self.config = config
-        self._applicability: Model = MODELS.build(config.applicability)
-        self._adherence = self._applicability  # one model for both roles shares its limit of calls
-        if config.adherence != config.applicability:
-            self._adherence = MODELS.build(config.adherence)
+        self._built: list[tuple[ModelConfig, Model]] = []
+        self._models = {role: self._shared(chosen) for role in QUESTIONS if (chosen := getattr(config, role))}
 
-    @property
-    def _models(self) -> list[Model]:
-        return list({id(model): model for model in (self._applicability, self._adherence)}.values())
+    def _shared(self, config: ModelConfig) -> Model:
+        """The model of a config: one for all roles that share it, and with it its limit of calls."""
+        for known, model in self._built:
+            if known == config:
+                return model
+        self._built.append((config, MODELS.build(config)))
+        return self._built[-1][1]
 
     async def check(self) -> None:
-        for model in self._models:
+        for _, model in self._built:
             await model.check()
 
     async def aclose(self) -> None:
-        for model in self._models:
+        for _, model in self._built:
             await model.aclose()
 
     async def applicable(self, code: str, instruction: Instruction) -> Applicability:
-        """Ask the first model; `applicable` is None if no verdict could be read."""
+        """Ask the model of this role; `applicable` is None if no verdict could be read."""
         prompt = quote(self.config.prompts.applicability, instruction=instruction.text, code=code)
-        found = await self._decide(self._applicability, APPLICABILITY, prompt)
+        found = await self._decide(APPLICABILITY, prompt)
         decided = None if found.verdict is None else found.verdict == "APPLICABLE"
         return Applicability(decided, "llm", found.reason, **found.fields())
 
     async def adherence(self, before: str, after: str, instruction: Instruction) -> Adherence:
-        """Ask the second model; `undecided` if no verdict could be read."""
+        """Ask the model of this role; `undecided` if no verdict could be read."""
         prompt = quote(self.config.prompts.adherence, instruction=instruction.text, before=before, after=after)
-        found = await self._decide(self._adherence, ADHERENCE, prompt)
+        found = await self._decide(ADHERENCE, prompt)
         verdicts: dict[str | None, AdherenceVerdict] = {"ADHERED": "adhered", "VIOLATED": "violated"}
         return Adherence(verdicts.get(found.verdict, "undecided"), "llm", found.reason, **found.fields())
 
-    async def _decide(self, model: Model, role: str, prompt: str) -> Decision:
+    async def constraint(self, question: ConstraintQuestion) -> Compliance:
+        """Ask the model of this role once or several times; undecided without a majority of readable verdicts."""
+        config, task = self.config, question.prompt
+        if config.reference and question.reference is not None:
+            task = SOLVED.format(prompt=question.prompt, reference=question.reference)
+        template = config.prompts.constraint or ""
+        prompt = quote(template, task=task, constraint=question.constraint, code=question.code)
+        found = [await self._decide(CONSTRAINT, prompt, vote) for vote in range(config.votes)]
+        return majority(found, WORDS[CONSTRAINT])
+
+    async def _decide(self, role: str, prompt: str, vote: int = 0) -> Decision:
+        """A decision; its further votes are asked as further samples, so that no cached reply answers twice."""
         answers = {VERDICT: WORDS[role]}
         again = reask(self.config.prompts.reask, answers)
         question = Question(role, prompt, answers, again, self.config.max_reasks)
-        return await decide(model, question, Request((), f"judge:{WORDS[role][0].lower()}", 0, role=role))
+        place = Request((), f"judge:{WORDS[role][0].lower()}", 0, sample=vote, role=role, number=vote)
+        return await decide(self._models[role], question, place)

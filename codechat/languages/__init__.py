@@ -57,6 +57,12 @@ def language_of(tag: str) -> Language:
     return _REGISTERED.get(name) or Plain((name,), unfenced=not name)
 
 
+def is_registered(tag: str) -> bool:
+    """Whether a language is registered by that name, in any case. Raises as `languages` does."""
+    _discover()
+    return tag.strip().lower() in _REGISTERED
+
+
 @cache
 def _discover() -> None:
     import_all(__name__, "language")
@@ -79,6 +85,7 @@ __all__ = [
     "Plain",
     "extract",
     "fence",
+    "is_registered",
     "language_of",
     "languages",
     "register",

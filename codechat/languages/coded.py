@@ -13,7 +13,7 @@ from codechat.languages.unfenced import without_prose
 
 @dataclass(frozen=True)
 class Coded:
-    """A language known by its names and its grammar.
+    """A language known by its names and its grammar, and to the classifier by its `labels` if not by its name.
 
     The code of a reply, without its `<think>` parts, is the content of its first closed fence tagged with one of the
     names; then of an unclosed one; then of a fence without a tag, and of any other. A reply without a fence is code
@@ -22,6 +22,7 @@ class Coded:
 
     names: tuple[str, ...]
     grammar: Grammar
+    labels: tuple[str, ...] = ()
 
     def extract(self, reply: str, target: Target) -> Extraction:
         answer = without_thinking(reply)

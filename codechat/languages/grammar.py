@@ -15,9 +15,10 @@
 """
 
 import importlib
+import importlib.util
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 from codechat.errors import UserError
@@ -38,6 +39,10 @@ class Grammar:
     lexer: str
     function: str = "language"
     within: Callable[[str], str] = str
+
+    def require(self) -> None:
+        """Raises `UserError` if something is not installed that checks need; loads nothing."""
+        _require(self.module)
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
@@ -60,6 +65,13 @@ class Grammar:
 
         compiled = _compiled(self, query)
         return [captures for _, captures in tree_sitter.QueryCursor(compiled).matches(tree.root)]
+
+
+@cache
+def _require(module: str) -> None:
+    for name in ("tree_sitter", "pygments", module):
+        if importlib.util.find_spec(name) is None:
+            raise UserError(f"constraints need the package {name}, which is not installed", REMEDY)
 
 
 @lru_cache(maxsize=256)

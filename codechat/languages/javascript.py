@@ -58,5 +58,6 @@ register(
     Coded(
         ("javascript", "js", "jsx", "mjs", "node"),
         Grammar("tree_sitter_javascript", QUESTIONS, "javascript", within=scripts),
+        labels=("javascript", "typescript"),
     ),
 )

@@ -4,7 +4,6 @@ Replies are looked up by (task, turn, role, number of the role's call). If the t
 the recorded one, the session has left the recorded path: that is reported as a user's mistake.
 """
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +11,7 @@ from typing import Any, Literal
 from codechat.config import original_option, place_option
 from codechat.domain import Reply, Usage
 from codechat.errors import ContextOverflow, UserError
+from codechat.files import file_hash
 from codechat.models import MODELS, UNDER_TEST, ModelConfig, Request
 from codechat.records import CallRecord, SessionRecord, TurnRecord, read_sessions
 
@@ -25,7 +25,7 @@ class ReplayConfig(ModelConfig):
 
     def identity(self, older: int = 0) -> dict[str, Any]:
         """The options and the hash of the recording. Raises `UserError` if it cannot be read."""
-        return {**super().identity(older), "content": _hash_of(Path(self.path))}
+        return {**super().identity(older), "content": file_hash(Path(self.path), "model.path names a sessions.jsonl")}
 
     def recorded_model(self) -> str | None:
         path = Path(self.path)  # a cell that is judged again may outlive its recording
@@ -80,7 +80,8 @@ class Replay:
             raise self._absent(request, cause, "finish the recording first, or ask for fewer turns")
         if turn.skipped:
             raise self._absent(request, "the turn was skipped there", _SAME_PATH)
-        if request.role == UNDER_TEST and turn.opening not in (None, request.messages[-1].content):
+        first = request.role == UNDER_TEST and request.number == 0
+        if first and turn.opening not in (None, request.messages[-1].content):
             raise self._absent(request, "the task was put in other words there", _SAME_TASK)
         if request.role != UNDER_TEST and not turn.calls:
             raise self._absent(request, f"it has no calls of {request.role}", "replay the model under test alone")
@@ -134,7 +135,8 @@ def _turn(turn: TurnRecord) -> _RecordedTurn:
     reply = None
     if turn.response is not None:
         reply = _reply(turn.response, turn.finish_reason, turn.usage, turn.latency_s)
-    opening = turn.request[-1].content if turn.request and turn.turn == 0 else None
+    first = turn.first_request if turn.turn == 0 else []
+    opening = first[-1].content if first else None
     return _RecordedTurn(reply, opening, _asked_for(turn), turn.skipped, tuple(turn.calls()))
 
 
@@ -148,11 +150,3 @@ def _asked_for(turn: TurnRecord) -> str | None:
     if isinstance(requirement, dict) and isinstance(requirement.get("text"), str):
         return str(requirement["text"]).strip()
     return turn.instruction.text if turn.instruction else None
-
-
-def _hash_of(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}", "model.path names a sessions.jsonl") from error

@@ -1,7 +1,7 @@
 """Roles: the further models that a protocol or a judge needs beside the model under test."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import ValidationInfo, field_validator
 
@@ -10,14 +10,16 @@ from codechat.errors import UserError
 from codechat.models import MODELS, ModelConfig
 
 PRESET = "preset"
+C = TypeVar("C", bound=Config)
 
 
-def role(preset: str, description: str) -> Any:
+def role(preset: str, description: str, *, default: Any = ...) -> Any:
     """A role's model in a config that derives from `Roles`, annotated `SerializeAsAny[ModelConfig]`.
 
-    `preset` is the role's option of the group `model` unless `model@<place>.<role>=NAME` names another.
+    `preset` is the role's option of the group `model` unless `model@<place>.<role>=NAME` names another. With `default`
+    None the role may be left out, as `without_roles` does.
     """
-    return result_option(..., description, json_schema_extra={PRESET: preset})
+    return result_option(default, description, json_schema_extra={PRESET: preset})
 
 
 class Roles(Config):
@@ -52,6 +54,21 @@ def presets_in(config: type[Config], place: str = "") -> Iterator[tuple[str, str
             yield here, str(extra[PRESET])
         elif isinstance(kind, type) and issubclass(kind, Config):
             yield from presets_in(kind, here)
+
+
+def without_roles(config: C, roles: Collection[str]) -> C:
+    """The config without what is named after roles that nobody asks, and may be left out: models and prompts.
+
+    So no such model is built, or needs a key or a price, and none is part of a cell's id.
+    """
+    changed: dict[str, Any] = {}
+    for name, field in type(config).model_fields.items():
+        value = getattr(config, name)
+        if name in roles and field.default is None:
+            changed[name] = None
+        elif isinstance(value, Config):
+            changed[name] = without_roles(value, roles)
+    return config.model_copy(update=changed)
 
 
 def models_in(config: Config, place: str) -> Iterator[tuple[str, ModelConfig]]:

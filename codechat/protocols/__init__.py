@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from codechat.agendas import AgendaConfig
 from codechat.instructions import Pool
-from codechat.judges import JudgeConfig
+from codechat.judges import ADHERENCE, APPLICABILITY, JudgeConfig
 from codechat.metrics import Effort, Measures
 from codechat.protocols.kit import Kit, SessionLog
 from codechat.records import SessionRecord
@@ -88,10 +88,12 @@ class ProtocolTraits:
     """The properties of a protocol that are known before it is built.
 
     `uses` names the groups besides model and dataset that can change its results: `agenda`, `instructions`, `judge`,
-    `sandbox`. Only these are built, checked, admitted and part of the cell id. `over` is the type of its tasks.
+    `sandbox`, `environment`. Only these are built, checked, admitted and part of the cell id. `questions` are those
+    that it asks the judge: models for others are left out of its cells. `over` is the type of its tasks.
     """
 
     uses: frozenset[str] = frozenset()
+    questions: frozenset[str] = frozenset({APPLICABILITY, ADHERENCE})
     over: type[Task] = Task
 
 

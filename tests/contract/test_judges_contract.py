@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,11 +10,11 @@ import pytest
 from codechat.domain import Instruction, Usage
 from codechat.engine.compose import compose_values
 from codechat.errors import InfrastructureError
-from codechat.judges import JUDGES, Judge
+from codechat.judges import ADHERENCE, CONSTRAINT, JUDGES, ConstraintQuestion, DecidesConstraints, Judge
 from codechat.models.roles import models_in
 from codechat.testing import Answer, Call, OpenAIServer, Result, error
 
-KINDS = [component.name for component in JUDGES]
+KINDS = [component.name for component in JUDGES if ADHERENCE in component.traits.questions]
 RULED = Instruction("ruled", "Remove all comments.", "cosmetic", "remove", {"pattern": "comment"})
 FREE = Instruction("free", "Make the names clearer.", "cosmetic", "modify")
 CODE, CHANGED = "def f(x):\n    # one\n    return x\n", "def f(x):\n    return x\n"
@@ -112,3 +113,44 @@ def test_its_config_says_whether_it_asks(kind: str) -> None:
     asks = config.asks(FREE)
     assert asks == (not JUDGES[kind].traits.offline)
     assert (config.question_length("adherence") > 0) == asks
+
+
+QUESTION = ConstraintQuestion(
+    "t/1", 2, 0, "Sort it in place.", "The memory must be O(1).", "void sort() {}", "void solved() {}"
+)
+
+
+def keeping(call: Call) -> Result:
+    return Answer("REASON: it does.\nVERDICT: KEPT", usage={"prompt_tokens": 3, "completion_tokens": 2})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_constraint_is_decided_undecided_or_no_question_of_the_judge(kind: str, serve: Any) -> None:
+    server, silent = serve(keeping), serve(undecided_only)
+    judge, other = build(kind, server), build(kind, silent)
+    if isinstance(judge, DecidesConstraints) and not JUDGES[kind].traits.offline:
+        said = await judge.constraint(QUESTION)
+        assert (said.met, said.usage) == (True, Usage(3, 2)) and said.by and said.reason
+        (call,) = server.calls
+        for part in (QUESTION.prompt, QUESTION.constraint, QUESTION.code):
+            assert part in call.messages[0]["content"]
+        assert "solved" not in call.messages[0]["content"], "a solution is shown only if judge.reference is set"
+        assert isinstance(other, DecidesConstraints)
+        for code in HOSTILE:
+            assert (await other.constraint(replace(QUESTION, code=code))).met is None
+    await judge.aclose()
+    await other.aclose()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not JUDGES[kind].traits.offline])
+async def test_a_judge_that_cannot_be_asked_about_a_constraint_is_infrastructure(kind: str, serve: Any) -> None:
+    judge = build(kind, serve(lambda call: error(500, "out of order")))
+    assert isinstance(judge, DecidesConstraints)
+    with pytest.raises(InfrastructureError, match="out of order"):
+        await judge.constraint(QUESTION)
+    await judge.aclose()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_says_whether_it_decides_constraints(kind: str, serve: Any) -> None:
+    assert isinstance(build(kind, serve(keeping)), DecidesConstraints) == (CONSTRAINT in JUDGES[kind].traits.questions)

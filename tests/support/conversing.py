@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+from codechat.constraints.examining import Examiner
 from codechat.domain import Adherence, Applicability, Failure, Instruction, Program, Reply, Usage, Verdict
 from codechat.errors import InfrastructureError
 from codechat.journal import Journal
@@ -153,12 +154,14 @@ async def converse(
     model = Script(answer if callable(answer) else lambda request: answer[request.turn])
     judge, words, journal = judge or NoJudge(), Words(), Journal(folder / journal_name)
     players = {"model": Player.of(model, baseline=baseline)}
-    services = Services(players, journal, words, judge, judge_gate=CheckOnce(judge))
+    examiner = Examiner(1)
+    services = Services(players, journal, words, judge, judge_gate=CheckOnce(judge), examiner=examiner)
     kit = Kit(task, "session", 0, services, lambda turn, _: None if seen is None else seen.append(turn))
     kit.log.agenda = protocol.agenda(kit.generator("agenda"))
     try:
         await protocol.run(task, kit)
     finally:
+        await examiner.aclose()
         await journal.settle()
         journal.close()
     return kit, model, words

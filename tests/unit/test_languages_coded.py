@@ -9,7 +9,9 @@ from codechat.constraints.published import extracted
 from codechat.domain import Target
 from codechat.errors import UserError
 from codechat.languages import extract
+from codechat.languages.coded import Coded
 from codechat.languages.grammar import Grammar
+from codechat.languages.parsing import parses
 
 RUST = 'fn main() {\n    println!("hi");\n}'
 CARGO = '```toml\n[dependencies]\nserde = "1"\n```\n'
@@ -62,3 +64,29 @@ def test_grammars_load_on_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="which is not installed") as caught:
         Grammar("tree_sitter_nothing", "", "nothing").parse("x")
     assert "pip install 'codechat[constraints]'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "whole"),
+    [
+        ("c++", "int main() { return 0; }", True),
+        ("cpp", "int main() { return 0; ", False),
+        ("Rust", "fn f() -> Vec<u8> { vec![1] } // é", True),
+        ("python", "def f(:\n  pass", False),
+        ("java", "class A { void f() { int x = ; } }", False),
+        ("java", " \n", False),
+        ("lua", "x = 1", None),
+        ("", "x = 1", None),
+        ("go", "(" * 600 + ")" * 600, None),
+        ("go", "x" * 1_000_000, None),
+    ],
+)
+def test_whether_a_code_parses(language: str, code: str, whole: bool | None) -> None:
+    assert parses(language, code) is whole
+
+
+def test_a_code_that_cannot_be_parsed_without_a_wheel_is_no_broken_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tree_sitter", None)
+    monkeypatch.setattr("codechat.languages.parsing.language_of", lambda name: Coded((name,), Grammar("none", "", "")))
+    with pytest.raises(UserError, match="which is not installed"):
+        parses("go", "x")
