@@ -6,6 +6,7 @@ import re
 from codechat.constraints import Answer, ConstraintType, Finding, register
 from codechat.constraints.answers import read_values
 from codechat.constraints.published import captured
+from codechat.languages.markup import sources
 from codechat.languages.python.syntax import parse
 
 _STRINGS = """
@@ -58,6 +59,10 @@ def guarded(answer: Answer, code: str) -> Finding:
     for path in answer.tree(code).imports:
         if _is(name, path.text.strip("\"'`<>"), answer.language):
             return Finding(True, f"line {path.line} imports {name}")
+    if answer.language in ("javascript", "typescript"):
+        for source, line in sources(code):
+            if name.lower() in re.split(r"[/@?]|(?:\.min)?\.js\b", source.lower()):
+                return Finding(True, f"line {line} loads {name}")
     return Finding(False, f"nothing in the code imports {name}")
 
 

@@ -2,11 +2,13 @@
 
 import re
 from dataclasses import replace
+from functools import partial
 
 from codechat.constraints import Answer, ConstraintType, Finding, register
 from codechat.constraints.answers import listed, read_values
 from codechat.constraints.published import cut, grammar_of, walk, without_comments
 from codechat.constraints.published_types import seen
+from codechat.constraints.python_values import fits, without_annotation
 from codechat.constraints.signatures import absent, asked
 from codechat.constraints.types import head_of, heads, is_kind, split
 
@@ -73,6 +75,8 @@ def guarded(answer: Answer, code: str) -> Finding:
                 return Finding(True, f"line {function.name.line}: {name} returns {', '.join(values)[:80]}")
     if not functions:
         return Finding(False, absent(answer))
+    if answer.language == "python" and not functions[0].returns:
+        return Finding(*without_annotation(code, name, partial(_fit, wanted)))
     returned = functions[0].returns[:80] or "nothing, or a type that is not written"
     return Finding(False, f"line {functions[0].name.line}: {name} returns {returned}, and not {', '.join(wanted)}")
 
@@ -99,6 +103,16 @@ def _go_values(parts: list[str]) -> list[str]:
 
 def _cut(part: str) -> tuple[str, str, str]:
     return part.partition(" ")
+
+
+def _fit(wanted: list[str], values: list[str]) -> bool | None:
+    """Whether the values of a `return` are those wanted; None if some cannot be told."""
+    if values == ["tuple"]:  # of values that are not told
+        return None
+    if len(values) != len(wanted):
+        return False
+    fitting = [fits(kind, one) for kind, one in zip(values, wanted, strict=True)]
+    return False if False in fitting else None if None in fitting else True
 
 
 def _is_value(text: str, wanted: str) -> bool:

@@ -16,6 +16,11 @@ def types_of(function: Function) -> list[str]:
     return [each.type for each in function.parameters if each.name not in RECEIVERS]
 
 
+def unwritten(function: Function) -> str:
+    """The reason if the types of parameters are not written, so that nothing can be said of them."""
+    return f"line {function.name.line}: not all types of {function.name.text}'s parameters are written"
+
+
 def absent(answer: Answer) -> str:
     """The reason if there is no such function."""
     return f"the code has no function {answer.values[0]}"

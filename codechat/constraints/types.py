@@ -167,6 +167,7 @@ def _is(name: str, arguments: list[str], kind: str, text: str) -> bool:
         "none": name in ("", "none"),
         "node": "node" in name,
         "struct": name != "tuple" and all(name not in names for names in _KINDS.values()),
+        "heapq": name in ("heapq", "list"),  # a heap of Python is a list
         "linkedlist": "node" in name or "list" in name,
     }
     return special[kind] if kind in special else name in _KINDS.get(kind, ()) or name == kind

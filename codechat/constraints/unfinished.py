@@ -11,6 +11,7 @@ def tree_of(grammar: Grammar, code: str) -> Tree:
 
     The brackets are closed at the code's end, so places stay; if its last line is in the way, that is left out.
     """
+    code = grammar.within(code)
     tree = grammar.parse(code)
     if not tree.broken:
         return tree

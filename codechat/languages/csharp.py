@@ -43,4 +43,4 @@ QUESTIONS = """
 "," @operator
 """
 
-register(Coded(("csharp", "c#", "cs"), Grammar("tree_sitter_c_sharp", QUESTIONS, "csharp")))
+register(Coded(("csharp", "c#", "cs"), Grammar("tree_sitter_c_sharp", QUESTIONS, "csharp"), labels=("cs",)))

@@ -15,7 +15,7 @@
 
 import importlib
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any, Protocol, runtime_checkable
@@ -29,13 +29,15 @@ REMEDY = "pip install 'codechat[constraints]'"
 class Grammar:
     """A grammar: the module of its wheel, the function in it that gives the grammar, and the questions' query.
 
-    `lexer` is the language's name in Pygments.
+    `lexer` is the language's name in Pygments. `within` leaves of a text what is in the language, if it may stand within
+    another, as scripts do in a page: a text of the same length.
     """
 
     module: str
     questions: str
     lexer: str
     function: str = "language"
+    within: Callable[[str], str] = str
 
     def require(self) -> None:
         """Raises `UserError` if something is not installed that checks need; loads nothing."""

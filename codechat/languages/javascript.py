@@ -3,6 +3,7 @@
 from codechat.languages import register
 from codechat.languages.coded import Coded
 from codechat.languages.grammar import Grammar
+from codechat.languages.markup import scripts
 
 COMMON = """
 (function_declaration name: (identifier) @function.name parameters: (_) @function.parameters) @function
@@ -54,5 +55,9 @@ QUESTIONS = f"""
 """
 
 register(
-    Coded(("javascript", "js", "jsx", "mjs", "node"), Grammar("tree_sitter_javascript", QUESTIONS, "javascript")),
+    Coded(
+        ("javascript", "js", "jsx", "mjs", "node"),
+        Grammar("tree_sitter_javascript", QUESTIONS, "javascript", within=scripts),
+        labels=("javascript", "typescript"),
+    ),
 )

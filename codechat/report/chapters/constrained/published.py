@@ -22,8 +22,8 @@ Weights = Literal["open", "closed"]
 class Paper:
     """The paper's figures in per cent, by the paper's names of models.
 
-    `accuracy` has a figure for each of `categories` and the mean over tasks; `means` are Figure 7's. `levels` has SSR of
-    four levels and its mean, then HSR alike. `repair` has IFRepair@0 to 4, then four gains.
+    `accuracy` has a figure for each of `categories` and the mean over tasks; `means` are Figure 7's. `levels` has SSR
+    of four levels and its mean, then HSR alike. `repair` has IFRepair@0 to 4, then four gains.
     """
 
     categories: Sequence[str]
