@@ -14,6 +14,7 @@ Change = Literal["add", "remove", "modify"]
 Outcome = Literal["pass", "fail", "timeout", "no_code", "syntax_error", "crash"]
 Decided = Literal["outside", "inside"]
 AdherenceVerdict = Literal["adhered", "violated", "undecided"]
+CommandEnd = Literal["exit", "timeout", "memory", "killed"]
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 CHANGES: tuple[Change, ...] = get_args(Change)
@@ -224,3 +225,28 @@ class Adherence(Spent):
     verdict: AdherenceVerdict
     by: str
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How a command in a room ended, with its standard output and standard error together as legible text.
+
+    `status` is the exit status, 128 + the signal's number if a signal ended it, and None if a limit did: `ended` says
+    which, "killed" being any other end by the room. If the output was longer than what is kept, `cut` is True and the
+    text says how much is missing between its head and its tail. `seconds` is time by the clock.
+    """
+
+    text: str
+    status: int | None
+    ended: CommandEnd = "exit"
+    cut: bool = False
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Whether a room's environment could be built with a maintainer's files, the log's legible end, and the seconds."""
+
+    ok: bool
+    log: str
+    seconds: float = 0.0

@@ -29,6 +29,10 @@ SCHEMA = 1
 
 INSIDE = "inside"
 """The field of a turn whose verdict was decided inside: what forced program and tests into one process."""
+CALLS = "calls"
+"""The field of a turn with the calls of each role, in protocols with further roles."""
+UNDER_TEST = "model"
+"""The role of the model under test; a protocol may declare further roles."""
 TRACKED = "tracking.json"
 """The file of a finished cell that says what its tracked run shows, such as the content hash of its dataset."""
 
@@ -94,6 +98,7 @@ class TurnRecord(BaseModel):
         request: Iterable[Message],
         answer: tuple[Reply, Extraction | None] | None,
         verdict: Verdict | None = None,
+        /,
         **own: Any,
     ) -> "TurnRecord":
         """A turn's record; `answer` is None if the model was not asked, or its context overflowed.
@@ -125,8 +130,20 @@ class TurnRecord(BaseModel):
 
     def calls(self) -> "Iterator[CallRecord]":
         """The calls of each role at this turn, in order, if the record has them."""
-        for call in (self.model_extra or {}).get("calls") or ():
+        for call in (self.model_extra or {}).get(CALLS) or ():
             yield CallRecord.model_validate(call)
+
+    @property
+    def first_request(self) -> list[Message]:
+        """The turn's first request to the model under test: `request`, unless the turn took several."""
+        own = (call.request for call in self.calls() if call.role == UNDER_TEST)
+        return next(own, self.request)
+
+    def slim(self) -> "TurnRecord":
+        """The turn without its texts: the calls of roles stay in `usage_by_role` alone."""
+        slim: dict[str, Any] = {"request": [], "response": self.response and "", "code": self.code and ""}
+        calls: dict[str, Any] = {CALLS: []} if CALLS in (self.model_extra or {}) else {}
+        return self.model_copy(update={**slim, "failure": None, **calls})
 
 
 class CallRecord(Record):
@@ -191,13 +208,7 @@ class SessionRecord(Record):
 
     def slim(self) -> "SessionRecord":
         """The session without its texts: all that metrics need, in a small part of the memory."""
-        turns = [
-            turn.model_copy(
-                update={"request": [], "response": turn.response and "", "code": turn.code and "", "failure": None}
-            )
-            for turn in self.turns
-        ]
-        return self.model_copy(update={"turns": turns})
+        return self.model_copy(update={"turns": [turn.slim() for turn in self.turns]})
 
 
 def write_sessions(path: Path, sessions: Iterable[SessionRecord]) -> None:

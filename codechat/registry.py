@@ -29,12 +29,13 @@ class NoTraits:
 
 @dataclass(frozen=True)
 class Component(Generic[T, X]):
-    """A registered factory, its option model and its traits."""
+    """A registered factory, its option model and its traits. `key` is the option that holds its name."""
 
     name: str
     config: type[Config]
     factory: Callable[..., T]
     traits: X
+    key: str
 
     @property
     def summary(self) -> str:
@@ -43,7 +44,10 @@ class Component(Generic[T, X]):
 
 
 class Registry(Generic[T, X]):
-    """The components of one config group, keyed by the option `key` (`kind` unless given)."""
+    """The components of one config group, keyed by the option `key` (`kind` unless given).
+
+    A component whose own options leave no room for that key may have another.
+    """
 
     def __init__(
         self,
@@ -62,13 +66,14 @@ class Registry(Generic[T, X]):
         self._components: dict[str, Component[T, X]] = {}
         self._discovered = False
 
-    def register(self, name: str, config: type[Config], **traits: Any) -> Callable[[F], F]:
+    def register(self, name: str, config: type[Config], *, key: str | None = None, **traits: Any) -> Callable[[F], F]:
         """Decorator for a factory. Its first docstring line is its description; a name can be used once.
 
-        `traits` are fields of the group's traits.
+        `key` is the option that holds the name, if it is not the group's. `traits` are fields of the group's traits.
         """
 
-        _check_options(f"{self.group} '{name}'", config, self._options, self.key)
+        own = key or self.key
+        _check_options(f"{self.group} '{name}'", config, self._options, own)
 
         def remember(factory: F) -> F:
             known = self._components.get(name)
@@ -76,7 +81,7 @@ class Registry(Generic[T, X]):
                 raise ValueError(
                     f"{self.group} '{name}' is registered twice: {known.factory.__module__} has it already"
                 )
-            component: Component[T, X] = Component(name, config, factory, self._traits(**traits))
+            component: Component[T, X] = Component(name, config, factory, self._traits(**traits), own)
             if not component.summary:
                 raise ValueError(f"{self.group} '{name}' needs a docstring: its first line is the description")
             self._components[name] = component
@@ -104,14 +109,18 @@ class Registry(Generic[T, X]):
     def validate(self, values: Mapping[str, Any], where: str | None = None) -> Config:
         """The validated config of the component that `values` names. Raises `UserError`."""
         place = where or self.group
-        name = values.get(self.key)
-        if not isinstance(name, str):
-            raise UserError(f"{place}.{self.key} is required", nearest("", (c.name for c in self)))
-        return validate(self[name].config, dict(values), place)
+        known = next((each for each in self if each.key != self.key and values.get(each.key) == each.name), None)
+        if known is None:
+            name = values.get(self.key)
+            if not isinstance(name, str):
+                raise UserError(f"{place}.{self.key} is required", nearest("", (c.name for c in self)))
+            known = self[name]
+        return validate(known.config, dict(values), place)
 
     def of(self, config: Config) -> Component[T, X]:
         """The component of a validated config."""
-        return self[getattr(config, self.key)]
+        known = next((each for each in self if each.key != self.key and isinstance(config, each.config)), None)
+        return known or self[getattr(config, self.key)]
 
     def build(self, config: Config, *parts: Any, **named: Any) -> T:
         """The component that a config describes.

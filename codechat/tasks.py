@@ -108,6 +108,58 @@ class ConstrainedTask(Task):
 
 
 @dataclass(frozen=True, slots=True)
+class Comment:
+    """One comment of an issue's thread; `created_at` is its ISO 8601 time."""
+
+    user: str
+    created_at: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """How a user replied to a maintainer in the thread of an issue, which `url` names."""
+
+    id: str
+    url: str
+    maintainer: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """The repository that a session works in: the path of a clone or mirror on this machine, and the commit.
+
+    `dockerfile` is the text of the dataset's own Dockerfile.
+    """
+
+    repository: str
+    commit: str
+    dockerfile: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AssistTask(Task):
+    """An issue of a repository: `prompt` is the title and the body that the user opens with.
+
+    `pull` is True for a pull request. `conditions` say what satisfies the user, `thread` is what was really said; no
+    model under test sees either. The target's language is the repository's. `workspace` is None without a repository.
+    `replies` are those in all threads of the dataset, this one's too.
+    """
+
+    title: str = ""
+    body: str = ""
+    author: str = ""
+    url: str = ""
+    pull: bool = False
+    conditions: tuple[str, ...] = ()
+    thread: tuple[Comment, ...] = ()
+    workspace: Workspace | None = None
+    created_at: str = ""
+    replies: tuple[Reference, ...] = field(default=(), repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Dataset:
     """Tasks in order, with the hash of their whole content.
 

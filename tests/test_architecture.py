@@ -22,7 +22,7 @@ LAYERS: list[set[str]] = [
     {"suites", "instructions"},
     {"tasks"},
     {"datasets", "models", "metrics", "journal"},
-    {"judges", "report", "importing", "tracking"},
+    {"judges", "report", "importing", "tracking", "environments"},
     {"audit", "protocols"},
     {"engine"},
     {"cli", "testing"},

@@ -167,7 +167,7 @@ def offer_components() -> None:
     for group, registry in GROUPS.items():
         for component in registry:
             if not (data_folder("conf") / group / f"{component.name}.yaml").exists():
-                node = {**defaults_of(component.config), registry.key: component.name}
+                node = {**defaults_of(component.config), component.key: component.name}
                 roles = [{f"/model@{place}": preset} for place, preset in presets_in(component.config)]
                 if roles:
                     node["defaults"] = ["_self_", *roles]

@@ -7,8 +7,9 @@ from pydantic import ConfigDict, SerializeAsAny
 from pydantic.fields import FieldInfo
 
 from codechat.agendas import AGENDAS, AgendaConfig
-from codechat.config import Config, is_identity, original_option, part_of, run_option, validate
+from codechat.config import Config, is_identity, original_option, part_of, result_option, run_option, validate
 from codechat.datasets import DATASETS, DatasetConfig
+from codechat.environments import ENVIRONMENTS, EnvironmentConfig
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.hardware import HARDWARE, HardwareConfig
@@ -35,12 +36,16 @@ GROUPS: Mapping[str, Registry[Any, Any]] = {
         PROTOCOLS,
         JUDGES,
         SANDBOXES,
+        ENVIRONMENTS,
         HARDWARE,
         TRACKING,
     )
 }
 NEEDED = ("model", "dataset", "protocol")
 """The groups that every protocol needs; it names the others in `uses`."""
+
+BEFORE: Mapping[str, Mapping[str, str]] = {"environment": {"kind": "none"}}
+"""What cells have in a group that was added after they were begun."""
 
 
 SCORING = {"scoring": True}
@@ -63,6 +68,9 @@ class CellConfig(Config):
     sandbox: SerializeAsAny[SandboxConfig] = original_option(
         ..., "where candidate code runs, within which limits", json_schema_extra=SCORING
     )
+    environment: SerializeAsAny[EnvironmentConfig] = result_option(
+        ..., "where a model may run commands in a repository"
+    )
     hardware: SerializeAsAny[HardwareConfig] = run_option(..., "what the cell may use of this machine")
     tracking: SerializeAsAny[Config] = run_option(..., "where the cell's metrics are sent")
     seed: int = original_option(0, "seed of every random choice")
@@ -83,7 +91,9 @@ class CellConfig(Config):
             if writable(value) is not value:
                 raise UserError(f"{key} has half of a surrogate pair, which no file can hold", "leave it out")
         parts = {
-            group: registry.validate(values[group] if isinstance(values.get(group), Mapping) else {}, group)
+            group: registry.validate(
+                given if isinstance(given := values.get(group, BEFORE.get(group)), Mapping) else {}, group
+            )
             for group, registry in GROUPS.items()
         }
         unasked = set(QUESTIONS) - PROTOCOLS.of(parts["protocol"]).traits.questions

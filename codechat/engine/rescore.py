@@ -102,8 +102,8 @@ def read_recording(path: Path) -> Recording:
         cell_id = record.cell_id
         if record.status == "completed":
             sessions[record.task_id] = record.line()
-            if record.turns and record.turns[0].request:
-                openings[record.task_id] = record.turns[0].request[-1].content
+            if record.turns and (opening := record.turns[0].first_request):
+                openings[record.task_id] = opening[-1].content
         else:
             errored += 1
     if not sessions:

@@ -8,6 +8,7 @@ from codechat.constraints.examining import Examiner
 from codechat.engine.cell import Cell
 from codechat.engine.config import CellConfig
 from codechat.engine.libraries import preload, refuse_lacking
+from codechat.environments import ENVIRONMENTS
 from codechat.journal import Journal
 from codechat.judges import JUDGES
 from codechat.models import MODELS, UNDER_TEST
@@ -36,7 +37,11 @@ async def services_of(
             sandbox = _sandbox(cell, stack, note)
         examiner = Examiner(cell.resources().workers)
         stack.push_async_callback(examiner.aclose)
-        yield Services(players, journal, Checker(sandbox), judge, brake, offline, gate, examiner)
+        environment = None
+        if "environment" in config.uses:
+            environment = ENVIRONMENTS.build(config.environment)
+            stack.push_async_callback(environment.aclose)
+        yield Services(players, journal, Checker(sandbox), judge, brake, offline, gate, examiner, environment)
 
 
 def _players(config: CellConfig, stack: contextlib.AsyncExitStack) -> dict[str, Player]:

@@ -187,6 +187,8 @@ class _Workers:
             return self._record(task, kit.log, f"not finished: {stop}"), True
         except InfrastructureError as error:
             return self._record(task, kit.log, str(error) or type(error).__name__), False
+        finally:
+            await kit.aclose()
         return self._record(task, kit.log, None), False
 
     def _record(self, task: Task, log: SessionLog, error: str | None) -> SessionRecord:

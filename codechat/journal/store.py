@@ -197,8 +197,8 @@ class Journal:
         self._unwritten.pop(session, None)
 
     def answers(self, session: str, payer: str) -> int:
-        """The number of a role's recorded answers in a session."""
-        query = "SELECT count(*) FROM steps WHERE session=? AND payer=?"
+        """The number of turns in a session that have recorded answers of a role."""
+        query = "SELECT count(DISTINCT substr(name, 1, instr(name, '/'))) FROM steps WHERE session=? AND payer=?"
         return int(self._reader.execute(query, (session, payer)).fetchone()[0])
 
     def ended(self) -> float | None:

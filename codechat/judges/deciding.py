@@ -94,14 +94,17 @@ def reask(template: str, answers: Mapping[str, tuple[str, ...]]) -> str:
     return fill(template, verdicts="\n".join(lines))
 
 
-def quote(template: str, **parts: str) -> str:
-    """The prompt with every part between marker lines that the part itself cannot contain."""
+def quote(template: str, told: Mapping[str, str] | None = None, /, **parts: str) -> str:
+    """The prompt with every part between marker lines that the part itself cannot contain.
+
+    `told` fills further fields with texts of our own, as they are.
+    """
     boundary = _boundary(parts)
     blocks = {
         name: f"<<<BEGIN {name.upper()} {boundary}>>>\n{text}\n<<<END {name.upper()} {boundary}>>>"
         for name, text in parts.items()
     }
-    return fill(template, boundary=boundary, **blocks)
+    return fill(template, boundary=boundary, **(told or {}), **blocks)
 
 
 def _boundary(parts: Mapping[str, str]) -> str:

@@ -8,6 +8,7 @@ from pydantic import field_validator
 
 from codechat.config import Config, original_option, run_option
 from codechat.domain import Instruction, Message, Reply
+from codechat.records import UNDER_TEST
 from codechat.registry import Registry
 from codechat.tasks import Task
 from codechat.texts import problem_of_name
@@ -47,10 +48,6 @@ class ModelConfig(Config):
     def longest_reply(self) -> float:
         """The most tokens of one reply, for estimates."""
         return math.inf
-
-
-UNDER_TEST = "model"
-"""The role of the model under test; a protocol may declare further roles."""
 
 
 @dataclass(frozen=True, slots=True)

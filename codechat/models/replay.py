@@ -80,7 +80,8 @@ class Replay:
             raise self._absent(request, cause, "finish the recording first, or ask for fewer turns")
         if turn.skipped:
             raise self._absent(request, "the turn was skipped there", _SAME_PATH)
-        if request.role == UNDER_TEST and turn.opening not in (None, request.messages[-1].content):
+        first = request.role == UNDER_TEST and request.number == 0
+        if first and turn.opening not in (None, request.messages[-1].content):
             raise self._absent(request, "the task was put in other words there", _SAME_TASK)
         if request.role != UNDER_TEST and not turn.calls:
             raise self._absent(request, f"it has no calls of {request.role}", "replay the model under test alone")
@@ -134,7 +135,8 @@ def _turn(turn: TurnRecord) -> _RecordedTurn:
     reply = None
     if turn.response is not None:
         reply = _reply(turn.response, turn.finish_reason, turn.usage, turn.latency_s)
-    opening = turn.request[-1].content if turn.request and turn.turn == 0 else None
+    first = turn.first_request if turn.turn == 0 else []
+    opening = first[-1].content if first else None
     return _RecordedTurn(reply, opening, _asked_for(turn), turn.skipped, tuple(turn.calls()))
 
 

@@ -1,13 +1,14 @@
-"""The verbs of a protocol: ask a model, let a judge decide, check a program, run a tool, draw a random number.
+"""The verbs of a protocol: ask a model, let a judge decide, check a program, run a command, draw a random number.
 
 Every verb is a journal step: its result is on disk before the protocol sees it, and a resumed session gets the
 recorded result. So a protocol must be deterministic given the results of its verbs.
 """
 
+import functools
 import random
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from codechat.constraints import Finding
@@ -15,15 +16,17 @@ from codechat.constraints.examining import Inquiry
 from codechat.domain import (
     Adherence,
     Applicability,
+    Build,
     Compliance,
     Extraction,
     Instruction,
     Message,
+    Output,
     Program,
     Reply,
-    Usage,
     Verdict,
 )
+from codechat.environments import Environment
 from codechat.errors import ContextOverflow
 from codechat.files import GrowingHash, content_hash
 from codechat.judges import (
@@ -35,8 +38,10 @@ from codechat.judges import (
     Judge,
 )
 from codechat.judges.deciding import Decision, Question, decide
-from codechat.models import UNDER_TEST, BaselineView, Request
+from codechat.models import BaselineView, Request
+from codechat.protocols.answers import Overflowed, by_role, call_record
 from codechat.protocols.services import CheckOnce, Player, Services
+from codechat.protocols.visit import Visit
 from codechat.records import CallRecord, TurnRecord
 from codechat.sandbox import Command, Ran
 from codechat.seeding import generator
@@ -59,13 +64,6 @@ class SessionLog:
     judgement: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Overflowed:
-    """A reply step that ended in a context overflow, as the journal keeps it."""
-
-    overflow: str
-
-
 class Kit:
     """The verbs of one session. `on_turn` gets every finished turn, in order, and whether one of its steps is new."""
 
@@ -79,6 +77,7 @@ class Kit:
         self._conversations: dict[str, GrowingHash] = {}
         self._numbers: Counter[tuple[int, str]] = Counter()
         self._calls: dict[int, list[CallRecord]] = defaultdict(list)  # of protocols with further roles
+        self._visit = Visit(task, services.environment, services.brake)
 
     @property
     def judge_offline(self) -> bool:
@@ -92,9 +91,13 @@ class Kit:
     def finish_turn(self, turn: TurnRecord) -> None:
         """Append a finished turn to the session's record, with the calls of further roles."""
         if self._services.has_roles:
-            turn = turn.model_copy(update=self._by_role(turn.turn))
+            turn = turn.model_copy(update=by_role(self._calls[turn.turn]))
         self.log.turns.append(turn)
         self._on_turn(turn, turn.turn in self._worked_at)
+
+    def recall(self, turn: TurnRecord, *, anew: Collection[str]) -> None:
+        """Keep the recorded calls of a turn that is scored again, but those of roles that are asked `anew`."""
+        self._calls[turn.turn][:0] = [call for call in turn.calls() if call.role not in anew]
 
     async def ask(
         self,
@@ -115,20 +118,20 @@ class Kit:
         if player.baseline:
             request = replace(request, view=BaselineView(self._task, instruction, code, self._seed, reference))
 
-        async def call() -> Reply | _Overflowed:
+        async def call() -> Reply | Overflowed:
             self._services.brake.check()
             await player.gate.check()
             try:
                 return await player.model.complete(request)
             except ContextOverflow as overflow:
-                return _Overflowed(str(overflow))
+                return Overflowed(str(overflow))
 
         digest = self._conversation(role).of(messages)
         name = f"{role}/{request.number}" if request.number else role
-        answer: Reply | _Overflowed = await self._step(turn, name, digest, Reply | _Overflowed, call, payer=role)
+        answer: Reply | Overflowed = await self._step(turn, name, digest, Reply | Overflowed, call, payer=role)
         if self._services.has_roles:
-            self._calls[turn].append(_call_record(role, messages, answer))
-        if isinstance(answer, _Overflowed):
+            self._calls[turn].append(call_record(role, messages, answer))
+        if isinstance(answer, Overflowed):
             raise ContextOverflow(answer.overflow)
         return answer
 
@@ -146,7 +149,7 @@ class Kit:
         if self._services.has_roles:
             said = None if decision.answers is None else "\n".join(": ".join(pair) for pair in decision.answers.items())
             reply = Reply(said or "", **decision.fields())
-            self._calls[turn].append(_call_record(role, (Message("user", question.prompt),), reply))
+            self._calls[turn].append(call_record(role, (Message("user", question.prompt),), reply))
         return decision
 
     async def applicable(self, turn: int, code: str, instruction: Instruction) -> Applicability:
@@ -212,6 +215,27 @@ class Kit:
         """Run a command in a box of the sandbox; its exit status and output."""
         return await self._step(turn, "run", command.key, Ran, lambda: self._services.tests.run(command))
 
+    @property
+    def environment(self) -> Environment | None:
+        """Where the session's repository is; None if the protocol uses none."""
+        return self._services.environment
+
+    async def command(self, turn: int, command: str) -> Output:
+        """Run a command by a fresh shell in the session's repository. Raises as `Environment.open`."""
+        name, run = f"command/{self._number(turn, 'command')}", functools.partial(self._visit.run, command)
+        output: Output = await self._step(turn, name, content_hash(command), Output, run, free=True)
+        self._visit.remember(command)
+        return output
+
+    async def build(self, turn: int, files: Mapping[str, str], dockerfile: str | None) -> Build:
+        """Build the session's environment with a maintainer's files, and its Dockerfile if it gave one."""
+        name, digest = f"build/{self._number(turn, 'build')}", content_hash([dict(files), dockerfile])
+        return await self._step(turn, name, digest, Build, lambda: self._visit.build(files, dockerfile))
+
+    async def aclose(self) -> None:
+        """End the session's room."""
+        await self._visit.aclose()
+
     async def _check(
         self, turn: int, source: str, suite: Suite, check: Callable[[Program, Suite], Awaitable[Verdict]]
     ) -> Verdict:
@@ -221,9 +245,13 @@ class Kit:
 
     def _request(self, role: str, turn: int, messages: tuple[Message, ...]) -> Request:
         """A call of a role, numbered among its calls at this turn."""
-        number = self._numbers[turn, role]
-        self._numbers[turn, role] += 1
+        number = self._number(turn, role)
         return Request(messages, self._task.task_id, turn, sample=self._seed, role=role, number=number)
+
+    def _number(self, turn: int, what: str) -> int:
+        number = self._numbers[turn, what]
+        self._numbers[turn, what] += 1
+        return number
 
     def _player(self, role: str) -> Player:
         player = self._services.players.get(role)
@@ -239,17 +267,6 @@ class Kit:
 
     def _conversation(self, role: str) -> GrowingHash:
         return self._conversations.setdefault(role, GrowingHash(lambda message: [message.role, message.content]))
-
-    def _by_role(self, turn: int) -> dict[str, Any]:
-        """The fields that a turn's record has in a protocol with further roles."""
-        used: dict[str, Usage] = {}
-        for call in self._calls[turn]:
-            if call.role != UNDER_TEST:
-                used[call.role] = used.get(call.role, Usage()) + call.usage
-        return {
-            "usage_by_role": {role: asdict(usage) for role, usage in used.items()},
-            "calls": [call.model_dump() for call in self._calls[turn]],
-        }
 
     async def _step(
         self,
@@ -273,17 +290,3 @@ class Kit:
         journal, step = self._services.journal, f"{turn}/{name}"
         result: T = await journal.step(self._session, step, digest, kind, begin, payer=payer, free=free)
         return result
-
-
-def _call_record(role: str, messages: tuple[Message, ...], answer: Reply | _Overflowed) -> CallRecord:
-    request = list(messages)
-    if isinstance(answer, _Overflowed):
-        return CallRecord(role=role, request=request, response=None)
-    return CallRecord(
-        role=role,
-        request=request,
-        response=answer.text,
-        finish_reason=answer.finish_reason,
-        usage=answer.usage,
-        latency_s=answer.latency_s,
-    )

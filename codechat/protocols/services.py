@@ -8,6 +8,7 @@ from typing import Protocol
 from codechat.calls import Brake
 from codechat.constraints.examining import Examiner
 from codechat.domain import Program, Verdict
+from codechat.environments import Environment
 from codechat.journal import Journal
 from codechat.judges import Judge
 from codechat.models import Model
@@ -69,7 +70,8 @@ class Services:
     """The cell's components, shared by its sessions; no judge if the protocol uses none.
 
     `players` has the model under test as `model`, and the protocol's further roles by their names. `judge_offline`: the
-    judge's decisions cost nothing. `examiner` checks constraints, if the protocol's tasks have any.
+    judge's decisions cost nothing. `examiner` checks constraints, if the protocol's tasks have any. `environment` opens
+    the rooms in which a model runs commands, if the protocol uses one.
     """
 
     players: Mapping[str, Player]
@@ -80,6 +82,7 @@ class Services:
     judge_offline: bool = False
     judge_gate: CheckOnce | None = None
     examiner: Examiner | None = None
+    environment: Environment | None = None
 
     @property
     def has_roles(self) -> bool:

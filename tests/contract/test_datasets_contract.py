@@ -15,8 +15,9 @@ from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls
 from codechat.suites.calls.oracle import ORACLES, Comparison
 from codechat.suites.junit import JUnit
-from codechat.tasks import ConstrainedTask, Dataset, StepTask
+from codechat.tasks import AssistTask, ConstrainedTask, Dataset, StepTask
 from support import java_rows, repository_rows
+from support.cab_rows import issue
 from support.codeif_rows import FUNCTION, write_rows
 from support.multicodeif_rows import CONSTRAINED
 from support.sreval_rows import GROWING, GROWING_JAVA
@@ -28,7 +29,7 @@ ROW = {
     "canonical_solution": "def f(x): return x",
     "base_input": [[1]],
 }
-ROWS = {"sreval_python": GROWING, "sreval_java": GROWING_JAVA, "multicodeif": CONSTRAINED}
+ROWS = {"sreval_python": GROWING, "sreval_java": GROWING_JAVA, "multicodeif": CONSTRAINED, "cab": issue()}
 BENCHMARKS = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
 
 
@@ -50,7 +51,7 @@ def options(kind: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     if kind in ROWS:
         path = tmp_path_factory.mktemp(kind) / "tasks.jsonl"
         path.write_text(json.dumps(ROWS[kind]) + "\n")
-        return {"kind": kind, "path": str(path)}
+        return {DATASETS[kind].key: kind, "path": str(path)}
     if kind in ("sreval_python_repository", "sreval_java_repository"):
         return {"kind": kind, **in_repositories(kind, tmp_path_factory.mktemp("repository"))}
     if kind in BENCHMARKS:
@@ -76,7 +77,9 @@ def dataset(kind: str, options: dict[str, Any]) -> Dataset:
 
 
 def build(kind: str, options: dict[str, Any]) -> Dataset:
-    return DATASETS.build(DATASETS.validate(options))
+    made = DATASETS.build(DATASETS.validate(options))
+    assert DATASETS.of(DATASETS.validate(options)).name == kind
+    return made
 
 
 def test_options(kind: str) -> None:
@@ -84,7 +87,7 @@ def test_options(kind: str) -> None:
     assert issubclass(config, DatasetConfig) and DATASETS[kind].summary
     for name, field in config.model_fields.items():
         assert field.description, name
-    assert {name for name, field in config.model_fields.items() if is_identity(field)} == {"kind"}
+    assert {name for name, field in config.model_fields.items() if is_identity(field)} == {DATASETS[kind].key}
 
 
 def test_ids_are_unique(dataset: Dataset, kind: str) -> None:
@@ -96,6 +99,13 @@ def test_tasks_are_whole(dataset: Dataset) -> None:
     for task in dataset.tasks:
         if isinstance(task, ConstrainedTask):
             assert task.prompt and all(level.constraints for level in task.levels)
+            continue
+        if isinstance(task, AssistTask):
+            assert task.prompt.startswith(task.title) and task.url and all(task.conditions) and task.conditions
+            assert any(comment.user != task.author for comment in task.thread), "a maintainer answers"
+            assert {reply.url for reply in task.replies} <= {
+                each.url for each in dataset.tasks if isinstance(each, AssistTask)
+            }
             continue
         if task.target.language == "python":
             assert task.target.signature.startswith("def ") and task.target.entry_point in task.target.signature

@@ -65,19 +65,20 @@ def changed(config: Any, place: Place, value: Any) -> Any:
 
 
 def every_option() -> list[tuple[CellConfig, Place, bool]]:
-    """Those of every component, in a protocol that uses every group, and of the cell itself; each once.
+    """Those of every component, in a protocol that uses most groups, and of the cell itself; each once.
 
-    A protocol's own kind is left out, since another protocol uses other groups.
+    Those of a group that it does not use cannot count. A protocol's own kind is left out, since another protocol uses
+    other groups.
     """
     start = compose(["model=openai", "model.name=a"]).config
-    found = {}
+    found, unused = {}, GROUPS.keys() - start.uses
     for group, registry in GROUPS.items():
         for component in registry:
             config = start.model_copy(update={group: filled(component.config)})
             for place, counts in options(config):
                 kind = type(getattr(config, place[0])).__name__ if len(place) > 1 else ""
                 if place != ("protocol", "kind"):
-                    found[kind, place] = (config, place, counts)
+                    found[kind, place] = (config, place, counts and place[0] not in unused)
     return list(found.values())
 
 

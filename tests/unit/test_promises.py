@@ -311,7 +311,7 @@ def test_what_keeps_its_promise_works_as_before() -> None:
 
 def test_every_group_has_a_type_for_what_it_makes() -> None:
     assert set(GROUPS) == {"model", "dataset", "instructions", "agenda", "protocol", "judge", "sandbox", "hardware",
-                           "tracking"}  # fmt: skip
+                           "environment", "tracking"}  # fmt: skip
     for registry in (*GROUPS.values(), SUITES):
         with pytest.raises(UserError, match=rf"^{registry.group}: it must be an? \w+, and "):
             held(object(), registry._makes, registry.group)

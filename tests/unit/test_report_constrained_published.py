@@ -23,8 +23,8 @@ def counts(model: str) -> dict[str, int]:
 def test_every_model_is_there() -> None:
     assert [*SIZES] == list(paper().categories) and sum(SIZES.values()) == TASKS
     assert len(paper().accuracy) == 6
-    assert set(paper().levels) == set(WITHOUT_R1)
-    assert set(paper().repair) == {"GPT-4o", "Claude-3-7-Sonnet"}
+    assert set(paper().satisfaction) == set(WITHOUT_R1)
+    assert set(paper().ifrepair) == {"GPT-4o", "Claude-3-7-Sonnet"}
     assert set(paper().known.values()) == set(paper().accuracy) == set(paper().weights)
 
 
@@ -50,7 +50,7 @@ def test_figure_7_leaves_a_model_out() -> None:
 
 
 def test_means_and_shares_of_levels() -> None:
-    for model, row in paper().levels.items():
+    for model, row in paper().satisfaction.items():
         for values in (row[:5], row[5:]):
             assert abs(fmean(values[:4]) - values[4]) <= 2 * ROUNDING, model
         for level in range(4):
@@ -62,12 +62,12 @@ def test_means_and_shares_of_levels() -> None:
 def test_gains_are_differences_but_one() -> None:
     wrong = {
         (model, number)
-        for model, row in paper().repair.items()
+        for model, row in paper().ifrepair.items()
         for number in range(1, 5)
         if abs(row[number] - row[number - 1] - row[4 + number]) > 1e-6
     }
     assert wrong == {("GPT-4o", 3)}  # 77.6 - 74.2 is 3.4, and 3.2 is printed
-    for model, row in paper().repair.items():
+    for model, row in paper().ifrepair.items():
         assert row[0] == paper().accuracy[model][-1]
 
 

@@ -61,10 +61,10 @@ def beside_table(
     return Table(name, title, (*heads, *columns), tuple(rows), told, group)
 
 
-def is_whole(cell: LoadedCell, part: str, sessions: int) -> bool:
-    """Whether a cell has all tasks of a part of MultiCodeIF."""
+def is_whole(cell: LoadedCell, sessions: int, *, chains: bool = False) -> bool:
+    """Whether a cell has all single tasks of MultiCodeIF, or all chains."""
     dataset = cell.config.get("dataset") or {}
-    known = dataset.get("kind") == "multicodeif" and dataset.get("part", "single") == part
+    known = dataset.get("kind") == "multicodeif" and (dataset.get("part", "single") != "single") == chains
     return known and cell.metrics["sessions"] == sessions
 
 

@@ -54,6 +54,6 @@ def _row(models: Models, name: str) -> Iterator[Value]:
     for weights in ("closed", "open"):
         found = models.mean(name, models.of(weights))
         yield per_cent(found.value) if found else None
-    whole = any(is_whole(found.cell, "single", TASKS) for found in models.cells)
+    whole = any(is_whole(found.cell, TASKS) for found in models.cells)
     printed = dict(zip(paper().categories, paper().means, strict=True))
     yield printed.get(name) if whole else None

@@ -22,15 +22,15 @@ Weights = Literal["open", "closed"]
 class Paper:
     """The paper's figures in per cent, by the paper's names of models.
 
-    `accuracy` has a figure for each of `categories` and the mean over tasks; `means` are Figure 7's. `levels` has SSR
-    of four levels and its mean, then HSR alike. `repair` has IFRepair@0 to 4, then four gains.
+    `accuracy` has a figure for each of `categories` and the mean over tasks; `means` are Figure 7's. `satisfaction`
+    has SSR of four levels and its mean, then HSR alike. `ifrepair` has IFRepair@0 to 4, then four gains.
     """
 
     categories: Sequence[str]
     accuracy: Mapping[str, Sequence[float]]
     means: Sequence[float]
-    levels: Mapping[str, Sequence[float]]
-    repair: Mapping[str, Sequence[float]]
+    satisfaction: Mapping[str, Sequence[float]]
+    ifrepair: Mapping[str, Sequence[float]]
     known: Mapping[str, str]
     weights: Mapping[str, Weights]
     beginnings: Mapping[str, Weights]
@@ -53,7 +53,7 @@ def paper() -> Paper:
     data: dict[str, Any] = yaml.safe_load(DATA.read_text(encoding="utf-8"))
     models = data["models"]
     return Paper(
-        **{name: data[name] for name in ("categories", "accuracy", "means", "levels", "repair")},
+        **{name: data[name] for name in ("categories", "accuracy", "means", "satisfaction", "ifrepair")},
         known={known: name for name, about in models.items() for known in about["known"]},
         weights={name: about["weights"] for name, about in models.items()},
         beginnings={begin: kind for kind, names in data["weights"].items() for begin in names},

@@ -40,7 +40,7 @@ def categories(study: Study[Kept]) -> Table:
     printed = {model: dict(zip((*paper().categories, ""), row, strict=True)) for model, row in paper().accuracy.items()}
     published = Beside(
         {model: [*(row.get(name) for name in (*names, "")), None] for model, row in printed.items()},
-        lambda cell: is_whole(cell, "single", TASKS),
+        lambda cell: is_whole(cell, TASKS),
         "all tasks of dataset.part=single",
     )
     columns = [Column(name, words(name).capitalize(), PER_CENT) for name in names]
@@ -65,8 +65,8 @@ def rounds(study: Study[Kept]) -> Table:
             yield source, [*filled([*map(per_cent, metrics[key])], last + 1), *filled(metrics[gains], last)]
 
     published = Beside(
-        {model: [*filled(row[:5], last + 1), *filled(row[5:], last)] for model, row in paper().repair.items()},
-        lambda cell: is_whole(cell, "single", TASKS) and _is_asked(cell, SETTING),
+        {model: [*filled(row[:5], last + 1), *filled(row[5:], last)] for model, row in paper().ifrepair.items()},
+        lambda cell: is_whole(cell, TASKS) and _is_asked(cell, SETTING),
         "all tasks of dataset.part=single, protocol.harness=official, protocol.feedback=paper, protocol.context=single "
         "and protocol.rejudge=true",
     )
@@ -116,8 +116,8 @@ def levels(study: Study[Any]) -> Table:
         return [*filled(row[:4], last), row[4], *filled(row[5:9], last), row[9]]
 
     published = Beside(
-        {model: printed(row) for model, row in paper().levels.items()},
-        lambda cell: is_whole(cell, "levels", CHAINS) and _is_asked(cell, {"context": "single"}),
+        {model: printed(row) for model, row in paper().satisfaction.items()},
+        lambda cell: is_whole(cell, CHAINS, chains=True) and _is_asked(cell, {"context": "single"}),
         "all chains of dataset.part=levels and protocol.context=single",
     )
     columns = []

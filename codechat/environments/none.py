@@ -1,0 +1,48 @@
+"""No environment: a maintainer answers without commands."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from codechat.config import result_option
+from codechat.domain import Build, Output
+from codechat.environments import ENVIRONMENTS, Environment, EnvironmentConfig, Room
+from codechat.tasks import Workspace
+
+TOLD = "(there is no environment: no command was run)"
+
+
+class NoneConfig(EnvironmentConfig):
+    """Options of `none`."""
+
+    kind: Literal["none"] = result_option("none", "no commands")
+
+
+class Nowhere:
+    """A room without a repository, in which nothing runs."""
+
+    async def run(self, command: str) -> Output:
+        return Output(TOLD, None, "killed")
+
+    async def build(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
+        return Build(False, TOLD)
+
+    async def aclose(self) -> None:
+        """Nothing to end."""
+
+
+class NoEnvironment:
+    """Opens rooms in which nothing runs."""
+
+    commands = builds = False
+
+    async def open(self, workspace: Workspace) -> Room:
+        return Nowhere()
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+@ENVIRONMENTS.register("none", NoneConfig)
+def none(config: NoneConfig) -> Environment:
+    """The maintainer answers without commands, and is told so."""
+    return NoEnvironment()

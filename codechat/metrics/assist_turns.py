@@ -1,0 +1,110 @@
+"""What a maintainer's turns and the judgement of a whole dialogue record (docs/codeassist.md)."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from codechat.records import SessionRecord, TurnRecord
+
+Status = Literal["FULLY_SATISFIED", "PARTIALLY_SATISFIED", "NOT_SATISFIED"]
+Grade = Literal["CORRECT", "PARTIALLY_CORRECT", "INCORRECT"]
+Verbosity = Literal["CONCISE", "APPROPRIATE", "VERBOSE"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ExploredRecord(_Part):
+    """A command that the maintainer ran: how it ended, and whether its output was cut. The output stays in the calls.
+
+    `status` is null if it did not end by itself.
+    """
+
+    command: str
+    status: int | None
+    ended: Literal["exit", "timeout", "memory", "killed"]
+    cut: bool
+    seconds_s: float = 0.0
+
+
+class BuildRecord(_Part):
+    """The build of what the maintainer changed so far, with the end of its log."""
+
+    ok: bool
+    log: str
+    seconds_s: float = 0.0
+
+
+class UserReply(_Part):
+    """The user's reply to an answer: the text that the maintainer sees, and what it does not see.
+
+    `status` is null if no reply could be read; `references` are the ids of the replies that showed the tone.
+    """
+
+    text: str
+    status: Status | None
+    reason: str
+    references: list[str] = []
+
+
+class AssistTurn(_Part):
+    """The fields that `assist` adds to a turn: an answer, how it came about, and what the user said to it.
+
+    `answer` is null if there was none. `steps` counts the replies that explored or held neither commands nor an answer
+    (`unread`), `unrun` the commands that were written and not run. `forced`: out of steps, it was asked for an answer.
+    `changed` are the files of the answer, `refused` its changes that do not count, with the reason.
+    """
+
+    answer: str | None
+    explored: list[ExploredRecord] = []
+    steps: int = 0
+    unread: int = 0
+    unrun: int = 0
+    forced: bool = False
+    changed: list[str] = []
+    refused: list[str] = []
+    build: BuildRecord | None = None
+    user: UserReply | None = None
+
+    @classmethod
+    def of(cls, turn: TurnRecord) -> "AssistTurn":
+        """The fields of a recorded turn."""
+        known = turn.model_extra or {}
+        return cls.model_validate({name: known[name] for name in cls.model_fields if name in known})
+
+
+class AssistJudgement(_Part):
+    """The judgement of a dialogue, with what the figures group it by.
+
+    `judged` is the judge's own word; `verdict` is the same, or INCORRECT after a failed build or without an answer;
+    `implied` is what the judge's parts come to. All are null if no reply of the judge could be read: undecided.
+    `conditions` says of every condition whether it is met, `why` has the judge's reasons. `build` is the last build,
+    null if there was none; `needs_build`: the data has a Dockerfile; `unvalidated`: it has, and nothing could be built.
+    `rounds` counts the user's replies, `thread_turns` the maintainers' turns of the real thread; `satisfied` is the
+    status of the user's last reply.
+    """
+
+    verdict: Grade | None
+    judged: Grade | None
+    implied: Grade | None
+    technical: Grade | None
+    conditions: list[bool | None]
+    conditions_met: int | None
+    why: list[str] = []
+    verbosity: Verbosity | None
+    reason: str
+    build: bool | None
+    needs_build: bool
+    unvalidated: bool
+    rounds: int
+    thread_turns: int
+    satisfied: Status | None
+    pull: bool
+    created_at: str
+
+    @classmethod
+    def of(cls, session: SessionRecord) -> "AssistJudgement":
+        """The judgement of a completed session."""
+        known: Any = session.judgement
+        return cls.model_validate(known)

@@ -1,0 +1,42 @@
+"""Answers of models as the journal and the records keep them."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from codechat.domain import Message, Reply, Usage
+from codechat.records import CALLS, UNDER_TEST, CallRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Overflowed:
+    """A reply step that ended in a context overflow, as the journal keeps it."""
+
+    overflow: str
+
+
+def call_record(role: str, messages: tuple[Message, ...], answer: Reply | Overflowed) -> CallRecord:
+    """The record of one call of a role."""
+    request = list(messages)
+    if isinstance(answer, Overflowed):
+        return CallRecord(role=role, request=request, response=None)
+    return CallRecord(
+        role=role,
+        request=request,
+        response=answer.text,
+        finish_reason=answer.finish_reason,
+        usage=answer.usage,
+        latency_s=answer.latency_s,
+    )
+
+
+def by_role(calls: Sequence[CallRecord]) -> dict[str, Any]:
+    """The fields that a turn's record has in a protocol with further roles."""
+    used: dict[str, Usage] = {}
+    for call in calls:
+        if call.role != UNDER_TEST:
+            used[call.role] = used.get(call.role, Usage()) + call.usage
+    return {
+        "usage_by_role": {role: asdict(usage) for role, usage in used.items()},
+        CALLS: [call.model_dump() for call in calls],
+    }

@@ -1,0 +1,20 @@
+"""CodeAssistBench: a maintainer who explores a repository to answer its user, and a judge in the end.
+
+The model under test is the maintainer. The user opens with the issue; the maintainer runs commands in a room with the
+repository until it answers; the user, a model that knows what would satisfy it, replies, and so on until it is
+satisfied or the rounds are over. Then a judge decides once. Nothing is tested.
+"""
+
+from codechat.protocols import PROTOCOLS, Parts
+from codechat.protocols.assist.config import AssistConfig
+from codechat.protocols.assist.session import Assist
+from codechat.tasks import AssistTask
+
+
+@PROTOCOLS.register("assist", AssistConfig, uses=frozenset({"environment"}), over=AssistTask)
+def assist(config: AssistConfig, parts: Parts) -> Assist:
+    """A maintainer who explores a repository to answer a user, and a judge in the end (CodeAssistBench)."""
+    return Assist(config)
+
+
+__all__ = ["Assist", "AssistConfig", "assist"]

@@ -1,0 +1,50 @@
+"""The room of a session: opened at the first new command, after the recorded ones were run in it again."""
+
+from collections.abc import Mapping
+
+from codechat.calls import Brake
+from codechat.domain import Build, Output
+from codechat.environments import Environment, Room
+from codechat.tasks import Task, Workspace
+
+
+class Visit:
+    """One session's stay in its repository. A resumed session gets another room, made what the first one was."""
+
+    def __init__(self, task: Task, environment: Environment | None, brake: Brake) -> None:
+        self._workspace: Workspace | None = getattr(task, "workspace", None)
+        self._environment, self._brake = environment, brake
+        self._room: Room | None = None
+        self._told: list[str] = []  # every command whose output the session knows
+
+    async def run(self, command: str) -> Output:
+        """Run a new command. Raises as `Environment.open` and `Room.run`."""
+        return await (await self._open()).run(command)
+
+    def remember(self, command: str) -> None:
+        """Note a command whose output the session was given, new or recorded."""
+        self._told.append(command)
+
+    async def build(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
+        """Build the session's environment with a maintainer's files. Raises as `Environment.open` and `Room.build`."""
+        return await (await self._open()).build(files, dockerfile)
+
+    async def aclose(self) -> None:
+        """Leave the room, if there is one."""
+        room, self._room = self._room, None
+        if room is not None:
+            await room.aclose()
+
+    async def _open(self) -> Room:
+        if self._room is not None:
+            return self._room
+        if self._environment is None:
+            raise ValueError("the protocol runs a command, and does not name the environment in `uses`")
+        if self._workspace is None:
+            raise ValueError("the protocol runs a command, and the task has no repository")
+        self._room = room = await self._environment.open(self._workspace)
+        for command in self._told:
+            if self._brake.interrupted:  # meanwhile, or while other sessions had all rooms
+                self._brake.check()
+            await room.run(command)
+        return room
