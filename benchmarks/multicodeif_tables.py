@@ -94,7 +94,7 @@ def levels(data: Data, held: Held) -> None:
     for model in MODELS:
         cell = data.replay("multi", model, "dataset.part=levels", "protocol=levels")
         found = json.loads((cell / "metrics.json").read_text())
-        printed = paper().levels[paper().name_of(model)]
+        printed = paper().satisfaction[paper().name_of(model)]
         for key, published in (("ssr", printed[:4]), ("hsr", printed[5:9])):
             held.hold(f"{model} {key.upper()}", [100 * value for value in found[f"{key}_official"]], published)
             print(f"  {'':44}{_row(100 * value for value in found[f'{key}_guarded'])}  by the guarded harness")
@@ -166,7 +166,7 @@ def self_repair(data: Data, held: Held) -> None:
     print("\nIFRepair@0, 1, 3 of the published verdicts: ours, published")
     for key, published in OFFICIAL.items():
         held.hold(key, [100 * found[key][number] for number in ROUNDS], published)
-    printed = paper().repair[paper().name_of(REPAIRED)]
+    printed = paper().ifrepair[paper().name_of(REPAIRED)]
     print(f"  {'as Table VI prints it':44}{_row(printed[number] for number in ROUNDS)}")
     gained, lost = _changes(read_sessions(recording))
     net = sum(gained.values()) - sum(lost.values())
