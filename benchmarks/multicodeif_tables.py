@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,26 +25,12 @@ from typing import Any
 from codechat.metrics.constrained import LEAKING, ConstrainedTurn, ConstraintRecord
 from codechat.metrics.repair import repair_metrics
 from codechat.records import SessionRecord, read_sessions
+from codechat.report.chapters.constrained.published import paper
 
 MODELS = ("gpt-4o", "deepseek-v3-0324", "Qwen3-1.7B")
 REPAIRED = "gpt-4o"
 ROUNDS = (0, 1, 3)  # round 2 was round 1 again, and round 4 has verdicts of rules alone
-CATEGORIES = (
-    *("environment", "coding_style", "interface_specification", "data_structure", "algorithm"),
-    *("code_quality", "scenario", "code_context", "exemplar"),
-)
-TABLE_IV = {
-    "gpt-4o": (78.3, 59.1, 50.0, 54.5, 63.0, 50.0, 59.1, 81.7, 69.2),
-    "deepseek-v3-0324": (78.9, 52.9, 51.0, 55.2, 61.8, 41.0, 76.7, 75.0, 69.2),
-    "Qwen3-1.7B": (66.9, 44.2, 39.9, 41.8, 42.4, 2.0, 28.3, 60.0, 33.8),
-}
-TABLE_V = {
-    "gpt-4o": ((54.5, 49.4, 47.7, 42.4), (54.5, 35.2, 26.1, 18.8)),
-    "deepseek-v3-0324": ((55.2, 49.1, 45.5, 39.2), (55.2, 35.8, 23.6, 14.5)),
-    "Qwen3-1.7B": ((41.8, 36.1, 38.6, 32.0), (41.8, 21.8, 16.4, 10.9)),
-}
 OFFICIAL = {"ifrepair": (60.2, 70.6, 72.8), "ifrepair_without_leaks": (63.3, 68.1, 70.3)}
-TABLE_VI = (62.1, 70.6, 77.6)
 LEAST = 0.999
 
 
@@ -83,12 +69,12 @@ class Data:
             codechat("import", "format=multicodeif", f"source={source}", f"out={out}", "missing=empty")
         return out
 
-    def replay(self, mode: str, model: str, *words: str, harness: str = "official") -> Path:
-        """The folder of a cell that replays a published file."""
-        recording, runs = self.recording(mode, model), self.folder / f"{mode}_{model}_{harness}"
+    def replay(self, mode: str, model: str, *words: str) -> Path:
+        """The folder of a cell that replays a published file with the published harness."""
+        recording, runs = self.recording(mode, model), self.folder / f"{mode}_{model}"
         codechat(
             *("dataset=multicodeif", f"dataset.path={self.source / 'multicodeif_tasks.jsonl.gz'}", *words),
-            *(f"protocol.harness={harness}", "model=replay", f"model.path={recording}"),
+            *("protocol.harness=official", "model=replay", f"model.path={recording}"),
             *("judge=recorded", f"judge.path={recording}", "tracking=none", f"runs_dir={runs}"),
         )
         return next(runs.glob("*/sessions.jsonl")).parent
@@ -106,12 +92,12 @@ def codechat(*words: str) -> None:
 def levels(data: Data, held: Held) -> None:
     print("\nTable V, levels 1 to 4: ours, published (the two replies that DeepSeek-V3 lacks count as empty ones)")
     for model in MODELS:
-        words = ("dataset.part=levels", "protocol=levels")
-        cell, guarded = (data.replay("multi", model, *words, harness=name) for name in ("official", "guarded"))
-        found, right = (json.loads((each / "metrics.json").read_text()) for each in (cell, guarded))
-        for key, published in zip(("ssr", "hsr"), TABLE_V[model], strict=True):
-            held.hold(f"{model} {key.upper()}", [100 * value for value in found[key]], published)
-            print(f"  {'':44}{_row(100 * value for value in right[key])}  by the guarded harness")
+        cell = data.replay("multi", model, "dataset.part=levels", "protocol=levels")
+        found = json.loads((cell / "metrics.json").read_text())
+        printed = paper().satisfaction[paper().name_of(model)]
+        for key, published in (("ssr", printed[:4]), ("hsr", printed[5:9])):
+            held.hold(f"{model} {key.upper()}", [100 * value for value in found[f"{key}_official"]], published)
+            print(f"  {'':44}{_row(100 * value for value in found[f'{key}_guarded'])}  by the guarded harness")
 
 
 @dataclass
@@ -154,7 +140,7 @@ def first_replies(data: Data, held: Held) -> None:
         recording.add(cell, data.recording("single", model))
         recording.show(f"{model}, first replies", held)
         print("  category                    of  undecided    ours  published verdicts  Table IV  guarded")
-        for category, printed in zip(CATEGORIES, TABLE_IV[model], strict=True):
+        for category, printed in zip(paper().categories, paper().accuracy[paper().name_of(model)], strict=False):
             own = [(ours, theirs) for ours, theirs in recording.pairs if ours.category == category]
             both = [(ours, theirs) for ours, theirs in own if _decided(ours, theirs)]
             ours = _share(one.official for one, _ in both)
@@ -163,6 +149,10 @@ def first_replies(data: Data, held: Held) -> None:
             print(
                 f"  {category:25}{len(own):5}{len(own) - len(both):11}{ours:>8}{theirs:>20}{printed:10.1f}{guarded:>9}"
             )
+        official = [ours.official for ours, _ in recording.pairs if ours.official is not None]
+        right = [ours.guarded for ours, _ in recording.pairs if ours.guarded is not None]
+        print(f"  all that is decided here: official {_share(official)} of {len(official)}, ", end="")
+        print(f"guarded {_share(right)} of {len(right)}")
 
 
 def _share(values: Iterable[bool | None]) -> str:
@@ -176,7 +166,8 @@ def self_repair(data: Data, held: Held) -> None:
     print("\nIFRepair@0, 1, 3 of the published verdicts: ours, published")
     for key, published in OFFICIAL.items():
         held.hold(key, [100 * found[key][number] for number in ROUNDS], published)
-    print(f"  {'as Table VI prints it':44}{_row(TABLE_VI)}")
+    printed = paper().ifrepair[paper().name_of(REPAIRED)]
+    print(f"  {'as Table VI prints it':44}{_row(printed[number] for number in ROUNDS)}")
     gained, lost = _changes(read_sessions(recording))
     net = sum(gained.values()) - sum(lost.values())
     held.hold("gained and lost in round 1", [sum(gained.values()), sum(lost.values())], (178, 18))
@@ -186,10 +177,21 @@ def self_repair(data: Data, held: Held) -> None:
     verdicts = Verdicts()
     verdicts.add(cell, recording)
     verdicts.show(f"{REPAIRED}, rounds 0 to 3", held)
-    again = json.loads((cell / "metrics.json").read_text())
-    print(f"  IFRepair@0, 1, 3 of what is decided here ({100 * again['undecided']:.1f} % is not): ", end="")
-    print(_row(100 * again["ifrepair"][number] for number in ROUNDS), "and without leaks ", end="")
-    print(_row(100 * again["ifrepair_without_leaks"][number] for number in ROUNDS))
+    for harness in ("official", "guarded"):
+        for name, leaving in (("", frozenset[str]()), (" without the leaking categories", LEAKING)):
+            rates, count = _rounds(read_sessions(cell / "sessions.jsonl"), harness, leaving)
+            print(f"  {f'{harness}, decided here{name}':57}{_row(rates)}  of {count} tasks")
+
+
+def _rounds(sessions: Iterable[SessionRecord], harness: str, leaving: Collection[str]) -> tuple[list[float], int]:
+    """The share of tasks that are met in each of the rounds, by a harness, of those decided in all of them."""
+    found = []
+    for session in sessions:
+        turns = [ConstrainedTurn.of(session.turns[number]) for number in ROUNDS]
+        met = [turn.all_met(harness) for turn in turns]
+        if None not in met and turns[0].constraints[0].category not in leaving:
+            found.append(met)
+    return [100 * sum(map(bool, each)) / len(found) for each in zip(*found, strict=True)], len(found)
 
 
 def _changes(sessions: Iterable[SessionRecord]) -> tuple[Counter[str], Counter[str]]:

@@ -181,7 +181,7 @@ class _Session:
             agenda=[],
             seed=0,
             status="errored" if holes else "completed",
-            error=f"the source has no reply for turn {', '.join(map(str, holes))}" if holes else None,
+            error=_lacking(holes, known) if holes else None,
             turns=turns,
             language=self.task.target.language,
         )
@@ -246,6 +246,11 @@ class _Session:
             official=None if passed is None else OfficialTurn(passed=passed, outcome=outcome, reason=None),
         )
         return turned.model_dump()
+
+
+def _lacking(holes: Sequence[int], known: set[int]) -> str:
+    remedy = "; missing=empty counts it as an empty one" if known.intersection(holes) else ""
+    return f"the source has no reply for turn {', '.join(map(str, holes))}{remedy}"
 
 
 def _said(met: bool | None) -> str:

@@ -178,6 +178,9 @@ def test_a_hole_counts_as_an_empty_reply_if_asked_and_others_have_the_turn(folde
     write_rows(folder / "multicodeif_tasks.jsonl", *chain(0), *chain(1))
     other = [{**row, "chain": 1} for row in LEVELS[1:]]
     rows = [LEVELS[1], LEVELS[3], *other]  # the first chain has no third level, and none has a first
+    errors = [session.error for session in run(folder / "x.jsonl", *rows).sessions]
+    remedy = "; missing=empty counts it as an empty one"
+    assert errors == [f"the source has no reply for turn 0, 2{remedy}", "the source has no reply for turn 0"]
     first, second = run(folder / "x.jsonl", *rows, missing="empty").sessions
     assert [turn.response for turn in first.turns] == ["reply at 2", "", "reply at 4"]
     empty = first.turns[1]
