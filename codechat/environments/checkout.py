@@ -26,7 +26,7 @@ LINKED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 ETC = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
 VARIABLES = {
     "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
-    "HOME": furnish.OWN_HOME,
+    "HOME": furnish.HOME,
     "USER": "maintainer",
     "LANG": "C.UTF-8",
     "TZ": "UTC",
@@ -103,10 +103,10 @@ class Checkout:
     def _config(self, python: "_Interpreter") -> dict[str, Any]:
         return {
             **self._limits.inside(),
-            "contained": True,
+            "lower": furnish.LOWER,
             "uid": self._owner,
             "overlay": self._overlay,
-            "cover": ["/harness", *python.hidden],
+            "cover": [furnish.LOWER, "/harness", *python.hidden],
             "root": furnish.REPOSITORY,
             "environment": VARIABLES,
         }
@@ -123,7 +123,8 @@ class Checkout:
         binds += [(str(PACKAGE / "environments" / "etc" / name), f"/etc/{name}") for name in ("passwd", "group")]
         binds += [(str(PACKAGE / "sandbox" / "etc" / name), f"/etc/{name}") for name in ("hosts", "nsswitch.conf")]
         parents = {str(parent) for _, place in binds for parent in Path(place).parents if str(parent) != "/"}
-        for folder in (*sorted(parents), furnish.ROOM, furnish.PARENT, furnish.HOME, "/tmp", "/var", "/var/tmp"):
+        made = (furnish.ROOM, furnish.PARENT, "/home", furnish.HOME, "/tmp", "/var", "/var/tmp")
+        for folder in (*sorted(parents), *made):
             words += ["--perms", "0755", "--dir", folder]
         for source, place in binds:
             words += ["--ro-bind", source, place]
