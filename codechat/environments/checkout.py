@@ -14,29 +14,15 @@ from codechat.environment import PACKAGE
 from codechat.environments import ENVIRONMENTS, Environment, Room
 from codechat.environments.commits import unpacked
 from codechat.environments.inside import furnish
-from codechat.environments.limits import Limits, Slot, Slots, Spent
+from codechat.environments.limits import NOBODY, VARIABLES, Limits, Slot, Slots, Spent
 from codechat.environments.resident import Resident
 from codechat.errors import UserError
 from codechat.tasks import Workspace
 
-NOBODY = 65534
 NO_BUILD = "environment=checkout builds nothing; environment=docker does"
 SHOWN = ("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/share", "/usr/include")
 LINKED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 ETC = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
-VARIABLES = {
-    "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
-    "HOME": furnish.HOME,
-    "USER": "maintainer",
-    "LANG": "C.UTF-8",
-    "TZ": "UTC",
-    "TERM": "dumb",
-    "PAGER": "cat",
-    "GIT_PAGER": "cat",
-    "GIT_OPTIONAL_LOCKS": "0",  # looking changes nothing
-    "PYTHONHASHSEED": "0",
-    "PYTHONDONTWRITEBYTECODE": "1",
-}
 
 
 class CheckoutConfig(Limits):

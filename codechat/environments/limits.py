@@ -6,6 +6,23 @@ from typing import Any
 from codechat.config import result_option
 from codechat.environments import EnvironmentConfig
 
+NOBODY = 65534
+"""The user of the machine that a room's processes are if codechat runs as root."""
+VARIABLES = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+    "HOME": "/home/maintainer",
+    "USER": "maintainer",
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_OPTIONAL_LOCKS": "0",  # looking changes nothing
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+"""What commands find in their environment."""
+
 
 class Limits(EnvironmentConfig):
     """Options of environments that run commands."""
