@@ -15,7 +15,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from codechat.environment import PACKAGE, cache_root
+from codechat.environment import PACKAGE
+from codechat.environments.kept import interpreters_folder
 from codechat.errors import InfrastructureError
 from codechat.files import content_hash
 
@@ -41,7 +42,7 @@ def bundle() -> Path:
     code = {room: PACKAGE / room / "inside" for room in ("sandbox", "environments")}
     texts = [path.read_bytes() for folder in code.values() for path in sorted(folder.glob("*.py"))]
     key = content_hash([sys.version, sys.base_prefix, MADE, os.getuid(), content_hash(b"".join(texts))])[:24]
-    folder = cache_root() / "rooms" / "interpreters" / key
+    folder = interpreters_folder() / key
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
         if not folder.is_dir():

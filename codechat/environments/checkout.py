@@ -69,11 +69,9 @@ class Checkout:
         self._program = program
 
     async def open(self, workspace: Workspace) -> Room:
-        import asyncio
-
         slot = await self._slots.take()
         try:
-            lower = await asyncio.to_thread(unpacked, workspace, self._owner)
+            lower = await slot.holding(unpacked, workspace, self._owner)
             python = _Interpreter()
             resident = await Resident.start(
                 functools.partial(self._command, lower, python), "/harness", self._config(python)

@@ -99,7 +99,7 @@ class Docker:
             )
         slot = await self._slots.take()
         try:
-            lower = await asyncio.to_thread(unpacked, workspace, None)
+            lower = await slot.holding(unpacked, workspace, None)
             image = await asyncio.to_thread(self._builder.image, workspace, dockerfile, lower)
             resident = await self._start(image)
         except BaseException:
@@ -130,7 +130,7 @@ class Docker:
             "lower": image.root,
             "uid": None,
             "overlay": True,
-            "cover": [PLACE],
+            "cover": [PLACE, "/sys"],
             "root": image.root,
             "environment": {**VARIABLES, **image.variables, "HOME": furnish.HOME},
         }
@@ -139,6 +139,7 @@ class Docker:
         """The engine's own filter and covers are off, because they forbid the namespaces of commands; ours are used."""
         config = self._config
         options = ["--rm", "--name", name, "--pull", "never", "--network", "none", "--read-only", "--hostname", "room"]
+        options += ["--dns", "127.0.0.1", "--dns-search", "."]  # else the container is told the machine's own
         options += ["--cap-drop", "ALL", "--user", f"{NOBODY}:{NOBODY}", "--workdir", "/", "--env", HOME_OF_PYTHON]
         paths = "systempaths=unconfined" if config.program == "docker" else "unmask=ALL"
         for profile in ("no-new-privileges", "seccomp=unconfined", "apparmor=unconfined", paths):

@@ -16,9 +16,9 @@ from pathlib import Path, PurePosixPath
 from filelock import FileLock
 
 from codechat.domain import Build
-from codechat.environment import cache_root
 from codechat.environments.bundle import HOME_OF_PYTHON, PLACE, bundle, words
 from codechat.environments.dockerfiles import Recipe, Refused, recipe
+from codechat.environments.kept import images_folder
 from codechat.environments.legible import legible
 from codechat.environments.limits import NOBODY, Limits
 from codechat.errors import InfrastructureError
@@ -40,16 +40,12 @@ print(prepare({start!r}, {place!r} + "/lower", {owner}))
 """
 
 
-def images_folder() -> Path:
-    """Where it is noted which images were made."""
-    return cache_root() / "rooms" / "images"
-
-
 @dataclass(frozen=True)
 class Image:
-    """An image fit for rooms: its name, the repository's root in it, and its variables."""
+    """An image fit for rooms, made of the one that was built: the repository's root in it, and its variables."""
 
     name: str
+    built: str
     program: str
     root: str
     variables: dict[str, str]
@@ -188,7 +184,7 @@ class Builder:
             self.engine.need("commit", name, tag)
         finally:
             self.engine.run("rm", "-f", name)
-        return Image(tag, self.engine.program, said.splitlines()[-1], {name: value for name, _, value in pairs})
+        return Image(tag, built, self.engine.program, said.splitlines()[-1], {name: value for name, _, value in pairs})
 
 
 @contextlib.contextmanager
