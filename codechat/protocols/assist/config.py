@@ -31,8 +31,8 @@ _FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 class AssistRoles(Roles):
     """Who plays beside the maintainer, which is the model under test."""
 
-    user: SerializeAsAny[ModelConfig] = role("gpt5_nano", "model that speaks for the user who asked")
-    judge: SerializeAsAny[ModelConfig] = role("gpt5", "model that judges the answer in the end")
+    user: SerializeAsAny[ModelConfig] = role("rehearsed_user", "model that speaks for the user who asked")
+    judge: SerializeAsAny[ModelConfig] = role("rehearsed_judge", "model that judges the answer in the end")
 
 
 class AssistPrompts(Config):
