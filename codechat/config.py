@@ -85,6 +85,28 @@ def place_option(default: Any, description: str, **constraints: Any) -> Any:
     return _option("place", default, description, constraints)
 
 
+SCORING: dict[str, Any] = {"scoring": True}
+"""Marks a field that affects how replies are scored but not the replies themselves: `rescore` may change it."""
+
+
+def is_scoring(field: Any) -> bool:
+    """Whether a pydantic field is marked so."""
+    extra = field.json_schema_extra
+    return isinstance(extra, dict) and bool(extra.get("scoring"))
+
+
+def scoring_identity(config: Config) -> dict[str, Any]:
+    """The marked options within a config, by place, as far as they are part of an identity."""
+    found: dict[str, Any] = {}
+    for name, field in type(config).model_fields.items():
+        value = getattr(config, name)
+        if is_scoring(field):
+            found[name] = _plain(value, 0)
+        elif isinstance(value, Config) and (inner := scoring_identity(value)):
+            found[name] = inner
+    return found
+
+
 def _option(part: Part, default: Any, description: str, constraints: dict[str, Any]) -> Any:
     marks = {"part": part, **constraints.pop("json_schema_extra", {})}
     return Field(default, description=description, json_schema_extra=marks, **constraints)

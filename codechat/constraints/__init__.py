@@ -120,7 +120,8 @@ class Constraint:
         if why := too_much(code or ""):
             return Finding(None, why)
         try:
-            return rule(self.answer, code or "")
+            found = rule(self.answer, code or "")
+            return Finding(found.met, " ".join(found.reason.split()))
         except (RecursionError, MemoryError) as error:
             return Finding(None, f"the code is nested too deeply to be checked ({type(error).__name__})")
 

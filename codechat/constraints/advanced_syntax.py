@@ -20,7 +20,7 @@ _FEATURES: dict[str, dict[str, tuple[str, ...]]] = {
         "dictionary comprehension": ("dictionary_comprehension",),
         "set comprehension": ("set_comprehension",),
     },
-    "go": {"goroutine and channel": ("goroutine", "channel", "channel_operation"), "defer statement": ("defer",)},
+    "go": {"goroutine and channel": ("goroutine", "channel"), "defer statement": ("defer",)},
     "kotlin": {"lambda expression": ("lambda",), "when expression": ("when",)},
     "rust": {"match expression": ("match",), "if let syntax sugar": ("if_let",), "closures": ("closure",)},
 }

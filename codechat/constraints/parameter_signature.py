@@ -74,7 +74,9 @@ def guarded(answer: Answer, code: str) -> Finding:
         kinds = types_of(function)
         if len(kinds) == len(wanted) and all(map(is_kind, kinds, wanted)):
             return Finding(True, f"line {function.name.line}: {name} takes {', '.join(wanted)}")
-        if len(kinds) == len(wanted) and all(not kind or is_kind(kind, one) for kind, one in zip(kinds, wanted)):
+        if len(kinds) == len(wanted) and all(
+            not kind or is_kind(kind, one) for kind, one in zip(kinds, wanted, strict=True)
+        ):
             return Finding(None, unwritten(function))
     if not functions:
         return Finding(False, absent(answer))

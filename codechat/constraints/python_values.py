@@ -13,18 +13,26 @@ _CALLS = {
     **{name: name for name in ("int", "float", "str", "bool", "list", "dict", "set", "tuple", "frozenset", "bytes")},
     **dict.fromkeys(("len", "ord", "hash", "id"), "int"),
     **dict.fromkeys(("any", "all", "isinstance", "issubclass", "callable", "hasattr"), "bool"),
-    **dict.fromkeys(("sorted", "split", "rsplit", "splitlines", "readlines", "most_common", "findall", "tolist"), "list"),
-    **dict.fromkeys(("join", "strip", "lower", "upper", "title", "replace", "format", "hexdigest", "input", "dumps"), "str"),
-    **dict.fromkeys(("startswith", "endswith", "isdigit", "isalpha", "isalnum", "isupper", "islower", "exists"), "bool"),
+    **dict.fromkeys(
+        ("sorted", "split", "rsplit", "splitlines", "readlines", "most_common", "findall", "tolist"), "list"
+    ),
+    **dict.fromkeys(
+        ("join", "strip", "lower", "upper", "title", "replace", "format", "hexdigest", "input", "dumps"), "str"
+    ),
+    **dict.fromkeys(
+        ("startswith", "endswith", "isdigit", "isalpha", "isalnum", "isupper", "islower", "exists"), "bool"
+    ),
     **dict.fromkeys(("time", "perf_counter", "mean", "sqrt", "total_seconds"), "float"),
     **{name: name for name in ("defaultdict", "deque")},
 }
 # Kinds that nothing but themselves can be, unlike a graph or a tree, which may be built of anything.
-_PLAIN = frozenset(
-    "int integer float str string bool boolean list set dict map tuple collections.counter queue.queue".split()
-)
+_PLAIN = frozenset({
+    "int", "integer", "float", "str", "string", "bool", "boolean", "list", "set", "dict", "map", "tuple",
+    "collections.counter", "queue.queue",
+})  # fmt: skip
 _METHODS_ONLY = frozenset({"join", "strip", "lower", "upper", "title", "replace", "format", "split", "time"})
 _LITERALS: dict[type[ast.expr], str] = {
+    ast.List: "list",
     ast.Dict: "dict",
     ast.DictComp: "dict",
     ast.Set: "set",
@@ -71,7 +79,7 @@ def without_annotation(code: str, name: str, fits: Callable[[Values], bool | Non
 def fits(kind: str, wanted: str) -> bool | None:
     """Whether a type that the statements tell is of the wanted kind; None if none is told, or it may be.
 
-    A whole number may stand for another, None for what is not there, and a collection for any shape that is built of it.
+    A whole number may stand for another, None for what is not there, a collection for any shape that is built of it.
     """
     if not kind or is_kind(kind, wanted) or head_of(kind) == head_of(wanted):
         return bool(kind) or None
@@ -134,29 +142,30 @@ def _note(known: dict[str, str], target: ast.expr, kind: str) -> None:
 
 def _type_of(node: ast.expr, known: dict[str, str]) -> str:
     """The type of an expression as it would be written; empty if it cannot be told."""
+    kind = _LITERALS.get(type(node), "")
     match node:
         case ast.Constant(value=value):
-            return "None" if value is None else type(value).__name__
+            kind = "None" if value is None else type(value).__name__
         case ast.Name(id=name):
-            return known.get(name, "")
+            kind = known.get(name, "")
         case ast.List(elts=[first, *_]) | ast.ListComp(elt=first):
             inner = _type_of(first, known)
-            return f"list[{inner}]" if inner else "list"
-        case ast.List():
-            return "list"
+            kind = f"list[{inner}]" if inner else "list"
         case ast.UnaryOp(op=op, operand=operand):
-            return "bool" if isinstance(op, ast.Not) else _type_of(operand, known)
+            kind = "bool" if isinstance(op, ast.Not) else _type_of(operand, known)
         case ast.IfExp(body=body, orelse=other):
-            kind = _type_of(body, known)
-            return kind if kind == _type_of(other, known) else ""
+            kind = _common(_type_of(body, known), _type_of(other, known))
         case ast.BoolOp(values=values):
-            kinds = {_type_of(each, known) for each in values}
-            return kinds.pop() if len(kinds) == 1 else ""
+            kind = _common(*(_type_of(each, known) for each in values))
         case ast.BinOp(left=left, op=op, right=right):
-            return _computed(_type_of(left, known), op, _type_of(right, known))
+            kind = _computed(_type_of(left, known), op, _type_of(right, known))
         case ast.Call(func=function):
-            return _called(function, node, known)
-    return _LITERALS.get(type(node), "")
+            kind = _called(function, node, known)
+    return kind
+
+
+def _common(*kinds: str) -> str:
+    return kinds[0] if len(set(kinds)) == 1 else ""
 
 
 def _computed(left: str, op: ast.operator, right: str) -> str:

@@ -7,21 +7,25 @@ from codechat.constraints.blanking import blanked
 from codechat.languages.grammar import Found, Tree
 
 # Data structures with a name of their own; what is declared as an interface, such as `List`, may be any of several.
-CONCRETE = frozenset(
-    """arraylist linkedlist hashmap linkedhashmap treemap concurrenthashmap hashset linkedhashset treeset arraydeque
-    priorityqueue stack vector vec vecdeque btreemap btreeset binaryheap smallvec arrayvec deque list map unordered_map
-    set unordered_set queue priority_queue multimap multiset dict tuple counter defaultdict ordereddict string""".split()
-)
-_NAME = r"(?P<name>[^\W\d]\w*)"
-_PATH = r"(?:\w+(?:::|\.))*"
-_WORD = r"(?P<word>[^\W\d]\w*)"
+CONCRETE = frozenset({
+    "arraylist", "linkedlist", "hashmap", "linkedhashmap", "treemap", "concurrenthashmap", "hashset",
+    "linkedhashset", "treeset", "arraydeque", "priorityqueue", "stack", "vector", "vec", "vecdeque", "btreemap",
+    "btreeset", "binaryheap", "smallvec", "arrayvec", "deque", "list", "map", "unordered_map", "set",
+    "unordered_set", "queue", "priority_queue", "multimap", "multiset", "dict", "tuple", "counter", "defaultdict",
+    "ordereddict", "string",
+})  # fmt: skip
+_NAME = r"\b(?P<name>[^\W\d]\w{0,80})\b"
+_PATH = r"(?:\w{1,80}(?:::|\.)){0,9}"
+_WORD = r"(?P<word>[^\W\d]\w{0,80})\b"
 _DECLARED = (
     # `ArrayList<A> name =`, `std::vector<int>& name)`
-    re.compile(rf"(?<![<,\w.:])(?:std::)?{_WORD}\s*(?:<[^;(){{}}=]{{0,200}}>)?[\s&*]+{_NAME}\s*(?=[=;)\[{{])"),
+    re.compile(
+        rf"(?<![<,\w.:])(?:std::)?{_WORD}\s?(?:<[^;(){{}}=]{{0,200}}>)?[\s&*]{{1,9}}{_NAME}\s{{0,9}}(?=[=;)\[{{])"
+    ),
     # `name: &mut Vec<A>`, `name: dict[str, int]`
-    re.compile(rf"{_NAME}\s*:\s*(?:&\s*(?:'\w+\s+)?)?(?:mut\s+)?{_PATH}{_WORD}"),
+    re.compile(rf"{_NAME}\s?:\s{{0,9}}(?:&\s?(?:'\w{{1,80}}\s)?)?(?:mut\s)?{_PATH}{_WORD}"),
     # `name = new TreeMap<>()`, `name = collections.deque()`, `name = vec![`
-    re.compile(rf"{_NAME}\s*(?::[^=\n;]{{0,200}})?:?=\s*(?:new\s+)?{_PATH}{_WORD}\s*[!(<:\[{{]"),
+    re.compile(rf"{_NAME}\s?(?::[^=\n;]{{0,200}})?:?=\s{{0,9}}(?:new\s)?{_PATH}{_WORD}\s?[!(<:\[{{]"),
 )
 _BEFORE = re.compile(r"(?<![\w.)\]>])(?:(?:self|this|cls)\s*(?:\.|->)\s*)?(?P<name>[^\W\d]\w*)\s*(?:\.|->)\s*\Z")
 _LITERALS = {"list", "dict", "set", "tuple"}

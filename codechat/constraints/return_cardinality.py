@@ -12,7 +12,6 @@ from codechat.constraints.python_values import fits, without_annotation
 from codechat.constraints.signatures import absent, asked
 from codechat.constraints.types import head_of, heads, is_kind, split
 
-
 _GO_TYPES = frozenset({"chan", "struct", "func", "interface"})
 
 
@@ -92,7 +91,9 @@ def _values(returns: str, language: str) -> list[list[str]]:
 
 def _go_values(parts: list[str]) -> list[str]:
     """The types of results in Go, which may have names before them: `low, high int` are two integers."""
-    named = [name if kind and name.isidentifier() and name not in _GO_TYPES else "" for name, _, kind in map(_cut, parts)]
+    named = [
+        name if kind and name.isidentifier() and name not in _GO_TYPES else "" for name, _, kind in map(_cut, parts)
+    ]
     if not any(named):
         return parts
     kinds: list[str] = []

@@ -22,7 +22,9 @@ _NO_SIZE = re.compile(
     re.IGNORECASE,
 )
 _ADDED = re.compile(r"[\w)\]]\s*[+-]\s*\Z")
-_MADE = re.compile(r"(\w+)\s*(?:<[^;(){}]*>)?(?:::(?:<[^;(){}]*>::)?(?:with_capacity|new))?\s*\((?:maxlen|maxsize)?\s*=?\s*\Z")
+_MADE = re.compile(
+    r"(\w+)\s*(?:<[^;(){}]*>)?(?:::(?:<[^;(){}]*>::)?(?:with_capacity|new))?\s*\((?:maxlen|maxsize)?\s*=?\s*\Z"
+)
 
 
 def read(raw: str) -> Answer:

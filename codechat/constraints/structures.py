@@ -31,9 +31,9 @@ _WRITTEN = {
 # Methods that structures have, by language and, where it is not of all, by structure. A program that only defines a
 # function of such a name does not use the operation; where no structure has it, such a function is what was asked for.
 _METHODS = {
-    "java": """add addall addfirst addlast clear contains containskey entryset get getfirst getlast isempty iterator keyset
-        offer peek peekfirst peeklast poll pollfirst polllast pop push put putifabsent remove removefirst removelast set
-        size sort values""",
+    "java": """add addall addfirst addlast clear contains containskey entryset get getfirst getlast isempty iterator
+        keyset offer peek peekfirst peeklast poll pollfirst polllast pop push put putifabsent remove removefirst
+        removelast set size sort values""",
     "cpp": """at back begin clear count emplace emplace_back empty end erase find front insert merge pop_back pop_front
         push_back push_front reserve resize reverse size sort swap""",
     "rust": """append clear contains contains_key drain extend get get_mut insert iter len pop_back pop_front push_back
@@ -41,6 +41,7 @@ _METHODS = {
     **dict.fromkeys(("cpp stack", "cpp queue", "cpp priority_queue"), "push pop top front back"),
     **dict.fromkeys(("rust vec", "rust smallvec", "rust arrayvec", "rust binaryheap"), "push pop peek"),
 }
+
 
 def seen(code: str, language: str) -> set[str]:
     """The names, in lower case, that the published harness takes for data structures in a code without comments.

@@ -174,6 +174,6 @@ def _is(name: str, arguments: list[str], kind: str, text: str) -> bool:
 
 
 def _holds_any(name: str, arguments: list[str]) -> bool:
-    """Whether a type is a map that may hold any value, as a JSON object does: Python's `dict`, or one of such values."""
+    """Whether a type is a map that may hold any value, as a JSON object does; Python's `dict` is one."""
     held = {inner for argument in arguments[-1:] for inner, _ in heads(argument)}
     return name == "dict" or (name in _KINDS["map"] and (not arguments or bool(held & _ANYTHING)))

@@ -15,11 +15,11 @@ def tree_of(grammar: Grammar, code: str) -> Tree:
     tree = grammar.parse(code)
     if not tree.broken:
         return tree
-    trees = [tree]
-    for kept in (code.rstrip(), code.rstrip().rpartition("\n")[0]):
-        if closing := _closing(grammar.parse(kept)):
-            trees.append(grammar.parse(f"{kept}{closing}\n"))
-    return max(trees, key=lambda each: (not each.broken, len(each.functions) + len(each.classes)))
+    kept = (code.rstrip(), code.rstrip().rpartition("\n")[0])
+    closed = [f"{each}{closing}\n" for each in kept if (closing := _closing(grammar.parse(each)))]
+    return max(
+        (tree, *map(grammar.parse, closed)), key=lambda each: (not each.broken, len(each.functions) + len(each.classes))
+    )
 
 
 def _closing(tree: Tree) -> str:

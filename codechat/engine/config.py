@@ -7,7 +7,17 @@ from pydantic import ConfigDict, SerializeAsAny
 from pydantic.fields import FieldInfo
 
 from codechat.agendas import AGENDAS, AgendaConfig
-from codechat.config import Config, is_identity, original_option, part_of, result_option, run_option, validate
+from codechat.config import (
+    SCORING,
+    Config,
+    is_identity,
+    is_scoring,
+    original_option,
+    part_of,
+    result_option,
+    run_option,
+    validate,
+)
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.environments import ENVIRONMENTS, EnvironmentConfig
 from codechat.errors import UserError
@@ -46,10 +56,6 @@ NEEDED = ("model", "dataset", "protocol")
 
 BEFORE: Mapping[str, Mapping[str, str]] = {"environment": {"kind": "none"}}
 """What cells have in a group that was added after they were begun."""
-
-
-SCORING = {"scoring": True}
-"""Marks a group that affects how replies are scored but not the replies themselves: `rescore` may change it."""
 
 
 class CellConfig(Config):
@@ -130,28 +136,27 @@ class CellConfig(Config):
             node = getattr(node, name)
         return field
 
+    def _fields_along(self, key: str) -> list[FieldInfo | None]:
+        """The field at every part of a dotted key."""
+        parts = key.split(".")
+        return [self.field_at(".".join(parts[: count + 1])) for count in range(len(parts))]
+
     def can_change_result(self, key: str) -> bool:
         """Whether a dotted key is part of the cell id: none of its parts may be a run option."""
-        parts = key.split(".")
-        fields = [self.field_at(".".join(parts[: count + 1])) for count in range(len(parts))]
-        return all(field is not None and is_identity(field) for field in fields)
+        return all(field is not None and is_identity(field) for field in self._fields_along(key))
 
     def can_change_in_rescoring(self, key: str) -> bool:
         """Whether a key leaves recorded dialogues as they are: it concerns scoring, paths or this machine."""
-        group, field = type(self).model_fields[key.partition(".")[0]], self.field_at(key)
-        if _is_scoring(group) or part_of(group) == "run":
+        fields = self._fields_along(key)
+        group, field = type(self).model_fields[key.partition(".")[0]], fields[-1]
+        if part_of(group) == "run" or any(each is not None and is_scoring(each) for each in fields):
             return True
         return field is not None and part_of(field) == "place"
 
 
 def scoring_groups() -> list[str]:
     """The groups that decide how replies are scored."""
-    return [name for name in GROUPS if _is_scoring(CellConfig.model_fields[name])]
-
-
-def _is_scoring(field: FieldInfo) -> bool:
-    extra = field.json_schema_extra
-    return isinstance(extra, dict) and bool(extra.get("scoring"))
+    return [name for name in GROUPS if is_scoring(CellConfig.model_fields[name])]
 
 
 def cell_id(

@@ -10,6 +10,7 @@ from codechat.errors import UserError
 from codechat.instructions import Pool
 from codechat.judges import ADHERENCE, APPLICABILITY, CONSTRAINT, JUDGES
 from codechat.models import MODELS
+from codechat.models.roles import models_in
 from codechat.protocols import PROTOCOLS
 from codechat.seeding import generator
 from codechat.tasks import ConstrainedTask, Dataset, Level, Requirement, StepTask, Task
@@ -27,6 +28,7 @@ def check_fit(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...]) -> 
                 f"{dataset.name} is a {type(task).__name__}",
                 "choose a dataset that is made for the protocol: codechat list dataset",
             )
+    _check_players(config, dataset)
     _check_languages(f"model={MODELS.of(config.model).name}", MODELS.of(config.model).traits.languages, tasks)
     check_questions(config)
     if {APPLICABILITY, ADHERENCE} & set(config.questions):  # constraints that it cannot decide are undecided
@@ -43,6 +45,19 @@ def check_questions(config: CellConfig) -> None:
             f"protocol={PROTOCOLS.of(config.protocol).name} asks it for {' and '.join(asked)}",
             f"choose a judge that can ({_able(())})",
         )
+
+
+def _check_players(config: CellConfig, dataset: Dataset) -> None:
+    """Raises `UserError` for a model that may not play in the dataset, be it the one under test or a further one."""
+    for place, model in (("model", config.model), *models_in(config.protocol, "protocol")):
+        component = MODELS.of(model)
+        datasets = component.traits.datasets
+        if datasets is not None and dataset.name not in datasets:
+            word = "model=NAME" if place == "model" else f"model@{place}=NAME"
+            raise UserError(
+                f"{place}: {component.name} is no language model and plays only in {', '.join(sorted(datasets))}",
+                f"choose another: {word}",
+            )
 
 
 def check_texts(dataset: Dataset, tasks: Iterable[Task], pool: Pool | None) -> None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codechat.config import scoring_identity
 from codechat.datasets import DATASETS
 from codechat.engine.cell import Cell, load_pool
-from codechat.engine.config import CellConfig, content_outside, scoring_groups
+from codechat.engine.config import NEEDED, CellConfig, content_outside, scoring_groups
 from codechat.engine.fitting import check_judgeable, check_questions, check_texts
 from codechat.errors import UserError
 from codechat.files import content_hash
@@ -130,6 +131,7 @@ def rescored_cell(
         "dataset": dataset.content_hash,
         "tasks": [task.task_id for task in tasks],
         "instructions": (pool or INSTRUCTIONS.build(config.instructions)).content_hash,
+        **{group: found for group in NEEDED if (found := scoring_identity(getattr(config, group)))},
         **{group: getattr(config, group).identity() for group in scoring_groups()},
     }
     outside = content_outside(tasks)

@@ -1,88 +1,158 @@
-"""A private copy of the repository in a box without network, made by bubblewrap."""
+"""Bubblewrap over a private copy of the repository: no engine, no network, no build."""
 
-import asyncio
+import functools
+import os
 import shutil
-import tempfile
-import time
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from codechat.config import result_option
 from codechat.domain import Build, Output
-from codechat.environments import ENVIRONMENTS, Environment, EnvironmentConfig, Room
+from codechat.environment import PACKAGE
+from codechat.environments import ENVIRONMENTS, Environment, Room
 from codechat.environments.commits import unpacked
+from codechat.environments.inside import furnish
+from codechat.environments.limits import NOBODY, VARIABLES, Limits, Slot, Slots, Spent
+from codechat.environments.resident import Resident
 from codechat.errors import UserError
 from codechat.tasks import Workspace
-from codechat.texts import visible
 
-NO_BUILD = "(environment=checkout builds nothing; environment=docker does)"
+NO_BUILD = "environment=checkout builds nothing; environment=docker does"
+SHOWN = ("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/share", "/usr/include")
+LINKED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
+ETC = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
 
 
-class CheckoutConfig(EnvironmentConfig):
+class CheckoutConfig(Limits):
     """Options of `checkout`."""
 
     kind: Literal["checkout"] = result_option("checkout", "a private copy of the repository, without an engine")
-    command_s: float = result_option(60.0, "seconds by the clock that a command may take", gt=0)
-    output_kb: int = result_option(16, "KiB of a command's output that are kept, of its head and its tail", ge=1)
 
 
 class Copy:
-    """A room over a private copy."""
+    """A room in a box of its own."""
 
-    def __init__(self, config: CheckoutConfig, environment: "Checkout", folder: Path) -> None:
-        self._config, self._environment, self._folder = config, environment, folder
+    def __init__(self, limits: Limits, resident: Resident, slot: Slot) -> None:
+        self._limits, self._resident, self._slot, self._spent = limits, resident, slot, Spent(limits)
 
     async def run(self, command: str) -> Output:
-        began = time.monotonic()
-        words = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--setenv", "PATH"]
-        words += ["/usr/bin:/bin", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin"]
-        words += ["--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--tmpfs", "/tmp"]
-        words += ["--proc", "/proc", "--dev", "/dev", "--bind", str(self._folder), "/repository"]
-        words += ["--chdir", "/repository", "/bin/sh", "-c", command]
-        pipe = asyncio.subprocess.PIPE
-        running = await asyncio.create_subprocess_exec(
-            *words, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=asyncio.subprocess.STDOUT, env={}
-        )
-        try:
-            data, _ = await asyncio.wait_for(running.communicate(), self._config.command_s)
-        except TimeoutError:
-            running.kill()
-            await running.wait()
-            return Output("", None, "timeout", seconds=time.monotonic() - began)
-        room = self._config.output_kb << 9
-        cut = len(data) > 2 * room
-        kept = data[:room] + b"\n[...]\n" + data[-room:] if cut else data
-        return Output(visible(kept.decode(errors="replace")), running.returncode, "exit", cut, time.monotonic() - began)
+        output = await self._resident.run(command, self._limits, self._spent.next())
+        self._spent.add(output.seconds)
+        return output
 
     async def build(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
         return Build(False, NO_BUILD)
 
     async def aclose(self) -> None:
-        shutil.rmtree(self._folder.parent, ignore_errors=True)
-        self._environment.slots.release()
+        try:
+            await self._resident.aclose()
+        finally:
+            self._slot.free()
 
 
 class Checkout:
-    """Opens rooms over copies of unpacked commits."""
+    """Opens rooms over unpacked commits. `overlay=False` copies a commit into its room even if layers can be had."""
 
     commands, builds = True, False
 
-    def __init__(self, config: CheckoutConfig) -> None:
-        self._config, self.slots = config, asyncio.Semaphore(config.max_rooms)
+    def __init__(self, limits: Limits, *, overlay: bool = True) -> None:
+        self._limits, self._slots, self._overlay = limits, Slots(limits.max_rooms), overlay
+        self._owner = NOBODY if os.getuid() == 0 else None
+        program = shutil.which("bwrap")
+        if program is None:
+            raise UserError(
+                "environment=checkout needs the program bwrap, which is not installed",
+                "install the package 'bubblewrap', or choose environment=none or docker",
+            )
+        self._program = program
 
     async def open(self, workspace: Workspace) -> Room:
-        if shutil.which("bwrap") is None:
-            raise UserError("environment=checkout needs the program bwrap", "install the package 'bubblewrap'")
-        await self.slots.acquire()
-        source = await asyncio.to_thread(unpacked, workspace, None)
-        folder = Path(tempfile.mkdtemp(prefix="codechat-room-")) / "repository"
-        copy = await asyncio.create_subprocess_exec("cp", "-a", "--reflink=auto", str(source), str(folder))
-        await copy.wait()
-        return Copy(self._config, self, folder)
+        slot = await self._slots.take()
+        try:
+            lower = await slot.holding(unpacked, workspace, self._owner)
+            python = _Interpreter()
+            resident = await Resident.start(
+                functools.partial(self._command, lower, python), "/harness", self._config(python)
+            )
+        except BaseException:
+            slot.free()
+            raise
+        return Copy(self._limits, resident, slot)
 
     async def aclose(self) -> None:
-        """Rooms are closed by their sessions."""
+        """Nothing is kept: rooms are closed by their sessions."""
+
+    def _config(self, python: "_Interpreter") -> dict[str, Any]:
+        return {
+            **self._limits.inside(),
+            "lower": furnish.LOWER,
+            "uid": self._owner,
+            "overlay": self._overlay,
+            "cover": [furnish.LOWER, "/harness", *python.hidden],
+            "root": furnish.REPOSITORY,
+            "environment": VARIABLES,
+        }
+
+    def _command(self, lower: Path, python: "_Interpreter", arguments: list[str], _: str) -> list[str]:
+        words = [self._program, "--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-uts", "--clearenv"]
+        words += ["--hostname", "room"]
+        if self._owner is None:
+            words += ["--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY)]
+        else:  # the resident becomes another user, which its own namespaces then show as one of theirs
+            words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+        binds = [*_system(), *python.binds, (str(lower), furnish.LOWER)]
+        binds += [(str(PACKAGE / room / "inside"), f"/harness/{room}/inside") for room in ("sandbox", "environments")]
+        binds += [(str(PACKAGE / "environments" / "etc" / name), f"/etc/{name}") for name in ("passwd", "group")]
+        binds += [(str(PACKAGE / "sandbox" / "etc" / name), f"/etc/{name}") for name in ("hosts", "nsswitch.conf")]
+        parents = {str(parent) for _, place in binds for parent in Path(place).parents if str(parent) != "/"}
+        made = (furnish.ROOM, furnish.PARENT, "/home", furnish.HOME, "/tmp", "/var", "/var/tmp")
+        for folder in (*sorted(parents), *made):
+            words += ["--perms", "0755", "--dir", folder]
+        for source, place in binds:
+            words += ["--ro-bind", source, place]
+        for link in LINKED:
+            if Path(link).is_symlink():
+                words += ["--symlink", str(Path(link).readlink()), link]
+        for source, place in binds:
+            if PACKAGE.is_relative_to(source):  # the embedded datasets hold their own answers
+                words += ["--tmpfs", str(Path(place) / PACKAGE.relative_to(source))]
+        words += [
+            "--bind",
+            "/proc",
+            "/proc",
+            "--dev",
+            "/dev",
+            "--remount-ro",
+            "/dev",
+            "--remount-ro",
+            "/",
+            "--chdir",
+            "/",
+        ]
+        words += ["--setenv", "LD_LIBRARY_PATH", f"{python.base}/lib", "--", python.program, *arguments]
+        return words
+
+
+class _Interpreter:
+    """The interpreter of the resident process as its box shows it: commands find it only if it is the system's."""
+
+    def __init__(self) -> None:
+        base = Path(sys.base_prefix).resolve()
+        real = Path(getattr(sys, "_base_executable", "") or sys.executable).resolve()
+        system = base == Path("/usr")
+        self.base = "/usr" if system else "/python"
+        self.binds = [] if system else [(str(base), self.base)]
+        self.hidden = [] if system else [self.base]
+        self.program = str(real) if system else f"{self.base}/{real.relative_to(base)}"
+
+
+def _system() -> Iterator[tuple[str, str]]:
+    """The system's programs and libraries, without what is installed beside them in /usr/local."""
+    for folder in (*SHOWN, *LINKED, *ETC):
+        if Path(folder).exists() and not (folder in LINKED and Path(folder).is_symlink()):
+            yield folder, folder
 
 
 @ENVIRONMENTS.register("checkout", CheckoutConfig)

@@ -62,4 +62,4 @@ def functions(names: str, behind: str = "") -> str:
     return "\n".join((*defined, *declared))
 
 
-register(Coded(("c", "h"), Grammar("tree_sitter_c", COMMON + functions("(identifier)"), "c")))
+register(Coded(("c", "h"), Grammar("tree_sitter_c", COMMON + functions("(identifier)"), "c"), labels=("c", "cpp")))

@@ -6,7 +6,8 @@
 - `function` with `.name`, and where the language has them `.parameters` and `.returns`;
 - `parameter` with `.name` and, unless it is the rest of the parameter, `.type`;
 - `call` with `.name`; keywords that work like calls (`await`) may be captured too;
-- `import` with `.path`; `alias`, a name given to an import, with `.of`, its own; `comment`; `string`; `feature.NAME`: a use of the syntax NAME;
+- `import` with `.path`; `alias`, a name given to an import, with `.of`, its own; `comment`; `string`;
+  `feature.NAME`: a use of the syntax NAME;
 - `qualified.NAME`: a name with what leads to it; `operator`: a binary operator; `block`: the code within braces, with
   `.open` for its first brace where the node begins before it;
 - `doc`: a string that documents what it stands in;
@@ -29,8 +30,8 @@ REMEDY = "pip install 'codechat[constraints]'"
 class Grammar:
     """A grammar: the module of its wheel, the function in it that gives the grammar, and the questions' query.
 
-    `lexer` is the language's name in Pygments. `within` leaves of a text what is in the language, if it may stand within
-    another, as scripts do in a page: a text of the same length.
+    `lexer` is the language's name in Pygments. `within` leaves of a text what is in the language, if it may stand
+    within another, as scripts do in a page: a text of the same length.
     """
 
     module: str

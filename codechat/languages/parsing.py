@@ -31,7 +31,7 @@ def parses(language: str, code: str) -> bool | None:
     known = language_of(language)
     if not isinstance(known, Parsed) or too_much(code):
         return None
-    return bool(code.strip()) and not known.grammar.parse(code).broken
+    return bool(code.strip()) and not known.grammar.parse(known.grammar.within(code)).broken
 
 
 def _depth(code: str) -> int:

@@ -19,8 +19,8 @@ class Plain:
     names; if there is none, of the first unclosed one; if there is none, of the first fence of any tag. If an entry
     point is asked for, it is the first of these fences whose code has that name as a word. The program is the code.
 
-    If `unfenced`, and if no entry point is asked for, a reply without a fence is code but for paragraphs of prose before
-    and after it.
+    If `unfenced`, and if no entry point is asked for, a reply without a fence is code but for paragraphs of prose
+    before and after it.
     """
 
     names: tuple[str, ...]

@@ -39,12 +39,15 @@ QUESTIONS = """
 (extern_crate_declaration name: (_) @import.path) @import
 (scoped_identifier path: (identifier) @import.path) @import
 (scoped_type_identifier path: (identifier) @import.path) @import
+(scoped_use_list path: (identifier) @import.path) @import
 (attribute (scoped_identifier path: (identifier) @import.path)) @import
 [(line_comment) (block_comment)] @comment
 [(string_literal) (raw_string_literal) (char_literal)] @string
 (type_identifier) @type
 (scoped_identifier path: (identifier) @type)
 (token_tree (identifier) @type . "::")
+(scoped_identifier path: (scoped_identifier name: (identifier) @type))
+(generic_type type: (scoped_identifier name: (identifier) @type))
 (tuple_type) @makes.tuple
 (tuple_expression) @makes.tuple
 (array_type) @makes.array
@@ -54,6 +57,8 @@ QUESTIONS = """
 (if_expression condition: (let_condition)) @feature.if_let
 (if_expression condition: (let_chain (let_condition))) @feature.if_let
 (closure_expression) @feature.closure
+(token_tree ["(" ","] . ["|" "||"]) @feature.closure
+(token_tree (identifier) @_move . ["|" "||"] (#eq? @_move "move")) @feature.closure
 [(block) (match_block) (declaration_list) (field_declaration_list) (enum_variant_list)] @block
 (binary_expression operator: _ @operator)
 (let_declaration "=" @operator)

@@ -36,8 +36,17 @@ _SHARES: tuple[tuple[str, str, bool | None, str], ...] = (
 )
 _ROUNDS = ("rounds", "Rounds", None, "replies of the user until the dialogue ends, averaged over issues")
 _THREAD = ("thread_turns", "Turns of the thread", None, "the maintainers' turns of the real thread, averaged")
+GROUPED = (*(key for key, *_ in _SHARES), "rounds")
+BY_VERDICT = ("rounds", "thread_turns")
 _PLACES = {**{name: f"verdicts.{name}" for name in GRADES}, **{name: f"verbosity.{name}" for name in VERBOSITIES}}
-_BY = ("language", "build", "thread", "cohort", "language_cohort", "kind")
+_SHOWN: dict[str, tuple[str, ...]] = {
+    "language": (*GRADES, *VERBOSITIES),
+    "cohort": (*GRADES, *VERBOSITIES),
+    "build": ("correct", "conditions_met", "satisfied", "rounds"),
+    "thread": ("correct", "conditions_met", "satisfied", "rounds"),
+    "kind": ("correct", "conditions_met", "satisfied", "rounds"),
+    "language_cohort": (),
+}  # by what dialogues are grouped: metrics.json has every share and the rounds of each group, tables and figures these
 _FURTHER: tuple[tuple[str, str, bool | None, str], ...] = (
     ("conditions_by_issue", "Conditions met, by issue", True, "the share of an issue's conditions, averaged"),
     ("all_conditions", "All conditions met", True, "issues with every condition met, of those decided"),
@@ -69,8 +78,9 @@ def _final(row: tuple[str, str, bool | None, str]) -> Final:
 def _breakdowns() -> Iterator[Breakdown]:
     for key, label, better, meaning in (_ROUNDS, _THREAD):
         yield Breakdown(key, label, "verdict", f"by_verdict.{key}", "number", better, meaning)
-    for by in _BY:
-        for key, label, better, meaning in (*_SHARES, _ROUNDS):
+    rows = {row[0]: row for row in (*_SHARES, _ROUNDS)}
+    for by, keys in _SHOWN.items():
+        for key, label, better, meaning in (rows[key] for key in keys):
             unit: Any = "number" if key == "rounds" else "share"
             yield Breakdown(key, label, by, f"by_{by}.{key}", unit, better, meaning)
 
@@ -112,7 +122,7 @@ class _Seen:
 
     def __post_init__(self) -> None:
         self.at = [Tally() for _ in range(self.rounds)]
-        self.groups = {by: {} for by in ("verdict", *_BY)}
+        self.groups = {by: {} for by in ("verdict", *_SHOWN)}
 
     def add(self, session: SessionRecord) -> None:
         """Count a session; of one that is not completed no more than that it is there."""
@@ -126,7 +136,7 @@ class _Seen:
         parts = dict(judgement_parts(own))
         self.overall.count(task, {**parts, **further_parts(own, turns)})
         for by, name in groups_of(session.language, own):
-            shown = parts if by != "verdict" else {key: parts[key] for key in ("rounds", "thread_turns")}
+            shown = parts if by != "verdict" else {key: parts[key] for key in BY_VERDICT}
             self.groups[by].setdefault(name, Tally()).count(task, shown)
         self._count(own, turns)
         self._rounds(task, turns)
@@ -158,9 +168,10 @@ class _Seen:
         }
         for final in ASSIST.finals:
             _put(found, final.at or final.key, value(self.overall[final.key]))
-        for part in ASSIST.breakdowns:
-            groups = sorted(self.groups[part.by].items())
-            _put(found, part.at, {name: value(tally[part.key]) for name, tally in groups if part.key in tally.figures})
+        for by, tallies in self.groups.items():
+            for key in GROUPED if by != "verdict" else BY_VERDICT:
+                known = {name: value(tally[key]) for name, tally in sorted(tallies.items()) if key in tally.figures}
+                _put(found, f"by_{by}.{key}", known)
         return found
 
 

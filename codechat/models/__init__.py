@@ -104,11 +104,13 @@ class ModelTraits:
 
     `baseline`: it may see a task's reference (`BaselineView`), and is no evidence about any model. `offline`: it calls
     no endpoint, so that its calls cost nothing; so does a baseline. `languages`: those it can answer in; None for all.
+    `datasets`: the names of those that it may play a role in; None for all.
     """
 
     baseline: bool = False
     offline: bool = False
     languages: frozenset[str] | None = None
+    datasets: frozenset[str] | None = None
 
 
 MODELS: Registry[Model, ModelTraits] = Registry("model", "codechat.models", ModelTraits, Model, ModelConfig)

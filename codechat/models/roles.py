@@ -13,13 +13,13 @@ PRESET = "preset"
 C = TypeVar("C", bound=Config)
 
 
-def role(preset: str, description: str, *, default: Any = ...) -> Any:
+def role(preset: str, description: str, *, default: Any = ..., marks: Mapping[str, Any] | None = None) -> Any:
     """A role's model in a config that derives from `Roles`, annotated `SerializeAsAny[ModelConfig]`.
 
     `preset` is the role's option of the group `model` unless `model@<place>.<role>=NAME` names another. With `default`
-    None the role may be left out, as `without_roles` does.
+    None the role may be left out, as `without_roles` does. `marks` are further marks of the option.
     """
-    return result_option(default, description, json_schema_extra={PRESET: preset})
+    return result_option(default, description, json_schema_extra={PRESET: preset, **(marks or {})})
 
 
 class Roles(Config):

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from codechat.constraints import Constraint, Finding, Harness
 from codechat.domain import Failure, Outcome, Program, Verdict
@@ -69,8 +70,10 @@ class LanguageVersion:
         verdict = await self._try(program.source, found, sandbox)
         if verdict.passed or (ran := await self._sample(found, sandbox)) is None:
             return verdict
-        said = " ".join((ran.stderr or ran.stdout or str(ran.why)).split())
-        return Verdict.without_run("crash", f"{found.program} does not work in the sandbox: {said[:200]}")
+        said = " ".join((ran.stderr or ran.stdout or f"it ends with status {ran.status}").split())
+        name = Path(found.program).name
+        said = said.replace(found.program, name)  # records do not tell where things lie on a machine
+        return Verdict.without_run("crash", f"{name} does not work in the sandbox: {said[:200]}")
 
     async def _try(self, source: str, found: Found, sandbox: Sandbox) -> Verdict:
         """The verdict on a source: that of the first options that find no error of the language, else of the first."""

@@ -13,7 +13,7 @@ Solver = Callable[[Call], Result]
 
 def dataset_tasks(dataset: str, path: str | None = None) -> tuple[Task, ...]:
     """The tasks of a dataset by its name, read from a file if it needs one. Raises `UserError`."""
-    config = DATASETS.validate({"kind": dataset} | ({} if path is None else {"path": path}))
+    config = DATASETS.validate({DATASETS[dataset].key: dataset} | ({} if path is None else {"path": path}))
     return DATASETS.build(config).tasks
 
 

@@ -134,7 +134,8 @@ async def test_a_compiler_that_does_not_work_in_the_sandbox_fails_no_program() -
     room = build("bubblewrap", toolchains=[folder])
     try:
         found = await find(room, "python;3.2", RIGHT["python"])
-        assert found.met is None and "does not work in the sandbox" in found.reason
+        assert found.met is None and "python3.2 does not work in the sandbox" in found.reason
+        assert folder not in found.reason, "records do not tell where things lie on a machine"
     finally:
         shutil.rmtree(shown)
         await room.aclose()
@@ -224,6 +225,16 @@ async def test_nothing_of_a_program_is_run(sandbox: Sandbox) -> None:
 def test_only_a_verdict_that_was_reached_decides() -> None:
     assert finding_of(Verdict.without_run("timeout", "it takes long")) == Finding(None, "it takes long")
     assert finding_of(Verdict("pass", True)).met is True
+
+
+@needs_javac
+async def test_limits_in_which_no_compiler_starts_fail_no_program() -> None:
+    room = build("bubblewrap", memory_mb=128)
+    try:
+        for code in (RIGHT["java"], WRONG["java"]):
+            assert (await find(room, "java;11", code)).met is None
+    finally:
+        await room.aclose()
 
 
 def test_suites_differ_by_all_that_decides() -> None:

@@ -12,7 +12,9 @@ import pytest
 
 from codechat.config import is_identity
 from codechat.domain import Message, Reply
+from codechat.judges.deciding import quote
 from codechat.models import MODELS, BaselineView, Model, ModelConfig, Request
+from codechat.tasks import AssistTask, Comment
 from codechat.testing import OpenAIServer
 from support.provider_servers import AnthropicServer
 from support.tasks import task_of
@@ -34,6 +36,7 @@ RUN_OPTIONS = {
     "neutral",
 }
 TASK = task_of("T/0", "def add(a, b):", "def add(a, b):\n    return a + b\n", prompt="Add.")
+ISSUE = AssistTask("a/b#1", "Help.", author="user", thread=(Comment("ann", "2025-01-01T00:00:00Z", "Set it."),))
 RECORDING = (
     '{"schema":1,"cell_id":"c","session_id":"s","task_id":"T/0","dataset":"d","model":"m","protocol":"refine","agenda":[],'
     '"seed":0,"status":"completed","turns":[{"turn":0,"response":"x","outcome":"fail","passed":false,"passed_base":false}]}'
@@ -48,7 +51,11 @@ def minimal(tmp_path: Path) -> Iterator[dict[str, dict[str, Any]]]:
     with OpenAIServer(lambda call: "x") as server, AnthropicServer(lambda call: "x") as other:
         yield {
             "echo": {},
+            "maintainer": {},
+            "maintainer_by_turns": {},
             "reference": {},
+            "rehearsed_judge": {},
+            "rehearsed_user": {},
             "previous": {},
             "refactorer": {},
             "drifter": {},
@@ -71,8 +78,10 @@ def build(kind: str, minimal: dict[str, dict[str, Any]]) -> Model:
 
 
 def request(kind: str) -> Request:
-    view = BaselineView(TASK, None, None, 0) if MODELS[kind].traits.baseline else None
-    return Request((Message("user", "Write add."),), "T/0", 0, view)
+    task = ISSUE if kind.startswith("maintainer") else TASK
+    view = BaselineView(task, None, None, 0) if MODELS[kind].traits.baseline else None
+    prompt = quote("{{conditions}}", conditions="1. Says why") if kind.startswith("rehearsed") else "Write add."
+    return Request((Message("user", prompt),), task.task_id, 0, view)
 
 
 @pytest.mark.parametrize("kind", KINDS)

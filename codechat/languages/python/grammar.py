@@ -41,7 +41,8 @@ QUESTIONS = """
 (type (_ (_ (identifier) @type)))
 (type (_ (_ (_ (identifier) @type))))
 (call function: (identifier) @type)
-(call function: (attribute object: (identifier) attribute: (identifier) @type) (#match? @type "^([A-Z]|deque$|defaultdict$)"))
+(call function: (attribute object: (identifier) attribute: (identifier) @type)
+  (#match? @type "^([A-Z]|deque$|defaultdict$)"))
 (import_from_statement name: (aliased_import name: (dotted_name (identifier) @alias.of .) alias: (identifier) @alias))
 (call function: (subscript value: (identifier) @type))
 (call arguments: (argument_list (identifier) @type)
@@ -61,6 +62,7 @@ QUESTIONS = """
 (comparison_operator operators: _ @operator)
 (assignment "=" @operator)
 (augmented_assignment operator: _ @operator)
+(named_expression ":=" @operator)
 "," @operator
 (module . (expression_statement (string)) @doc)
 (class_definition body: (block . (expression_statement (string)) @doc))

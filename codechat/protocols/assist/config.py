@@ -1,10 +1,10 @@
 """The options, roles and prompts of `protocol=assist`."""
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import SerializeAsAny, ValidationInfo, field_validator
 
-from codechat.config import Config, original_option
+from codechat.config import SCORING, Config, original_option
 from codechat.models import ModelConfig
 from codechat.models.roles import Roles, role
 from codechat.template import require
@@ -31,8 +31,10 @@ _FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 class AssistRoles(Roles):
     """Who plays beside the maintainer, which is the model under test."""
 
-    user: SerializeAsAny[ModelConfig] = role("gpt5_nano", "model that speaks for the user who asked")
-    judge: SerializeAsAny[ModelConfig] = role("gpt5", "model that judges the answer in the end")
+    user: SerializeAsAny[ModelConfig] = role("rehearsed_user", "model that speaks for the user who asked")
+    judge: SerializeAsAny[ModelConfig] = role(
+        "rehearsed_judge", "model that judges the answer in the end", marks=SCORING
+    )
 
 
 class AssistPrompts(Config):
@@ -49,8 +51,10 @@ class AssistPrompts(Config):
     followup: str = original_option(..., "passes on the user's {{reply}}")
     user: str = original_option(..., "asks for the user's reply; fills {{conditions}}, {{dialogue}}, {{references}}")
     reask_user: str = original_option(..., "asks the user's model again after a reply that could not be read")
-    judge: str = original_option(..., "asks for the judgement; fills {{answer}}, {{thread}}, {{conditions}}, {{form}}")
-    reask_judge: str = original_option(..., "asks the judge again for the lines of {{form}}")
+    judge: str = original_option(
+        ..., "asks for the judgement; fills {{answer}}, {{thread}}, {{conditions}}, {{form}}", json_schema_extra=SCORING
+    )
+    reask_judge: str = original_option(..., "asks the judge again for the lines of {{form}}", json_schema_extra=SCORING)
 
     @field_validator("*")
     @classmethod
@@ -62,8 +66,6 @@ class AssistPrompts(Config):
 class AssistConfig(Config):
     """Options of the protocol."""
 
-    version: ClassVar[int] = 1
-
     kind: Literal["assist"] = original_option("assist", "the protocol")
     steps: int = original_option(5, "how often the maintainer may explore before an answer", ge=0, le=100)
     explore: Literal["every", "first"] = original_option(
@@ -72,7 +74,9 @@ class AssistConfig(Config):
     rounds: int = original_option(10, "the most replies of the user, and so of the maintainer's answers", ge=1, le=100)
     commands: int = original_option(10, "the most commands of one step; further ones are not run", ge=1, le=1_000)
     references: int = original_option(3, "replies of other issues that show the user's model the tone", ge=0, le=100)
-    judged: Literal["answer", "dialogue"] = original_option("answer", "what the judge sees: the last answer, or all")
+    judged: Literal["answer", "dialogue"] = original_option(
+        "answer", "what the judge sees: the last answer, or all", json_schema_extra=SCORING
+    )
     max_reasks: int = original_option(2, "how often a reply of user or judge is asked for again", ge=0, le=10)
     roles: AssistRoles = original_option(..., "the further models")
     prompts: AssistPrompts = original_option(..., "a preset by its name, or each prompt as a text or @FILE")

@@ -15,7 +15,7 @@ import resource
 import signal
 import socket
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from codechat.sandbox.inside import seccomp
 from codechat.sandbox.inside.wire import TIMED_OUT
@@ -98,16 +98,17 @@ def drop_user(uid: int) -> None:
     libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
 
 
-def enter_namespaces(hide: list[str]) -> int:
+def enter_namespaces(hide: list[str], shown: int | None = None) -> int:
     """Move into namespaces of our own and return a handle on the PID namespace; raises `NotGranted` if denied.
 
-    Returns in a child that is the init process there. The tree becomes read-only, and /proc and `hide` empty.
+    Returns in a child that is the init process there. The tree becomes read-only, and /proc and `hide` empty. The user
+    has the number `shown` there, or else its own.
     """
     uid, gid = os.getuid(), os.getgid()
     _check(libc.unshare(NEWUSER | NEWNS | NEWUTS | NEWIPC | NEWPID | NEWNET), "unshare")
     _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"{uid} {uid} 1")
-    _write("/proc/self/gid_map", f"{gid} {gid} 1")
+    _write("/proc/self/uid_map", f"{uid if shown is None else shown} {uid} 1")
+    _write("/proc/self/gid_map", f"{gid if shown is None else shown} {gid} 1")
     child = os.fork()
     if child:
         _stand_by(child)
@@ -161,8 +162,8 @@ def proc_works(handle: int) -> bool:
     child = os.fork()
     if child == 0:
         try:
-            _check(libc.unshare(NEWNS), "unshare mounts")
-            _own_proc()
+            own_mounts()
+            own_proc()
         except OSError:
             os._exit(1)
         os._exit(0)
@@ -170,7 +171,12 @@ def proc_works(handle: int) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def _own_proc() -> None:
+def own_mounts() -> None:
+    """Let later mounts be seen by this process and its children alone."""
+    _check(libc.unshare(NEWNS), "unshare mounts")
+
+
+def own_proc() -> None:
     """A /proc that shows this PID namespace alone."""
     mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
@@ -188,6 +194,11 @@ def _own_network() -> None:
     if os.path.exists(ETC):
         for name in NAMES:
             mount(f"{ETC}/{name}", f"/etc/{name}", "", MS_BIND)
+    loopback_up()
+
+
+def loopback_up() -> None:
+    """Start the loopback interface of this process's own network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         fcntl.ioctl(one, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
 
@@ -205,9 +216,9 @@ def confine(
     library's own `_exit`, because a signal's default action does not kill an init process.
     """
     if namespaces:
-        _check(libc.unshare(NEWNS), "unshare mounts")
+        own_mounts()
         if "processes" in needs:
-            _own_proc()
+            own_proc()
         if "commands" in needs:
             empty_folders(["/dev/shm"], limits["file"])
         if "network" in needs:
@@ -222,14 +233,26 @@ def confine(
     _limit(resource.RLIMIT_NPROC, limits["processes"])
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_STACK, STACK)
-    header = struct.pack("<Ii", CAPABILITY_VERSION, 0)
-    _check(libc.capset(header, bytes(24)), "capset")
+    _drop_capabilities()
     chosen = _with_sockets if namespaces and "network" in needs else _filters[namespaces]
     chosen.install(libc)
     if alone:
         _lonely.install(libc)
     assert signal.SIGPROF == TIMED_OUT
     libc.signal(int(signal.SIGPROF), ctypes.cast(libc._exit, ctypes.c_void_p))
+
+
+def _drop_capabilities() -> None:
+    header = struct.pack("<Ii", CAPABILITY_VERSION, 0)
+    _check(libc.capset(header, bytes(24)), "capset")
+
+
+def renounce(limits: Mapping[int, int]) -> None:
+    """For a command in a room: the limits (by their numbers in `resource`), no capability, the filter."""
+    for which, value in limits.items():
+        _limit(which, value)
+    _drop_capabilities()
+    _with_sockets.install(libc)
 
 
 def keep_children() -> None:

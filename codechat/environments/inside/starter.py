@@ -1,0 +1,231 @@
+"""Starts the commands of one room, one after the other, until its parent hangs up.
+
+Every command gets a PID namespace of its own, whose end is the end of all its processes.
+"""
+
+# No pathlib: every module loaded here is memory that each fork copies.
+# ruff: noqa: PTH123
+
+import contextlib
+import fcntl
+import json
+import marshal
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+import traceback
+from typing import Any, NamedTuple, NoReturn
+
+from codechat.environments.inside import furnish, measure
+from codechat.sandbox.inside import isolate
+
+LENGTH = struct.Struct("<I")
+BLOCK = 1 << 20
+PIPE_SIZE = 1031  # F_SETPIPE_SZ
+WATCH_S = 0.05  # between two looks at a command's memory
+SHELLS = ("/bin/bash", "/bin/sh")
+NOT_STARTED = 126
+OWN = 2  # processes of the room besides a command's: this one, and the init process
+
+
+def main(text: str) -> NoReturn:
+    """Run until the parent hangs up. `text` is the JSON that the parent made."""
+    config = json.loads(text)
+    control = _control(config)
+    try:
+        starter = Starter(control, config)
+    except OSError as error:
+        send(control, {"problem": str(error)})
+        os._exit(1)
+    send(control, {"problem": ""})
+    starter.serve()
+
+
+def _control(config: dict[str, Any]) -> socket.socket:
+    if config["meeting"]:
+        control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        control.connect(config["meeting"])
+    else:
+        control = socket.socket(fileno=os.dup(0))
+    nothing = os.open("/dev/null", os.O_RDWR)
+    os.dup2(nothing, 0)
+    return control
+
+
+def send(control: socket.socket, message: dict[str, Any]) -> None:
+    """Send a message to the parent."""
+    data = marshal.dumps(message, 2)
+    control.sendall(LENGTH.pack(len(data)) + data)
+
+
+def receive(control: socket.socket) -> dict[str, Any]:
+    """The parent's next message; ends this process if there is none."""
+    data = b""
+    while len(data) < LENGTH.size or len(data) < LENGTH.size + LENGTH.unpack_from(data)[0]:
+        block = control.recv(BLOCK)
+        if not block:
+            os._exit(0)
+        data += block
+    message: dict[str, Any] = marshal.loads(data[LENGTH.size :])
+    return message
+
+
+class Kept:
+    """The head and the tail of an output."""
+
+    def __init__(self, room: int) -> None:
+        self._room, self.total = room, 0
+        self.head, self.tail = bytearray(), bytearray()
+
+    def add(self, data: bytes) -> None:
+        """Take the next bytes."""
+        self.total += len(data)
+        free = self._room - len(self.head)
+        self.head += data[:free]
+        self.tail += data[max(free, len(data) - self._room) :] if free < len(data) else b""
+        if len(self.tail) > self._room:
+            del self.tail[: -self._room]
+
+
+class Prepared(NamedTuple):
+    """A process that waits for its command: where to write that, and where its output can be read."""
+
+    child: int
+    pidfd: int
+    command: int
+    output: int
+
+
+class Starter:
+    """The resident process, once its room is furnished."""
+
+    def __init__(self, control: socket.socket, config: dict[str, Any]) -> None:
+        self._control, self._config = control, config
+        self._handle = furnish.box(config)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # what Python made of them
+            signal.signal(number, signal.SIG_DFL)
+        self._limits = {
+            resource.RLIMIT_DATA: config["memory"],
+            resource.RLIMIT_NOFILE: config["open_files"],
+            resource.RLIMIT_NPROC: config["processes"] + OWN,
+            resource.RLIMIT_CORE: 0,
+        }
+
+    def serve(self) -> NoReturn:
+        """Run each command that the parent sends, and answer how it ended."""
+        while True:
+            prepared = self._prepare()  # while nobody waits
+            asked = receive(self._control)
+            send(self._control, self._run(prepared, asked["command"], asked["seconds"]))
+
+    def _prepare(self) -> "Prepared":
+        """Start the process that will become the next command's shell."""
+        (command_reader, command), (output, output_writer) = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(output, PIPE_SIZE, BLOCK)
+        isolate.new_pid_namespace()
+        child = os.fork()
+        if child == 0:
+            self._child(command_reader, output_writer)
+        isolate.back_to(self._handle)
+        os.close(command_reader)
+        os.close(output_writer)
+        os.set_blocking(output, False)
+        return Prepared(child, os.pidfd_open(child), command, output)
+
+    def _run(self, prepared: "Prepared", command: bytes, seconds: float) -> dict[str, Any]:
+        began = measure.now()
+        with open(prepared.command, "wb") as stream:
+            stream.write(command)
+        kept = Kept(self._config["output"] // 2)
+        why = self._follow(prepared, kept, began + seconds)
+        os.close(prepared.pidfd)
+        status = os.waitstatus_to_exitcode(os.waitpid(prepared.child, 0)[1])
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(prepared.output, BLOCK):
+                kept.add(data)
+        os.close(prepared.output)
+        return {
+            "status": None if why or status < 0 else status,
+            "ended": why or ("exit" if status >= 0 else "killed"),
+            "head": bytes(kept.head),
+            "tail": bytes(kept.tail),
+            "total": kept.total,
+            "seconds": measure.now() - began,
+        }
+
+    def _follow(self, prepared: "Prepared", kept: Kept, until: float) -> str:
+        """Read the output until the command's first process ends; why it was killed, empty if it was not."""
+        reader, pidfd = prepared.output, prepared.pidfd
+        poll = select.poll()
+        for number in (reader, pidfd, self._control.fileno()):
+            poll.register(number, select.POLLIN)
+        why, look = "", measure.now() + WATCH_S
+        while True:
+            now = measure.now()
+            if not why and now >= until:
+                why = "timeout"
+            elif not why and now >= look:
+                look = now + WATCH_S
+                why = "memory" if measure.memory_used() > self._config["memory"] else ""
+            if why:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            for ready, _ in poll.poll(max(0, min(look, until) - now) * 1000 + 1 if not why else 1000):
+                if ready == pidfd:
+                    return why
+                if ready == reader:
+                    data = os.read(reader, BLOCK)
+                    kept.add(data)
+                    if not data:
+                        poll.unregister(reader)
+                else:  # the parent is gone, or broke the order
+                    os._exit(0)
+
+    def _child(self, command: int, writer: int) -> NoReturn:
+        """Never returns. This is the init process of a namespace of its own, and the shell its child."""
+        try:
+            os.setsid()
+            os.dup2(writer, 1)
+            os.dup2(1, 2)
+            isolate.own_mounts()
+            isolate.own_proc()
+            shell = os.fork()
+            if shell:
+                os.closerange(0, 1 << 8)
+                _reap(shell)
+            os.setsid()
+            os.dup2(0, 0)
+            os.dup2(command, 3)
+            os.closerange(4, 1 << 8)
+            self._become()
+        except BaseException:  # noqa: BLE001  nothing may run past this point
+            traceback.print_exc()
+            os._exit(NOT_STARTED)
+
+    def _become(self) -> NoReturn:
+        """Take all rights away, wait for the command, and become its shell."""
+        isolate.renounce(self._limits)
+        os.umask(0o022)
+        shell = next(path for path in SHELLS if os.access(path, os.X_OK))
+        os.chdir(self._config["root"])
+        with open(3, "rb") as stream:
+            arguments: list[str | bytes] = [shell, "-c", stream.read()]
+        os.execve(shell, arguments, self._config["environment"])
+
+
+def _reap(shell: int) -> NoReturn:
+    """The init process of a command's namespace: when the shell ends, all ends."""
+    while True:
+        ended, status = os.waitpid(-1, 0)
+        if ended == shell:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

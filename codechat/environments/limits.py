@@ -1,0 +1,113 @@
+"""The limits of a room, and who may have one."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from codechat.config import result_option
+from codechat.environments import EnvironmentConfig
+from codechat.environments.kept import Held
+from codechat.tasks import Workspace
+
+NOBODY = 65534
+"""The user of the machine that a room's processes are if codechat runs as root."""
+VARIABLES = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+    "HOME": "/home/maintainer",
+    "USER": "maintainer",
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_OPTIONAL_LOCKS": "0",  # looking changes nothing
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+"""What commands find in their environment."""
+
+
+class Limits(EnvironmentConfig):
+    """Options of environments that run commands."""
+
+    command_s: float = result_option(60.0, "seconds by the clock that a command may take", gt=0)
+    room_s: float = result_option(1800.0, "seconds that all commands of a room may take together", gt=0)
+    memory_mb: int = result_option(4096, "MiB of memory that a room's processes may use together", ge=64)
+    processes: int = result_option(256, "processes and threads that a command may have at once", ge=8)
+    disk_mb: int = result_option(1024, "MiB that a room's commands may write; a room keeps them in memory", ge=16)
+    open_files: int = result_option(1024, "files that a process may hold open", ge=32)
+    output_kb: int = result_option(
+        16, "KiB of a command's output that are kept, half of it from its end", ge=1, le=4096
+    )
+
+    def inside(self) -> dict[str, Any]:
+        """The limits as the resident process knows them, in the system's units."""
+        return {
+            "memory": self.memory_mb << 20,
+            "processes": self.processes,
+            "disk": self.disk_mb << 20,
+            "open_files": self.open_files,
+            "output": self.output_kb << 10,
+        }
+
+    def said(self, ended: str, seconds: float, before: str) -> str:
+        """A line for the end of an output: the limit that a command met; empty if it met none."""
+        told = {
+            "timeout": f"a command may take {self.command_s:g} s, all together {self.room_s:g} s; it had {seconds:g} s",
+            "memory": f"a room's processes may use {self.memory_mb} MiB of memory",
+        }.get(ended)
+        return "" if told is None else f"{'' if not before or before.endswith(chr(10)) else chr(10)}[killed: {told}]\n"
+
+
+class Spent:
+    """What is left of a room's seconds."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits, self._left = limits, limits.room_s
+
+    def next(self) -> float:
+        """The seconds that the next command may take; 0 if none are left."""
+        return max(0.0, min(self._limits.command_s, self._left))
+
+    def add(self, seconds: float) -> None:
+        """Count a command's seconds."""
+        self._left -= seconds
+
+
+Unpack = Callable[[Workspace, int | None], Held]
+
+
+class Slots:
+    """At most `count` rooms at once."""
+
+    def __init__(self, count: int) -> None:
+        self._free = asyncio.Semaphore(count)
+
+    async def take(self) -> "Slot":
+        """One of them, once it is free."""
+        await self._free.acquire()
+        return Slot(self._free)
+
+
+class Slot:
+    """A place for one room, and what the room keeps from being cleared."""
+
+    def __init__(self, of: asyncio.Semaphore) -> None:
+        self._of: asyncio.Semaphore | None = of
+        self._held: Held | None = None
+
+    async def holding(
+        self, unpack: Callable[[Workspace, int | None], Held], workspace: Workspace, owner: int | None
+    ) -> Path:
+        """The folder of an unpacked commit, which is kept until the room is closed."""
+        self._held = await asyncio.to_thread(unpack, workspace, owner)
+        return self._held.folder
+
+    def free(self) -> None:
+        """Give it back, once."""
+        of, self._of = self._of, None
+        if self._held is not None:
+            self._held.release()
+        if of is not None:
+            of.release()

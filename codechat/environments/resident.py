@@ -1,0 +1,163 @@
+"""The process that stays in a room and starts its commands, from outside: start, ask, end."""
+
+import asyncio
+import json
+import marshal
+import os
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from codechat.domain import Output
+from codechat.environments.inside.starter import LENGTH
+from codechat.environments.legible import legible
+from codechat.environments.limits import Limits
+from codechat.errors import InfrastructureError
+
+START_S = 120.0
+GRACE_S = 20.0  # beyond a command's limit, for a busy machine
+STOP_S = 10.0
+LONGEST = 1 << 17  # bytes of one argument that the system takes
+BOOT = """
+import sys
+for name, path in (("codechat", []), ("codechat.sandbox", [{root!r} + "/sandbox"]),
+                   ("codechat.environments", [{root!r} + "/environments"])):
+    sys.modules[name] = type(sys)(name)
+    sys.modules[name].__path__ = path
+from codechat.environments.inside.starter import main
+main({config!r})
+"""
+
+
+class Resident:
+    """One started process; one command at a time."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", control: socket.socket, errors: IO[bytes]) -> None:
+        self._process, self._control, self._errors = process, control, errors
+        self._broken = False
+
+    @classmethod
+    async def start(
+        cls, command: Callable[[list[str], str], list[str]], root: str, config: Mapping[str, Any], *, meeting: str = ""
+    ) -> "Resident":
+        """Start it and wait until its room is furnished.
+
+        `command` wraps the interpreter's arguments, and gets a folder if the process connects to the path `meeting` in
+        it. Raises `InfrastructureError` with what was said.
+        """
+        boot = BOOT.format(root=root, config=json.dumps({**config, "meeting": meeting}))
+        errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by `aclose`
+        arguments = ["-S", "-s", "-P", "-B", "-c", boot]
+        started = await asyncio.to_thread(_meet if meeting else _spawn, command, arguments, errors)
+        resident = cls(*started, errors)
+        try:
+            hello = await asyncio.wait_for(resident._receive(), START_S)
+        except (OSError, EOFError, TimeoutError):
+            hello = {"problem": ""}
+            resident._broken = True
+        if resident._broken or hello["problem"]:
+            said = hello["problem"] or resident._said()
+            await resident.aclose()
+            raise InfrastructureError(f"the room did not start: {said}")
+        return resident
+
+    async def run(self, command: str, limits: Limits, seconds: float) -> Output:
+        """Run a command. Raises `InfrastructureError` if the process is gone."""
+        data = command.encode("utf-8", "surrogateescape" if command.isascii() else "replace")
+        if b"\0" in data or len(data) >= LONGEST:
+            return Output("[not run: a command holds no NUL byte, and less than 128 KiB]", None, "killed")
+        if self._broken:
+            raise InfrastructureError("the room is broken")
+        self._broken = True  # until it has answered: a cancelled command leaves its answer behind
+        loop = asyncio.get_running_loop()
+        asked = marshal.dumps({"command": data, "seconds": seconds}, 2)
+        try:
+            await loop.sock_sendall(self._control, LENGTH.pack(len(asked)) + asked)
+            told = await asyncio.wait_for(self._receive(), seconds + GRACE_S)
+        except (OSError, EOFError, TimeoutError) as error:
+            raise InfrastructureError(f"the room broke: {self._said()}") from error
+        self._broken = False
+        text = legible(told["head"], told["tail"], told["total"], limits.output_kb)
+        text += limits.said(told["ended"], seconds, text)
+        cut = told["total"] > len(told["head"]) + len(told["tail"])
+        return Output(text, told["status"], told["ended"], cut, round(told["seconds"], 4))
+
+    async def _receive(self) -> dict[str, Any]:
+        loop, data = asyncio.get_running_loop(), b""
+        while len(data) < LENGTH.size or len(data) < LENGTH.size + LENGTH.unpack_from(data)[0]:
+            block = await loop.sock_recv(self._control, 1 << 18)
+            if not block:
+                raise EOFError
+            data += block
+        message: dict[str, Any] = marshal.loads(data[LENGTH.size :])
+        return message
+
+    async def aclose(self) -> None:
+        """Hang up: the process ends, and with it everything in its room."""
+        self._broken = True
+        self._control.close()
+        await asyncio.to_thread(self._stop)
+
+    def _stop(self) -> None:
+        try:
+            self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._errors.close()
+
+    def _said(self) -> str:
+        self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, self._errors.tell() - 1000))
+        return self._errors.read().decode(errors="replace").strip() or "it said nothing"
+
+
+def _spawn(
+    command: Callable[[list[str], str], list[str]], arguments: list[str], errors: IO[bytes]
+) -> tuple["subprocess.Popen[bytes]", socket.socket]:
+    """Start the process with a socket as its standard input."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    with theirs:
+        return _popen(command(arguments, ""), theirs.fileno(), errors), ours
+
+
+def _meet(
+    command: Callable[[list[str], str], list[str]], arguments: list[str], errors: IO[bytes]
+) -> tuple["subprocess.Popen[bytes]", socket.socket]:
+    """Start the process and wait until it connects to a socket in a folder; else its end is met by reading."""
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as server:
+        Path(folder).chmod(0o711)
+        server.bind(f"{folder}/control")
+        Path(folder, "control").chmod(0o666)
+        server.listen(1)
+        server.settimeout(0.1)
+        process = _popen(command(arguments, folder), subprocess.DEVNULL, errors)
+        for _ in range(int(START_S * 10)):
+            with suppress(TimeoutError):
+                ours = server.accept()[0]
+                ours.setblocking(False)
+                return process, ours
+            if process.poll() is not None:
+                break
+        process.kill()
+        nobody, ours = socket.socketpair()
+        nobody.close()
+        ours.setblocking(False)
+        return process, ours
+
+
+def _popen(command: list[str], stdin: int, errors: IO[bytes]) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        command,
+        stdin=stdin,
+        stdout=subprocess.DEVNULL,
+        stderr=errors,
+        env=dict(os.environ),
+        cwd="/",
+        start_new_session=True,
+    )

@@ -1,0 +1,115 @@
+"""A user and a judge without a language model, who show a dialogue of `dataset=assist_starter` without a key.
+
+Both count words: a condition holds if the maintainer's answers have most of its words. That is no judgement of
+anything, so no other dataset may use them.
+"""
+
+import re
+from typing import Literal
+
+from codechat.config import original_option
+from codechat.domain import Reply
+from codechat.errors import UserError
+from codechat.models import MODELS, ModelConfig, Request
+
+DATASETS = frozenset({"assist_starter"})
+MOST = 2 / 3
+"""The share of a condition's words that an answer must have."""
+SHORTEST = 4
+"""Letters of a word that counts."""
+GRADES = ("INCORRECT", "PARTIALLY CORRECT", "CORRECT")
+STATUSES = ("NOT_SATISFIED", "PARTIALLY_SATISFIED", "FULLY_SATISFIED")
+SAID = (
+    "Thank you, but that does not help me yet.",
+    "Thank you, that is a part of it. What about the rest of my question?",
+    "Thank you, that is all that I needed.",
+)
+_QUOTED = re.compile(r"^<<<BEGIN (\w+) (\w+)>>>\n(.*?)\n<<<END \1 \2>>>$", re.DOTALL | re.MULTILINE)
+_WORD = re.compile(r"\w+")
+
+
+class RehearsedUserConfig(ModelConfig):
+    """Nothing to choose but the label."""
+
+    kind: Literal["rehearsed_user"] = original_option("rehearsed_user", "which provider answers")
+    name: str = original_option("rehearsed_user", "the name that the records show", min_length=1)
+
+
+class RehearsedJudgeConfig(ModelConfig):
+    """Nothing to choose but the label."""
+
+    kind: Literal["rehearsed_judge"] = original_option("rehearsed_judge", "which provider answers")
+    name: str = original_option("rehearsed_judge", "the name that the records show", min_length=1)
+
+
+class Rehearsed:
+    """Reads the quoted conditions and answers of its request, and nothing else."""
+
+    def __init__(self, *, judges: bool) -> None:
+        self._judges = judges
+
+    async def check(self) -> None:
+        """Nothing outside is needed."""
+
+    async def complete(self, request: Request) -> Reply:
+        """A reply in the form that the role's prompt asks for. Raises `UserError` for another role's request."""
+        parts = {name: text for name, _, text in _QUOTED.findall(request.messages[0].content)}
+        conditions = [line.partition(". ")[2] for line in parts.get("CONDITIONS", "").splitlines()]
+        if not conditions:
+            raise UserError(
+                "a rehearsed user or judge was asked a question without conditions",
+                "it plays in protocol=assist alone, beside the model under test",
+            )
+        said = [text for name, text in parts.items() if name == "ANSWER" or name.startswith("MAINTAINER_")]
+        met = [_holds(condition, "\n".join(said)) for condition in conditions]
+        return Reply(_judgement(met) if self._judges else _reply(met))
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+
+@MODELS.register("rehearsed_user", RehearsedUserConfig, offline=True, datasets=DATASETS)
+def rehearsed_user(config: RehearsedUserConfig) -> Rehearsed:
+    """A user of dataset=assist_starter who counts words, no language model (offline)."""
+    return Rehearsed(judges=False)
+
+
+@MODELS.register("rehearsed_judge", RehearsedJudgeConfig, offline=True, datasets=DATASETS)
+def rehearsed_judge(config: RehearsedJudgeConfig) -> Rehearsed:
+    """A judge of dataset=assist_starter who counts words, no language model (offline)."""
+    return Rehearsed(judges=True)
+
+
+def _holds(condition: str, answer: str) -> bool:
+    words = {word for word in _words(condition) if len(word) >= SHORTEST}
+    return len(words & _words(answer)) >= MOST * len(words)
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
+
+
+def _step(met: list[bool]) -> int:
+    """0 if no condition is met, 2 if all are, else 1."""
+    return 2 if all(met) else int(any(met))
+
+
+def _reason(met: list[bool]) -> str:
+    return f"REASON: a count of words, no judgement: the answer has most words of {sum(met)} of {len(met)} conditions"
+
+
+def _reply(met: list[bool]) -> str:
+    return "\n".join([SAID[_step(met)], "", f"SATISFACTION_STATUS: {STATUSES[_step(met)]}", _reason(met)])
+
+
+def _judgement(met: list[bool]) -> str:
+    grade = GRADES[_step(met)]
+    conditions = [f"CONDITION {number}: {str(holds).upper()}" for number, holds in enumerate(met, 1)]
+    lines = [
+        f"TECHNICAL CORRECTNESS: {grade}",
+        *conditions,
+        "VERBOSITY: APPROPRIATE",
+        _reason(met),
+        f"VERDICT: {grade}",
+    ]
+    return "\n".join(lines)
