@@ -74,3 +74,12 @@ def content_hash(value: Any) -> str:
     """Hex SHA-256 of a JSON value, or of bytes."""
     blob = value if isinstance(value, bytes) else canonical_json(value).encode("utf-8", "surrogatepass")
     return hashlib.sha256(blob).hexdigest()
+
+
+def file_hash(path: Path, remedy: str) -> str:
+    """Hex SHA-256 of a file's content. Raises `UserError` with the remedy if it cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}", remedy) from error

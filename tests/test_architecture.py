@@ -47,6 +47,7 @@ KEEPERS = {
     "botocore": {"models"},
     "httpx2": {"calls", "models"},
     "tree_sitter": {"languages"},
+    "magika": {"languages"},
     "pygments": {"constraints"},
     "aiohttp": {"calls"},
     "evalplus": {"datasets"},
@@ -74,6 +75,7 @@ HEAVY = {
     "omegaconf",
     "tree_sitter",
     "pygments",
+    "magika",
 }
 LONGEST_FILE, LONGEST_FUNCTION = 300, 40  # lines
 

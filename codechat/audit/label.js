@@ -4,6 +4,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const storageKey = "codechat-audit/" + data.sample;
 const $ = (id) => document.getElementById(id);
 const column = Object.fromEntries(data.columns.map((name, index) => [name, index]));
+const first = data.first; // the label that is asked for first
 const state = restore();
 let revealed = false;
 
@@ -33,8 +34,13 @@ function complain(error) {
 const value = (item, name) => item.row[column[name]];
 const current = () => data.items[state.index];
 const labelsOf = (item) => state.labels[value(item, "sample")] || {};
-const wantsAdherence = (item) => value(item, "judge_adherence") !== "" && labelsOf(item).applicable === "yes";
-const isDone = (item) => Boolean(labelsOf(item).applicable) && (!wantsAdherence(item) || Boolean(labelsOf(item).adherence));
+const wantsAdherence = (item) => Boolean(value(item, "judge_adherence")) && labelsOf(item).applicable === "yes";
+const isDone = (item) => Boolean(labelsOf(item)[first]) && (!wantsAdherence(item) || Boolean(labelsOf(item).adherence));
+
+function asked(button) {
+  const [question, answer] = button.dataset.answer.split("=");
+  return [question === "first" ? first : question, answer];
+}
 
 function element(kind, name, text) {
   const made = document.createElement(kind);
@@ -46,8 +52,8 @@ function element(kind, name, text) {
 // Characters that are invisible or turn the direction of text would hide what a line really says.
 const ODD = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-function codeCell(name, text) {
-  const cell = element("td", name);
+function codeCell(name, text, kind = "td") {
+  const cell = element(kind, name);
   let from = 0;
   for (const match of text.matchAll(ODD)) {
     cell.append(text.slice(from, match.index));
@@ -105,7 +111,7 @@ function codeWithChange(item) {
 }
 
 function judgeFacts(item) {
-  const facts = [["applicable?", value(item, "judge_applicable"), value(item, "judge"), value(item, "judge_reason")]];
+  const facts = [[first + "?", value(item, "judge_" + first), value(item, "judge"), value(item, "judge_reason")]];
   if (value(item, "judge_adherence")) {
     facts.push(["followed?", value(item, "judge_adherence"), value(item, "adherence_judge"), value(item, "adherence_reason")]);
   }
@@ -125,11 +131,13 @@ function show() {
   $("progress").textContent = done + " of " + data.items.length + " labelled";
   $("place").textContent = "decision " + (state.index + 1) + " of " + data.items.length;
   $("task").textContent = value(item, "task_id") + ", turn " + value(item, "turn");
-  $("type").textContent = value(item, "scope") + " / " + value(item, "change");
+  $("type").textContent = item.kind;
+  $("prompt").hidden = !item.prompt;
+  $("task-prompt").replaceChildren(...(item.prompt ? [codeCell("", item.prompt, "span")] : []));
   $("instruction").textContent = item.instruction;
   $("second").hidden = !wantsAdherence(item);
   for (const button of document.querySelectorAll("[data-answer]")) {
-    const [question, answer] = button.dataset.answer.split("=");
+    const [question, answer] = asked(button);
     button.setAttribute("aria-pressed", String(labels[question] === answer));
   }
   if (document.activeElement !== $("note")) $("note").value = labels.note || "";
@@ -156,11 +164,11 @@ function label(question, answer) {
   const item = current();
   if (question === "adherence" && !wantsAdherence(item)) return;
   const labels = { ...labelsOf(item), [question]: answer };
-  if (labels.applicable !== "yes") delete labels.adherence;
+  if (labels[first] !== "yes") delete labels.adherence;
   state.labels[value(item, "sample")] = labels;
   save();
   show();
-  if (question === "applicable") showCode();
+  if (question === first) showCode();
 }
 
 function clearLabels() {
@@ -202,9 +210,7 @@ function csv() {
   for (const item of data.items) {
     const row = [...item.row];
     const labels = labelsOf(item);
-    row[column.applicable] = labels.applicable || "";
-    row[column.adherence] = labels.adherence || "";
-    row[column.note] = labels.note || "";
+    for (const name of data.labels) row[column[name]] = labels[name] || "";
     row[column.annotator] = state.annotator;
     lines.push(row);
   }
@@ -220,8 +226,8 @@ function exportCsv() {
 }
 
 const KEYS = {
-  y: () => label("applicable", "yes"),
-  n: () => label("applicable", "no"),
+  y: () => label(first, "yes"),
+  n: () => label(first, "no"),
   a: () => label("adherence", "adhered"),
   v: () => label("adherence", "violated"),
   u: clearLabels,
@@ -247,7 +253,7 @@ document.addEventListener("keydown", (event) => {
   action();
 });
 for (const button of document.querySelectorAll("[data-answer]")) {
-  button.addEventListener("click", () => label(...button.dataset.answer.split("=")));
+  button.addEventListener("click", () => label(...asked(button)));
 }
 $("note").addEventListener("input", () => {
   label("note", $("note").value);
@@ -270,4 +276,5 @@ data.items.forEach((_, index) => {
   $("rows").append(button);
 });
 $("annotator").value = state.annotator;
+$("ask-first").textContent = data.question;
 go(Math.min(state.index, data.items.length - 1));

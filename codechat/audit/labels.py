@@ -7,12 +7,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
+from codechat.audit.constraints import TEXTS, ConstraintDecision, ConstraintRow
 from codechat.audit.sampling import AuditDecision, CountsFor, decision_key
 from codechat.domain import AdherenceVerdict, Change, Scope
 from codechat.errors import UserError
 from codechat.spreadsheet import csv_text, unescape_formula
 
-LABELS = ("applicable", "adherence", "note", "annotator")
+LABELS = ("applicable", "adherence", "met", "note", "annotator")
 CODES = ("code_before", "code_after")
 _LONGEST_FIELD = 2**30  # csv's own limit of 128 KiB is below what a model may write
 _WORDS: Mapping[bool | None, Literal["yes", "no", "undecided"]] = {True: "yes", False: "no", None: "undecided"}
@@ -64,6 +65,11 @@ class LabelRow(BaseModel):
         return self.sample == decision_key(place, judged, self.counts_for)
 
     @property
+    def groups(self) -> Mapping[str, str]:
+        """The groups by which decisions are scored."""
+        return {"scope": self.scope, "change": self.change}
+
+    @property
     def true_adherence(self) -> Truth | None:
         """The label of the change: `inapplicable` if the instruction did not apply; None if there is no label."""
         if not self.judge_adherence or not self.applicable:
@@ -71,8 +77,14 @@ class LabelRow(BaseModel):
         return "inapplicable" if self.applicable == "no" else self.adherence or None
 
 
-def row_of(decision: AuditDecision) -> LabelRow:
+Row = LabelRow | ConstraintRow
+"""A file has rows of one kind: decisions about instructions, or verdicts on constraints."""
+
+
+def row_of(decision: AuditDecision | ConstraintDecision) -> Row:
     """The decision as a row without labels."""
+    if isinstance(decision, ConstraintDecision):
+        return decision.row
     instruction = decision.instruction
     return LabelRow(
         sample=decision.key,
@@ -94,40 +106,46 @@ def row_of(decision: AuditDecision) -> LabelRow:
     )
 
 
-def sample_csv(decisions: Sequence[AuditDecision]) -> str:
+def sample_csv(decisions: Sequence[AuditDecision] | Sequence[ConstraintDecision]) -> str:
     """All columns, code included, the labels empty."""
-    columns = list(LabelRow.model_fields)
-    place = columns.index(LABELS[0])
-    rows: list[list[Any]] = [[*columns[:place], *CODES, *columns[place:]]]
+    rows: list[list[Any]] = []
     for one in decisions:
-        values = list(row_of(one).model_dump().values())
-        rows.append([*values[:place], one.before, one.after or "", *values[place:]])
+        values = row_of(one).model_dump()
+        if isinstance(one, ConstraintDecision):
+            names, texts = TEXTS, one.texts
+        else:
+            names, texts = CODES, (one.before, one.after or "")
+        place = min([*values].index(name) for name in LABELS if name in values)
+        if not rows:
+            rows.append([*[*values][:place], *names, *[*values][place:]])
+        rows.append([*[*values.values()][:place], *texts, *[*values.values()][place:]])
     return csv_text(rows)
 
 
-def read_labels(path: Path) -> dict[str, tuple[int, LabelRow]]:
+def read_labels(path: Path) -> dict[str, tuple[int, Row]]:
     """An annotator's rows by sample, each with its line.
 
     Raises `UserError` naming file and line for an invalid label, and for a row that no export wrote.
     """
-    rows: dict[str, tuple[int, LabelRow]] = {}
-    for line, values in _rows(path):
+    rows: dict[str, tuple[int, Row]] = {}
+    for line, kind, values in _rows(path):
         try:
-            row = LabelRow.model_validate({name: unescape_formula(text or "") for name, text in values.items()})
+            row: Row = kind.model_validate({name: unescape_formula(text or "") for name, text in values.items()})
         except ValidationError as error:
             first = error.errors()[0]
             column = ".".join(map(str, first["loc"]))
             raise UserError(
-                f"{path}:{line}: {column} is {first['input']!r:.60}: {first['msg']}", _remedy(column)
+                f"{path}:{line}: {column} is {first['input']!r:.60}: {first['msg']}", _remedy(kind, column)
             ) from error
         if not row.is_genuine:
             raise UserError(
                 f"{path}:{line}: no export drew this row ('{row.sample:.40}'), or it was altered since",
-                f"change nothing but {', '.join(LABELS)}",
+                f"change nothing but {_labels(kind)}",
             )
         if row.sample in rows:
             raise UserError(f"{path}:{line}: the row of line {rows[row.sample][0]} again", "label each row once")
-        _check_order(row, f"{path}:{line}")
+        if isinstance(row, LabelRow):
+            _check_order(row, f"{path}:{line}")
         rows[row.sample] = line, row
     if not rows:
         raise UserError(f"{path} holds no row", "give what `audit export` wrote, or its page exported")
@@ -143,13 +161,17 @@ def _check_order(row: LabelRow, place: str) -> None:
         raise UserError(f"{place}: the judge judged no change here, so there is no adherence to label", "empty it")
 
 
-def _remedy(column: str) -> str:
-    words = {"applicable": "yes or no", "adherence": "adhered or violated"}
-    return f"write {words[column]}, or leave it empty" if column in words else f"change nothing but {', '.join(LABELS)}"
+def _labels(kind: type[Row]) -> str:
+    return ", ".join(name for name in LABELS if name in kind.model_fields)
 
 
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, str | None]]]:
-    """The rows, each with its first line."""
+def _remedy(kind: type[Row], column: str) -> str:
+    words = {"applicable": "yes or no", "adherence": "adhered or violated", "met": "yes or no"}
+    return f"write {words[column]}, or leave it empty" if column in words else f"change nothing but {_labels(kind)}"
+
+
+def _rows(path: Path) -> Iterator[tuple[int, type[Row], dict[str, str | None]]]:
+    """The rows, each with its first line and its kind, which the columns tell."""
     csv.field_size_limit(_LONGEST_FIELD)
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
@@ -157,13 +179,14 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str | None]]]:
             stream.seek(0)
             # in locales with a decimal comma, spreadsheets save with semicolons
             reader = csv.DictReader(stream, delimiter=";" if header.count(";") > header.count(",") else ",")
-            needed = [name for name in LabelRow.model_fields if name != "counts_for"]
+            kind = ConstraintRow if "judge_met" in (reader.fieldnames or ()) else LabelRow
+            needed = [name for name in kind.model_fields if name != "counts_for"]
             missing = [name for name in needed if name not in (reader.fieldnames or ())]
             if missing:
                 raise UserError(f"{path}:1: the column {missing[0]} is missing", "keep the columns that were exported")
             begin = reader.line_num + 1
             for values in reader:
-                yield begin, values
+                yield begin, kind, values
                 begin = reader.line_num + 1
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}", "labels=FILE or labels=FILE,FILE") from error

@@ -8,20 +8,30 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from codechat.audit.constraints import ConstraintDecision, ConstraintRow
 from codechat.audit.diff import changes
-from codechat.audit.labels import LabelRow, row_of
+from codechat.audit.labels import LABELS, LabelRow, row_of
 from codechat.audit.sampling import AuditDecision
 from codechat.files import content_hash
 
 _FOLDER = Path(__file__).parent
+# The column of the first answer, and its question.
+_APPLICABLE = ("applicable", "1. Does the instruction apply to this code?")
+_MET = ("met", "Does this code keep the constraint? (Whether the code works does not matter.)")
 
 
-def labelling_page(decisions: Sequence[AuditDecision]) -> str:
+def labelling_page(decisions: Sequence[AuditDecision] | Sequence[ConstraintDecision]) -> str:
     """The page for a sample. Labels are kept by the browser under the sample's own name."""
+    constrained = any(isinstance(one, ConstraintDecision) for one in decisions)
+    columns = list((ConstraintRow if constrained else LabelRow).model_fields)
+    first, question = _MET if constrained else _APPLICABLE
     script, style = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("label.js", "label.css"))
     data = {
         "sample": content_hash([one.key for one in decisions])[:16],
-        "columns": list(LabelRow.model_fields),
+        "columns": columns,
+        "labels": [name for name in LABELS if name in columns],
+        "first": first,
+        "question": question,
         "items": [_item(one) for one in decisions],
     }
     parts = {
@@ -37,11 +47,15 @@ def labelling_page(decisions: Sequence[AuditDecision]) -> str:
     return re.sub("@@([a-z]+)@@", lambda match: parts[match.group(1)], skeleton)
 
 
-def _item(one: AuditDecision) -> dict[str, Any]:
+def _item(one: AuditDecision | ConstraintDecision) -> dict[str, Any]:
+    row = row_of(one)
+    named = {"row": list(row.model_dump().values()), "kind": " / ".join(row.groups.values())}
+    named["instruction"] = row.instruction
+    if isinstance(one, ConstraintDecision):
+        return {**named, "prompt": one.prompt, "before": one.code}
     after = one.after or ""
     return {
-        "row": list(row_of(one).model_dump().values()),
-        "instruction": one.instruction.text,
+        **named,
         "before": one.before,
         "after": after,
         "diff": changes(one.before.split("\n"), after.split("\n")) if one.after is not None else [],

@@ -6,8 +6,20 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Literal
 
-from codechat.audit.labels import LabelRow, read_labels
-from codechat.audit.scoring import QUESTIONS, Agreement, Item, Kappa, Question, Score, Share, agreement, items_of, score
+from codechat.audit.labels import Row, read_labels
+from codechat.audit.scoring import (
+    CONSTRAINTS,
+    Agreement,
+    Item,
+    Kappa,
+    Question,
+    Score,
+    Share,
+    agreement,
+    items_of,
+    questions_of,
+    score,
+)
 from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.report.formats import markdown_text
@@ -57,8 +69,9 @@ def audit(paths: list[Path]) -> Audit:
     for sample, (line, _) in files[1].items():
         if sample not in files[0]:
             raise UserError(f"{paths[1]}:{line}: {paths[0]} has no such row", "both must label one and the same sample")
-    both = {question: agreement(rows[0], rows[1], question) for question in QUESTIONS}
-    scores[AGREED] = {question: score(_agreed_rows(rows[0], rows[1], question), question) for question in QUESTIONS}
+    questions = questions_of(rows[0].values())
+    both = {question: agreement(rows[0], rows[1], question) for question in questions}
+    scores[AGREED] = {question: score(_agreed_rows(rows[0], rows[1], question), question) for question in questions}
     return Audit(scores, both, tuple(_disputes(*rows)))
 
 
@@ -67,18 +80,18 @@ def _names(paths: list[Path]) -> list[str]:
     return stems if len({*stems, AGREED}) == len(stems) + 1 else [str(path) for path in paths]
 
 
-def _score(rows: Mapping[str, LabelRow]) -> dict[Question, Score]:
-    return {question: score(list(rows.values()), question) for question in QUESTIONS}
+def _score(rows: Mapping[str, Row]) -> dict[Question, Score]:
+    return {question: score(list(rows.values()), question) for question in questions_of(rows.values())}
 
 
-def _agreed_rows(first: Mapping[str, LabelRow], second: Mapping[str, LabelRow], question: Question) -> list[LabelRow]:
+def _agreed_rows(first: Mapping[str, Row], second: Mapping[str, Row], question: Question) -> list[Row]:
     """The first annotator's rows with the same label as the second's."""
     other = {item.row.sample: item.label for item in items_of(second.values(), question)}
     return [item.row for item in items_of(first.values(), question) if other.get(item.row.sample) == item.label]
 
 
-def _disputes(first: Mapping[str, LabelRow], second: Mapping[str, LabelRow] | None) -> Iterator[Dispute]:
-    for question in QUESTIONS:
+def _disputes(first: Mapping[str, Row], second: Mapping[str, Row] | None) -> Iterator[Dispute]:
+    for question in questions_of(first.values()):
         other = {} if second is None else {item.row.sample: item for item in items_of(second.values(), question)}
         for item in items_of(first.values(), question):
             twin = other.get(item.row.sample)
@@ -134,13 +147,14 @@ def _confusion(found: Audit) -> Iterator[list[str]]:
 
 def markdown(found: Audit) -> str:
     """The audit in words and tables."""
-    lines = [
-        "# Audit of the judges",
-        "",
-        "Shares with Wilson's 95 % interval. An adherence judgement is right only if the",
-    ]
-    lines += ["instruction was applicable; what the judge left undecided is counted and left out."]
-    for question in QUESTIONS:
+    questions = tuple(next(iter(found.scores.values())))
+    lines = ["# Audit of the judges", ""]
+    if questions == CONSTRAINTS:
+        lines += ["Shares with Wilson's 95 % interval. What was left undecided is counted and left out."]
+    else:
+        lines += ["Shares with Wilson's 95 % interval. An adherence judgement is right only if the"]
+        lines += ["instruction was applicable; what the judge left undecided is counted and left out."]
+    for question in questions:
         lines += ["", f"## {question.capitalize()}"]
         if found.agreement is not None:
             lines += ["", *_agreement(found.agreement[question])]
@@ -174,7 +188,8 @@ def _section(one: Score) -> list[str]:
     lines += ["", f"| label \\ judged | {' | '.join(words)} |", "| --- |" + " --- |" * len(words)]
     lines += [f"| {label} | {' | '.join(map(str, each.values()))} |" for label, each in one.confusion.items()]
     lines += ["", "| group | accuracy |", "| --- | --- |"]
-    groups = {**one.by_scope, **one.by_change, **{f"by {name}": each for name, each in one.by_judge.items()}}
+    groups = {**one.by_scope, **one.by_change, **one.by_category, **one.by_type}
+    groups |= {f"by {name}": each for name, each in one.by_judge.items()}
     return lines + [f"| {markdown_text(name)} | {show(each)} |" for name, each in groups.items()]
 
 

@@ -4,13 +4,13 @@ One sample can serve both questions, or each question has a sample of its own (p
 all decisions were followed by a change that was judged, so one sample holds too few of these.
 """
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from codechat.audit.reasons import applicability_reasons
+from codechat.audit.strata import Stratum, draw_by_stratum, shuffled
 from codechat.domain import AdherenceVerdict, Instruction
 from codechat.errors import UserError
 from codechat.files import content_hash
@@ -19,10 +19,8 @@ from codechat.records import AdherenceRecord, SessionRecord, TurnRecord
 from codechat.report.contents import content_notes
 from codechat.report.loading import load_cells
 from codechat.report.study import LoadedCell
-from codechat.seeding import generator
 
 CountsFor = Literal["both", "applicability", "adherence"]
-Stratum = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +96,10 @@ class _Population:
         return [one for one in self.decisions if one.adherence is not None]
 
     def sample(self, drawn: list[AuditDecision], seed: int) -> DrawnSample:
-        """What was drawn, in a random order, so that no stratum is labelled only when tired."""
-        generator(seed, "", "audit/order").shuffle(drawn)
-        return DrawnSample(tuple(drawn), len(self.decisions), len(self.judged), self.unknown, self.notes)
+        """What was drawn, in a random order."""
+        return DrawnSample(
+            tuple(shuffled(drawn, seed)), len(self.decisions), len(self.judged), self.unknown, self.notes
+        )
 
 
 def draw_sample(runs: Iterable[Path], size: int, seed: int) -> DrawnSample:
@@ -111,7 +110,7 @@ def draw_sample(runs: Iterable[Path], size: int, seed: int) -> DrawnSample:
     """
     population = _population_of(runs)
     strata = [one.stratum for one in population.decisions]
-    return population.sample(_draw_by_stratum(population.decisions, strata, size, seed, "audit/sample"), seed)
+    return population.sample(draw_by_stratum(population.decisions, strata, size, seed, "audit/sample"), seed)
 
 
 def draw_apart(runs: Iterable[Path], applicability: int, adherence: int, seed: int) -> DrawnSample:
@@ -124,9 +123,9 @@ def draw_apart(runs: Iterable[Path], applicability: int, adherence: int, seed: i
     decisions, judged = population.decisions, population.judged
     if adherence and not judged:
         raise UserError("the runs hold no judgement of adherence to draw from", "leave adherence=… out")
-    fits = _draw_by_stratum(decisions, [one.stratum for one in decisions], applicability, seed, "audit/sample")
+    fits = draw_by_stratum(decisions, [one.stratum for one in decisions], applicability, seed, "audit/sample")
     strata = [one.adherence_stratum for one in judged]
-    followed = {one.key for one in _draw_by_stratum(judged, strata, adherence, seed, "audit/adherence")}
+    followed = {one.key for one in draw_by_stratum(judged, strata, adherence, seed, "audit/adherence")}
     drawn = [one if one.key in followed else _of_applicability(one) for one in fits]
     both = {one.key for one in fits}
     drawn += [replace(one, counts_for="adherence") for one in judged if one.key in followed - both]
@@ -153,8 +152,10 @@ def _population_of(runs: Iterable[Path]) -> _Population:
                 decisions += found
                 unknown += missed
     if not decisions:
-        remedy = "give cells of protocol=refine with follow-up turns: no other protocol asks a judge"
-        raise UserError("the runs hold no decision of a judge to draw from", remedy)
+        remedy = (
+            "give cells of protocol=refine with follow-up turns; of repair and levels, constraints=100 draws verdicts"
+        )
+        raise UserError("the runs hold no decision of a judge about an instruction to draw from", remedy)
     decisions.sort(key=lambda one: (one.cell_id, one.task_id, one.turn, one.instruction.id))
     return _Population(decisions, unknown, tuple(content_notes(cells)))
 
@@ -206,29 +207,6 @@ def _chosen(turn: TurnRecord) -> Instruction | None:
 
 def _judgement(judged: AdherenceRecord | None) -> tuple[AdherenceVerdict | None, str, str]:
     return (None, "", "") if judged is None else (judged.verdict, judged.by, judged.reason)
-
-
-def _draw_by_stratum(
-    decisions: Sequence[AuditDecision], names: Sequence[Stratum], size: int, seed: int, purpose: str
-) -> list[AuditDecision]:
-    """Every stratum by its share of the decisions (largest remainder), so that the sample's accuracy is unbiased.
-
-    `names` holds each decision's stratum.
-    """
-    strata: dict[Stratum, list[AuditDecision]] = {}
-    for one, name in zip(decisions, names, strict=True):
-        strata.setdefault(name, []).append(one)
-    size = min(size, len(decisions))
-    shares = {name: size * len(members) / len(decisions) for name, members in strata.items()}
-    counts = {name: math.floor(share) for name, share in shares.items()}
-    by_remainder = sorted(strata, key=lambda name: (counts[name] - shares[name], name))
-    for name in by_remainder[: size - sum(counts.values())]:
-        counts[name] += 1
-    return [
-        one
-        for name in sorted(strata)
-        for one in generator(seed, "/".join(name), purpose).sample(strata[name], counts[name])
-    ]
 
 
 __all__ = ["AuditDecision", "CountsFor", "DrawnSample", "decision_key", "draw_apart", "draw_sample"]

@@ -10,13 +10,21 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from codechat.audit.labels import LabelRow
+from codechat.audit.constraints import ConstraintRow
+from codechat.audit.labels import LabelRow, Row
 from codechat.judges.hybrid import DISAGREES
 
-Question = Literal["applicability", "adherence"]
+Question = Literal["applicability", "adherence", "constraint"]
 QUESTIONS: tuple[Question, ...] = ("applicability", "adherence")
+"""What is asked of instructions."""
+CONSTRAINTS: tuple[Question, ...] = ("constraint",)
+"""What is asked of constraints: whether the code keeps it."""
 _UNDECIDED = "undecided"
-_CLASSES: Mapping[Question, tuple[str, ...]] = {"applicability": ("yes", "no"), "adherence": ("adhered", "violated")}
+_CLASSES: Mapping[Question, tuple[str, ...]] = {
+    "applicability": ("yes", "no"),
+    "adherence": ("adhered", "violated"),
+    "constraint": ("yes", "no"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,8 @@ class Score:
     confusion: dict[str, dict[str, int]]
     by_scope: dict[str, Share] = field(default_factory=dict)
     by_change: dict[str, Share] = field(default_factory=dict)
+    by_category: dict[str, Share] = field(default_factory=dict)
+    by_type: dict[str, Share] = field(default_factory=dict)
     by_judge: dict[str, Share] = field(default_factory=dict)
     llm_disagreed: Share = Share(0, 0)
 
@@ -82,7 +92,7 @@ class Agreement:
 class Item:
     """A labelled row of one question."""
 
-    row: LabelRow
+    row: Row
     label: str
     judged: str
     judge: str
@@ -94,24 +104,33 @@ class Item:
         return self.label == self.judged
 
 
-def asked_of(rows: Iterable[LabelRow], question: Question) -> list[LabelRow]:
+def questions_of(rows: Iterable[Row]) -> tuple[Question, ...]:
+    """What is asked of rows, which are of one kind."""
+    return CONSTRAINTS if any(isinstance(row, ConstraintRow) for row in rows) else QUESTIONS
+
+
+def asked_of(rows: Iterable[Row], question: Question) -> list[Row]:
     """The rows that were drawn for a question and hold a judgement of it, labelled or not."""
-    drawn = [row for row in rows if row.counts_for in ("both", question)]
-    return drawn if question == "applicability" else [row for row in drawn if row.judge_adherence]
+    if question == "constraint":
+        return [row for row in rows if isinstance(row, ConstraintRow)]
+    drawn = [row for row in rows if isinstance(row, LabelRow) and row.counts_for in ("both", question)]
+    return [row for row in drawn if question == "applicability" or row.judge_adherence]
 
 
-def items_of(rows: Iterable[LabelRow], question: Question) -> list[Item]:
+def items_of(rows: Iterable[Row], question: Question) -> list[Item]:
     """The labelled rows among those that were drawn for a question."""
     items: list[Item] = []
     for row in asked_of(rows, question):
-        if question == "applicability" and row.applicable:
+        if isinstance(row, ConstraintRow):
+            items += [Item(row, row.met, row.judge_met, row.judge, row.judge_reason)] if row.met else []
+        elif question == "applicability" and row.applicable:
             items.append(Item(row, row.applicable, row.judge_applicable, row.judge, row.judge_reason))
         elif question == "adherence" and (label := row.true_adherence) is not None:
             items.append(Item(row, label, row.judge_adherence, row.adherence_judge, row.adherence_reason))
     return items
 
 
-def score(rows: Sequence[LabelRow], question: Question) -> Score:
+def score(rows: Sequence[Row], question: Question) -> Score:
     """The judges' score by one set of labels."""
     items = items_of(rows, question)
     decided = [item for item in items if item.judged != _UNDECIDED]
@@ -124,14 +143,16 @@ def score(rows: Sequence[LabelRow], question: Question) -> Score:
         classes={name: _class_score(decided, name) for name in _CLASSES[question]},
         kappa=kappa([(item.label, item.judged) for item in decided]),
         confusion=_confusion(items, question),
-        by_scope=_by(decided, lambda item: item.row.scope),
-        by_change=_by(decided, lambda item: item.row.change),
+        by_scope=_by(decided, lambda item: item.row.groups.get("scope")),
+        by_change=_by(decided, lambda item: item.row.groups.get("change")),
+        by_category=_by(decided, lambda item: item.row.groups.get("category")),
+        by_type=_by(decided, lambda item: item.row.groups.get("type")),
         by_judge=_by(decided, lambda item: item.judge),
         llm_disagreed=_accuracy(disputed),
     )
 
 
-def agreement(first: Mapping[str, LabelRow], second: Mapping[str, LabelRow], question: Question) -> Agreement:
+def agreement(first: Mapping[str, Row], second: Mapping[str, Row], question: Question) -> Agreement:
     """Two annotators' agreement on the rows that both labelled."""
     other = {item.row.sample: item for item in items_of(second.values(), question)}
     mine = items_of(first.values(), question)
@@ -187,6 +208,6 @@ def _confusion(items: Sequence[Item], question: Question) -> dict[str, dict[str,
     return {label: {word: counts[label, word] for word in (*_CLASSES[question], _UNDECIDED)} for label in labels}
 
 
-def _by(items: Sequence[Item], group: Callable[[Item], str]) -> dict[str, Share]:
-    names = sorted({group(item) for item in items})
+def _by(items: Sequence[Item], group: Callable[[Item], str | None]) -> dict[str, Share]:
+    names = sorted({name for item in items if (name := group(item)) is not None})
     return {name: _accuracy([item for item in items if group(item) == name]) for name in names}

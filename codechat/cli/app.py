@@ -86,7 +86,7 @@ COMMANDS = {
     ),
     "import": Command(
         "codechat.cli.importing:run_import",
-        "format=codeif source=FILE out=FILE",
+        "format=codeif|multicodeif source=FILE out=FILE",
         "published completions as a sessions.jsonl for model=replay",
     ),
     "cache": Command("codechat.cli.cache:run_cache", "[clear]", "show or clear the response cache"),

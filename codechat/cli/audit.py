@@ -16,6 +16,7 @@ from codechat.errors import UserError, nearest
 from codechat.template import counted
 
 if TYPE_CHECKING:
+    from codechat.audit.constraints import DrawnConstraints
     from codechat.audit.sampling import DrawnSample
     from codechat.audit.triples import RulesScore, Triple
 
@@ -38,6 +39,7 @@ def _export(words: list[str]) -> int:
         "n": "decisions to draw for both questions at once (default 100)",
         "applicability": "instead of n: decisions to draw for applicability alone (the paper: 100)",
         "adherence": "instead of n: judged changes to draw for adherence, apart from those (the paper: 100)",
+        "constraints": "instead of n: verdicts on constraints to draw, of cells of repair and levels",
         "seed": "seed of the draw (default 0)",
     }
     values = parse_words(words, allowed, required=("runs", "out"))
@@ -55,30 +57,45 @@ def _export(words: list[str]) -> int:
     write_atomically(path, table)
     write_atomically(folder / "label.html", labelling_page(sample.decisions))
     out.print(_drawn(sample))
-    if sample.unknown:
-        out.print(f"{sample.unknown} were left out: the pool no longer has their instruction", markup=False)
     out.print(f"label       {folder / 'label.html'} in a browser (or {path})", markup=False)
     then = f"{shell_command('codechat')} audit score labels=FILE[,FILE] out={shlex.quote(str(folder))}"
     out.print(f"then        {then}", markup=False)
     return 0
 
 
-def _draw(values: Mapping[str, str]) -> "DrawnSample":
-    """One sample for both questions, or one for each that is named."""
+def _draw(values: Mapping[str, str]) -> "DrawnSample | DrawnConstraints":
+    """One sample for both questions about instructions, or one for each that is named; or one of constraints."""
+    others = sorted({"n", "applicability", "adherence"} & {*values})
+    if "constraints" in values and others:
+        raise UserError(
+            f"constraints draws verdicts on constraints, {others[0]} decisions on instructions", "leave one out"
+        )
     apart = {key: _whole(key, values[key], 1) for key in ("applicability", "adherence") if key in values}
     if apart and "n" in values:
         raise UserError(f"n draws for both questions at once, {next(iter(apart))} for one alone", "leave one out")
     size, seed = _whole("n", values.get("n", "100"), 1), _whole("seed", values.get("seed", "0"), 0)
+    from codechat.audit.constraints import draw_constraints
     from codechat.audit.sampling import draw_apart, draw_sample
 
     runs = [Path(folder) for folder in values["runs"].split(",")]
+    if "constraints" in values:
+        return draw_constraints(runs, _whole("constraints", values["constraints"], 1), seed)
     if not apart:
         return draw_sample(runs, size, seed)
     return draw_apart(runs, apart.get("applicability", 0), apart.get("adherence", 0), seed)
 
 
-def _drawn(sample: "DrawnSample") -> str:
+def _drawn(sample: "DrawnSample | DrawnConstraints") -> str:
     """What was drawn, of how many."""
+    from codechat.audit.constraints import DrawnConstraints
+
+    if isinstance(sample, DrawnConstraints):
+        return f"{len(sample.decisions)} of {counted(sample.population, 'verdict')} on constraints drawn"
+    left = f"\n{sample.unknown} were left out: the pool no longer has their instruction" if sample.unknown else ""
+    return _drawn_decisions(sample) + left
+
+
+def _drawn_decisions(sample: "DrawnSample") -> str:
     counts = Counter(one.counts_for for one in sample.decisions)
     of = counted(sample.population, "decision")
     if not counts["applicability"] and not counts["adherence"]:

@@ -1,37 +1,28 @@
 """`codechat import`: published completions as a sessions.jsonl, for `model=replay`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from codechat.cli.terminal import out
 from codechat.cli.words import parse_words
-from codechat.errors import UserError, nearest
+from codechat.errors import UserError
+from codechat.importing import FORMATS, ImportConfig
 from codechat.records import write_sessions
 from codechat.template import counted
-
-KEYS = {
-    "format": "what the source is: codeif",
-    "source": "the published completions of one mode of one model",
-    "out": "the sessions.jsonl to write",
-    "tasks": "the task file, if no fitting one is in the source's folder",
-    "model": "the model's name for the records, if the file's name does not have it",
-}
-FORMATS = ("codeif",)
 
 
 def run_import(words: list[str]) -> int:
     """Write the sessions; returns the exit status. Raises `UserError`."""
-    values = parse_words(words, KEYS, required=("format", "source", "out"))
-    if values["format"] not in FORMATS:
-        raise UserError(f"there is no format '{values['format']}'", nearest(values["format"], FORMATS))
-    from codechat.importing.codeif import import_codeif
-
-    source, target = Path(values["source"]), Path(values["out"])
-    if target.resolve() == source.resolve():
+    values = parse_words(words, _keys(words), required=("format", "source", "out"))
+    target = Path(values.pop("out"))
+    if target.resolve() == Path(values["source"]).resolve():
         raise UserError("out is the source itself", "choose another out=FILE")
-    imported = import_codeif(source, Path(values["tasks"]) if "tasks" in values else None, values.get("model"))
+    imported = FORMATS.build(FORMATS.validate(values))
     write_sessions(target, imported.sessions)
     for path in imported.companions:
         out.print(f"with        {path}", markup=False, soft_wrap=True)
+    for remark in imported.remarks:
+        out.print(f"note        {remark}", markup=False, soft_wrap=True)
     turns = sum(len(session.turns) for session in imported.sessions)
     found = f"{counted(len(imported.sessions), 'session')}, {counted(turns, 'reply', 'replies')}"
     out.print(f"{found}: {target}", markup=False, soft_wrap=True)
@@ -42,3 +33,12 @@ def run_import(words: list[str]) -> int:
             markup=False,
         )
     return 0
+
+
+def _keys(words: Sequence[str]) -> dict[str, str]:
+    """The settings that the chosen format has, with their descriptions. Raises `UserError` for an unknown format."""
+    chosen = next((word.removeprefix("format=") for word in words if word.startswith("format=")), "")
+    config = FORMATS[chosen].config if chosen else ImportConfig
+    keys = {name: option.description or "" for name, option in config.model_fields.items()}
+    keys["format"] = f"what the source is: {', '.join(each.name for each in FORMATS)}"
+    return {**keys, "out": "the sessions.jsonl to write"}

@@ -15,13 +15,14 @@ from codechat.cli.progress import ProgressBar
 from codechat.cli.summary import inside_line, summary
 from codechat.cli.terminal import err, out
 from codechat.cli.tracking import show_tracking
-from codechat.engine.budget import Budget
+from codechat.engine.budget import Budget, is_free
 from codechat.engine.cell import Cell, Composed
 from codechat.engine.observer import Silent
 from codechat.engine.run import INTERRUPTED, TOO_MANY_ERRORS, Outcome, run, run_built
 from codechat.journal import Ledger
 from codechat.judges import JUDGES
 from codechat.models import MODELS
+from codechat.models.roles import models_in
 from codechat.records import SessionRecord, TurnRecord, read_sessions
 from codechat.template import counted
 
@@ -112,7 +113,9 @@ def _report(outcome: Outcome, command: Sequence[str]) -> Outcome:
 def _print_identity(cell: Cell) -> None:
     component = MODELS.of(cell.config.model)
     if component.traits.baseline:
-        part = "involved" if JUDGES.of(cell.config.judge).traits.offline else "tested"
+        further = models_in(cell.config.protocol, "protocol")
+        offline = JUDGES.of(cell.config.judge).traits.offline and all(map(is_free, (each for _, each in further)))
+        part = "involved" if offline else "tested"
         out.print(f"\nNo language model was {part}: model={component.name} is a baseline. {component.summary}.\n")
     out.print(f"run folder  {cell.folder}", markup=False)
 

@@ -57,10 +57,14 @@ _REGISTERED: dict[str, ConstraintType] = {}
 
 
 def register(kind: ConstraintType) -> ConstraintType:
-    """Register a type by its name. Raises `ValueError` for a name that is taken, and for one rule without the other."""
+    """Register a type by its name. Raises `ValueError` for a name that is taken, and for one rule without the other.
+
+    Rules check what is decided by a rule or by a classifier, and nothing else.
+    """
     if _REGISTERED.setdefault(kind.name, kind) != kind:
         raise ValueError(f"the constraint type '{kind.name}' is registered twice")
-    if (kind.official is None) != (kind.guarded is None) or (kind.by == "rule") != (kind.guarded is not None):
+    checked = kind.by in ("rule", "classifier")
+    if (kind.official is not None, kind.guarded is not None) != (checked, checked):
         raise ValueError(f"the constraint type '{kind.name}' needs both rules if rules decide it, or none")
     return kind
 
@@ -116,7 +120,8 @@ class Constraint:
         if why := too_much(code or ""):
             return Finding(None, why)
         try:
-            return rule(self.answer, code or "")
+            found = rule(self.answer, code or "")
+            return Finding(found.met, " ".join(found.reason.split()))
         except (RecursionError, MemoryError) as error:
             return Finding(None, f"the code is nested too deeply to be checked ({type(error).__name__})")
 

@@ -20,7 +20,7 @@ _FEATURES: dict[str, dict[str, tuple[str, ...]]] = {
         "dictionary comprehension": ("dictionary_comprehension",),
         "set comprehension": ("set_comprehension",),
     },
-    "go": {"goroutine and channel": ("goroutine", "channel", "channel_operation"), "defer statement": ("defer",)},
+    "go": {"goroutine and channel": ("goroutine", "channel"), "defer statement": ("defer",)},
     "kotlin": {"lambda expression": ("lambda",), "when expression": ("when",)},
     "rust": {"match expression": ("match",), "if let syntax sugar": ("if_let",), "closures": ("closure",)},
 }
@@ -77,7 +77,7 @@ def official(answer: Answer, code: str) -> Finding:
 
 def guarded(answer: Answer, code: str) -> Finding:
     construct = answer.values[0]
-    tree = answer.grammar.parse(code)
+    tree = answer.tree(code)
     lines: dict[str, int] = {}
     for feature, found in tree.marked("feature"):
         lines[feature] = min(found.line, lines.get(feature, found.line))

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from codechat.constraints.unfinished import tree_of
 from codechat.languages import language_of
-from codechat.languages.grammar import Grammar, Parsed
+from codechat.languages.grammar import Grammar, Parsed, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,10 @@ class Answer:
         if not isinstance(language, Parsed):
             raise ValueError(f"no grammar is known for the language '{self.language}'")
         return language.grammar
+
+    def tree(self, code: str) -> Tree:
+        """The tree of a code in the language; code that breaks off is closed first."""
+        return tree_of(self.grammar, code)
 
 
 def read_values(raw: str, count: int, form: str) -> Answer:

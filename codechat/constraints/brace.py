@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from codechat.constraints import Answer, ConstraintType, Finding, register
 from codechat.constraints.answers import one_of, read_values
+from codechat.constraints.blanking import code_of
 from codechat.constraints.published import without_comments
 from codechat.languages.grammar import Found
 
@@ -68,25 +69,24 @@ def _not_allman(lines: list[str]) -> str:
 
 def guarded(answer: Answer, code: str) -> Finding:
     style = answer.values[0]
-    tree = answer.grammar.parse(code)
+    tree = answer.tree(code)
     if answer.language == "python":
         return Finding(None, f"Python has no braces that could stand in the {style} style")
     if not tree.blocks:
         return Finding(False, "the code has no block in braces")
     for block in tree.blocks:
-        if block.text.strip("{} \t\r\n") and (problem := _misplaced(tree.data, block, style)):
+        if block.text.strip("{} \t\r\n") and (problem := _misplaced(code_of(tree), block, style)):
             return Finding(False, problem)
     return Finding(True, f"all {len(tree.blocks)} blocks have their braces in the {style} style")
 
 
 def _misplaced(data: bytes, block: Found, style: str) -> str:
-    """What is wrong with the braces of a block; empty if nothing is."""
+    """What is wrong with the braces of a block in code without comments; empty if nothing is."""
     before = data[data.rfind(b"\n", 0, block.start) + 1 : block.start]
     above = data[: block.start].rstrip()[-1:]
     alone = not before.strip()
     if style == "Allman":
-        rest = data[block.start + 1 : block.end].split(b"\n", 1)[0].strip()
-        if not alone or (rest and not rest.startswith((b"//", b"/*"))):
+        if not alone or data[block.start + 1 : block.end].split(b"\n", 1)[0].strip():
             return f"line {block.line}: the opening brace is not in a line of its own"
     elif alone and above not in (b"", b";", b"{", b"}"):  # after these it opens a block of its own
         return f"line {block.line}: the opening brace does not end the line that it belongs to"

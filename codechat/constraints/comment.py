@@ -10,12 +10,16 @@ from codechat.constraints.published_comments import kept
 from codechat.languages.grammar import Found, Tree
 
 _DOCS = {"python docstring": "python", "javadoc": "java", "rustdoc": "rust", "godoc": "go", "kotlindoc": "kotlin"}
+_DOCUMENTED = (
+    "a documentation comment of the language for each function and type, but for an entry point, a test and what"
+    " overrides another"
+)
 _STYLES = {
     "single-line comment": "at least one comment, and each comment must end with its line",
     "multi-line comment": "at least one comment, and each must be written so that it may span lines",
     "inline comment": "at least one comment, and each must stand in a line with code",
     "block comment": "a comment in lines of its own above the code that it describes",
-    **dict.fromkeys(_DOCS, "a documentation comment of the language for each function and type"),
+    **dict.fromkeys(_DOCS, _DOCUMENTED),
 }
 
 
@@ -40,7 +44,7 @@ def official(answer: Answer, code: str) -> Finding:
 
 def guarded(answer: Answer, code: str) -> Finding:
     style = answer.values[0].lower()
-    tree = answer.grammar.parse(code)
+    tree = answer.tree(code)
     if style in _DOCS:
         return _documented(answer, tree)
     comments = _spanning(tree) if (answer.language, style) == ("python", "multi-line comment") else list(tree.comments)

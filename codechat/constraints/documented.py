@@ -55,6 +55,8 @@ def _has_comment(tree: Tree, name: Found, language: str) -> bool:
         return False
     if language != "go":
         return True
+    if re.search(r"\n[ \t\r]*\n", between):
+        return False
     start = next((found for found in reversed(before) if not _joined(tree, found, before)), before[-1])
     return bool(re.match(rf"(?://|/\*)\s*(?:A |An |The )?{re.escape(name.text)}\b", start.text))
 

@@ -11,6 +11,7 @@ from codechat.languages.grammar import Tree
 
 _OPERATORS = ("=", r"\+", "-", r"\*", "/", "%", "==", "!=", "<", ">", "<=", ">=", "&&", r"\|\|")
 _CONTINUING = ("<<", ">>", "+", "- ", "* ", "/", "%", "&&", "||", "?", ":", ".", "|", "=")
+_OPENING = ("{", ":")
 _SPACED = [re.compile(rf"\w\s+{operator}\s+\w") for operator in _OPERATORS] + [re.compile(r",\s+\S")]
 _UNSPACED = [re.compile(rf"\w{operator}\w") for operator in _OPERATORS] + [re.compile(r",\S")]
 
@@ -46,7 +47,7 @@ def official(answer: Answer, code: str) -> Finding:
 
 def guarded(answer: Answer, code: str) -> Finding:
     unit, spacing = answer.values
-    tree = answer.grammar.parse(code)
+    tree = answer.tree(code)
     within, free = _within(tree), _free(tree)
     indented = 0
     for number, line in enumerate(code.split("\n"), 1):
@@ -60,8 +61,26 @@ def guarded(answer: Answer, code: str) -> Finding:
             return Finding(False, f"line {number} is not indented by spaces alone")
         if unit != "\t" and number not in free and len(before) % len(unit):
             return Finding(False, f"line {number} is indented by {len(before)} spaces, no multiple of {len(unit)}")
-    problem = _spacing(tree, spacing)
+    problem = _wrong_step(tree, unit, within | free) or _spacing(tree, spacing)
     return Finding(not problem, problem or f"all {indented} indented lines and all operators are as asked for")
+
+
+def _wrong_step(tree: Tree, unit: str, left_out: set[int]) -> str:
+    """The first line that begins a block and is not one level deeper than the block's head; empty if none is.
+
+    It may be as deep as the head, as labels and what a namespace holds often are.
+    """
+    above: tuple[str, str] | None = None
+    for number, line in enumerate(blanked(tree).split("\n"), 1):
+        code = line.strip()
+        before = line[: len(line) - len(line.lstrip(" \t"))]
+        if not code or number in left_out:
+            above = above if not code else None
+            continue
+        if above and above[1].endswith(_OPENING) and code[0] not in "})]" and before not in (above[0], above[0] + unit):
+            return f"line {number} is not one level deeper than the line above"
+        above = (before, code)
+    return ""
 
 
 def _within(tree: Tree) -> set[int]:

@@ -29,7 +29,7 @@ def guarded(answer: Answer, code: str) -> Finding:
     name = answer.values[0]
     *before, wanted = re.split(r"\.|::", name)
     holder = before[-1] if before and before[-1] in _HOLDERS else ""
-    tree = answer.grammar.parse(code)
+    tree = answer.tree(code)
     called = (*tree.calls, *(found for _, found in tree.marked("property")))
     for call in sorted(called, key=lambda found: found.start):
         if call.text == wanted and _held(call, holder, tree):

@@ -6,6 +6,7 @@ import re
 from codechat.constraints import Answer, ConstraintType, Finding, register
 from codechat.constraints.answers import read_values
 from codechat.constraints.published import captured
+from codechat.languages.markup import sources
 from codechat.languages.python.syntax import parse
 
 _STRINGS = """
@@ -18,6 +19,14 @@ _PATHS = {
     "go": "(import_spec (interpreted_string_literal (interpreted_string_literal_content) @name))",
     "rust": "[(extern_crate_declaration) (use_declaration)] @name",
 }
+
+# Where the packages of Go's standard library begin: `sync` is no part of another path.
+_GO_STANDARD = frozenset({
+    "archive", "bufio", "bytes", "cmp", "compress", "container", "context", "crypto", "database", "embed",
+    "encoding", "errors", "expvar", "flag", "fmt", "go", "hash", "html", "image", "io", "iter", "log", "maps",
+    "math", "mime", "net", "os", "path", "plugin", "reflect", "regexp", "runtime", "slices", "sort", "strconv",
+    "strings", "sync", "syscall", "testing", "text", "time", "unicode", "unsafe",
+})  # fmt: skip
 
 
 def read(raw: str) -> Answer:
@@ -48,15 +57,19 @@ def _python(code: str) -> set[str]:
 
 def guarded(answer: Answer, code: str) -> Finding:
     name = answer.values[0]
-    for path in answer.grammar.parse(code).imports:
+    for path in answer.tree(code).imports:
         if _is(name, path.text.strip("\"'`<>"), answer.language):
             return Finding(True, f"line {path.line} imports {name}")
+    if answer.language in ("javascript", "typescript"):
+        for source, line in sources(code):
+            if name.lower() in re.split(r"[/@?]|(?:\.min)?\.js\b", source.lower()):
+                return Finding(True, f"line {line} loads {name}")
     return Finding(False, f"nothing in the code imports {name}")
 
 
 def _is(name: str, path: str, language: str) -> bool:
     """Whether an imported path is of the library: whole parts of it, not a piece of a word."""
-    parts, wanted = re.split(r"/|::|\.(?!\w+$)" if language == "go" else r"/|::|\.", path.lower()), name.lower()
+    path_lower, wanted = path.lower(), name.lower()
     if language == "rust":
         first = re.split(r"\W", path.strip("{ "))[0]
         return first == name.replace("-", "_")
@@ -65,9 +78,11 @@ def _is(name: str, path: str, language: str) -> bool:
         return package in (name, f"@{name}") or path.startswith((f"@{name}/", f"{name}/"))
     if language == "go":
         asked, count = wanted.split("/"), len(wanted.split("/"))
-        parts = path.lower().split("/")
+        if asked[0] in _GO_STANDARD:
+            return path_lower == wanted
+        parts = path_lower.split("/")
         return any(parts[start : start + count] == asked for start in range(len(parts)))
-    return parts[0] == wanted
+    return path_lower == wanted or path_lower.startswith((f"{wanted}.", f"{wanted}/"))
 
 
 register(ConstraintType("library", "environment", ("syntax", "library"), "rule", read, words, official, guarded))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from codechat.constraints import Answer, ConstraintType, Finding, register
 from codechat.constraints.answers import listed, read_values
 from codechat.constraints.published_types import PIECES, Seen, seen
-from codechat.constraints.signatures import absent, asked, types_of
+from codechat.constraints.signatures import absent, asked, types_of, unwritten
 from codechat.constraints.types import is_kind
 
 _ALSO: dict[str, dict[str, tuple[str, ...]]] = {
@@ -74,6 +74,10 @@ def guarded(answer: Answer, code: str) -> Finding:
         kinds = types_of(function)
         if len(kinds) == len(wanted) and all(map(is_kind, kinds, wanted)):
             return Finding(True, f"line {function.name.line}: {name} takes {', '.join(wanted)}")
+        if len(kinds) == len(wanted) and all(
+            not kind or is_kind(kind, one) for kind, one in zip(kinds, wanted, strict=True)
+        ):
+            return Finding(None, unwritten(function))
     if not functions:
         return Finding(False, absent(answer))
     taken = ", ".join(kind[:40] or "a parameter without a type" for kind in types_of(functions[0])) or "nothing"

@@ -3,7 +3,7 @@
 from codechat.constraints import Answer, ConstraintType, Finding, register
 from codechat.constraints.answers import read_values
 from codechat.constraints.published_types import SUPPORTED, is_of, seen
-from codechat.constraints.signatures import absent, asked, types_of
+from codechat.constraints.signatures import absent, asked, types_of, unwritten
 from codechat.constraints.types import is_kind
 
 
@@ -48,6 +48,8 @@ def guarded(answer: Answer, code: str) -> Finding:
                 return Finding(True, f"line {function.name.line}: {name} takes {kind[:60]}")
     if not functions:
         return Finding(False, absent(answer))
+    if any(not kind for function in functions for kind in types_of(function)):
+        return Finding(None, unwritten(functions[0]))
     taken = ", ".join(kind[:40] or "a parameter without a type" for kind in types_of(functions[0])) or "nothing"
     return Finding(False, f"line {functions[0].name.line}: {name} takes {taken}, and no {wanted}")
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from codechat.errors import UserError
@@ -41,11 +41,18 @@ def _lexer(language: str) -> Any:
     return get_lexer_by_name(language)
 
 
-def tokens(code: str, language: str) -> list[tuple[str, str]]:
-    """The tokens of a code: their kinds, as `Token.Comment.Single`, and their texts."""
-    return [(str(kind), text) for kind, text in _lexer(language).get_tokens(code)]
+@lru_cache(maxsize=8)
+def tokens(code: str, language: str) -> tuple[tuple[str, str], ...]:
+    """The tokens of a code: their kinds, as `Token.Comment.Single`, and their texts. The last codes are remembered."""
+    return tuple((_name(kind), text) for kind, text in _lexer(language).get_tokens(code))
 
 
+@cache
+def _name(kind: Any) -> str:
+    return str(kind)
+
+
+@lru_cache(maxsize=16)
 def without(kind: str, code: str, language: str) -> str:
     """The code without the tokens of a kind, such as `Token.Comment`, which in C also are preprocessor lines."""
     return "".join(text for each, text in tokens(code, language) if not f"{each}.".startswith(f"{kind}."))
@@ -56,6 +63,7 @@ def without_comments(code: str, language: str) -> str:
     return without("Token.Comment", code, language)
 
 
+@cache
 def grammar_of(language: str) -> Grammar:
     """The grammar of a language that has one."""
     known = language_of(language)

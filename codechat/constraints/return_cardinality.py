@@ -2,13 +2,17 @@
 
 import re
 from dataclasses import replace
+from functools import partial
 
 from codechat.constraints import Answer, ConstraintType, Finding, register
 from codechat.constraints.answers import listed, read_values
 from codechat.constraints.published import cut, grammar_of, walk, without_comments
 from codechat.constraints.published_types import seen
+from codechat.constraints.python_values import fits, without_annotation
 from codechat.constraints.signatures import absent, asked
 from codechat.constraints.types import head_of, heads, is_kind, split
+
+_GO_TYPES = frozenset({"chan", "struct", "func", "interface"})
 
 
 def read(raw: str) -> Answer:
@@ -70,6 +74,8 @@ def guarded(answer: Answer, code: str) -> Finding:
                 return Finding(True, f"line {function.name.line}: {name} returns {', '.join(values)[:80]}")
     if not functions:
         return Finding(False, absent(answer))
+    if answer.language == "python" and not functions[0].returns:
+        return Finding(*without_annotation(code, name, partial(_fit, wanted)))
     returned = functions[0].returns[:80] or "nothing, or a type that is not written"
     return Finding(False, f"line {functions[0].name.line}: {name} returns {returned}, and not {', '.join(wanted)}")
 
@@ -77,16 +83,37 @@ def guarded(answer: Answer, code: str) -> Finding:
 def _values(returns: str, language: str) -> list[list[str]]:
     """The values that a return type may stand for: a tuple's, also within `Result` and the like."""
     if language == "go" and returns.startswith("("):
-        return [[_go_type(part) for part in split(returns.strip()[1:-1])]]
+        return [_go_values(split(returns.strip()[1:-1]))]
     if language == "python" and returns.startswith("["):
         return [split(returns.strip()[1:-1])]  # no right annotation, but it says what is returned
     return [arguments for name, arguments in heads(returns) if name == "tuple"] or [[returns]]
 
 
-def _go_type(written: str) -> str:
-    """The type of a result in Go, which may have a name before it."""
-    name, _, kind = written.partition(" ")
-    return kind.strip() if kind and name.isidentifier() and name not in ("chan", "struct", "func") else written
+def _go_values(parts: list[str]) -> list[str]:
+    """The types of results in Go, which may have names before them: `low, high int` are two integers."""
+    named = [
+        name if kind and name.isidentifier() and name not in _GO_TYPES else "" for name, _, kind in map(_cut, parts)
+    ]
+    if not any(named):
+        return parts
+    kinds: list[str] = []
+    for part, name in zip(reversed(parts), reversed(named), strict=True):
+        kinds.append(part.removeprefix(name).strip() if name else kinds[-1] if kinds else part)
+    return kinds[::-1]
+
+
+def _cut(part: str) -> tuple[str, str, str]:
+    return part.partition(" ")
+
+
+def _fit(wanted: list[str], values: list[str]) -> bool | None:
+    """Whether the values of a `return` are those wanted; None if some cannot be told."""
+    if values == ["tuple"]:  # of values that are not told
+        return None
+    if len(values) != len(wanted):
+        return False
+    fitting = [fits(kind, one) for kind, one in zip(values, wanted, strict=True)]
+    return False if False in fitting else None if None in fitting else True
 
 
 def _is_value(text: str, wanted: str) -> bool:

@@ -1,9 +1,12 @@
 """The type that a function must return: `language;function;type`."""
 
+from functools import partial
+
 from codechat.constraints import Answer, ConstraintType, Finding, register
 from codechat.constraints.answers import read_values
 from codechat.constraints.parameter_type import supported, wanted_as_written
 from codechat.constraints.published_types import is_of, seen
+from codechat.constraints.python_values import fits, without_annotation
 from codechat.constraints.signatures import absent, asked
 from codechat.constraints.types import is_kind
 
@@ -36,8 +39,15 @@ def guarded(answer: Answer, code: str) -> Finding:
             return Finding(True, f"line {function.name.line}: {name} returns {function.returns[:60]}")
     if not functions:
         return Finding(False, absent(answer))
+    if answer.language == "python" and not functions[0].returns:
+        return Finding(*without_annotation(code, name, partial(_fit, wanted)))
     returned = functions[0].returns[:60] or "a type that is not written"
     return Finding(False, f"line {functions[0].name.line}: {name} returns {returned}, and not {wanted}")
+
+
+def _fit(wanted: str, values: list[str]) -> bool | None:
+    """Whether what a `return` gives is of the type; None if that cannot be told."""
+    return fits("tuple" if len(values) > 1 else values[0] if values else "None", wanted)
 
 
 register(

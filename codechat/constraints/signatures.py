@@ -8,12 +8,17 @@ RECEIVERS = frozenset({"self", "cls"})
 
 def asked(answer: Answer, code: str) -> list[Function]:
     """The functions of the answer's name in the code, without a Python method's `self`, in order."""
-    return [each for each in answer.grammar.parse(code).functions if each.name.text.split("::")[-1] == answer.values[0]]
+    return [each for each in answer.tree(code).functions if each.name.text.split("::")[-1] == answer.values[0]]
 
 
 def types_of(function: Function) -> list[str]:
     """The types of its parameters as written, without the receiver's; empty where none is written."""
     return [each.type for each in function.parameters if each.name not in RECEIVERS]
+
+
+def unwritten(function: Function) -> str:
+    """The reason if the types of parameters are not written, so that nothing can be said of them."""
+    return f"line {function.name.line}: not all types of {function.name.text}'s parameters are written"
 
 
 def absent(answer: Answer) -> str:

@@ -22,8 +22,7 @@ def words(answer: Answer) -> str:
 def official(answer: Answer, code: str) -> Finding:
     """A name without its package, such as `deque`, is never one of Python's, which are seen with theirs."""
     name, *operations = answer.values
-    code = without_comments(code, answer.language)
-    used = name.lower() in seen(code, answer.language)
+    used = name.lower() in seen(without_comments(code, answer.language), answer.language)
     called = operations_seen(code, answer.language, operations)
     return Finding(used and called, f"the published harness sees {name}: {used}, all its operations: {called}")
 

@@ -5,6 +5,7 @@ import re
 
 from codechat.constraints.answers import Answer
 from codechat.constraints.published import calls, captured, without_comments
+from codechat.constraints.receivers import on_another
 from codechat.languages.grammar import Found, Tree
 from codechat.languages.python.syntax import parse
 
@@ -25,6 +26,20 @@ _WRITTEN = {
     ("go", "assign"): _GO_ELEMENT_SET,
     ("go", "insert"): _GO_ELEMENT_SET,
     ("go", "update"): _GO_ELEMENT_SET,
+}
+
+# Methods that structures have, by language and, where it is not of all, by structure. A program that only defines a
+# function of such a name does not use the operation; where no structure has it, such a function is what was asked for.
+_METHODS = {
+    "java": """add addall addfirst addlast clear contains containskey entryset get getfirst getlast isempty iterator
+        keyset offer peek peekfirst peeklast poll pollfirst polllast pop push put putifabsent remove removefirst
+        removelast set size sort values""",
+    "cpp": """at back begin clear count emplace emplace_back empty end erase find front insert merge pop_back pop_front
+        push_back push_front reserve resize reverse size sort swap""",
+    "rust": """append clear contains contains_key drain extend get get_mut insert iter len pop_back pop_front push_back
+        push_front remove retain truncate""",
+    **dict.fromkeys(("cpp stack", "cpp queue", "cpp priority_queue"), "push pop top front back"),
+    **dict.fromkeys(("rust vec", "rust smallvec", "rust arrayvec", "rust binaryheap"), "push pop peek"),
 }
 
 
@@ -88,7 +103,7 @@ def plain(name: str) -> str:
 
 def use_of(name: str, answer: Answer, code: str) -> Found | None:
     """The first place where a program uses a structure: by a type's name, a literal, or its own class of that name."""
-    tree = answer.grammar.parse(code)
+    tree = answer.tree(code)
     if answer.language == "go":
         return _go_use(_SAME.get(name.lower(), name), tree)
     wanted = plain(name)
@@ -97,7 +112,8 @@ def use_of(name: str, answer: Answer, code: str) -> Found | None:
         return next(
             (call for call in tree.calls if heap and re.match("heap|nlargest|nsmallest|merge", call.text)), None
         )
-    named = [found for found in (*tree.types, *tree.classes) if found.text.lower() == wanted]
+    names = {wanted, *(called.lower() for called, own in tree.aliases.items() if own.lower() == wanted)}
+    named = [found for found in (*tree.types, *tree.classes) if found.text.lower() in names]
     made = [found for mark, found in tree.marked("makes") if mark == wanted]
     return min((*named, *made), key=lambda found: found.start, default=None)
 
@@ -118,12 +134,16 @@ def _go_use(name: str, tree: Tree) -> Found | None:
 def operation_of(name: str, answer: Answer, code: str) -> int | None:
     """The line of an operation in a program: a call of that name, in any case, or what the language writes instead.
 
-    A method that the program itself defines counts, because a structure may be its own class.
+    Calls of variables that surely hold another structure do not count. A function that the program itself defines
+    counts if the structure is a class of it, or has no method of that name.
     """
-    tree = answer.grammar.parse(code)
-    wanted = re.split(r"\.|::", name.lower())[-1]
-    places = [found for found in tree.calls if found.text.lower() == wanted]
-    places += [function.name for function in tree.functions if function.name.text.lower() == wanted]
+    tree = answer.tree(code)
+    wanted, structure = re.split(r"\.|::", name.lower())[-1], plain(answer.values[0])
+    places = [found for found in tree.calls if found.text.lower() == wanted and not on_another(found, structure, tree)]
+    own = any(found.text.lower() == structure for found in tree.classes)
+    methods = f"{_METHODS.get(answer.language, '')} {_METHODS.get(f'{answer.language} {structure}', '')}".split()
+    if own or wanted not in methods:
+        places += [function.name for function in tree.functions if function.name.text.lower() == wanted]
     query = _WRITTEN.get((answer.language, wanted))
     if not places and query:
         for match in answer.grammar.matches(query, tree):

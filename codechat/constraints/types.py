@@ -66,10 +66,12 @@ _KINDS: dict[str, frozenset[str]] = {
         | {f"{sign}{size}" for sign in "iu" for size in (8, 16, 32, 64, 128)}
         | {f"{sign}int{size}" for sign in ("", "u") for size in (8, 16, 32, 64)}
         | {f"{sign}int{size}_t" for sign in ("", "u") for size in (8, 16, 32, 64)}
-        | {"uint", "long long", "unsigned int", "unsigned long"}
+        | {"uint"}
     ),
     "float": frozenset({"float", "double", "f32", "f64", "float32", "float64", "decimal", "bigdecimal", "long double"}),
 }
+_WHOLE_WORDS = frozenset({"unsigned", "signed", "long", "short", "int"})
+_ANYTHING = frozenset({"any", "object", "value", "interface", "unknown", "json", "jsonvalue", "jsonnode", "?"})
 _ADJACENT = frozenset({"list", "vector", "vec", "arraylist"})
 _NAMES = {
     "dict": "map",
@@ -138,9 +140,9 @@ def heads(text: str, depth: int = 0) -> Iterator[tuple[str, list[str]]]:
             yield from heads(member, depth + 1)
         return
     name, arguments = head_of(text)
-    yield name, arguments
+    yield ("integer" if name and set(name.split()) <= _WHOLE_WORDS else name), arguments
     if name in _WRAPPERS and depth < 5:
-        for argument in arguments:
+        for argument in arguments[:1] if name == "result" else arguments:
             yield from heads(argument, depth + 1)
 
 
@@ -161,10 +163,17 @@ def _is(name: str, arguments: list[str], kind: str, text: str) -> bool:
         "matrix": "matrix" in name or name == "ndarray" or (name in _KINDS["list"] and bool(nested & _KINDS["list"])),
         "tree": "tree" in name or "node" in name,
         "graph": "graph" in name or "adj" in name or (name in _KINDS["map"] | _ADJACENT and collects),
-        "json": name in _KINDS["json"] | _KINDS["map"] or (name == "value" and "json" in text.lower()),
+        "json": name in _KINDS["json"] or (name == "value" and "json" in text.lower()) or _holds_any(name, arguments),
         "none": name in ("", "none"),
         "node": "node" in name,
         "struct": name != "tuple" and all(name not in names for names in _KINDS.values()),
+        "heapq": name in ("heapq", "list"),  # a heap of Python is a list
         "linkedlist": "node" in name or "list" in name,
     }
     return special[kind] if kind in special else name in _KINDS.get(kind, ()) or name == kind
+
+
+def _holds_any(name: str, arguments: list[str]) -> bool:
+    """Whether a type is a map that may hold any value, as a JSON object does; Python's `dict` is one."""
+    held = {inner for argument in arguments[-1:] for inner, _ in heads(argument)}
+    return name == "dict" or (name in _KINDS["map"] and (not arguments or bool(held & _ANYTHING)))

@@ -4,10 +4,11 @@ A line of its file is a task: `task_id`, `level` (`single`, or `L1` to `L4` of a
 `constraint_type`, `language`, `answer` and `prompt`; in chains also `answers_cumulative`.
 """
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from codechat.config import original_option, place_option, run_option
 from codechat.constraints import Constraint, ConstraintType, constraint_types
@@ -48,9 +49,18 @@ class MultiCodeIFConfig(DatasetConfig):
     kind: Literal["multicodeif"] = original_option("multicodeif", "which dataset")
     path: str = place_option(..., "the task file, .jsonl or .jsonl.gz", min_length=1)
     part: Literal["single", "levels"] = run_option("single", "tasks of one constraint, or chains of four levels")
+    level: Literal["L1", "L2", "L3", "L4"] | None = run_option(
+        None, "of part=levels: take every chain at this level alone, as a task with all constraints so far"
+    )
     categories: list[str] | None = run_option(None, "take these categories only, by either name", min_length=1)
     types: list[str] | None = run_option(None, "take these types of constraints only, by either name", min_length=1)
     languages: list[str] | None = run_option(None, "take these languages only, in any spelling; none: without one")
+
+    @model_validator(mode="after")
+    def _level_of_chains(self) -> Self:
+        if self.level is not None and self.part != "levels":
+            raise ValueError("dataset.level takes a level of chains: add dataset.part=levels")
+        return self
 
     @field_validator("categories")
     @classmethod
@@ -92,16 +102,20 @@ def multicodeif(config: MultiCodeIFConfig) -> Dataset:
         else:
             chain = chains.setdefault(row.chain or 0, [])
             chain.append(level)
+            places[f"{name}/{row.level}"] = place
             if row.level != LEVELS[len(chain) - 1 if len(chain) <= len(LEVELS) else -1]:
                 raise UserError(f"{place}: the level {row.level} of {name} does not follow the one before", REMEDY)
             if row.level == LEVELS[-1]:
                 tasks.append(_task(name, chain, row))
     if not rows:
         raise UserError(f"{path} holds no task of the part {config.part}", REMEDY)
+    if config.level is not None:
+        tasks = [_cut(task, config.level) for task in tasks]
     chosen = tuple(task for task in tasks if _chosen(task, config))
     if not chosen:
         raise UserError("the dataset has no task of these categories, types and languages", "choose fewer at once")
-    return Dataset("multicodeif", chosen, content_hash([row.model_dump() for row in rows]), places)
+    content = [*(row.model_dump() for row in rows), *([config.level] if config.level else [])]
+    return Dataset("multicodeif", chosen, content_hash(content), places)
 
 
 def _parse(value: dict[str, Any], part: str) -> tuple[MultiCodeIFRow, Level | None]:
@@ -143,6 +157,12 @@ def _by_form(answer: str) -> ConstraintType:
 def _task(name: str, levels: list[Level], row: MultiCodeIFRow) -> ConstrainedTask:
     language = language_of(row.language).names[0] if row.language else ""
     return ConstrainedTask(name, levels[0].prompt, Target(language), level=levels[0].name, levels=tuple(levels))
+
+
+def _cut(chain: ConstrainedTask, name: str) -> ConstrainedTask:
+    """A chain at one level."""
+    level = chain.levels[LEVELS.index(name)]
+    return replace(chain, task_id=f"{chain.task_id}/{name}", prompt=level.prompt, level=name, levels=(level,))
 
 
 def _chosen(task: ConstrainedTask, config: MultiCodeIFConfig) -> bool:

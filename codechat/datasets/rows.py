@@ -16,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from codechat.datasets.constrained import ConstraintRow, constrained_task, refuse_tests
 from codechat.datasets.given import GivenSuite, Snippets, make_suite
 from codechat.datasets.lines import read_tasks
 from codechat.datasets.steps import StepRow, refuse_more, step_of
@@ -34,7 +35,8 @@ _EVALPLUS = frozenset({"contract", "test", "assertion"})  # its fields that are 
 RESERVED = "task"  # the id of the task's own tests
 REMEDY = (
     "a line is one JSON object with task_id, prompt, entry_point, canonical_solution, and base_input, tests or suite; "
-    "optional: plus_input, atol, oracle, base_output, plus_output, requirements, language; or task_id and turns"
+    "optional: plus_input, atol, oracle, base_output, plus_output, requirements, language; or task_id and turns; "
+    "or task_id, prompt and constraints"
 )
 
 
@@ -94,6 +96,7 @@ class TaskRow(BaseModel):
     tests: Snippets = []
     suite: GivenSuite = None
     requirements: list[RequirementRow] = []
+    constraints: list[ConstraintRow] = []
 
     @field_validator("entry_point")
     @classmethod
@@ -111,6 +114,9 @@ class TaskRow(BaseModel):
             raise ValueError("prompt: Field required")
         if self.turns:
             refuse_more({name for name in self.model_fields_set if getattr(self, name)})
+        if self.constraints:
+            refuse_tests({name for name in self.model_fields_set if getattr(self, name)})
+            return self
         self._one_suite()
         ids = [each.id for each in self.named_requirements()]
         for name in ids:
@@ -172,6 +178,9 @@ def task_from(row: TaskRow, adapt: Adapt = lambda calls: calls) -> Task:
 
     Raises `ValueError` if its texts make no program or show no signature, or if nothing would run some of its tests.
     """
+    if row.constraints:
+        language = row.language if "language" in row.model_fields_set else None
+        return constrained_task(row.task_id, row.prompt, language, row.canonical_solution, row.constraints)
     reference, signature = row.turns[-1].solution if row.turns else row.canonical_solution, ""
     if row.language == PYTHON and row.entry_point:
         if reference is not None and not row.turns:
@@ -227,7 +236,7 @@ def hash_rows(rows: list[TaskRow]) -> str:
 
 def _unused(row: TaskRow) -> dict[str, Any]:
     unused: dict[str, Any] = {
-        name: True for name in ("tests", "suite", "requirements", "turns") if not getattr(row, name)
+        name: True for name in ("tests", "suite", "requirements", "turns", "constraints") if not getattr(row, name)
     }
     if row.language == PYTHON:
         unused["language"] = True

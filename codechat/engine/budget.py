@@ -60,8 +60,8 @@ def tariff_of(
 ) -> Tariff:
     """The prices of a cell's models, by role; `judge` is None if the protocol uses none, else asked the `questions`.
 
-    A judge's model serves the role that its option is named after; with another name it serves all of them. A baseline
-    calls no endpoint, so it needs no price.
+    A judge's model serves the role that its option is named after; with another name it serves all of them. A model
+    that calls no endpoint needs no price.
     """
     judging = dict(models_in(judge, "judge")) if judge else {}
     further = dict(models_in(protocol, "protocol")) if protocol else {}
@@ -71,10 +71,15 @@ def tariff_of(
         serving = [each for place, each in judging.items() if role_of(place) == name or role_of(place) not in roles]
         prices[name] = _common(map(_price, serving))
     prices.update({role_of(place): _price(each) for place, each in further.items()})
-    free = MODELS.of(model).traits.baseline
     places = {"model": model, **judging, **further}
-    unpriced = [place for place, each in places.items() if each.prices is None and not (free and each is model)]
+    unpriced = [place for place, each in places.items() if each.prices is None and not is_free(each)]
     return Tariff(prices, roles, tuple(unpriced))
+
+
+def is_free(model: ModelConfig) -> bool:
+    """Whether a model calls no endpoint, and no price says what its calls are to count as."""
+    traits = MODELS.of(model).traits
+    return traits.baseline or (traits.offline and model.prices is None)
 
 
 def _price(config: ModelConfig) -> Price | None:

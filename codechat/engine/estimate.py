@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from functools import reduce
 
 from codechat.domain import Usage
+from codechat.engine.budget import is_free
 from codechat.engine.cell import Cell, session_id
 from codechat.journal import Journal
 from codechat.metrics.spending import Costs, Tariff, spent_usd
-from codechat.models import MODELS, UNDER_TEST, ModelConfig
+from codechat.models import UNDER_TEST
 from codechat.models.roles import models_in, role_of
 from codechat.protocols import Ask
 from codechat.protocols.expecting import CHECKS, PROSE
@@ -107,7 +108,7 @@ class _Sizes:
     def of(cls, cell: Cell) -> "_Sizes":
         config = cell.config
         models = {UNDER_TEST: config.model, **{role_of(place): each for place, each in models_in(config.protocol, "")}}
-        free = {role for role, model in models.items() if _is_free(model)}
+        free = {role for role, model in models.items() if is_free(model)}
         return cls({role: model.longest_reply() for role, model in models.items()}, frozenset(free))
 
     def session(self, asks: Iterable[Ask], done: int) -> dict[str, tuple[int, Usage]]:
@@ -123,8 +124,3 @@ class _Sizes:
             for place, part in enumerate((1.0, sent, reply)):
                 parts[place] += ask.times * part
         return {role: (round(times), Usage(round(sent), round(said))) for role, (times, sent, said) in sums.items()}
-
-
-def _is_free(model: ModelConfig) -> bool:
-    traits = MODELS.of(model).traits
-    return traits.baseline or (traits.offline and model.prices is None)

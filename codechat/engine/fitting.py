@@ -3,16 +3,17 @@
 from collections.abc import Iterable
 
 from codechat.agendas import AgendaConfig, draw, type_of
+from codechat.constraints import constraint_type
 from codechat.domain import Instruction
 from codechat.engine.config import CellConfig
 from codechat.errors import UserError
 from codechat.instructions import Pool
-from codechat.judges import ADHERENCE, APPLICABILITY, JUDGES
+from codechat.judges import ADHERENCE, APPLICABILITY, CONSTRAINT, JUDGES
 from codechat.models import MODELS
 from codechat.models.roles import models_in
 from codechat.protocols import PROTOCOLS
 from codechat.seeding import generator
-from codechat.tasks import Dataset, Requirement, StepTask, Task
+from codechat.tasks import ConstrainedTask, Dataset, Level, Requirement, StepTask, Task
 from codechat.texts import problem_of_name, visible, writable
 
 
@@ -29,8 +30,21 @@ def check_fit(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...]) -> 
             )
     _check_players(config, dataset)
     _check_languages(f"model={MODELS.of(config.model).name}", MODELS.of(config.model).traits.languages, tasks)
+    check_questions(config)
     if {APPLICABILITY, ADHERENCE} & set(config.questions):  # constraints that it cannot decide are undecided
         _check_languages(f"judge={JUDGES.of(config.judge).name}", JUDGES.of(config.judge).traits.languages, tasks)
+
+
+def check_questions(config: CellConfig) -> None:
+    """Raises `UserError` if the protocol asks about instructions, and the judge decides nothing of them."""
+    judge = JUDGES.of(config.judge)
+    asked = [role for role in (APPLICABILITY, ADHERENCE) if role in config.questions]
+    if asked and not judge.traits.questions & set(asked):
+        raise UserError(
+            f"judge={judge.name} decides {', '.join(sorted(judge.traits.questions))} alone, and "
+            f"protocol={PROTOCOLS.of(config.protocol).name} asks it for {' and '.join(asked)}",
+            f"choose a judge that can ({_able(())})",
+        )
 
 
 def _check_players(config: CellConfig, dataset: Dataset) -> None:
@@ -58,10 +72,16 @@ def check_texts(dataset: Dataset, tasks: Iterable[Task], pool: Pool | None) -> N
     texts = [(task.task_id, [task.prompt, task.target, task.level, *map(_asked, task.requirements)]) for task in tasks]
     growing = [task for task in tasks if isinstance(task, StepTask)]
     texts += [(task.task_id, [task.above, *(one.instruction for one in task.steps)]) for task in growing]
+    chains = [task for task in tasks if isinstance(task, ConstrainedTask)]
+    texts += [(task.task_id, list(map(_stated, task.levels))) for task in chains]
     texts += [(one.id, [one.text]) for one in instructions]
     for name, parts in texts:
         if writable(parts) is not parts:
             raise UserError(f"a text of {name} has half of a surrogate pair (\\ud800 to \\udfff)", "leave it out")
+
+
+def _stated(level: Level) -> str:
+    return "\n".join([level.prompt, *(each.words for each in level.constraints)])
 
 
 def _asked(requirement: Requirement) -> list[str]:
@@ -127,6 +147,21 @@ def left_out(config: CellConfig, pool: Pool | None) -> str:
     return f"judge={JUDGES.of(config.judge).name} {left}; {_able(())} decides those too"
 
 
+def left_undecided(config: CellConfig, tasks: tuple[Task, ...]) -> str:
+    """A remark on tasks with a constraint that only a judge can decide, and this one does not; empty without one."""
+    if CONSTRAINT not in config.questions or CONSTRAINT in JUDGES.of(config.judge).traits.questions:
+        return ""
+    count = sum(isinstance(task, ConstrainedTask) and _asks_judge(task) for task in tasks)
+    able = " or ".join(f"judge={each.name}" for each in JUDGES if CONSTRAINT in each.traits.questions)
+    told = f"{count} of {len(tasks)} tasks have a constraint that no rule decides, and judge="
+    return f"{told}{JUDGES.of(config.judge).name} leaves it undecided; {able} decides it" if count else ""
+
+
+def _asks_judge(task: ConstrainedTask) -> bool:
+    kinds = {constraint.type for level in task.levels for constraint in level.constraints}
+    return any(constraint_type(kind).by == "judge" for kind in kinds)
+
+
 def decides(config: CellConfig, instruction: Instruction) -> bool:
     """Whether the judge can decide about an instruction at all."""
     return instruction.rule is not None or not JUDGES.of(config.judge).traits.needs_rules
@@ -143,8 +178,8 @@ def _types(names: list[str]) -> str:
 
 
 def _able(tasks: tuple[Task, ...]) -> str:
-    """The judges that need no rule, as the words that choose them."""
+    """The judges of instructions that need no rule, as the words that choose them."""
     languages = {task.target.language for task in tasks}
-    able = [each.name for each in JUDGES if not each.traits.needs_rules
+    able = [each.name for each in JUDGES if not each.traits.needs_rules and ADHERENCE in each.traits.questions
             and (each.traits.languages is None or languages <= each.traits.languages)]  # fmt: skip
     return " or ".join(f"judge={name}" for name in able)

@@ -15,7 +15,7 @@ from codechat.config import scoring_identity
 from codechat.datasets import DATASETS
 from codechat.engine.cell import Cell, load_pool
 from codechat.engine.config import NEEDED, CellConfig, content_outside, scoring_groups
-from codechat.engine.fitting import check_judgeable, check_texts
+from codechat.engine.fitting import check_judgeable, check_questions, check_texts
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.instructions import INSTRUCTIONS
@@ -116,6 +116,7 @@ def rescored_cell(
     config: CellConfig, choices: Mapping[str, str], recording: Recording, name: str, place: Path
 ) -> RescoredCell:
     """The cell that scores a recording by the config's judge and sandbox. Raises `UserError`."""
+    check_questions(config)
     dataset = DATASETS.build(config.dataset)
     pool = load_pool(config)
     if pool is not None:

@@ -20,7 +20,7 @@ from codechat.engine.budget import Budget
 from codechat.engine.cell import Cell, Composed, build_cell, lock
 from codechat.engine.endpoints import Register
 from codechat.engine.estimate import Estimate, estimate_of
-from codechat.engine.fitting import left_out
+from codechat.engine.fitting import left_out, left_undecided
 from codechat.engine.observer import Observer, Silent
 from codechat.engine.recalled import is_finished, recall
 from codechat.engine.sessions import Recorded, run_sessions
@@ -139,7 +139,8 @@ def _begin(cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget
     else:
         run_coroutine(lambda: Register(cell.config, journal, watcher.note).check_again(), brake)
     watcher.begin(cell, sum(cell.protocol().turns(task) for task in cell.tasks), budget)
-    for note in filter(None, (*notes, *cell.warnings(), left_out(cell.config, cell.pool))):
+    lacking = (left_out(cell.config, cell.pool), left_undecided(cell.config, cell.tasks))
+    for note in filter(None, (*notes, *cell.warnings(), *lacking)):
         watcher.note(note)
     return cell
 

@@ -14,29 +14,15 @@ from codechat.environment import PACKAGE
 from codechat.environments import ENVIRONMENTS, Environment, Room
 from codechat.environments.commits import unpacked
 from codechat.environments.inside import furnish
-from codechat.environments.limits import Limits, Slot, Slots, Spent
+from codechat.environments.limits import NOBODY, VARIABLES, Limits, Slot, Slots, Spent
 from codechat.environments.resident import Resident
 from codechat.errors import UserError
 from codechat.tasks import Workspace
 
-NOBODY = 65534
 NO_BUILD = "environment=checkout builds nothing; environment=docker does"
 SHOWN = ("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/share", "/usr/include")
 LINKED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 ETC = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
-VARIABLES = {
-    "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
-    "HOME": furnish.OWN_HOME,
-    "USER": "maintainer",
-    "LANG": "C.UTF-8",
-    "TZ": "UTC",
-    "TERM": "dumb",
-    "PAGER": "cat",
-    "GIT_PAGER": "cat",
-    "GIT_OPTIONAL_LOCKS": "0",  # looking changes nothing
-    "PYTHONHASHSEED": "0",
-    "PYTHONDONTWRITEBYTECODE": "1",
-}
 
 
 class CheckoutConfig(Limits):
@@ -83,11 +69,9 @@ class Checkout:
         self._program = program
 
     async def open(self, workspace: Workspace) -> Room:
-        import asyncio
-
         slot = await self._slots.take()
         try:
-            lower = await asyncio.to_thread(unpacked, workspace, self._owner)
+            lower = await slot.holding(unpacked, workspace, self._owner)
             python = _Interpreter()
             resident = await Resident.start(
                 functools.partial(self._command, lower, python), "/harness", self._config(python)
@@ -103,10 +87,10 @@ class Checkout:
     def _config(self, python: "_Interpreter") -> dict[str, Any]:
         return {
             **self._limits.inside(),
-            "contained": True,
+            "lower": furnish.LOWER,
             "uid": self._owner,
             "overlay": self._overlay,
-            "cover": ["/harness", *python.hidden],
+            "cover": [furnish.LOWER, "/harness", *python.hidden],
             "root": furnish.REPOSITORY,
             "environment": VARIABLES,
         }
@@ -123,7 +107,8 @@ class Checkout:
         binds += [(str(PACKAGE / "environments" / "etc" / name), f"/etc/{name}") for name in ("passwd", "group")]
         binds += [(str(PACKAGE / "sandbox" / "etc" / name), f"/etc/{name}") for name in ("hosts", "nsswitch.conf")]
         parents = {str(parent) for _, place in binds for parent in Path(place).parents if str(parent) != "/"}
-        for folder in (*sorted(parents), furnish.ROOM, furnish.PARENT, furnish.HOME, "/tmp", "/var", "/var/tmp"):
+        made = (furnish.ROOM, furnish.PARENT, "/home", furnish.HOME, "/tmp", "/var", "/var/tmp")
+        for folder in (*sorted(parents), *made):
             words += ["--perms", "0755", "--dir", folder]
         for source, place in binds:
             words += ["--ro-bind", source, place]

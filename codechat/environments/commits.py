@@ -16,7 +16,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from codechat.environment import cache_root
+from codechat.environments.kept import Held, commits_folder, hold
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.tasks import Workspace
@@ -49,16 +49,11 @@ OPTIONS = {
 }
 
 
-def commits_folder() -> Path:
-    """Where unpacked commits are kept."""
-    return cache_root() / "rooms" / "commits"
-
-
-def unpacked(workspace: Workspace, owner: int | None) -> Path:
+def unpacked(workspace: Workspace, owner: int | None) -> Held:
     """The folder with the commit's files and its `.git`, to be read only; made by whichever process comes first.
 
-    Everything in it belongs to the user `owner`, or to this one. Raises `UserError` if the repository does not hold the
-    commit and its files, or is no repository.
+    Everything in it belongs to the user `owner`, or to this one. It is kept until it is released. Raises `UserError` if
+    the repository does not hold the commit and its files, or is no repository.
     """
     source = Path(workspace.repository).expanduser()
     if not re.fullmatch(r"[0-9a-f]{40}", workspace.commit):
@@ -66,18 +61,21 @@ def unpacked(workspace: Workspace, owner: int | None) -> Path:
     objects = _objects(source)
     key = content_hash([UNPACKED, str(source.resolve()), workspace.commit, owner])[:40]
     folder = commits_folder() / key
-    if folder.is_dir():
-        return folder
+    held: Held | None = None
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{folder}.lock"):
-            if not folder.is_dir():
-                _make(folder, objects, workspace, owner)
-    except OSError as error:
-        raise UserError(
-            f"cannot write {folder}: {error.strerror}", "free some space, or set CODECHAT_CACHE_DIR"
-        ) from error
-    return folder
+        held = hold(folder)
+        if not folder.is_dir():
+            with FileLock(f"{folder}.lock"):
+                if not folder.is_dir():
+                    _make(folder, objects, workspace, owner)
+    except BaseException as error:
+        if held is not None:
+            held.release()
+        if isinstance(error, OSError):
+            remedy = "free some space, or set CODECHAT_CACHE_DIR"
+            raise UserError(f"cannot write {folder}: {error.strerror}", remedy) from error
+        raise
+    return held
 
 
 def _objects(source: Path) -> Path:

@@ -1,10 +1,31 @@
 """The limits of a room, and who may have one."""
 
 import asyncio
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from codechat.config import result_option
 from codechat.environments import EnvironmentConfig
+from codechat.environments.kept import Held
+from codechat.tasks import Workspace
+
+NOBODY = 65534
+"""The user of the machine that a room's processes are if codechat runs as root."""
+VARIABLES = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+    "HOME": "/home/maintainer",
+    "USER": "maintainer",
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_OPTIONAL_LOCKS": "0",  # looking changes nothing
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+"""What commands find in their environment."""
 
 
 class Limits(EnvironmentConfig):
@@ -54,6 +75,9 @@ class Spent:
         self._left -= seconds
 
 
+Unpack = Callable[[Workspace, int | None], Held]
+
+
 class Slots:
     """At most `count` rooms at once."""
 
@@ -67,13 +91,23 @@ class Slots:
 
 
 class Slot:
-    """A place for one room."""
+    """A place for one room, and what the room keeps from being cleared."""
 
     def __init__(self, of: asyncio.Semaphore) -> None:
         self._of: asyncio.Semaphore | None = of
+        self._held: Held | None = None
+
+    async def holding(
+        self, unpack: Callable[[Workspace, int | None], Held], workspace: Workspace, owner: int | None
+    ) -> Path:
+        """The folder of an unpacked commit, which is kept until the room is closed."""
+        self._held = await asyncio.to_thread(unpack, workspace, owner)
+        return self._held.folder
 
     def free(self) -> None:
         """Give it back, once."""
         of, self._of = self._of, None
+        if self._held is not None:
+            self._held.release()
         if of is not None:
             of.release()

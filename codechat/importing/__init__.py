@@ -1,4 +1,39 @@
 """Import published completions as recorded sessions, so that a replay can be compared with results from elsewhere.
 
-Values that a source lacks stay null or zero; nothing is invented.
+One file per format: a registered factory that reads the sources which its config names. Values that a source lacks stay
+null or zero; nothing is invented.
 """
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from codechat.config import Config, original_option, place_option
+from codechat.records import SessionRecord
+from codechat.registry import NoTraits, Registry
+
+
+class ImportConfig(Config):
+    """Options every format has."""
+
+    format: str = original_option(..., "what the source is")
+    source: str = place_option(..., "the published completions of one mode of one model", min_length=1)
+    tasks: str | None = place_option(None, "the task file, if no fitting one is in the source's folder", min_length=1)
+    model: str | None = original_option(
+        None, "the model's name for the records, if the file's name does not have it", min_length=1
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The sessions, the other files that were read, and what a user should know of the source."""
+
+    sessions: list[SessionRecord]
+    companions: list[Path]
+    remarks: list[str] = field(default_factory=list)
+
+
+FORMATS: Registry[Imported, NoTraits] = Registry(
+    "format", "codechat.importing", NoTraits, Imported, ImportConfig, key="format"
+)
+
+__all__ = ["FORMATS", "ImportConfig", "Imported"]

@@ -11,14 +11,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from codechat.config import original_option
 from codechat.datasets import DATASETS
 from codechat.datasets.lines import lines_of
 from codechat.domain import Failure, Outcome
 from codechat.errors import UserError
+from codechat.importing import FORMATS, ImportConfig, Imported
 from codechat.metrics.exchange import OfficialRecord, RequirementRecord
 from codechat.records import SessionRecord, TurnRecord
 from codechat.tasks import Requirement, Task
@@ -50,12 +52,16 @@ class _Line:
     row: Completion
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """The sessions, and the other files that were read."""
+class CodeIFImport(ImportConfig):
+    """Options of `codeif`."""
 
-    sessions: list[SessionRecord]
-    companions: list[Path]
+    format: Literal["codeif"] = original_option("codeif", "what the source is")
+
+
+@FORMATS.register("codeif", CodeIFImport)
+def codeif(config: CodeIFImport) -> Imported:
+    """CodeIF-Bench's published completions, one mode of one model."""
+    return import_codeif(Path(config.source), Path(config.tasks) if config.tasks else None, config.model)
 
 
 def import_codeif(source: Path, tasks: Path | None = None, model: str | None = None) -> Imported:

@@ -84,12 +84,13 @@ class JudgeTraits:
     """The properties of a kind of judge that are known before it is built.
 
     `offline`: it calls no endpoint, so that a decision costs nothing. `needs_rules`: it decides only instructions that
-    carry a rule. `languages`: those that it reads; None for all.
+    carry a rule. `languages`: those that it reads; None for all. `questions`: the roles of those that it may decide.
     """
 
     offline: bool = False
     needs_rules: bool = False
     languages: frozenset[str] | None = None
+    questions: frozenset[str] = frozenset({APPLICABILITY, ADHERENCE})
 
 
 JUDGES: Registry[Judge, JudgeTraits] = Registry("judge", "codechat.judges", JudgeTraits, Judge, JudgeConfig)

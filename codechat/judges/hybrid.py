@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 from codechat.config import original_option
 from codechat.domain import Adherence, Applicability, Compliance, Instruction
-from codechat.judges import JUDGES, ConstraintQuestion, JudgeConfig
+from codechat.judges import JUDGES, QUESTIONS, ConstraintQuestion, JudgeConfig
 from codechat.judges.llm import LlmJudge, LlmJudgeConfig
 from codechat.judges.rules import RulesJudge
 from codechat.patterns import RULES_VERSION
@@ -48,7 +48,7 @@ class HybridConfig(JudgeConfig):
         return self.llm.question_length(role)
 
 
-@JUDGES.register("hybrid", HybridConfig, languages=frozenset({"python"}))
+@JUDGES.register("hybrid", HybridConfig, languages=frozenset({"python"}), questions=frozenset(QUESTIONS))
 class HybridJudge:
     """Rules if an instruction has one, language models otherwise."""
 

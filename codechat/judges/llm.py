@@ -91,7 +91,7 @@ class LlmJudgeConfig(JudgeConfig, Roles):
         return len(getattr(self.prompts, role) or "")
 
 
-@JUDGES.register("llm", LlmJudgeConfig)
+@JUDGES.register("llm", LlmJudgeConfig, questions=frozenset(QUESTIONS))
 class LlmJudge:
     """Language models judge, one for applicability and one for adherence (the paper's way), one for constraints."""
 

@@ -2,8 +2,8 @@
 
 To add a language, write one file: a class with the members of `Language`, and `register(TheClass())` below it. Put the
 file into this folder, or name it as a module of an installed package under the entry-point group `codechat.language`.
-For a language that needs only aliases, `register(Plain(("kotlin", "kt")))` is enough. An unknown tag is read as plain
-fenced code.
+For a language that needs only aliases, `register(Plain(("elixir", "ex")))` is enough. An unknown tag is read as plain
+fenced code; if none is asked for, a reply may also be code without a fence.
 """
 
 import re
@@ -54,7 +54,13 @@ def language_of(tag: str) -> Language:
     """The language of a tag, in any case; plain fenced code if none is registered. Raises as `languages` does."""
     _discover()
     name = tag.strip().lower()
-    return _REGISTERED.get(name) or Plain((name,))
+    return _REGISTERED.get(name) or Plain((name,), unfenced=not name)
+
+
+def is_registered(tag: str) -> bool:
+    """Whether a language is registered by that name, in any case. Raises as `languages` does."""
+    _discover()
+    return tag.strip().lower() in _REGISTERED
 
 
 @cache
@@ -79,6 +85,7 @@ __all__ = [
     "Plain",
     "extract",
     "fence",
+    "is_registered",
     "language_of",
     "languages",
     "register",

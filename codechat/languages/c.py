@@ -14,6 +14,8 @@ COMMON = """
 (parameter_declaration declarator: (array_declarator declarator: (identifier) @parameter.name)) @parameter
 (parameter_declaration declarator: (array_declarator
   declarator: (array_declarator declarator: (identifier) @parameter.name))) @parameter
+(parameter_declaration declarator: (abstract_pointer_declarator)) @parameter
+((parameter_declaration type: (_) @_type !declarator) @parameter (#not-eq? @_type "void"))
 (declaration declarator: (identifier) @variable)
 (init_declarator declarator: (identifier) @variable)
 (init_declarator declarator: (pointer_declarator declarator: (identifier) @variable))
@@ -41,17 +43,23 @@ COMMON = """
 """
 
 
-def functions(names: str) -> str:
-    """The patterns of functions whose name is one of the kinds `names`, by how many marks of pointer precede it."""
+def functions(names: str, behind: str = "") -> str:
+    """The patterns of functions whose name is one of the kinds `names`, by how many marks of pointer precede it.
+
+    `behind` is a pattern of what may stand behind the parameters.
+    """
     head = (
-        f"(function_declarator declarator: {names} @function.name parameters: (_) @function.parameters) @function.head"
+        f"(function_declarator declarator: {names} @function.name parameters: (_) @function.parameters"
+        f" {behind}) @function.head"
     )
     wrapped = (
         head,
         f"(pointer_declarator declarator: {head})",
         f"(pointer_declarator declarator: (pointer_declarator declarator: {head}))",
     )
-    return "\n".join(f"(function_definition declarator: {each}) @function" for each in wrapped)
+    defined = (f"(function_definition declarator: {each}) @function" for each in wrapped)
+    declared = (f"(translation_unit (declaration declarator: {each}) @function)" for each in wrapped)
+    return "\n".join((*defined, *declared))
 
 
-register(Coded(("c", "h"), Grammar("tree_sitter_c", COMMON + functions("(identifier)"), "c")))
+register(Coded(("c", "h"), Grammar("tree_sitter_c", COMMON + functions("(identifier)"), "c"), labels=("c", "cpp")))

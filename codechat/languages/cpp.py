@@ -7,21 +7,29 @@ from codechat.languages.grammar import Grammar
 
 _NAMES = "[(identifier) (field_identifier) (destructor_name) (operator_name)]"
 _QUALIFIED = "(qualified_identifier name: (_) @function.name)"
-_HEAD = f"(function_declarator declarator: {_QUALIFIED} parameters: (_) @function.parameters) @function.head"
-_PLAIN = (
-    f"(function_declarator declarator: {_NAMES} @function.name parameters: (_) @function.parameters) @function.head"
-)
+_BEHIND = "(trailing_return_type (_) @function.returns)?"
+_ENDS = f"parameters: (_) @function.parameters {_BEHIND}) @function.head"
+_HEAD = f"(function_declarator declarator: {_QUALIFIED} {_ENDS}"
+_PLAIN = f"(function_declarator declarator: {_NAMES} @function.name {_ENDS}"
 QUESTIONS = f"""
 {COMMON}
-{functions(_NAMES)}
+{functions(_NAMES, _BEHIND)}
 (function_definition declarator: {_HEAD}) @function
 (function_definition declarator: (reference_declarator {_HEAD})) @function
 (function_definition declarator: (pointer_declarator {_HEAD})) @function
 (function_definition declarator: (reference_declarator {_PLAIN})) @function
+(field_declaration declarator: {_PLAIN}) @function
+(field_declaration declarator: (reference_declarator {_PLAIN})) @function
+(field_declaration declarator: (pointer_declarator declarator: {_PLAIN})) @function
+(declaration_list (declaration declarator: {_PLAIN}) @function)
+(template_declaration (declaration declarator: {_PLAIN}) @function)
+(translation_unit (declaration declarator: (reference_declarator {_PLAIN})) @function)
 (class_specifier name: (type_identifier) @class body: (_))
 (alias_declaration name: (type_identifier) @class)
 (parameter_declaration declarator: (reference_declarator (identifier) @parameter.name)) @parameter
 (optional_parameter_declaration declarator: (identifier) @parameter.name) @parameter
+(optional_parameter_declaration declarator: (reference_declarator (identifier) @parameter.name)) @parameter
+(parameter_declaration declarator: (abstract_reference_declarator)) @parameter
 (parameter_declaration declarator: (reference_declarator (identifier) @variable))
 (optional_parameter_declaration declarator: (identifier) @variable)
 (for_range_loop declarator: (identifier) @variable)

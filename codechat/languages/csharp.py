@@ -35,6 +35,12 @@ QUESTIONS = """
 (array_type) @makes.array
 (tuple_type) @makes.tuple
 (lambda_expression) @feature.lambda
+[(block) (declaration_list) (enum_member_declaration_list) (switch_body)] @block
+(binary_expression operator: _ @operator)
+(assignment_expression operator: _ @operator)
+(variable_declarator "=" @operator)
+(property_declaration "=" @operator)
+"," @operator
 """
 
-register(Coded(("csharp", "c#", "cs"), Grammar("tree_sitter_c_sharp", QUESTIONS, "csharp")))
+register(Coded(("csharp", "c#", "cs"), Grammar("tree_sitter_c_sharp", QUESTIONS, "csharp"), labels=("cs",)))

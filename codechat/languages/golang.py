@@ -36,8 +36,8 @@ QUESTIONS = """
 (go_statement) @feature.goroutine
 (defer_statement) @feature.defer
 (channel_type) @feature.channel
-(send_statement) @feature.channel_operation
-(unary_expression operator: "<-") @feature.channel_operation
+(send_statement) @feature.channel
+(unary_expression operator: "<-") @feature.channel
 [(block) (field_declaration_list)] @block
 (binary_expression operator: _ @operator)
 (short_var_declaration ":=" @operator)

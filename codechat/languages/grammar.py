@@ -6,16 +6,17 @@
 - `function` with `.name`, and where the language has them `.parameters` and `.returns`;
 - `parameter` with `.name` and, unless it is the rest of the parameter, `.type`;
 - `call` with `.name`; keywords that work like calls (`await`) may be captured too;
-- `import` with `.path`; `comment`; `string`; `feature.NAME`: a use of the syntax NAME;
-- `qualified.NAME`: a name with what leads to it; `operator` and `block`: a binary operator, and the code within
-  braces;
+- `import` with `.path`; `alias`, a name given to an import, with `.of`, its own; `comment`; `string`;
+  `feature.NAME`: a use of the syntax NAME;
+- `qualified.NAME`: a name with what leads to it; `operator`: a binary operator; `block`: the code within braces, with
+  `.open` for its first brace where the node begins before it;
 - `doc`: a string that documents what it stands in;
 - `makes.NAME`: a literal or type expression of the data structure NAME.
 """
 
 import importlib
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any, Protocol, runtime_checkable
@@ -29,13 +30,15 @@ REMEDY = "pip install 'codechat[constraints]'"
 class Grammar:
     """A grammar: the module of its wheel, the function in it that gives the grammar, and the questions' query.
 
-    `lexer` is the language's name in Pygments.
+    `lexer` is the language's name in Pygments. `within` leaves of a text what is in the language, if it may stand
+    within another, as scripts do in a page: a text of the same length.
     """
 
     module: str
     questions: str
     lexer: str
     function: str = "language"
+    within: Callable[[str], str] = str
 
     def require(self) -> None:
         """Raises `UserError` if something is not installed that checks need; loads nothing."""
@@ -145,7 +148,7 @@ class Tree:
         for _, captures in tree_sitter.QueryCursor(self._query).matches(self.root):
             nodes = {name: each[0] for name, each in captures.items() if name[0] != "_"}
             kind = min(nodes, key=len)
-            whole, name = nodes[kind], nodes.get(f"{kind}.name", nodes[kind])
+            whole, name = nodes[kind], nodes.get(f"{kind}.name", nodes.get(f"{kind}.path", nodes[kind]))
             key = (kind, whole.start_byte, name.start_byte, whole.end_byte)
             if len(nodes) > len(found.get(key, ())):
                 found[key] = nodes
@@ -195,6 +198,11 @@ class Tree:
         )
 
     @property
+    def aliases(self) -> dict[str, str]:
+        """What imported names are called in the program: their own name by the one that it gives them."""
+        return {self.text(nodes["alias"]): self.text(nodes["alias.of"]) for nodes in self._matches.get("alias", [])}
+
+    @property
     def comments(self) -> tuple[Found, ...]:
         """The comments, each whole."""
         return self._named("comment")
@@ -207,7 +215,12 @@ class Tree:
     @property
     def blocks(self) -> tuple[Found, ...]:
         """The blocks of code within braces, with them; none in a language that has no braces."""
-        return self._named("block")
+        found = []
+        for nodes in self._matches.get("block", []):
+            whole, first = nodes["block"], nodes.get("block.open", nodes["block"])
+            text = self._between(first.start_byte, whole.end_byte)
+            found.append(Found(text, first.start_point[0] + 1, first.start_byte, whole.end_byte))
+        return tuple(found)
 
     @property
     def operators(self) -> tuple[Found, ...]:
@@ -250,9 +263,8 @@ class Tree:
             if kind is not None:
                 written = self.text(kind)
             elif name is not None:
-                written = self._between(whole.start_byte, name.start_byte) + self._between(
-                    name.end_byte, whole.end_byte
-                )
+                behind = self._between(name.end_byte, whole.end_byte).partition("=")[0]  # the rest is its default
+                written = self._between(whole.start_byte, name.start_byte) + behind
             else:
                 written = self.text(whole)
             called = "" if name is None else self.text(name)

@@ -9,8 +9,11 @@ QUESTIONS = """
 (data_type name: (name) @class)
 (newtype name: (name) @class)
 (function name: (variable) @function.name) @function
-(bind name: (variable) @function.name) @function
-(function patterns: (patterns (variable) @variable))
+(declarations (bind name: (variable) @function.name) @function)
+(local_binds (bind name: (variable) @variable))
+(patterns (variable) @variable)
+(patterns (parens (apply (variable) @variable)))
+(patterns (parens (apply (apply (variable) @variable))))
 (bind pattern: (variable) @variable)
 (import module: (_) @import.path) @import
 [(comment) (haddock)] @comment

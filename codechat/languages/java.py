@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from codechat.domain import Extraction, Target
 from codechat.languages import register
 from codechat.languages.blocks import Block, Fences, split
-from codechat.languages.coded import without_prose
 from codechat.languages.grammar import Grammar
+from codechat.languages.javac import Javac
 from codechat.languages.plain import no_code, without_indent
 from codechat.languages.thinking import without_thinking
+from codechat.languages.unfenced import without_prose
 
 _TYPE = r"(?:(?:public|final|abstract|sealed|strictfp)\s+)*(?:class|interface|enum|record)\s"
 _START = re.compile(rf"\s*(?:package\s|import\s|@\w|//|/\*|{_TYPE})")
@@ -37,6 +38,7 @@ QUESTIONS = """
 [(line_comment) (block_comment)] @comment
 [(string_literal) (character_literal)] @string
 (type_identifier) @type
+(method_reference . (identifier) @type "new")
 (array_type) @makes.array
 (lambda_expression) @feature.lambda
 [(block) (constructor_body) (class_body) (interface_body) (enum_body) (switch_block)] @block
@@ -52,6 +54,7 @@ class Java:
 
     names = ("java",)
     grammar = Grammar("tree_sitter_java", QUESTIONS, "java")
+    compiler = Javac()
 
     def extract(self, reply: str, target: Target) -> Extraction:
         """The code of a reply, without its `<think>` parts: one fenced block, or a reply that is nothing but code.

@@ -3,6 +3,7 @@
 from codechat.languages import register
 from codechat.languages.coded import Coded
 from codechat.languages.grammar import Grammar
+from codechat.languages.markup import scripts
 
 COMMON = """
 (function_declaration name: (identifier) @function.name parameters: (_) @function.parameters) @function
@@ -37,6 +38,7 @@ COMMON = """
 (arrow_function) @feature.arrow_function
 (spread_element) @feature.spread
 (await_expression) @feature.await
+(for_in_statement "await") @feature.await
 (arrow_function "async") @feature.async
 (function_expression "async") @feature.async
 (function_declaration "async") @feature.async
@@ -53,5 +55,9 @@ QUESTIONS = f"""
 """
 
 register(
-    Coded(("javascript", "js", "jsx", "mjs", "node"), Grammar("tree_sitter_javascript", QUESTIONS, "javascript")),
+    Coded(
+        ("javascript", "js", "jsx", "mjs", "node"),
+        Grammar("tree_sitter_javascript", QUESTIONS, "javascript", within=scripts),
+        labels=("javascript", "typescript"),
+    ),
 )

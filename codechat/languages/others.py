@@ -2,7 +2,7 @@
 
 from codechat.languages import Plain, register
 
-register(Plain(("lua",)))
-register(Plain(("julia", "jl")))
-register(Plain(("prolog",)))
-register(Plain(("coffeescript", "coffee")))
+register(Plain(("lua",), unfenced=True))
+register(Plain(("julia", "jl"), unfenced=True))
+register(Plain(("prolog",), unfenced=True))
+register(Plain(("coffeescript", "coffee"), unfenced=True))

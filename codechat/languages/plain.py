@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from codechat.domain import Extraction, Target
 from codechat.languages.blocks import Block, Fences, split
 from codechat.languages.thinking import without_thinking
+from codechat.languages.unfenced import without_prose
 
 MAX_REASON = 300
 
@@ -17,14 +18,21 @@ class Plain:
     The code of a reply, without its `<think>` parts, is the content of the first closed fence tagged with one of the
     names; if there is none, of the first unclosed one; if there is none, of the first fence of any tag. If an entry
     point is asked for, it is the first of these fences whose code has that name as a word. The program is the code.
+
+    If `unfenced`, and if no entry point is asked for, a reply without a fence is code but for paragraphs of prose
+    before and after it.
     """
 
     names: tuple[str, ...]
+    unfenced: bool = False
 
     def extract(self, reply: str, target: Target) -> Extraction:
         answer = without_thinking(reply)
         fences = Fences(lambda tag: tag.lower() in self.names)
         blocks = [block for block in split(answer, fences).blocks if block.text.strip()]
+        bare = self.unfenced and not target.entry_point and "```" not in answer and "~~~" not in answer
+        if bare and (code := without_prose(answer)):
+            return Extraction(code, code, None, "a reply without a fence")
         candidates, where = self._candidates(blocks)
         if not candidates:
             return no_code("no fence holds code" if answer.strip() else "the reply is empty, but for what it thinks")

@@ -4,6 +4,7 @@ from codechat.languages import register
 from codechat.languages.coded import Coded
 from codechat.languages.grammar import Grammar
 from codechat.languages.javascript import COMMON
+from codechat.languages.markup import scripts
 
 QUESTIONS = f"""
 {COMMON.replace("[(comment) (html_comment)] @comment", "(comment) @comment")}
@@ -23,6 +24,6 @@ QUESTIONS = f"""
 register(
     Coded(
         ("typescript", "ts", "tsx"),
-        Grammar("tree_sitter_typescript", QUESTIONS, "typescript", "language_typescript"),
+        Grammar("tree_sitter_typescript", QUESTIONS, "typescript", "language_typescript", scripts),
     )
 )

@@ -13,6 +13,15 @@ QUESTIONS = """
 (call_expression function: (identifier) @call)
 (call_expression function: (field_expression member: (identifier) @call))
 (comment) @comment
+(block) @block
+(struct_declaration "{" @block.open) @block
+(enum_declaration "{" @block.open) @block
+(union_declaration "{" @block.open) @block
+(switch_expression "{" @block.open) @block
+(binary_expression operator: _ @operator)
+(assignment_expression operator: _ @operator)
+(variable_declaration ["=" "+=" "-=" "*=" "/=" "%="] @operator)
+"," @operator
 [(string) (multiline_string) (character)] @string
 (builtin_function (builtin_identifier) @_import (arguments (string) @import.path) (#eq? @_import "@import")) @import
 """

@@ -11,7 +11,7 @@ MOST = 0.2
 
 def caution_of(metrics: Mapping[str, Any]) -> str:
     """What to know before reading the figures of a metrics.json; empty if nothing."""
-    return "; ".join((*_sessions(metrics), *_turns(metrics), *_replies(metrics)))
+    return "; ".join((*_sessions(metrics), *_turns(metrics), *_constraints(metrics), *_replies(metrics)))
 
 
 def _sessions(metrics: Mapping[str, Any]) -> Iterator[str]:
@@ -34,6 +34,13 @@ def _turns(metrics: Mapping[str, Any]) -> Iterator[str]:
             f"{skipped + undecided} of {turns} follow-up turns were skipped ({skipped}) or undecided ({undecided}): "
             "the figures rest on the others, and skipped turns repeat the verdict before them"
         )
+
+
+def _constraints(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Undecided tasks, or levels, are in no rate, and what no judge decides is harder than what rules decide."""
+    undecided = metrics.get("undecided")
+    if isinstance(undecided, float) and undecided > MOST:
+        yield f"{100 * undecided:.0f} % of the tasks are undecided: the rates rest on the others"
 
 
 def _replies(metrics: Mapping[str, Any]) -> Iterator[str]:

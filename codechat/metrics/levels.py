@@ -12,8 +12,8 @@ from codechat.metrics.spending import Effort
 from codechat.metrics.statistics import Figure, TaskBootstrap, percentile_interval
 from codechat.records import SessionRecord
 
-MEANS = {"avg_ssr": "ssr", "avg_hsr": "hsr", "avg_ssr_official": "ssr_official", "avg_hsr_official": "hsr_official"}
-"""The unweighted means over the levels, each with the series that it is the mean of."""
+SATISFIED = tuple(f"{name}{mark}" for name in ("hsr", "ssr") for mark in ("", "_guarded", "_official"))
+"""The figures by level: by the harness that counts, and by each harness. `avg_` and the name: the mean over levels."""
 
 _SSR = "constraints met, of all so far that are decided"
 _HSR = "tasks with all constraints so far met, of those decided"
@@ -79,9 +79,8 @@ class _Seen(CellSums):
         return [tally[name] for tally in self.turns]
 
     def values(self, value: Callable[[Figure], Any]) -> dict[str, Any]:
-        names = ("hsr", "ssr", "hsr_official", "ssr_official")
         return {
-            **{name: [value(figure) for figure in self.series(name)] for name in names},
+            **{name: [value(figure) for figure in self.series(name)] for name in SATISFIED},
             "undecided_levels": [value(figure) for figure in self.series("undecided")],
             "parses": value(self.whole["parses"]),
             "undecided": value(self.whole["undecided"]),
@@ -91,7 +90,8 @@ class _Seen(CellSums):
     def content(self, seed: int, effort: Effort | None) -> dict[str, Any]:
         content = super().content(seed, effort)
         bootstrap = TaskBootstrap(self.tasks, seed)
-        for key, name in MEANS.items():
+        for name in SATISFIED:
+            key = f"avg_{name}"
             resampled = [bootstrap.ratios(figure) for figure in self.series(name)]
             content[key] = _mean(content[name])
             content["n"][key] = sum(map(total_of, self.series(name)))

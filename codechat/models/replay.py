@@ -4,7 +4,6 @@ Replies are looked up by (task, turn, role, number of the role's call). If the t
 the recorded one, the session has left the recorded path: that is reported as a user's mistake.
 """
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +11,7 @@ from typing import Any, Literal
 from codechat.config import original_option, place_option
 from codechat.domain import Reply, Usage
 from codechat.errors import ContextOverflow, UserError
+from codechat.files import file_hash
 from codechat.models import MODELS, UNDER_TEST, ModelConfig, Request
 from codechat.records import CallRecord, SessionRecord, TurnRecord, read_sessions
 
@@ -25,7 +25,7 @@ class ReplayConfig(ModelConfig):
 
     def identity(self, older: int = 0) -> dict[str, Any]:
         """The options and the hash of the recording. Raises `UserError` if it cannot be read."""
-        return {**super().identity(older), "content": _hash_of(Path(self.path))}
+        return {**super().identity(older), "content": file_hash(Path(self.path), "model.path names a sessions.jsonl")}
 
     def recorded_model(self) -> str | None:
         path = Path(self.path)  # a cell that is judged again may outlive its recording
@@ -150,11 +150,3 @@ def _asked_for(turn: TurnRecord) -> str | None:
     if isinstance(requirement, dict) and isinstance(requirement.get("text"), str):
         return str(requirement["text"]).strip()
     return turn.instruction.text if turn.instruction else None
-
-
-def _hash_of(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}", "model.path names a sessions.jsonl") from error

@@ -18,9 +18,12 @@ from codechat.models import UNDER_TEST
 from codechat.protocols import Ask, Kit
 from codechat.protocols.expecting import PROSE, length_of
 from codechat.records import TurnRecord
+from codechat.suites.versions import finding_of, suite_of
 from codechat.tasks import ConstrainedTask, Level, Task
 from codechat.template import fill, require
 
+GUARDED: Harness = "guarded"
+OFFICIAL: Harness = "official"
 NO_CODE = "the reply holds no code"
 NO_ROOM = "the conversation no longer fits the model's context"
 
@@ -136,8 +139,8 @@ class Checking:
         guarded, official = self._extract(round_.level, reply)
         chosen = guarded if self.harness == "guarded" else official
         constraints = round_.level.constraints
-        inquiries: list[Inquiry] = [Examination(each, guarded.code, "guarded") for each in constraints]
-        inquiries += [Examination(each, official.code, "official") for each in constraints]
+        inquiries: list[Inquiry] = [Examination(each, guarded.code, GUARDED) for each in constraints]
+        inquiries += [Examination(each, official.code, OFFICIAL) for each in constraints]
         if guarded.code:
             inquiries.append(Parsing(self._target(round_.level).language, guarded.code))
         answers = await self.kit.examine(round_.turn, inquiries)
@@ -195,7 +198,7 @@ class Checking:
         if code is None:
             return Finding(False, NO_CODE), Spent()
         constraint = round_.level.constraints[place]
-        reference = constraint.answer.raw if constraint_type(constraint.type).solved else None
+        reference = constraint.answer.raw if constraint_type(constraint.type).solved else self.task.reference
         question = ConstraintQuestion(
             *(self.task.task_id, round_.turn, place, round_.level.prompt, constraint.words, code, reference)
         )
@@ -205,9 +208,13 @@ class Checking:
     async def _compiled(
         self, round_: Round, constraint: Constraint, guarded: Extraction, official: Extraction
     ) -> tuple[Finding, Finding]:
-        """What compilers say under each harness."""
-        unknown = Finding(None, "no compiler is known")
-        return unknown, unknown
+        """What a compiler of the version says under each harness, of the code as it was written."""
+        findings = []
+        for harness, code in ((GUARDED, guarded.code), (OFFICIAL, official.code)):
+            suite = suite_of(constraint, harness)
+            verdict = None if code is None else await self.kit.check_program(round_.turn, code, suite)
+            findings.append(Finding(False, NO_CODE) if verdict is None else finding_of(verdict))
+        return findings[0], findings[1]
 
 
 def _fields(round_: Round, checks: Sequence[Checked], parses: bool | None) -> dict[str, object]:

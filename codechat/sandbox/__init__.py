@@ -44,6 +44,9 @@ class SandboxConfig(Config):
     open_files: int = original_option(64, "files that a program may hold open", ge=16)
     output_mb: int = original_option(256, "MiB of results that are read from one program", ge=1)
     java: JavaConfig = run_option(JavaConfig(), "where programs in Java find compiler, JUnit and libraries")
+    toolchains: list[str] | None = place_option(
+        None, "folders of compilers and interpreters, each with a bin, that check the versions of languages"
+    )
     maven_repository: str | None = place_option(
         None, "the local Maven repository, for tests of Java repositories, which run without network", min_length=1
     )

@@ -49,7 +49,7 @@ def constraint(kind: ConstraintType, answer: str) -> Constraint:
 
 
 def test_the_types_of_the_paper() -> None:
-    kinds = constraint_types()
+    kinds = [kind for kind in constraint_types() if kind.category != "own"]
     assert len(kinds) == 27 and len({kind.published for kind in kinds}) == 27
     assert {kind.name for kind in RULES} == set(PAIRS)
     assert len({kind.category for kind in kinds}) == len({kind.published[0] for kind in kinds}) == 9

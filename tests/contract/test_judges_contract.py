@@ -10,11 +10,11 @@ import pytest
 from codechat.domain import Instruction, Usage
 from codechat.engine.compose import compose_values
 from codechat.errors import InfrastructureError
-from codechat.judges import JUDGES, ConstraintQuestion, DecidesConstraints, Judge
+from codechat.judges import ADHERENCE, CONSTRAINT, JUDGES, ConstraintQuestion, DecidesConstraints, Judge
 from codechat.models.roles import models_in
 from codechat.testing import Answer, Call, OpenAIServer, Result, error
 
-KINDS = [component.name for component in JUDGES]
+KINDS = [component.name for component in JUDGES if ADHERENCE in component.traits.questions]
 RULED = Instruction("ruled", "Remove all comments.", "cosmetic", "remove", {"pattern": "comment"})
 FREE = Instruction("free", "Make the names clearer.", "cosmetic", "modify")
 CODE, CHANGED = "def f(x):\n    # one\n    return x\n", "def f(x):\n    return x\n"
@@ -149,3 +149,8 @@ async def test_a_judge_that_cannot_be_asked_about_a_constraint_is_infrastructure
     with pytest.raises(InfrastructureError, match="out of order"):
         await judge.constraint(QUESTION)
     await judge.aclose()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_says_whether_it_decides_constraints(kind: str, serve: Any) -> None:
+    assert isinstance(build(kind, serve(keeping)), DecidesConstraints) == (CONSTRAINT in JUDGES[kind].traits.questions)

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from codechat.audit.constraints import ConstraintDecision, ConstraintRow, constraint_key
 from codechat.audit.labels import read_labels
+from codechat.audit.page import labelling_page
 from codechat.cli.audit import run_audit
 from codechat.records import SessionRecord
 from support.audit_cells import CODE, of, session, turn, write_cell
@@ -188,3 +190,31 @@ def test_a_page_on_a_narrow_screen_does_not_overflow(page: Path, opened: Callabl
     driver.set_window_size(500, 900)
     press(driver, "y")
     assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_constraints_are_labelled_with_the_task_in_sight(tmp_path: Path, opened: Callable[[Path], Any]) -> None:
+    asked = ConstraintRow(
+        sample="", dataset="d", task_id="t/0", turn=1, place=0, category="coding_style", type="naming",
+        constraint="Names in snake_case.", judge_met="no", judge="rule", judge_reason="line 1: fooBar", cell_id="c",
+    )  # fmt: skip
+    decisions = [
+        ConstraintDecision(asked.model_copy(update={"turn": turn, "sample": sample}), f"Task {turn} {HOSTILE}", HOSTILE)
+        for turn in (1, 2)
+        for sample in [constraint_key("c", "t/0", turn, 0, "no")]
+    ]
+    page = tmp_path / "label.html"
+    page.write_text(labelling_page(decisions), encoding="utf-8")
+    driver = opened(page)
+    assert text(driver, "ask-first").startswith("Does this code keep the constraint?")
+    assert text(driver, "instruction") == "Names in snake_case."
+    assert "Task 1" in text(driver, "task-prompt") and "</script>" in text(driver, "task-prompt")
+    assert driver.title.startswith("Label"), "a prompt is no markup"
+    press(driver, "r", "y")
+    assert not shown(driver, "second")
+    assert text(driver, "progress") == "1 of 2 labelled"
+    press(driver, "r")
+    assert "no (by rule): line 1: fooBar" in text(driver, "judge")
+    press(driver, "e")
+    path = tmp_path / "downloads" / "labels-anonymous.csv"
+    until(path.is_file, "the download")
+    assert [row.met for _, row in read_labels(path).values()] == ["yes", ""]

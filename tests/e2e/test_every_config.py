@@ -19,7 +19,9 @@ from codechat.engine.run import Outcome
 from codechat.engine.run import run as run_composed
 from codechat.environment import data_folder
 from codechat.errors import UserError
-from codechat.testing import OpenAIServer, dataset_tasks, reference_solver
+from codechat.testing import Answer, OpenAIServer, dataset_tasks, reference_solver
+from support.codeif_rows import write_rows
+from support.multicodeif_rows import chain, constrained
 from support.provider_servers import AWS, SERVERS
 from support.sreval_rows import growing
 
@@ -140,7 +142,7 @@ def test_sweeps_are_composed(path: Path) -> None:
     }
     assert len(cells) > 1
     for words in cells:
-        published = {"dataset=codeif_bench", "dataset=sreval_python"} & set(words)
+        published = {"dataset=codeif_bench", "dataset=sreval_python", "dataset=multicodeif"} & set(words)
         compose([*words, *(["dataset.path=tasks.jsonl"] if published else [])])
 
 
@@ -174,6 +176,21 @@ def test_sreval_recipes_run(here: Path, name: str, cells: int) -> None:
     table = list(csv.DictReader((here / "report/tables/stepwise_prompting_function.csv").read_text().splitlines()))
     assert len(table) == cells and {row["python_avg_acc"] for row in table} == {"1.0"}
     assert {row["source"] for row in table} == {"measured"}, "a single task is not the paper's dataset"
+
+
+def test_the_multicodeif_recipe_decodes_as_the_paper_does(here: Path) -> None:
+    """With one model for all, a task of a rule, one of a judge, and a chain."""
+    judged = {"category": "situation", "constraint_type": "situation", "answer": "fn f() {}"}
+    write_rows(here / "tasks.jsonl", constrained(), constrained(task_id="situation/1", **judged), *chain())
+    given = ["model=openai", "model.name=m", "dataset.path=tasks.jsonl", "tracking=none", "hardware.workers=1"]
+    with OpenAIServer(lambda call: Answer("REASON: none.\nVERDICT: KEPT")) as server:
+        assert run_sweep(["+sweep=multicodeif", *given, *served("model", "judge.constraint", url=server.base_url)]) == 0
+    found = [json.loads(path.read_text()) for path in (here / "runs").glob("*/metrics.json")]
+    assert sorted(metrics["completed"] for metrics in found) == [1, 2]
+    assert sum("ifrepair" in metrics for metrics in found) == sum("avg_ssr" in metrics for metrics in found) == 1
+    asked = [call.body for call in server.calls if call.body["model"] == "m"]
+    decoding = {"temperature": 0.2, "max_tokens": 4096, "top_p": 0.9, "top_k": 1}
+    assert len(asked) > 6 and all(decoding.items() <= body.items() for body in asked)
 
 
 def test_presets_of_served_models_have_a_port_each() -> None:

@@ -259,3 +259,29 @@ def test_other_protocols_do_not_compare_them_either(capsys: pytest.CaptureFixtur
     assert "note: Different tasks are called mine, and nothing is compared" in capsys.readouterr().err
     pairs = Path("report/tables/static_pairs.csv").read_text().splitlines()[1:]
     assert len(pairs) == 2 and len({line.split(",")[0] for line in pairs}) == 2
+
+
+REPAIR = ("protocol=repair", "protocol.rounds=0", "model=echo", "judge=rules", "tracking=none")
+
+
+def constrained(*constraints: tuple[str, str]) -> tuple[str, ...]:
+    """A file with one task of these types and answers, and the words of a cell that repairs it."""
+    rows = [{"type": name, "answer": answer} for name, answer in constraints]
+    task = {"task_id": "m/0", "prompt": "Add, in Rust.", "canonical_solution": "fn add_all() {}\n", "constraints": rows}
+    Path("mine.jsonl").write_text(json.dumps(task))
+    return "dataset=jsonl", "dataset.path=mine.jsonl", *REPAIR
+
+
+def test_a_task_with_constraints_is_checked_by_all_of_them(folder: Path) -> None:
+    pytest.importorskip("tree_sitter_rust", reason="the grammars of codechat[constraints] are not installed")
+    assert main([*constrained(("naming", "rust;function:snake_case"), ("requirement", "It adds"))]) == 0
+    (record,) = folder.glob("runs/*/sessions.jsonl")
+    session = json.loads(record.read_text())
+    found = [(each["type"], each["by"], each["met"]) for each in session["turns"][0]["constraints"]]
+    assert found == [("naming", "rule", True), ("requirement", "judge", None)] and session["language"] == "rust"
+
+
+def test_a_wrong_constraint_is_told_at_the_start(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*constrained(("naming", "rust"))]) == 2
+    said = capsys.readouterr().err
+    assert "mine.jsonl:1: the task m/0: the constraint naming: the answer 'rust' is not of the form" in said

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Iterator
 
+from codechat.constraints import Answer, Constraint, ConstraintType, Finding
 from codechat.domain import (
     Adherence,
     Applicability,
@@ -22,7 +23,7 @@ from codechat.models import Request
 from codechat.protocols import Ask, Parts
 from codechat.records import SessionRecord, TurnRecord
 from codechat.sandbox import Command, Ran
-from codechat.tasks import Dataset, Requirement, Step, StepTask, Task
+from codechat.tasks import ConstrainedTask, Dataset, Level, Requirement, Step, StepTask, Task
 
 VALUES = {
     "codechat.domain": (
@@ -38,7 +39,8 @@ VALUES = {
         Applicability,
         Adherence,
     ),
-    "codechat.tasks": (Dataset, Task, Requirement, StepTask, Step),
+    "codechat.tasks": (Dataset, Task, Requirement, StepTask, Step, ConstrainedTask, Level),
+    "codechat.constraints": (Constraint, Answer, ConstraintType, Finding),
     "codechat.models": (Request,),
     "codechat.sandbox": (Command, Ran),
     "codechat.protocols": (Ask, Parts),

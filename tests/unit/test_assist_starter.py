@@ -9,6 +9,8 @@ import pytest
 
 from codechat.datasets import DATASETS
 from codechat.domain import Message
+from codechat.engine.cell import build_cell
+from codechat.engine.compose import compose
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.judges.deciding import quote
@@ -156,3 +158,11 @@ async def test_another_question_is_refused() -> None:
     for kind in ("rehearsed_user", "rehearsed_judge"):
         with pytest.raises(UserError, match="plays in protocol=assist alone"):
             await build(kind).complete(Request((Message("user", "Write add."),), "T/0", 0))
+
+
+@pytest.mark.parametrize("word", ["model=rehearsed_judge", "model=rehearsed_user"])
+def test_they_play_in_the_embedded_issues_alone(word: str) -> None:
+    with pytest.raises(
+        UserError, match=r"is no language model and plays only in assist_starter\nchoose another: model="
+    ):
+        build_cell(compose([word]))

@@ -120,3 +120,26 @@ def test_a_wrong_choice_is_told(tmp_path: Path, options: dict[str, Any], told: s
     with pytest.raises(UserError) as caught:
         load(write(tmp_path, *ROWS), **options)
     assert told in str(caught.value)
+
+
+def test_chains_at_one_level(tmp_path: Path) -> None:
+    path = write(tmp_path, *chain(0), *chain(3))
+    third = load(path, part="levels", level="L3")
+    assert [task.task_id for task in third.tasks] == ["chain/0/L3", "chain/3/L3"]
+    (task, _), chains = third.tasks, load(path, part="levels")
+    assert isinstance(task, ConstrainedTask)
+    assert task.prompt == "Keep a phone book, level 3." and task.level == "L3" and task.target.language == "java"
+    assert [(level.name, level.prompt, len(level.constraints)) for level in task.levels] == [("L3", task.prompt, 3)]
+    assert third.places["chain/3/L3"] == f"{path}:7"
+    hashes = {load(path, part="levels", level=level).content_hash for level in ("L1", "L2", "L3", "L4")}
+    assert len(hashes | {chains.content_hash}) == 5, "their cells are different cells"
+    assert len(load(path, part="levels", level="L4", types=["data_structure_size"]).tasks) == 2
+    with pytest.raises(UserError, match="no task of these categories"):
+        load(path, part="levels", level="L1", types=["data_structure_size"])
+
+
+def test_a_level_is_one_of_chains(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"add dataset\.part=levels"):
+        load(write(tmp_path, *ROWS), level="L2")
+    with pytest.raises(UserError, match="level"):
+        load(write(tmp_path, *ROWS), part="levels", level="L5")

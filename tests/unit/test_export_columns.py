@@ -13,6 +13,7 @@ from codechat.cli import export
 from codechat.cli.export import COLUMNS, run_export
 from codechat.cli.export_columns import own_columns
 from codechat.records import SessionRecord, write_sessions
+from support.constrained_cells import Constrained, write_constrained
 from support.conversation_cells import Talk, write_talk
 
 TURN: dict[str, Any] = {"turn": 0, "outcome": "pass", "passed": True, "passed_base": True}
@@ -98,3 +99,16 @@ def test_a_cell_without_a_turn_has_its_columns(tmp_path: Path, suffix: str) -> N
     frame = pd.read_csv(tmp_path / "none.csv") if suffix == "csv" else pd.read_parquet(tmp_path / "none.parquet")
     assert list(frame.columns) == [column.name for column in COLUMNS]
     assert frame.empty
+
+
+def test_constraints_are_exported_with_their_turns(tmp_path: Path) -> None:
+    folder = write_constrained(Constrained("m", share=0.02, options={"rounds": 1}), tmp_path)
+    assert run_export([f"run={folder}", f"out={tmp_path / 'turns.csv'}"]) == 0
+    assert run_export([f"run={folder}", f"out={tmp_path / 'turns.parquet'}"]) == 0
+    frame = pd.read_parquet(tmp_path / "turns.parquet")
+    assert {"level", "round", "parses", "constraints"} <= {*frame.columns}
+    recorded = [json.loads(line) for line in (folder / "sessions.jsonl").read_text().splitlines()]
+    turns = [turn for session in recorded for turn in session["turns"]]
+    assert [json.loads(each) for each in frame["constraints"]] == [turn["constraints"] for turn in turns]
+    assert [*frame["round"]] == [turn["round"] for turn in turns]
+    assert [*frame["parses"]] == [turn["parses"] for turn in turns]

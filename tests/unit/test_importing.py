@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from codechat.cli.app import main
+from codechat.config import original_option
 from codechat.errors import UserError
+from codechat.importing import FORMATS, ImportConfig, Imported
 from codechat.importing.codeif import import_codeif
 from codechat.records import SessionRecord, read_sessions
 from support.codeif_rows import FUNCTION, write_rows
@@ -166,3 +168,22 @@ def test_the_command_writes_what_a_replay_reads(
 def test_a_users_mistakes_are_told(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", *words]) == 2
     assert told in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_a_format_is_one_registered_factory_with_settings_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class NotesImport(ImportConfig):
+        format: str = original_option("notes", "what the source is")
+        pen: str = original_option("black", "the colour")
+
+    def notes(config: NotesImport) -> Imported:
+        """Notes on paper."""
+        return Imported([], [], [f"written in {config.pen}"])
+
+    monkeypatch.setattr(FORMATS, "_components", {each.name: each for each in FORMATS})
+    FORMATS.register("notes", NotesImport)(notes)
+    assert main(["import", "format=notes", f"source={tmp_path}/a", f"out={tmp_path}/b", "pen=red"]) == 0
+    assert "written in red" in capsys.readouterr().out
+    assert main(["import"]) == 2
+    assert "codeif, multicodeif, notes" in capsys.readouterr().err

@@ -4,10 +4,10 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codechat.metrics import points_of
+from codechat.metrics import caution_of, points_of
 from codechat.metrics.constrained import ConstrainedTurn
 from codechat.metrics.measures import interval_of, size_of, value_of
 from codechat.metrics.repair import BY_CATEGORY, REPAIR, repair_metrics, states_of
@@ -72,6 +72,12 @@ def test_undecided_tasks_are_in_no_rate_and_counted_beside() -> None:
     found = measured(*SEVEN)
     assert found["undecided"] == pytest.approx(1 / 6)
     assert found["undecided_rounds"] == pytest.approx([1 / 6, 1 / 6, 1 / 6])
+
+
+def test_many_undecided_tasks_are_told_before_the_figures() -> None:
+    judged, ruled = session("a", "q?"), [session(name, "n+") for name in "bcde"]
+    assert caution_of(measured(judged, *ruled)) == ""
+    assert caution_of(measured(judged, *ruled[:3])) == "25 % of the tasks are undecided: the rates rest on the others"
 
 
 def test_an_unmet_constraint_decides_a_task_with_another_undecided() -> None:
@@ -158,6 +164,7 @@ def test_what_was_met_stays_met_unless_judged_again(passed: list[bool | None], r
     assert set(again[len(passed) :]) <= {passed[-1]}
 
 
+@settings(deadline=None, max_examples=40)  # each draws its resamples
 @given(st.lists(st.lists(st.sampled_from(["n-", "n+", "n?"]), min_size=1, max_size=4), min_size=1, max_size=12))
 def test_ifrepair_never_falls_unless_replies_are_judged_again(dialogues: list[list[str]]) -> None:
     sessions = []

@@ -9,6 +9,7 @@ import pytest
 
 from codechat.domain import Message
 from codechat.engine.compose import compose
+from codechat.engine.fitting import left_undecided
 from codechat.errors import ContextOverflow, UserError
 from codechat.metrics.constrained import ConstrainedTurn
 from codechat.protocols import Kit
@@ -243,3 +244,21 @@ def test_what_is_not_installed_is_told_before_anything_is_asked(monkeypatch: pyt
         repair().turns(constrained(("naming", "zig;variable:snake_case"), language="zig"))
     assert "codechat[constraints]" in raised.value.remedy
     assert repair().turns(constrained(("naming", "c;variable:snake_case"), language="c")) == 5
+
+
+@pytest.mark.parametrize(("judge", "said"), [("rules", True), ("llm", False)])
+def test_what_no_judge_will_decide_is_told_at_the_start(judge: str, said: bool) -> None:
+    config = compose(["protocol=repair", f"judge={judge}"]).config
+    remark = left_undecided(config, (constrained(SNAKE), constrained(SNAKE, SCENARIO)))
+    assert ("1 of 2 tasks have a constraint that no rule decides, and judge=rules" in remark) == said
+    assert left_undecided(config, (constrained(SNAKE),)) == ""
+    assert left_undecided(compose(["judge=rules"]).config, (constrained(SCENARIO),)) == ""
+
+
+def test_a_version_is_decided_by_a_compiler_under_each_harness(tmp_path: Path) -> None:
+    """The bench's tests stand for the compiler: they accept every program that does not say `broken`."""
+    kit, model = held(tmp_path, constrained(("language_version", "java;17"), language="java"),
+                      ["```java\nclass A { int broken; }\n```", "```java\nclass A {}\n```"])  # fmt: skip
+    assert [turn.passed for turn in kit.log.turns] == [False, True]
+    assert [each.by for each in own(kit)[0].constraints] == ["compiler"]
+    assert "version 17" in sent(model)[1]

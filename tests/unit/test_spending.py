@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from pydantic import SerializeAsAny
 
 from codechat.calls import Brake
 from codechat.domain import Usage
@@ -12,7 +13,8 @@ from codechat.errors import Stopped, UserError
 from codechat.journal import Charge, Ledger
 from codechat.judges import JUDGES
 from codechat.metrics.spending import Effort, Price, Tariff, spending_of
-from codechat.models import MODELS
+from codechat.models import MODELS, ModelConfig
+from codechat.models.roles import Roles, role
 
 CHEAP, DEAR = {"input": 1.0, "output": 2.0}, {"input": 10.0, "output": 20.0, "cached_input": 1.0}
 PROMPTS = {
@@ -105,3 +107,13 @@ def test_further_roles_have_prices_and_costs_of_their_own() -> None:
     found = spending_of(tokens, Effort(tariff=tariff, spent={"model": Usage(20), "user": Usage(0, 5)}))
     assert found["cost_usd"] == {"model": 10 / 1e6, "judge": None, "user": 6 / 1e6}
     assert found["spent_usd"] == {"model": 20 / 1e6, "judge": None, "user": 10 / 1e6, "reviewer": None}
+
+
+def test_a_role_that_calls_no_endpoint_needs_no_price() -> None:
+    class Two(Roles):
+        user: SerializeAsAny[ModelConfig] = role("rehearsed_user", "who asks")
+        judge: SerializeAsAny[ModelConfig] = role("openai", "who judges")
+
+    roles = Two.model_validate({"user": {"kind": "rehearsed_user"}, "judge": {"kind": "openai", "name": "m"}})
+    assert tariff_of(model(CHEAP), protocol=roles).unpriced == ("protocol.judge",)
+    assert tariff_of(model(CHEAP), protocol=roles).prices["user"] is None

@@ -1,73 +1,80 @@
-"""Furnishes a box: a writable view of the commit, private temporary folders, and nothing else that can be written.
+"""Furnishes a room: a writable view of the commit, private temporary folders, and nothing else that can be written.
 
 All that a room writes lies in memory, in one file system of bounded size: that is its limit of disk space.
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.
-# ruff: noqa: PTH101, PTH102, PTH116
+# ruff: noqa: PTH101, PTH102, PTH112, PTH116
 
 import os
 from typing import Any
 
 from codechat.sandbox.inside import isolate
 
-ROOM, LOWER, PARENT, HOME = "/room", "/lower", "/workspace", "/home"
-REPOSITORY, OWN_HOME = f"{PARENT}/repository", f"{HOME}/maintainer"
+ROOM, LOWER, PARENT = "/room", "/lower", "/workspace"
+REPOSITORY, HOME = f"{PARENT}/repository", "/home/maintainer"
 SHOWN = 1000
 """The number of the user that commands are."""
-SMALL = "mode=755,size=64k"
 FLAGS = isolate.MS_NOSUID | isolate.MS_NODEV
-EPOCH = 946684800
+MS_REMOUNT = 32
+MILLENNIUM = 946684800
+PRIVATE = (("tmp", "/tmp", 0o1777), ("var", "/var/tmp", 0o1777), ("shm", "/dev/shm", 0o1777), ("home", HOME, 0o755))
 
 
 def box(config: dict[str, Any]) -> int:
-    """Enter namespaces and furnish them; the handle of the PID namespace. Raises `OSError`."""
+    """Enter namespaces and furnish them; the handle of the PID namespace. Raises `OSError`.
+
+    The folder `lower` becomes writable as `root`; the folders `cover` are empty from then on.
+    """
     if config["uid"] is not None:
         isolate.drop_user(config["uid"])
     handle = isolate.enter_namespaces([], SHOWN)
     isolate.own_proc()
     isolate.loopback_up()
     isolate.mount("tmpfs", ROOM, "tmpfs", FLAGS, f"mode=755,size={config['disk']},nr_inodes={config['disk'] >> 12}")
-    for parent, place in ((PARENT, REPOSITORY), (HOME, OWN_HOME)):
-        isolate.mount("tmpfs", parent, "tmpfs", FLAGS, SMALL)
-        os.mkdir(place)
-    _repository(config["overlay"])
-    for name, place, mode in (("tmp", "/tmp", 0o1777), ("var", "/var/tmp", 0o1777), ("shm", "/dev/shm", 0o1777),
-                              ("home", OWN_HOME, 0o755)):  # fmt: skip
+    if not os.path.isdir(config["root"]):
+        _make_within(PARENT, config["root"])
+    _lay(config["lower"], config["root"], config["overlay"])
+    for name, place, mode in PRIVATE:
         os.mkdir(f"{ROOM}/{name}")
         os.chmod(f"{ROOM}/{name}", mode)
-        isolate.mount(f"{ROOM}/{name}", place, "", isolate.MS_BIND)
-    for parent in (PARENT, HOME):
-        os.utime(parent, (EPOCH, EPOCH))
-        isolate.mount("none", parent, "", FLAGS | isolate.MS_BIND | REMOUNT | isolate.MS_RDONLY)
-    for covered in (ROOM, LOWER, *config["cover"]):
+        os.utime(f"{ROOM}/{name}", (MILLENNIUM, MILLENNIUM))
+        if os.path.isdir(place):
+            isolate.mount(f"{ROOM}/{name}", place, "", isolate.MS_BIND)
+    for covered in (ROOM, *config["cover"]):
         isolate.mount("tmpfs", covered, "tmpfs", FLAGS | isolate.MS_RDONLY, "mode=755,size=4k")
     isolate.lock_down()
     return handle
 
 
-REMOUNT = 32
+def _make_within(parent: str, place: str) -> None:
+    """Make a folder in one that looks the same in every room, and can't be written afterwards."""
+    isolate.mount("tmpfs", parent, "tmpfs", FLAGS, "mode=755,size=16k")
+    os.mkdir(place)
+    os.utime(parent, (MILLENNIUM, MILLENNIUM))
+    isolate.mount("none", parent, "", FLAGS | isolate.MS_BIND | MS_REMOUNT | isolate.MS_RDONLY)
 
 
-def _repository(overlay: bool) -> None:
-    """The commit, writable: laid under an empty layer, or copied if the system's layers cannot do what files can."""
+def _lay(lower: str, root: str, overlay: bool) -> None:
+    """The files, writable: laid under an empty layer, or copied if the system's layers cannot do what files can."""
     upper, work = f"{ROOM}/upper", f"{ROOM}/work"
     os.mkdir(upper)
     if overlay and _keeps_attributes(upper):
         os.mkdir(work)
-        when = os.stat(LOWER).st_mtime_ns
+        when = os.stat(lower).st_mtime_ns
         os.utime(upper, ns=(when, when))
+        os.chdir(lower)  # its name could hold what separates options
         try:
-            isolate.mount(
-                "overlay", REPOSITORY, "overlay", FLAGS, f"lowerdir={LOWER},upperdir={upper},workdir={work},userxattr"
-            )
+            isolate.mount("overlay", root, "overlay", FLAGS, f"lowerdir=.,upperdir={upper},workdir={work},userxattr")
             return
         except isolate.NotGranted:
             pass
+        finally:
+            os.chdir("/")
     import shutil  # seldom needed
 
-    shutil.copytree(LOWER, upper, symlinks=True, dirs_exist_ok=True)
-    isolate.mount(upper, REPOSITORY, "", isolate.MS_BIND)
+    shutil.copytree(lower, upper, symlinks=True, dirs_exist_ok=True)
+    isolate.mount(upper, root, "", isolate.MS_BIND)
 
 
 def _keeps_attributes(folder: str) -> bool:

@@ -1,7 +1,6 @@
 """Starts the commands of one room, one after the other, until its parent hangs up.
 
-In a box of namespaces every command gets a PID namespace of its own, whose end is the end of all its processes. In a
-container this is the first process: it alone is root there, commands are another user's, and all of these are killed.
+Every command gets a PID namespace of its own, whose end is the end of all its processes.
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.
@@ -30,6 +29,7 @@ PIPE_SIZE = 1031  # F_SETPIPE_SZ
 WATCH_S = 0.05  # between two looks at a command's memory
 SHELLS = ("/bin/bash", "/bin/sh")
 NOT_STARTED = 126
+OWN = 2  # processes of the room besides a command's: this one, and the init process
 
 
 def main(text: str) -> NoReturn:
@@ -105,20 +105,15 @@ class Starter:
 
     def __init__(self, control: socket.socket, config: dict[str, Any]) -> None:
         self._control, self._config = control, config
-        self._contained: bool = config["contained"]
-        self._handle = furnish.box(config) if self._contained else -1
-        self._memory = measure.Processes() if self._contained else measure.Container()
+        self._handle = furnish.box(config)
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # what Python made of them
             signal.signal(number, signal.SIG_DFL)
         self._limits = {
             resource.RLIMIT_DATA: config["memory"],
             resource.RLIMIT_NOFILE: config["open_files"],
+            resource.RLIMIT_NPROC: config["processes"] + OWN,
             resource.RLIMIT_CORE: 0,
         }
-        if self._contained:  # in its own user namespace; a container counts its processes itself
-            self._limits[resource.RLIMIT_NPROC] = config["processes"] + 2
-        else:
-            self._limits[resource.RLIMIT_FSIZE] = config["disk"]
 
     def serve(self) -> NoReturn:
         """Run each command that the parent sends, and answer how it ended."""
@@ -132,13 +127,11 @@ class Starter:
         (command_reader, command), (output, output_writer) = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
         with contextlib.suppress(OSError):
             fcntl.fcntl(output, PIPE_SIZE, BLOCK)
-        if self._contained:
-            isolate.new_pid_namespace()
+        isolate.new_pid_namespace()
         child = os.fork()
         if child == 0:
             self._child(command_reader, output_writer)
-        if self._contained:
-            isolate.back_to(self._handle)
+        isolate.back_to(self._handle)
         os.close(command_reader)
         os.close(output_writer)
         os.set_blocking(output, False)
@@ -146,21 +139,19 @@ class Starter:
 
     def _run(self, prepared: "Prepared", command: bytes, seconds: float) -> dict[str, Any]:
         began = measure.now()
-        self._memory.begin()
         with open(prepared.command, "wb") as stream:
             stream.write(command)
         kept = Kept(self._config["output"] // 2)
         why = self._follow(prepared, kept, began + seconds)
         os.close(prepared.pidfd)
-        status = self._end(prepared.child)
+        status = os.waitstatus_to_exitcode(os.waitpid(prepared.child, 0)[1])
         with contextlib.suppress(BlockingIOError):
             while data := os.read(prepared.output, BLOCK):
                 kept.add(data)
         os.close(prepared.output)
-        why = why or ("memory" if self._memory.exceeded() else "")
         return {
-            "status": None if why else status,
-            "ended": why or "exit",
+            "status": None if why or status < 0 else status,
+            "ended": why or ("exit" if status >= 0 else "killed"),
             "head": bytes(kept.head),
             "tail": bytes(kept.tail),
             "total": kept.total,
@@ -180,7 +171,7 @@ class Starter:
                 why = "timeout"
             elif not why and now >= look:
                 look = now + WATCH_S
-                why = "memory" if self._memory.total() > self._config["memory"] else ""
+                why = "memory" if measure.memory_used() > self._config["memory"] else ""
             if why:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(pidfd, signal.SIGKILL)
@@ -195,29 +186,19 @@ class Starter:
                 else:  # the parent is gone, or broke the order
                     os._exit(0)
 
-    def _end(self, child: int) -> int:
-        """Reap the command with all that it started; its exit status as a shell shows it."""
-        if not self._contained:
-            measure.kill_all()
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        if not self._contained:
-            measure.reap_all()
-        return status if status >= 0 else 128 - status
-
     def _child(self, command: int, writer: int) -> NoReturn:
-        """Never returns. In a namespace of its own this is the init process, and the shell its child."""
+        """Never returns. This is the init process of a namespace of its own, and the shell its child."""
         try:
             os.setsid()
             os.dup2(writer, 1)
             os.dup2(1, 2)
-            if self._contained:
-                isolate.own_mounts()
-                isolate.own_proc()
-                shell = os.fork()
-                if shell:
-                    os.closerange(0, 1 << 8)
-                    _reap(shell)
-                os.setsid()
+            isolate.own_mounts()
+            isolate.own_proc()
+            shell = os.fork()
+            if shell:
+                os.closerange(0, 1 << 8)
+                _reap(shell)
+            os.setsid()
             os.dup2(0, 0)
             os.dup2(command, 3)
             os.closerange(4, 1 << 8)
@@ -228,11 +209,6 @@ class Starter:
 
     def _become(self) -> NoReturn:
         """Take all rights away, wait for the command, and become its shell."""
-        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as stream:
-            stream.write("1000")
-        if not self._contained:
-            isolate.drop_user(self._config["uid"])
-            isolate.libc.prctl(isolate.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         isolate.renounce(self._limits)
         os.umask(0o022)
         shell = next(path for path in SHELLS if os.access(path, os.X_OK))

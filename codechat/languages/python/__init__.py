@@ -1,12 +1,13 @@
 """Python: extracts its code from replies and analyses its text.
 
 `extraction` has the rules, `source` and `prose` read text that may be Python, `definitions` finds the names that it
-binds, and `program` leaves out tests of it. `grammar` tells what constraints ask of its tree. `syntax` and `assembly`
-are for other parts of codechat.
+binds, and `program` leaves out tests of it. `grammar` tells what constraints ask of its tree, and `compiling` how an
+interpreter checks a version. `syntax` and `assembly` are for other parts of codechat.
 """
 
 from codechat.domain import Extraction, Target
 from codechat.languages import register
+from codechat.languages.python.compiling import Interpreter
 from codechat.languages.python.definitions import module_names
 from codechat.languages.python.extraction import extract
 from codechat.languages.python.grammar import GRAMMAR
@@ -22,6 +23,7 @@ class Python:
     )
 
     grammar = GRAMMAR
+    compiler = Interpreter()
 
     def extract(self, reply: str, target: Target) -> Extraction:
         """The code of a reply by the rules of `extraction`."""

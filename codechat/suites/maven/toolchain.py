@@ -1,17 +1,15 @@
 """Maven and the JDK of this machine, with every folder that they need to see, as tools of a box."""
 
 import functools
-import os
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from codechat.errors import UserError
+from codechat.suites.compilers import seen_from
 from codechat.suites.jdk import find_home
 
 COMMANDS = ("/usr/bin", "/bin")  # Maven's own script, and the shell that starts a JVM for tests
-THERE = ("/usr/lib", "/lib")  # in every box
 
 
 @dataclass(frozen=True)
@@ -33,17 +31,5 @@ def toolchain(jdk: str | None) -> Toolchain:
     if maven is None:
         raise UserError("tests of Java repositories need mvn, which is not installed", "install Maven")
     home, java_home = Path(maven).resolve().parent.parent, find_home(jdk)
-    tools = [*COMMANDS, *_seen_from(home), *_seen_from(java_home)]
+    tools = [*COMMANDS, *seen_from(home), *seen_from(java_home)]
     return Toolchain(str(home / "bin" / "mvn"), str(java_home), tuple(dict.fromkeys(tools)))
-
-
-def _seen_from(folder: Path) -> Iterator[str]:
-    """A folder and those that the links in it point to, but for what every box has."""
-    yield str(folder)
-    for place, folders, files in os.walk(folder):
-        for path in (Path(place, name) for name in (*folders, *files)):
-            if path.is_symlink() and path.exists():
-                real = path.resolve()
-                target = real if real.is_dir() else real.parent
-                if not target.is_relative_to(folder) and not str(target).startswith(THERE):
-                    yield str(target)

@@ -1,0 +1,98 @@
+"""The interpreter that runs beside the programs of any image: its loader, its libraries, and the few modules it needs.
+
+Only that much is shown to a container, at a place of its own, so that an image needs no Python, and no C library of
+a certain kind.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+from filelock import FileLock
+
+from codechat.environment import PACKAGE
+from codechat.environments.kept import interpreters_folder
+from codechat.errors import InfrastructureError
+from codechat.files import content_hash
+
+PLACE = "/codechat"
+"""Where a container shows it."""
+PLACES = ("lower", "meeting")  # for what else a container is shown
+ASK_S = 60.0
+MADE = 1  # version of what a folder holds
+# Prints the module files and the libraries of a process that imported what the code of a room imports.
+ASK = """
+import contextlib, ctypes, collections.abc, errno, fcntl, json, marshal, os, platform, resource, select, shutil, signal
+import socket, stat, struct, sys, time, traceback, typing
+import encodings.ascii, encodings.latin_1, encodings.utf_8, encodings.idna
+with open("/proc/self/maps") as stream:
+    libraries = sorted({line.split(None, 5)[5].strip() for line in stream if ".so" in line})
+modules = sorted({each.__file__ for each in list(sys.modules.values()) if getattr(each, "__file__", None)})
+print(json.dumps({"libraries": libraries, "modules": modules}))
+"""
+
+
+def bundle() -> Path:
+    """The folder of the interpreter and codechat's code for rooms, made once. Raises `InfrastructureError`."""
+    code = {room: PACKAGE / room / "inside" for room in ("sandbox", "environments")}
+    texts = [path.read_bytes() for folder in code.values() for path in sorted(folder.glob("*.py"))]
+    key = content_hash([sys.version, sys.base_prefix, MADE, os.getuid(), content_hash(b"".join(texts))])[:24]
+    folder = interpreters_folder() / key
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not folder.is_dir():
+            made = folder.with_suffix(".part")
+            shutil.rmtree(made, ignore_errors=True)
+            _interpreter(made)
+            for room, place in code.items():
+                shutil.copytree(place, made / room / "inside", ignore=shutil.ignore_patterns("__pycache__"))
+            for name in PLACES:
+                (made / name).mkdir()
+            made.rename(folder)
+    return folder
+
+
+def _interpreter(made: Path) -> None:
+    program = Path(getattr(sys, "_base_executable", "") or sys.executable).resolve()
+    asked = subprocess.run([program, "-S", "-s", "-P", "-c", ASK], capture_output=True, timeout=ASK_S, check=False)
+    if asked.returncode:
+        raise InfrastructureError(f"the interpreter {program} does not start: {asked.stderr.decode(errors='replace')}")
+    told = json.loads(asked.stdout)
+    standard = Path(sysconfig.get_path("stdlib")).resolve()
+    (made / "lib").mkdir(parents=True)
+    shutil.copy(program, made / "python")
+    for library in map(Path, told["libraries"]):
+        if not library.is_relative_to(standard):
+            loader = library.name.startswith(("ld-", "ld."))
+            shutil.copy(library, made / ("loader" if loader else f"lib/{library.name}"))
+            for name in _shorter(library.name) if not loader else ():  # by which programs ask for it
+                (made / "lib" / name).symlink_to(library.name)
+    for module in (Path(name).resolve() for name in told["modules"]):
+        if module.is_relative_to(standard):
+            place = made / "lib" / standard.name / module.relative_to(standard)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(module, place)
+    for folder, _, files in os.walk(made):
+        for path in (Path(folder), *(Path(folder, name) for name in files)):
+            if not path.is_symlink():
+                path.chmod(0o755)
+
+
+def _shorter(name: str) -> Iterator[str]:
+    """A library's names with fewer parts of its version: `libffi.so.8` for `libffi.so.8.1.2`."""
+    while not name.endswith(".so"):
+        name = name.rpartition(".")[0]
+        yield name
+
+
+def words(arguments: list[str]) -> list[str]:
+    """The command line of the interpreter in a container; its variable is `HOME_OF_PYTHON`."""
+    return [f"{PLACE}/loader", "--library-path", f"{PLACE}/lib", f"{PLACE}/python", *arguments]
+
+
+HOME_OF_PYTHON = f"PYTHONHOME={PLACE}"

@@ -1,0 +1,158 @@
+"""A container of the row's own image, by docker or podman; the engine and this process share a kernel."""
+
+import asyncio
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from codechat.config import result_option, run_option
+from codechat.domain import Build, Output
+from codechat.environments import ENVIRONMENTS, Environment, Room
+from codechat.environments.bundle import HOME_OF_PYTHON, PLACE, bundle, words
+from codechat.environments.commits import unpacked
+from codechat.environments.images import Builder, Engine, Image
+from codechat.environments.inside import furnish
+from codechat.environments.limits import NOBODY, VARIABLES, Limits, Slot, Slots, Spent
+from codechat.environments.resident import Resident
+from codechat.errors import UserError
+from codechat.tasks import Workspace
+
+SPARE_PROCESSES, SPARE_MB = 16, 128  # of the container besides a command's own
+GIVEN = "FROM {image}\nWORKDIR " + furnish.REPOSITORY + "\nCOPY . .\n"
+
+
+class DockerConfig(Limits):
+    """Options of `docker`."""
+
+    kind: Literal["docker"] = result_option("docker", "a container of the image that the row's Dockerfile builds")
+    image: str | None = result_option(None, "an image for all rooms, in place of the rows' Dockerfiles", min_length=1)
+    images: dict[str, str] = result_option({}, "images of this machine in place of a Dockerfile's bases: {base: mine}")
+    build_network: bool = result_option(False, "let builds reach the network: they run what they download, as root")
+    build_s: float = result_option(1800.0, "seconds by the clock that a build may take", gt=0)
+    program: Literal["docker", "podman"] = run_option("docker", "the engine's command")
+
+
+@dataclass(frozen=True)
+class Tried:
+    """Builds of a room's image with a maintainer's files, which leave no image."""
+
+    builder: Builder
+    lower: Path
+    dockerfile: str
+
+    def __call__(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
+        """Build it with the files, and with another Dockerfile if one is given. Raises `InfrastructureError`."""
+        tag, text = f"codechat-tried:{secrets.token_hex(8)}", self.dockerfile if dockerfile is None else dockerfile
+        try:
+            return self.builder.build(self.lower, files, text, tag)
+        finally:
+            self.builder.engine.run("image", "rm", "--force", tag)
+
+
+class Container:
+    """A room in a container."""
+
+    def __init__(self, config: DockerConfig, resident: Resident, slot: Slot, *, tried: "Tried") -> None:
+        self._config, self._resident, self._slot, self._spent = config, resident, slot, Spent(config)
+        self._tried = tried
+
+    async def run(self, command: str) -> Output:
+        output = await self._resident.run(command, self._config, self._spent.next())
+        self._spent.add(output.seconds)
+        return output
+
+    async def build(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
+        return await asyncio.to_thread(self._tried, files, dockerfile)
+
+    async def aclose(self) -> None:
+        try:
+            await self._resident.aclose()
+        finally:
+            self._slot.free()
+
+
+class Docker:
+    """Opens rooms in containers."""
+
+    commands = builds = True
+
+    def __init__(self, config: DockerConfig) -> None:
+        program = shutil.which(config.program)
+        if program is None:
+            raise UserError(
+                f"environment=docker needs the program {config.program}, which is not installed",
+                "or choose environment=checkout",
+            )
+        self._config, self._slots = config, Slots(config.max_rooms)
+        self._builder = Builder(Engine(program), config, config.build_s, config.build_network, config.images)
+
+    async def open(self, workspace: Workspace) -> Room:
+        given = None if self._config.image is None else GIVEN.format(image=self._config.image)
+        dockerfile = given or workspace.dockerfile
+        if dockerfile is None:
+            raise UserError(
+                f"{workspace.repository} at {workspace.commit[:12]} comes without a Dockerfile",
+                "name an image for such rows: environment.image=NAME",
+            )
+        slot = await self._slots.take()
+        try:
+            lower = await slot.holding(unpacked, workspace, None)
+            image = await asyncio.to_thread(self._builder.image, workspace, dockerfile, lower)
+            resident = await self._start(image)
+        except BaseException:
+            slot.free()
+            raise
+        return Container(self._config, resident, slot, tried=Tried(self._builder, lower, dockerfile))
+
+    async def _start(self, image: Image) -> Resident:
+        folder = await asyncio.to_thread(bundle)
+        name = f"codechat-{secrets.token_hex(8)}"
+
+        def command(arguments: list[str], meeting: str) -> list[str]:
+            program, *rest = words(arguments)
+            options = [
+                *self._options(name),
+                "--volume",
+                f"{folder}:{PLACE}:ro",
+                "--volume",
+                f"{meeting}:{PLACE}/meeting",
+            ]
+            return [image.program, "run", *options, "--entrypoint", program, image.name, *rest]
+
+        return await Resident.start(command, PLACE, self._inside(image), meeting=f"{PLACE}/meeting/control")
+
+    def _inside(self, image: Image) -> dict[str, Any]:
+        return {
+            **self._config.inside(),
+            "lower": image.root,
+            "uid": None,
+            "overlay": True,
+            "cover": [PLACE, "/sys"],
+            "root": image.root,
+            "environment": {**VARIABLES, **image.variables, "HOME": furnish.HOME},
+        }
+
+    def _options(self, name: str) -> list[str]:
+        """The engine's own filter and covers are off, because they forbid the namespaces of commands; ours are used."""
+        config = self._config
+        options = ["--rm", "--name", name, "--pull", "never", "--network", "none", "--read-only", "--hostname", "room"]
+        options += ["--dns", "127.0.0.1", "--dns-search", "."]  # else the container is told the machine's own
+        options += ["--cap-drop", "ALL", "--user", f"{NOBODY}:{NOBODY}", "--workdir", "/", "--env", HOME_OF_PYTHON]
+        paths = "systempaths=unconfined" if config.program == "docker" else "unmask=ALL"
+        for profile in ("no-new-privileges", "seccomp=unconfined", "apparmor=unconfined", paths):
+            options += ["--security-opt", profile]
+        memory = f"{config.memory_mb + config.disk_mb + SPARE_MB}m"
+        options += ["--memory", memory, "--memory-swap", memory]
+        return [*options, "--pids-limit", str(config.processes + SPARE_PROCESSES)]
+
+    async def aclose(self) -> None:
+        """Images are kept: `codechat cache clear` removes them."""
+
+
+@ENVIRONMENTS.register("docker", DockerConfig)
+def docker(config: DockerConfig) -> Environment:
+    """A container of the image that the row's Dockerfile builds, by docker or podman; builds are tried again."""
+    return Docker(config)

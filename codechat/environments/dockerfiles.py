@@ -1,0 +1,129 @@
+"""What a Dockerfile may ask for: read as the engine reads it, refused if it would reach beyond its own container."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+DIRECTIVE = re.compile(r"^#\s*([A-Za-z][A-Za-z0-9]*)\s*=\s*(.+?)\s*$")
+CONTINUED = re.compile(r"\\[ \t]*$")
+FROM = re.compile(r"^(?P<flags>(?:--\S+\s+)*)(?P<base>\S+)(?P<rest>\s+as\s+(?P<name>\S+))?\s*$", re.IGNORECASE)
+VARIABLE = re.compile(r"\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))")
+FLAGS = re.compile(r"(?:--\S*\s*)*")
+SCRATCH = "scratch"
+
+
+class Refused(Exception):
+    """Why a Dockerfile is not built."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A Dockerfile's text with its bases mapped, and the images that it needs."""
+
+    text: str
+    bases: tuple[str, ...]
+
+
+def recipe(text: str, images: Mapping[str, str], *, network: bool) -> Recipe:
+    """Check a Dockerfile, and name its bases as `images` says. Raises `Refused`."""
+    lines = text.removeprefix("\ufeff").split("\n")
+    _refuse_directives(lines)
+    reader = _Reader(images, network)
+    made = [reader.read(instruction) for instruction in _instructions(lines)]
+    if not reader.started:
+        raise Refused("it has no FROM")
+    return Recipe("\n".join(made) + "\n", tuple(dict.fromkeys(reader.bases)))
+
+
+def _refuse_directives(lines: list[str]) -> None:
+    """Comments at the top can choose another reader of the file, which is then downloaded and run."""
+    for line in lines:
+        stripped = line.strip()
+        if stripped and not stripped.startswith("#"):
+            return
+        found = DIRECTIVE.match(stripped)
+        if found and found[1].lower() in ("syntax", "escape"):
+            raise Refused(f"the line '# {found[1].lower()}=' chooses another reader of the file")
+
+
+def _instructions(lines: list[str]) -> Iterator[str]:
+    """The instructions as single lines, without comments."""
+    whole = ""
+    for raw in lines:
+        line = raw.rstrip("\r")
+        if not line.strip(" \t\v\f\r") or line.lstrip(" \t\v\f\r").startswith("#"):
+            continue
+        continued = CONTINUED.search(line)
+        whole += line[: continued.start()] if continued else line
+        if not continued:
+            yield _plain(whole)
+            whole = ""
+    if whole.strip():
+        yield _plain(whole)
+
+
+def _plain(instruction: str) -> str:
+    """The instruction with one space after its first word."""
+    parts = re.split(r"[\t\v\f\r ]+", instruction.strip(" \t\v\f\r"), maxsplit=1)
+    return " ".join(parts)
+
+
+class _Reader:
+    """Reads instructions in their order."""
+
+    def __init__(self, images: Mapping[str, str], network: bool) -> None:
+        self._images, self._network = images, network
+        self._defaults: dict[str, str] = {}
+        self._stages: set[str] = set()
+        self.bases: list[str] = []
+        self.started = False
+
+    def read(self, instruction: str) -> str:
+        """The instruction with its images mapped. Raises `Refused`."""
+        word, _, rest = instruction.partition(" ")
+        while word.upper() == "ONBUILD":
+            word, _, rest = rest.strip().partition(" ")
+        word, rest = word.upper(), rest.strip()
+        if word == "FROM":
+            return self._from(rest)
+        if word == "ARG" and not self.started:
+            name, equals, value = rest.partition("=")
+            if equals:
+                self._defaults[name.strip()] = value.strip().strip("\"'")
+        if word == "RUN" and rest.startswith("--"):
+            raise Refused(f"RUN {rest[:80]}: a build has no mounts, no rights and no network of the host")
+        if word in ("ADD", "COPY"):
+            return self._copied(word, rest, instruction)
+        return instruction
+
+    def _from(self, rest: str) -> str:
+        self.started = True
+        found = FROM.match(VARIABLE.sub(self._value, rest))
+        if found is None or "$" in found["base"]:
+            raise Refused(f"FROM {rest[:80]}: the base cannot be told")
+        base = self._image(found["base"])
+        if found["name"]:
+            self._stages.add(found["name"].lower())
+        return f"FROM {base}" + (f" AS {found['name']}" if found["name"] else "")
+
+    def _copied(self, word: str, rest: str, instruction: str) -> str:
+        if word == "ADD" and not self._network and re.search(r"://|git@|\$", rest):
+            raise Refused("ADD downloads, and builds have no network (environment.build_network=true)")
+        flags = FLAGS.match(rest)
+        for source in re.findall(r"--from=(\S+)", flags[0] if flags else ""):
+            if "$" in source:
+                raise Refused(f"{word} --from={source[:80]}: the image cannot be told")
+            if not source.isdigit():
+                instruction = instruction.replace(f"--from={source}", f"--from={self._image(source)}", 1)
+        return instruction
+
+    def _image(self, name: str) -> str:
+        """A stage's own name, or that of the image to be used; it is then one of the bases."""
+        if name.lower() in self._stages or name == SCRATCH:
+            return name
+        self.bases.append(self._images.get(name, name))
+        return self.bases[-1]
+
+    def _value(self, match: re.Match[str]) -> str:
+        found = self._defaults.get(match[1] or match[3], match[2])
+        return match[0] if found is None else found

@@ -1,0 +1,105 @@
+"""Compilers and interpreters of this machine, found for the version of a language that is to be checked."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from codechat.errors import UserError
+from codechat.languages.compiling import Compiler, Version, shown, version_of
+from codechat.sandbox import PYTHON, SandboxConfig
+from codechat.sandbox.tools import check_tools
+
+THERE = ("/usr/lib", "/lib")  # in every box
+ANSWERS_S = 30.0  # a compiler's own version
+SYSTEM = Path("/usr")
+_asked: dict[tuple[str, str], "Found | None"] = {}
+
+
+class Absent(Exception):
+    """That this machine has no compiler for a version; its text says what to do."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A compiler: its program, the folder of all its files, its version, and what it needs to see in a box."""
+
+    program: str
+    home: str
+    version: Version
+    tools: tuple[str, ...] = ()
+
+
+def find_compiler(compiler: Compiler, wanted: Version, config: SandboxConfig) -> Found:
+    """The oldest compiler at hand that can check the version.
+
+    It is looked for in `sandbox.toolchains`, in `sandbox.java.home`, and on the path. Raises `Absent` if there is none.
+    """
+    name = compiler.program.format(version=shown(wanted[:2]))
+    own = config.libraries().minor
+    if name == f"python{shown(own[: len(wanted)])}":
+        return Found(PYTHON, "", own)
+    folders = [*(config.toolchains or ()), *([config.java.home] if config.java.home else [])]
+    given = [str(Path(folder).expanduser() / "bin" / name) for folder in folders]
+    places = [place for place in (*given, shutil.which(name)) if place and os.access(place, os.X_OK)]
+    known = [found for place in places if (found := _ask(compiler, name, place)) is not None]
+    fitting = [found for found in known if _fits(found.version, wanted, compiler.exact)]
+    remedy = "install one, or name its folder: sandbox.toolchains=[DIR]"
+    if not fitting:
+        seen = f" (there is {', '.join(shown(found.version) for found in known)})" if known else ""
+        raise Absent(f"no {name} here can check version {shown(wanted)}{seen}; {remedy}")
+    best = min(fitting, key=lambda found: found.version)
+    try:
+        check_tools(best.tools)
+    except UserError as error:
+        raise Absent(f"{error.message}; {remedy}") from None
+    return best
+
+
+def _fits(own: Version, wanted: Version, exact: bool) -> bool:
+    return own[: len(wanted[:2])] == wanted[:2] if exact else own >= wanted
+
+
+def _ask(compiler: Compiler, name: str, place: str) -> Found | None:
+    """What a compiler says of itself, once a process; None if it says nothing of use."""
+    if (place, name) not in _asked:
+        _asked[place, name] = _found(compiler, name, place)
+    return _asked[place, name]
+
+
+def _found(compiler: Compiler, name: str, place: str) -> Found | None:
+    said = _said(place, compiler.asks_version)
+    try:
+        version = version_of(said)
+    except ValueError:
+        return None
+    folder = _said(place, compiler.asks_home).strip() if compiler.asks_home else ""
+    home = Path(folder).resolve() if folder else Path(place).resolve().parent.parent
+    program = home / "bin" / name if (home / "bin" / name).exists() else Path(place)
+    tools = [str(program)] if home == SYSTEM else list(seen_from(home))
+    return Found(str(program), str(home), version, tuple(dict.fromkeys(tools)))
+
+
+def _said(place: str, arguments: tuple[str, ...]) -> str:
+    """What a trusted tool prints; empty if it fails."""
+    try:
+        done = subprocess.run(
+            [place, *arguments], cwd="/", capture_output=True, text=True, timeout=ANSWERS_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout + done.stderr if done.returncode == 0 else ""
+
+
+def seen_from(folder: Path) -> Iterator[str]:
+    """A folder and those that the links in it point to, but for what every box has."""
+    yield str(folder)
+    for place, folders, files in os.walk(folder):
+        for path in (Path(place, name) for name in (*folders, *files)):
+            if path.is_symlink() and path.exists():
+                real = path.resolve()
+                target = real if real.is_dir() else real.parent
+                if not target.is_relative_to(folder) and not str(target).startswith(THERE):
+                    yield str(target)

@@ -1,0 +1,84 @@
+"""The guarded rules held to labels that were given by reading code: see `tests/golden/constraints/README.md`."""
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from codechat.constraints import Constraint, Finding, constraint_type, constraint_types
+
+pytest.importorskip("tree_sitter_rust", reason="the grammars of codechat[constraints] are not installed")
+
+FOLDER = Path(__file__).parents[1] / "golden" / "constraints"
+LANGUAGES = {
+    *("python", "java", "cpp", "c", "rust", "go", "javascript", "typescript", "kotlin", "csharp", "haskell", "zig"),
+}
+PLACELESS = re.compile(r"nothing in the code|no comment stands|all \d|the code has (?:no|none)|\w+ returns nothing")
+
+
+def _pairs() -> list[dict[str, Any]]:
+    """The labelled pairs; those of the second batch name their type, the others' file does."""
+    return [
+        {"type": path.stem, **row, "place": f"{path.name} {number}"}
+        for path in sorted(FOLDER.glob("*.yaml"))
+        for number, row in enumerate(yaml.safe_load(path.read_text(encoding="utf-8")), 1)
+    ]
+
+
+PAIRS = _pairs()
+
+
+def _constraint(pair: dict[str, Any]) -> Constraint:
+    return Constraint(pair["type"], constraint_type(pair["type"]).read(pair["answer"]))
+
+
+@pytest.fixture(scope="module")
+def findings() -> list[tuple[dict[str, Any], Finding]]:
+    return [(pair, _constraint(pair).check(pair["code"])) for pair in PAIRS]
+
+
+def test_there_are_as_many_labels_as_promised_half_of_them_hard() -> None:
+    assert len(PAIRS) >= 400
+    assert 2 * sum(pair["hard"] for pair in PAIRS) >= len(PAIRS)
+    assert all(set(pair) == {"type", "answer", "met", "hard", "why", "code", "place"} for pair in PAIRS)
+    assert len({(pair["type"], pair["answer"], pair["code"]) for pair in PAIRS}) == len(PAIRS)
+
+
+def test_every_type_has_labels_of_both_kinds() -> None:
+    kinds = Counter((pair["type"], pair["met"]) for pair in PAIRS)
+    for kind in constraint_types():
+        if kind.by == "rule":
+            assert kinds[kind.name, True] + kinds[kind.name, False] >= 25, kind.name
+            assert min(kinds[kind.name, True], kinds[kind.name, False]) >= 10, kind.name
+
+
+def test_every_language_has_labels() -> None:
+    languages = Counter(_constraint(pair).answer.language for pair in PAIRS)
+    assert set(languages) == LANGUAGES
+    assert min(languages.values()) >= 5, languages
+
+
+def test_guarded_is_right(findings: list[tuple[dict[str, Any], Finding]]) -> None:
+    wrong = [
+        f"{pair['place']} {pair['answer']}: {pair['why']}; the rule says {found.met}, {found.reason}"
+        for pair, found in findings
+        if found.met is not pair["met"]
+    ]
+    assert len(PAIRS) - len(wrong) >= 0.98 * len(PAIRS), "\n".join(wrong)
+
+
+def test_a_reason_is_one_line_and_says_where(findings: list[tuple[dict[str, Any], Finding]]) -> None:
+    for pair, found in findings:
+        official = _constraint(pair).check(pair["code"], "official") if _official(pair) else found
+        assert all(len(each.reason.splitlines()) == 1 for each in (found, official)), pair["place"]
+        lines = [int(number) for number in re.findall(r"line (\d+)", found.reason)]
+        assert lines or PLACELESS.match(found.reason), f"{pair['place']}: {found.reason}"
+        assert all(1 <= line <= pair["code"].count("\n") + 1 for line in lines), f"{pair['place']}: {found.reason}"
+
+
+def _official(pair: dict[str, Any]) -> bool:
+    """Whether the published harness has a rule for the pair's language, which a user's own task may go beyond."""
+    return _constraint(pair).answer.language in ("python", "java", "rust", "go") and pair["type"] != "library"

@@ -1,0 +1,86 @@
+"""A user's own tasks with constraints."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codechat.datasets import DATASETS
+from codechat.errors import UserError
+from codechat.tasks import ConstrainedTask, Dataset
+
+NAMING = {"type": "naming", "answer": "rust;function:snake_case"}
+WORDS = {"type": "requirement", "answer": "Read the file line by line"}
+ROW: dict[str, Any] = {"task_id": "own/1", "prompt": "Sum the lines of a file.", "constraints": [NAMING, WORDS]}
+
+
+def load(folder: Path, *rows: dict[str, Any]) -> Dataset:
+    path = folder / "mine.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return DATASETS.build(DATASETS.validate({"kind": "jsonl", "path": str(path)}))
+
+
+def test_several_constraints_and_a_judged_one_in_words_of_ones_own(tmp_path: Path) -> None:
+    (task,) = load(tmp_path, {**ROW, "canonical_solution": "fn sum() {}"}).tasks
+    assert isinstance(task, ConstrainedTask)
+    assert (task.target.language, task.level, task.reference) == ("rust", "single", "fn sum() {}")
+    (level,) = task.levels
+    assert (level.name, level.prompt) == ("single", "Sum the lines of a file.")
+    assert [each.type for each in level.constraints] == ["naming", "requirement"]
+    assert level.constraints[1].words == "Read the file line by line."
+    assert level.constraints[1].check("fn sum() {}").met is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "language"),
+    [
+        ({"language": "RS"}, "rust"),
+        ({"constraints": [WORDS]}, ""),
+        ({"constraints": [WORDS], "language": "c++"}, "cpp"),
+        ({"constraints": [{"type": "language_type", "answer": "Go"}]}, "go"),
+    ],
+)
+def test_the_language_is_given_or_that_of_the_constraints(
+    tmp_path: Path, fields: dict[str, Any], language: str
+) -> None:
+    assert load(tmp_path, {**ROW, **fields}).tasks[0].target.language == language
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        (
+            {"constraints": [{"type": "namings", "answer": "x"}]},
+            "the task own/1: no constraint type is called 'namings'",
+        ),
+        (
+            {"constraints": [{"type": "naming", "answer": "rust"}]},
+            "the task own/1: the constraint naming: the answer 'rust'",
+        ),
+        (
+            {"constraints": [{"type": "language_version", "answer": "go;1.22"}]},
+            "the task own/1: the constraint language_version: no compiler checks versions of the language 'go'",
+        ),
+        ({"constraints": [{"type": "language_type", "answer": "klingon"}]}, "own/1.*no language is called 'klingon'"),
+        ({"constraints": [WORDS], "language": "pyhton"}, "the task own/1: no language is called 'pyhton'"),
+        ({"language": "java"}, "the task own/1: it has several languages: java, rust"),
+        (
+            {"constraints": [{"type": "requirement", "answer": "  "}]},
+            "own/1: the constraint requirement: the answer is empty",
+        ),
+        ({"constraints": [{"type": "naming"}]}, r"constraints\.0\.answer: Field required"),
+        ({"tests": ["assert True"]}, "leave out tests"),
+        ({"entry_point": "f"}, "leave out entry_point"),
+        ({"constraint": []}, "unknown field 'constraint': did you mean 'constraints'"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(tmp_path: Path, fields: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UserError, match=rf"mine\.jsonl:2: .*{problem}"):
+        load(tmp_path, {**ROW, "task_id": "own/0"}, {**ROW, **fields})
+
+
+def test_other_files_keep_their_hash(tmp_path: Path) -> None:
+    plain = {"task_id": "a", "prompt": "Say hello."}
+    assert load(tmp_path, plain).content_hash == load(tmp_path, {**plain, "constraints": []}).content_hash
+    assert load(tmp_path, ROW).content_hash != load(tmp_path, {**ROW, "constraints": [WORDS]}).content_hash
