@@ -42,7 +42,11 @@ def make_repository(folder: Path, files: dict[str, str] | None = None) -> Reposi
     (folder / "README.md").write_text("# A counter\n\nIt counts.\n")
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", "begin")
-    source = {"src/counter.py": "def count(n):\n    return n + 2\n", "src/more/notes.txt": "one\ntwo\nthree\n", "run.sh": "#!/bin/sh\necho ran\n"}
+    source = {
+        "src/counter.py": "def count(n):\n    return n + 2\n",
+        "src/more/notes.txt": "one\ntwo\nthree\n",
+        "run.sh": "#!/bin/sh\necho ran\n",
+    }
     for name, text in (source if files is None else files).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
