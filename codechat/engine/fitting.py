@@ -29,6 +29,7 @@ def check_fit(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...]) -> 
                 "choose a dataset that is made for the protocol: codechat list dataset",
             )
     _check_players(config, dataset)
+    _check_workspaces(config, tasks)
     _check_languages(f"model={MODELS.of(config.model).name}", MODELS.of(config.model).traits.languages, tasks)
     check_questions(config)
     if {APPLICABILITY, ADHERENCE} & set(config.questions):  # constraints that it cannot decide are undecided
@@ -58,6 +59,19 @@ def _check_players(config: CellConfig, dataset: Dataset) -> None:
                 f"{place}: {component.name} is no language model and plays only in {', '.join(sorted(datasets))}",
                 f"choose another: {word}",
             )
+
+
+def _check_workspaces(config: CellConfig, tasks: Iterable[Task]) -> None:
+    """Raises `UserError` if commands are to be run in the repository of a task that has none."""
+    environment = config.environment
+    if "environment" not in config.uses or environment.kind == "none":
+        return
+    lacking = next((task for task in tasks if getattr(task, "workspace", None) is None), None)
+    if lacking is not None:
+        raise UserError(
+            f"environment={environment.kind} runs commands in a task's repository, and {lacking.task_id} has none",
+            "give the folder of the clones, dataset.repos=DIR, or let nothing be run: environment=none",
+        )
 
 
 def check_texts(dataset: Dataset, tasks: Iterable[Task], pool: Pool | None) -> None:

@@ -51,7 +51,7 @@ def test_the_starter_needs_no_further_option(here: Path) -> None:
     outcome = run(compose(STARTER))
     assert outcome.status == 0 and outcome.metrics is not None
     assert outcome.metrics["verdicts"] == {"correct": 1.0, "partially_correct": 0.0, "incorrect": 0.0, "undecided": 0}
-    assert outcome.metrics["satisfied"] == 1.0
+    assert outcome.metrics["satisfied"] == 1.0 and outcome.metrics["rounds"] == 2.0, "two, one and three"
     for session in read_sessions(outcome.folder / "sessions.jsonl"):
         own = AssistTurn.of(session.turns[0])
         assert [(each.command, each.status) for each in own.explored] == [("ls", 0), ("git log --oneline", 0)]
@@ -64,8 +64,17 @@ def test_rehearsed_roles_play_nowhere_else(here: Path) -> None:
         run(compose([*words, "environment=none"]))
 
 
+def test_commands_need_a_repository(here: Path) -> None:
+    write(here / "x", issue())
+    words = ["protocol=assist", "dataset=cab", "dataset.path=x", "tracking=none", "model=maintainer"]
+    roles = ["model@protocol.roles.user=gpt5_nano", "model@protocol.roles.judge=gpt5"]
+    with pytest.raises(UserError, match=r"ann/shop#4 has none\n.*dataset.repos=DIR.*environment=none"):
+        run(compose([*words, *roles]))
+    assert build_cell(compose([*words, *roles, "environment=none"])).tasks
+
+
 def test_dialogues_are_held_again_from_their_recording(here: Path) -> None:
-    first = run(compose([*STARTER, "model=maintainer_by_turns"]))
+    first = run(compose(STARTER))
     path = first.folder / "sessions.jsonl"
     roles = [f"model@protocol.roles.{role}=replay" for role in ("user", "judge")]
     paths = [f"{place}.path={path}" for place in ("model", "protocol.roles.user", "protocol.roles.judge")]
@@ -75,7 +84,7 @@ def test_dialogues_are_held_again_from_their_recording(here: Path) -> None:
 
 
 def test_recorded_dialogues_are_judged_by_another_judge(here: Path) -> None:
-    first = run(compose([*STARTER, "model=maintainer_by_turns"]))
+    first = run(compose(STARTER))
     replies = {"starter/pebble#1": judges(True, False, verdict="PARTIALLY CORRECT", verbosity="VERBOSE")}
 
     def answer(call: Call) -> Result:

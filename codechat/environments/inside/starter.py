@@ -106,8 +106,6 @@ class Starter:
     def __init__(self, control: socket.socket, config: dict[str, Any]) -> None:
         self._control, self._config = control, config
         self._handle = furnish.box(config)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # what Python made of them
-            signal.signal(number, signal.SIG_DFL)
         self._limits = {
             resource.RLIMIT_DATA: config["memory"],
             resource.RLIMIT_NOFILE: config["open_files"],
@@ -139,7 +137,7 @@ class Starter:
 
     def _run(self, prepared: "Prepared", command: bytes, seconds: float) -> dict[str, Any]:
         began = measure.now()
-        with open(prepared.command, "wb") as stream:
+        with contextlib.suppress(BrokenPipeError), open(prepared.command, "wb") as stream:
             stream.write(command)
         kept = Kept(self._config["output"] // 2)
         why = self._follow(prepared, kept, began + seconds)
@@ -190,6 +188,8 @@ class Starter:
         """Never returns. This is the init process of a namespace of its own, and the shell its child."""
         try:
             os.setsid()
+            for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # what Python made of them
+                signal.signal(number, signal.SIG_DFL)
             os.dup2(writer, 1)
             os.dup2(1, 2)
             isolate.own_mounts()
@@ -209,10 +209,10 @@ class Starter:
 
     def _become(self) -> NoReturn:
         """Take all rights away, wait for the command, and become its shell."""
+        os.chdir(self._config["root"])  # whatever a command made of its rights
         isolate.renounce(self._limits)
         os.umask(0o022)
         shell = next(path for path in SHELLS if os.access(path, os.X_OK))
-        os.chdir(self._config["root"])
         with open(3, "rb") as stream:
             arguments: list[str | bytes] = [shell, "-c", stream.read()]
         os.execve(shell, arguments, self._config["environment"])
