@@ -87,9 +87,9 @@ class Parts:
 class ProtocolTraits:
     """The properties of a protocol that are known before it is built.
 
-        `uses` names the groups besides model and dataset that can change its results: `agenda`, `instructions`, `judge`,
-            `sandbox`, `environment`. Only these are built, checked, admitted and part of the cell id. `questions` are those
-            that it asks the judge: models for others are left out of its cells. `over` is the type of its tasks.
+    `uses` names the groups besides model and dataset that can change its results: `agenda`, `instructions`, `judge`,
+    `sandbox`, `environment`. Only these are built, checked, admitted and part of the cell id. `questions` are those
+    that it asks the judge: models for others are left out of its cells. `over` is the type of its tasks.
     """
 
     uses: frozenset[str] = frozenset()
