@@ -120,6 +120,7 @@ def test_usual_commands_print_the_same_in_two_rooms(driven: Driven, repository: 
             "git remote -v",
             "git stash list",
             "git reflog",
+            "git fsck --lost-found",
             "ls /tmp ~",
         )
     for room in rooms:
