@@ -1,7 +1,6 @@
 """The process that stays in a room and starts its commands, from outside: start, ask, end."""
 
 import asyncio
-import json
 import marshal
 import os
 import socket
@@ -29,7 +28,7 @@ for name, path in (("codechat", []), ("codechat.sandbox", [{root!r} + "/sandbox"
     sys.modules[name] = type(sys)(name)
     sys.modules[name].__path__ = path
 from codechat.environments.inside.starter import main
-main({config!r})
+main({meeting!r})
 """
 
 
@@ -49,16 +48,20 @@ class Resident:
         `command` wraps the interpreter's arguments, and gets a folder if the process connects to the path `meeting` in
         it. Raises `InfrastructureError` with what was said.
         """
-        boot = BOOT.format(root=root, config=json.dumps({**config, "meeting": meeting}))
+        boot = BOOT.format(root=root, meeting=meeting)
         errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by `aclose`
         arguments = ["-S", "-s", "-P", "-B", "-c", boot]
         started = await asyncio.to_thread(_meet if meeting else _spawn, command, arguments, errors)
         resident = cls(*started, errors)
         try:
+            await resident._send(dict(config))
             hello = await asyncio.wait_for(resident._receive(), START_S)
         except (OSError, EOFError, TimeoutError):
             hello = {"problem": ""}
             resident._broken = True
+        except BaseException:  # cancelled
+            await resident.aclose()
+            raise
         if resident._broken or hello["problem"]:
             said = hello["problem"] or resident._said()
             await resident.aclose()
@@ -67,16 +70,14 @@ class Resident:
 
     async def run(self, command: str, limits: Limits, seconds: float) -> Output:
         """Run a command. Raises `InfrastructureError` if the process is gone."""
-        data = command.encode("utf-8", "surrogateescape" if command.isascii() else "replace")
+        data = command.encode("utf-8", "replace")
         if b"\0" in data or len(data) >= LONGEST:
             return Output("[not run: a command holds no NUL byte, and less than 128 KiB]", None, "killed")
         if self._broken:
             raise InfrastructureError("the room is broken")
         self._broken = True  # until it has answered: a cancelled command leaves its answer behind
-        loop = asyncio.get_running_loop()
-        asked = marshal.dumps({"command": data, "seconds": seconds}, 2)
         try:
-            await loop.sock_sendall(self._control, LENGTH.pack(len(asked)) + asked)
+            await self._send({"command": data, "seconds": seconds})
             told = await asyncio.wait_for(self._receive(), seconds + GRACE_S)
         except (OSError, EOFError, TimeoutError) as error:
             raise InfrastructureError(f"the room broke: {self._said()}") from error
@@ -85,6 +86,10 @@ class Resident:
         text += limits.said(told["ended"], seconds, text)
         cut = told["total"] > len(told["head"]) + len(told["tail"])
         return Output(text, told["status"], told["ended"], cut, round(told["seconds"], 4))
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        data = marshal.dumps(message, 2)
+        await asyncio.get_running_loop().sock_sendall(self._control, LENGTH.pack(len(data)) + data)
 
     async def _receive(self) -> dict[str, Any]:
         loop, data = asyncio.get_running_loop(), b""

@@ -8,7 +8,6 @@ Every command gets a PID namespace of its own, whose end is the end of all its p
 
 import contextlib
 import fcntl
-import json
 import marshal
 import os
 import resource
@@ -16,7 +15,6 @@ import select
 import signal
 import socket
 import struct
-import sys
 import traceback
 from typing import Any, NamedTuple, NoReturn
 
@@ -32,28 +30,22 @@ NOT_STARTED = 126
 OWN = 2  # processes of the room besides a command's: this one, and the init process
 
 
-def main(text: str) -> NoReturn:
-    """Run until the parent hangs up. `text` is the JSON that the parent made."""
-    config = json.loads(text)
-    control = _control(config)
+def main(meeting: str) -> NoReturn:
+    """Run until the parent hangs up, which waits at the socket `meeting`, or else at standard input."""
+    if meeting:
+        control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        control.connect(meeting)
+    else:
+        control = socket.socket(fileno=os.dup(0))
+    nothing = os.open("/dev/null", os.O_RDWR)
+    os.dup2(nothing, 0)
     try:
-        starter = Starter(control, config)
+        starter = Starter(control, receive(control))
     except OSError as error:
         send(control, {"problem": str(error)})
         os._exit(1)
     send(control, {"problem": ""})
     starter.serve()
-
-
-def _control(config: dict[str, Any]) -> socket.socket:
-    if config["meeting"]:
-        control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        control.connect(config["meeting"])
-    else:
-        control = socket.socket(fileno=os.dup(0))
-    nothing = os.open("/dev/null", os.O_RDWR)
-    os.dup2(nothing, 0)
-    return control
 
 
 def send(control: socket.socket, message: dict[str, Any]) -> None:
@@ -225,7 +217,3 @@ def _reap(shell: int) -> NoReturn:
         if ended == shell:
             code = os.waitstatus_to_exitcode(status)
             os._exit(code if code >= 0 else 128 - code)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
