@@ -270,7 +270,7 @@ async def test_the_judge_may_see_the_whole_dialogue(tmp_path: Path) -> None:
     assert held.requests("judge") == [[Message("user", expected)]]
 
 
-BUILT = replace(ISSUE, workspace=Workspace("/nowhere", "c" * 40, "FROM scratch\n"))
+BUILT = replace(ISSUE, workspace=Workspace("/nowhere", "c" * 40, "FROM scratch\n"), needs_build=True)
 FILE = "Add this:\nCREATE_FILE[conf/a.ini]:\nport = 1\nEND_FILE"
 DOCKER = "MODIFY_DOCKERFILE:\n```dockerfile\nFROM debian\n```\nEND_DOCKERFILE\nCREATE_FILE[../etc/passwd]:\nx\nEND_FILE"
 
