@@ -21,7 +21,7 @@ _PATTERNS = [
             "a return type, an arrow or a closure's bar precedes the brace",
         ),
         (r"brace milder", "the brace is of a value, an import or a text"),
-        (r"comment milder go", "what needs none (`main`), or a comment of several lines"),
+        (r"comment milder go", "a comment of several lines; local variables and `main` need none"),
         (r"comment milder (?:java|kotlin)", "`@return` without `@param`, where nothing is taken"),
         (r"comment milder python multi", "a docstring is a comment of several lines"),
         (r"comment milder python", "documented, though it does not parse as a whole"),

@@ -106,16 +106,19 @@ class Registry(Generic[T, X]):
         except KeyError:
             raise UserError(f"no {self.group} is called '{name}'", nearest(name, self._components)) from None
 
+    def chosen_by(self, values: Mapping[str, Any], where: str | None = None) -> Component[T, X]:
+        """The component that the options name. Raises `UserError`."""
+        own = next((each for each in self if each.key != self.key and values.get(each.key) == each.name), None)
+        if own is not None:
+            return own
+        name = values.get(self.key)
+        if not isinstance(name, str):
+            raise UserError(f"{where or self.group}.{self.key} is required", nearest("", (c.name for c in self)))
+        return self[name]
+
     def validate(self, values: Mapping[str, Any], where: str | None = None) -> Config:
         """The validated config of the component that `values` names. Raises `UserError`."""
-        place = where or self.group
-        known = next((each for each in self if each.key != self.key and values.get(each.key) == each.name), None)
-        if known is None:
-            name = values.get(self.key)
-            if not isinstance(name, str):
-                raise UserError(f"{place}.{self.key} is required", nearest("", (c.name for c in self)))
-            known = self[name]
-        return validate(known.config, dict(values), place)
+        return validate(self.chosen_by(values, where).config, dict(values), where or self.group)
 
     def of(self, config: Config) -> Component[T, X]:
         """The component of a validated config."""

@@ -65,7 +65,7 @@ def options_of(place: str, values: Mapping[str, Any]) -> type[Config] | None:
     if not place:
         return CellConfig
     try:
-        return GROUPS[place][str(values.get(GROUPS[place].key))].config if place in GROUPS else None
+        return GROUPS[place].chosen_by(values).config if place in GROUPS else None
     except UserError:
         return None
 

@@ -130,7 +130,7 @@ def fitting(combinations: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ..
         choice = next((each for each in reversed(words) if each.startswith(f"{group}=")), None)
         if (group, choice) not in kinds:
             values = compose_values([choice] if choice else [])[0][group]
-            kinds[group, choice] = GROUPS[group][str(values[GROUPS[group].key])].config
+            kinds[group, choice] = GROUPS[group].chosen_by(values).config
         return has_key(kinds[group, choice], rest.split("."))
 
     used = {word for words in combinations for word in words if fits(word, words)}

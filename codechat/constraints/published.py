@@ -9,6 +9,7 @@ from codechat.errors import UserError
 from codechat.languages import language_of
 from codechat.languages.grammar import REMEDY, Grammar, Parsed, Tree
 
+_COMMENT_MARKS = ("//", "/*", "#", "--", "{-")  # what a comment of any language here begins with
 _FENCE = re.compile(r"```\w*(.*?)```", re.DOTALL)
 
 # The calls whose names the published rules look at. In Java that is any name in the call, also the object's.
@@ -55,11 +56,14 @@ def _name(kind: Any) -> str:
 @lru_cache(maxsize=16)
 def without(kind: str, code: str, language: str) -> str:
     """The code without the tokens of a kind, such as `Token.Comment`, which in C also are preprocessor lines."""
-    return "".join(text for each, text in tokens(code, language) if not f"{each}.".startswith(f"{kind}."))
+    within = f"{kind}."
+    return "".join(text for each, text in tokens(code, language) if each != kind and not each.startswith(within))
 
 
 def without_comments(code: str, language: str) -> str:
     """The code without its comments."""
+    if not any(mark in code for mark in _COMMENT_MARKS):  # nothing to lex it for, but its ends and its line ends
+        return code.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").strip("\n") + "\n"
     return without("Token.Comment", code, language)
 
 

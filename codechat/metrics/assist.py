@@ -38,6 +38,7 @@ _ROUNDS = ("rounds", "Rounds", None, "replies of the user until the dialogue end
 _THREAD = ("thread_turns", "Turns of the thread", None, "the maintainers' turns of the real thread, averaged")
 GROUPED = (*(key for key, *_ in _SHARES), "rounds")
 BY_VERDICT = ("rounds", "thread_turns")
+OF_VERDICTS = ("verdict", "verdict_cohort")
 _PLACES = {**{name: f"verdicts.{name}" for name in GRADES}, **{name: f"verbosity.{name}" for name in VERBOSITIES}}
 _SHOWN: dict[str, tuple[str, ...]] = {
     "language": (*GRADES, *VERBOSITIES),
@@ -122,7 +123,7 @@ class _Seen:
 
     def __post_init__(self) -> None:
         self.at = [Tally() for _ in range(self.rounds)]
-        self.groups = {by: {} for by in ("verdict", *_SHOWN)}
+        self.groups = {by: {} for by in (*OF_VERDICTS, *_SHOWN)}
 
     def add(self, session: SessionRecord) -> None:
         """Count a session; of one that is not completed no more than that it is there."""
@@ -136,7 +137,7 @@ class _Seen:
         parts = dict(judgement_parts(own))
         self.overall.count(task, {**parts, **further_parts(own, turns)})
         for by, name in groups_of(session.language, own):
-            shown = parts if by != "verdict" else {key: parts[key] for key in BY_VERDICT}
+            shown = parts if by not in OF_VERDICTS else {key: parts[key] for key in BY_VERDICT}
             self.groups[by].setdefault(name, Tally()).count(task, shown)
         self._count(own, turns)
         self._rounds(task, turns)
@@ -169,7 +170,7 @@ class _Seen:
         for final in ASSIST.finals:
             _put(found, final.at or final.key, value(self.overall[final.key]))
         for by, tallies in self.groups.items():
-            for key in GROUPED if by != "verdict" else BY_VERDICT:
+            for key in GROUPED if by not in OF_VERDICTS else BY_VERDICT:
                 known = {name: value(tally[key]) for name, tally in sorted(tallies.items()) if key in tally.figures}
                 _put(found, f"by_{by}.{key}", known)
         return found
@@ -214,9 +215,9 @@ def further_parts(own: AssistJudgement, turns: list[AssistTurn]) -> dict[str, Pa
 
 def groups_of(language: str, own: AssistJudgement) -> Iterator[tuple[str, str]]:
     """The groups of a dialogue, each with what groups by."""
-    if own.verdict is not None:
-        yield "verdict", own.verdict.lower()
     cohort = "recent" if own.created_at >= RECENT_SINCE else "all_time"
+    if own.verdict is not None:
+        yield from (("verdict", own.verdict.lower()), ("verdict_cohort", f"{own.verdict.lower()}, {cohort}"))
     build = "none" if not own.needs_build else "unvalidated" if own.unvalidated else "validated"
     yield from (("language", language), ("cohort", cohort), ("language_cohort", f"{language}, {cohort}"))
     yield from (("build", build), ("kind", "pull" if own.pull else "issue"))

@@ -14,7 +14,7 @@ Options = Callable[[str, Mapping[str, Any]], type[Config] | None]
 It says which options can change a result. Without one, every option counts.
 """
 # Options that change no result by themselves, but select the tasks.
-SELECTION = {"dataset.limit", "dataset.tasks"}
+SELECTION = {"dataset.limit", "dataset.tasks", "dataset.languages", "dataset.kind", "dataset.build"}
 CHOICES = "choices"  # of config.yaml: the chosen option of every group
 RESCORED = "rescored_from"  # of a rescored cell's config.yaml: the recorded cell's id
 RECORDED = "recorded_model"  # of a replaying cell's config.yaml: the model whose replies it holds

@@ -14,7 +14,7 @@ from codechat.metrics.decided import count_decided
 from codechat.metrics.measures import COMMON, Breakdown, Series, interval_of, value_of
 from codechat.protocols import PROTOCOLS
 from codechat.records import SessionRecord, read_sessions
-from codechat.tasks import AssistTask, StepTask
+from codechat.tasks import AssistTask, ConstrainedTask, StepTask
 
 ROW = {
     "task_id": "mine/1",
@@ -41,12 +41,21 @@ STEPS = {
 }  # fmt: skip
 
 
+KEEPING = {
+    "task_id": "mine/3",
+    "prompt": "Write double(x), which doubles a number.",
+    "canonical_solution": "def double(some_number):\n    twice_it = 2 * some_number\n    return twice_it\n",
+    "constraints": [{"type": "naming", "answer": "python;variable:snake_case"}],
+}
+ROWS = {StepTask: STEPS, ConstrainedTask: KEEPING}
+
+
 @pytest.fixture(scope="module", params=[component.name for component in PROTOCOLS])
 def cell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Cell:
     """A finished cell of the protocol as it is shipped."""
     folder = tmp_path_factory.mktemp(request.param)
     path = folder / "tasks.jsonl"
-    row = STEPS if PROTOCOLS[request.param].traits.over is StepTask else ROW
+    row = ROWS.get(PROTOCOLS[request.param].traits.over, ROW)
     path.write_text(json.dumps(row) + "\n")
     words = [f"protocol={request.param}", "model=echo", "dataset=jsonl", f"dataset.path={path}", "tracking=none"]
     if PROTOCOLS[request.param].traits.over is AssistTask:

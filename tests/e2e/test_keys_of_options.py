@@ -21,11 +21,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("judge.adherence.base_url=x", "judge=rules has no option judge.adherence\njudge=llm has it; "),
         ("judge.llm.adherence.base_url=x", "judge=rules has no option judge.llm\njudge=hybrid has it; "),
-        ("dataset.path=x", "dataset=starter has no option dataset.path\ndataset=codeif_bench, dataset=humaneval, "),
+        ("dataset.path=x", "dataset=starter has no option dataset.path\ndataset=cab, dataset=codeif_bench, dataset=humaneval, "),
         ("protocol.roles=x", "there is no option protocol.roles"),
         (
             "protocol.context=full",
-            "protocol=refine has no option protocol.context\nprotocol=static, protocol=stepwise ",
+            "protocol=refine has no option protocol.context\nprotocol=levels, protocol=repair, protocol=static, protocol=stepwise ",
         ),
         ("model.nmae=x", "there is no option model.nmae\ndid you mean 'name'"),
         ("+nonsense=1", "error: nonsense is not an option\n"),

@@ -82,6 +82,39 @@ FAULTS = [
     ("library", "go;Gin", 'package a\nimport "github.com/gin-gonic/gin"\n', False, True),
     ("advanced_syntax", "javascript;Spread Operator", "function f(...a) { return a; }", True, False),
     ("advanced_syntax", "go;Goroutine and Channel", "package a\nfunc f(c chan int) { go g(c); <-c }\n", True, True),
+    # a call of another structure, and the size of another one
+    (
+        "data_structure_operation",
+        "java;LinkedList;['offer']",
+        "class A { LinkedList<A> l; Queue<A> q = new PriorityQueue<>(); void f() { q.offer(a); } }",
+        True,
+        False,
+    ),
+    (
+        "data_structure_size",
+        "java;Stack;10",
+        "class A { Stack<A> s; void f() { ArrayList<A> l = new ArrayList<>(10); } }",
+        True,
+        False,
+    ),
+    # what a Python function takes or returns without an annotation
+    ("return_cardinality", "python;f;[str,int]", "def f():\n    return 'a', 1\n", False, True),
+    ("return_cardinality", "python;f;[str,int]", "def f(a, b):\n    return a, b\n", False, None),
+    ("return_type", "python;f;List", "def f(a):\n    return sorted(a)\n", False, True),
+    ("parameter_type", "python;f;Integer", "def f(a):\n    return a\n", False, None),
+    # levels are counted, not only divided; operators are all looked at
+    ("indentation", "rust;spaces:2;spacing", "fn f() {\n    g();\n}\n", True, False),
+    ("indentation", "go;tabs;spacing", "package a\n\nvar b = c|d\n", True, False),
+    # scripts of a page, names that no grammar reads, code that breaks off
+    ("library", "javascript;axios", '<!DOCTYPE html>\n<script src="/npm/axios.min.js"></script>\n', False, True),
+    (
+        "naming",
+        "kotlin;function:camelCase,variable:kebab-case",
+        "fun f(user-name: UserMap): Int {\n    return 1\n}\n",
+        False,
+        True,
+    ),
+    ("parameter_type", "cpp;f;Integer", "namespace a {\nint f(int b) {\n    if (b) {\n", False, True),
 ]
 
 
@@ -90,6 +123,25 @@ def test_a_fault_is_kept_and_mended(kind: str, answer: str, code: str, official:
     constraint = Constraint(kind, constraint_type(kind).read(answer))
     assert constraint.check(code, "official").met is official, constraint.check(code, "official").reason
     assert constraint.check(code, "guarded").met is guarded, constraint.check(code, "guarded").reason
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("HashMap", 100),
+        ("BTreeMap", 50),
+        ("HashSet", 10),
+        ("Vec", 1000),
+        ("VecDeque", 5),
+        ("ArrayVec", 1),
+        ("LinkedList", 7),
+    ],
+)
+def test_no_size_of_rust_can_pass(name: str, size: int) -> None:
+    constraint = Constraint("data_structure_size", constraint_type("data_structure_size").read(f"rust;{name};{size}"))
+    code = f"fn f(m: {name}<u8>) {{ if m.len() < {size} {{ g(m); }} }}"
+    assert constraint.check(code, "official").met is False
+    assert constraint.check(code, "guarded").met is True
 
 
 @pytest.mark.skipif(not (DATA / "multicodeif_tasks.jsonl.gz").is_file(), reason="CODECHAT_TEST_DATA is unset")

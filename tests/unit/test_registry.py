@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from codechat.config import Config, defaults_of, result_option, run_option, validate
+from codechat.config import Config, defaults_of, original_option, result_option, run_option, validate
 from codechat.errors import UserError, nearest
 from codechat.registry import NoTraits, Registry
 
@@ -69,6 +69,46 @@ def test_a_name_is_taken_once_and_needs_a_description() -> None:
     assert [component.summary for component in registry] == ["Turn it"]
     with pytest.raises(UserError, match="no knob is called 'knop'\ndid you mean 'knob'"):
         registry["knop"]
+
+
+class ScrewConfig(Config):
+    tool: Literal["screw"] = original_option("screw", "which")
+    kind: Literal["long", "knob"] = result_option("long", "what of it")
+
+
+def test_a_component_may_keep_its_name_under_another_key() -> None:
+    """Even if its option of the group's own key has the name of another component as its value."""
+    registry = Registry[str, NoTraits]("knob", "codechat.hardware", NoTraits, str)
+
+    @registry.register("knob", KnobConfig)
+    def knob(config: KnobConfig) -> str:
+        """Turn it."""
+        return "turned"
+
+    @registry.register("screw", ScrewConfig, key="tool")
+    def screw(config: ScrewConfig) -> str:
+        """Drive it."""
+        return f"driven {config.kind}"
+
+    for values, made in (
+        ({"kind": "knob"}, "turned"),
+        ({"tool": "screw"}, "driven long"),
+        ({"tool": "screw", "kind": "knob"}, "driven knob"),
+    ):
+        config = registry.validate(values)
+        assert registry.build(config) == made
+        assert registry.of(config) is registry.chosen_by(values)
+    assert registry.validate({"tool": "screw"}).identity() == {"tool": "screw", "kind": "long"}
+    for values, message in (
+        ({}, "knob.kind is required"),
+        ({"kind": "screw"}, "knob.kind: Input should be"),
+        ({"kind": "knop"}, "no knob is called 'knop'"),
+        ({"tool": "screw", "kind": "short"}, "knob.kind: Input should be 'long' or 'knob'"),
+    ):
+        with pytest.raises(UserError, match=message):
+            registry.build(registry.validate(values))
+    with pytest.raises(TypeError, match="has no field 'tool'"):
+        registry.register("drill", KnobConfig, key="tool")
 
 
 PLUGIN = '''

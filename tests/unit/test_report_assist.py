@@ -1,0 +1,129 @@
+"""The chapter of maintainers who explore a repository: the paper's table beside ours, and what its figures rest on."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codechat.metrics.assist import GRADES
+from codechat.report.build import build_report
+from codechat.report.chapters.assist.published import COHORTS, paper
+from codechat.report.data import ReportData
+from codechat.report.loading import load_cells
+from codechat.report.sections import Board
+from support.assist_cells import LANGUAGES, Assisted, write_assisted
+
+MODELS = ("gpt-4.1-mini", "mine")
+
+
+def report(folder: Path, *cells: Assisted) -> ReportData:
+    for cell in cells:
+        write_assisted(cell, folder / "runs")
+    return build_report(load_cells([folder / "runs"]), folder / "out")
+
+
+def rows_of(folder: Path, name: str) -> list[dict[str, str]]:
+    with (folder / "out" / "tables" / f"{name}.csv").open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def metrics_of(folder: Path, model: str) -> dict[str, Any]:
+    (path,) = (folder / "runs").glob(f"{model}-*/metrics.json")
+    return dict(json.loads(path.read_text()))
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("study")
+    report(folder, *(Assisted(model, undecided=7, good=0.4 + 0.2 * place) for place, model in enumerate(MODELS)))
+    return folder
+
+
+def test_the_papers_table_stands_beside_ours(study: Path) -> None:
+    rows = rows_of(study, "assist_correctness")
+    named = [(row["cohort"], row["model"], row["source"]) for row in rows]
+    assert named[:4] == [
+        ("recent", "gpt-4.1-mini", "measured"), ("recent", "GPT-4.1 mini", "published"), ("recent", "mine", "measured"),
+        ("recent", "DeepSeek R1", "published"),
+    ]  # fmt: skip
+    assert len(rows) == 2 * (len(MODELS) + 6)
+    assert list(rows[1].values())[3:] == [
+        "194", "16.49", "30.41", "53.09", "1.72", "2.17", "2.18", "2.94", "3.66", "5.7",
+    ]  # fmt: skip
+    measured = metrics_of(study, "mine")
+    for cohort, row in (("recent", rows[2]), ("all_time", rows[10])):
+        assert (row["cohort"], row["model"]) == (COHORTS[cohort], "mine")
+        assert int(row["n"]) == measured["n"]["by_cohort"]["correct"][cohort] < 3 * len(LANGUAGES), "undecided ones"
+        for name in GRADES:
+            assert float(row[f"{name}_share"]) == pytest.approx(100 * measured["by_cohort"][name][cohort])
+            for key in ("rounds", "thread_turns"):
+                by_group = measured["by_verdict_cohort"][key]
+                assert row[f"{key}_{name}"] == str(by_group.get(f"{name}, {cohort}", ""))
+    note = (study / "out" / "tables" / "assist_correctness.md").read_text()
+    assert "not like for like" in note and "sample" in note
+
+
+def test_the_paper_stands_beside_its_own_issues_alone(tmp_path: Path) -> None:
+    report(tmp_path, Assisted("gpt-4.1-mini", issues=1, cohorts=("recent",), dataset="assist_starter"))
+    (row,) = rows_of(tmp_path, "assist_correctness")
+    assert (row["cohort"], row["source"]) == ("recent", "measured")
+    assert "none has" in (tmp_path / "out" / "tables" / "assist_correctness.md").read_text()
+
+
+def test_what_figures_6_and_7_draw(study: Path) -> None:
+    rows = rows_of(study, "assist_languages")
+    assert len(rows) == len(MODELS) * len(LANGUAGES) * 2
+    for row in rows:
+        shares = [float(row[name] or "nan") for name in (*GRADES, "concise", "appropriate", "verbose")]
+        assert sum(shares[:3]) == pytest.approx(100) and sum(shares[3:]) == pytest.approx(100)
+        assert row["n"] == "3"
+
+
+def test_user_and_judge(study: Path) -> None:
+    for row in rows_of(study, "assist_user_judge"):
+        counts = [int(row[key]) for key in ("satisfied_correct", "satisfied_other", "unsatisfied_correct",
+                                            "unsatisfied_other")]  # fmt: skip
+        assert sum(counts) == 42 - 6, "every seventh is undecided"
+        assert float(row["same"]) == pytest.approx(100 * (counts[0] + counts[3]) / 36)
+
+
+def test_satisfaction_by_round(study: Path) -> None:
+    rows = [row for row in rows_of(study, "assist_satisfaction") if row["model"] == "mine"]
+    assert [row["round"] for row in rows] == [str(place + 1) for place in range(len(rows))]
+    left = [int(row["n"]) for row in rows]
+    assert left[0] == 42 and left == sorted(left, reverse=True)
+    share = float(rows[0]["fully_satisfied_at"])
+    assert left[1] == round(42 * (1 - share / 100)), "who is not satisfied replies again"
+
+
+def test_figures_and_the_page(study: Path) -> None:
+    figures = {path.stem for path in (study / "out" / "figures").glob("*.png")}
+    assert {"figure_6_verdicts", "figure_7_verbosity", "assist_satisfaction", "assist_by_language"} <= figures
+    data = build_report(load_cells([study / "runs"]), study / "again")
+    assert [table.name for table in data.opening] == ["assist_correctness", "assist_user_judge"]
+    (section,) = data.sections
+    (board,) = (part for part in section.parts if isinstance(part, Board))
+    titles = [column.title for column in board.columns]
+    assert "Conditions met" in titles and "Outputs cut" not in titles
+    assert section.groups == ("assist_paper", "assist")
+
+
+def test_the_published_shares_are_those_of_the_sample() -> None:
+    """A slip of a digit would break a sum, or be no share of the sample: but one model has fewer issues."""
+    fewer = {("recent", "Llama 3.3 70B"): 193, ("all_time", "Llama 3.3 70B"): 346}
+    for cohort, models in paper().figures.items():
+        assert len(models) == 6 and set(models) == set(paper().known.values())
+        for model, (shares, *_) in models.items():
+            size = fewer.get((cohort, model), paper().issues[cohort])
+            assert sum(shares) == pytest.approx(100, abs=0.021), (cohort, model)
+            for share in shares:
+                assert share == pytest.approx(100 * round(share * size / 100) / size, abs=0.011), (cohort, model)
+
+
+def test_models_are_known_by_their_names() -> None:
+    assert paper().name_of("openai/gpt-4.1-mini (replay)") == "GPT-4.1 mini"
+    assert paper().name_of("llama33_70b") == "Llama 3.3 70B"
+    assert paper().name_of("claude-3-7-sonnet-20250219") == "Sonnet 3.7"
+    assert paper().name_of("gpt5") == ""
