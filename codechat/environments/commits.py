@@ -101,14 +101,16 @@ def _make(folder: Path, objects: Path, workspace: Workspace, owner: int | None) 
         _git(made, "update-index", "-q", "--refresh", "--ignore-submodules")
         _settle(made, when, owner)
         made.rename(folder)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(made, ignore_errors=True)
+        if isinstance(error, _Refused):
+            raise UserError(f"{_named(workspace)} cannot be unpacked: {error}", REMEDY) from None
         raise
 
 
 def _fill(made: Path, objects: Path, workspace: Workspace) -> None:
     commit = workspace.commit
-    named = f"the commit {commit[:12]} of {workspace.repository}"
+    named = _named(workspace)
     lent = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": '"' + str(objects).replace("\\", "\\\\").replace('"', '\\"') + '"'}
     _git(made, "init", "-q", "--template=", f"--initial-branch={BRANCH}", ".")
     try:
@@ -131,10 +133,11 @@ def _fill(made: Path, objects: Path, workspace: Workspace) -> None:
     (made / ".git" / "config").write_text(SETTINGS)
     _measure(made, named)
     _git(made, "read-tree", "HEAD")
-    try:
-        _git(made, "checkout-index", "-a", "-q")
-    except _Refused as error:
-        raise UserError(f"{named} cannot be unpacked: {error}", REMEDY) from None
+    _git(made, "checkout-index", "-a", "-q")
+
+
+def _named(workspace: Workspace) -> str:
+    return f"the commit {workspace.commit[:12]} of {workspace.repository}"
 
 
 def _pack(made: Path, commit: str, lent: Mapping[str, str]) -> None:

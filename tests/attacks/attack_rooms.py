@@ -56,7 +56,7 @@ SHELL = {
     "mounts": "mount -t tmpfs x /mnt; mount --bind / /tmp; umount -l /proc; umount -l /tmp; umount -l /lower /codechat; mount -o remount,rw /",
     "takes namespaces": "unshare -r true && echo TAKEN; unshare -Urm sh -c 'mount -t tmpfs x /tmp' && echo TAKEN; nsenter -t 1 -m true && echo TAKEN; chroot / true && echo TAKEN",
     "becomes root": "su -c id; sudo -n id; setuidgid root id; chown 0:0 README.md; chmod u+s /bin/su; cp /bin/sh ./s; chmod 6755 ./s; ./s -c id",
-    "names the machine": "hostname {mark}; hostname; date -s 2001-01-01 && echo SET; echo 1 > /proc/sys/kernel/sysrq; echo b > /proc/sysrq-trigger",
+    "names the machine": "hostname {mark}; hostname; date -s 2001-01-01; [ $(date +%Y) = 2001 ] && echo SET; echo 1 > /proc/sys/kernel/sysrq; echo b > /proc/sysrq-trigger",
     "loads a module": "insmod x.ko; modprobe loop; losetup /dev/loop0 README.md; swapon README.md; sysctl -w kernel.panic=1",
     "kills the starter": "kill -9 1; kill -9 -1; kill -TERM 1 2 3; echo 1 > /proc/1/oom_score_adj",
     "kills its parent": "kill -9 $PPID; kill -INT $PPID; kill -QUIT $PPID; sleep 0.3; echo here",

@@ -3,14 +3,13 @@
 import contextlib
 import os
 import secrets
-import shutil
 import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ import pytest
 from attacks.attack_rooms import CLEAN, PYTHON, SHELL
 from codechat.domain import Output
 from support import engines
-from support.driven import Driven, DrivenRoom
+from support.driven import Driven, DrivenRoom, in_kind, lacking
 from support.repositories import Repository, make_repository
 
 LIMITS = {"command_s": 4, "room_s": 100_000, "memory_mb": 256, "processes": 40, "disk_mb": 48, "output_kb": 8}
@@ -84,10 +83,7 @@ def opened(kind: str, repository: Repository) -> Iterator[DrivenRoom]:
     os.environ["CODECHAT_TEST_SECRET"] = TOKEN
     driven = Driven(kind, **LIMITS)
     try:
-        workspace = repository.workspace
-        if kind == "docker":
-            workspace = replace(workspace, dockerfile="FROM tiny\nWORKDIR /app\nCOPY . .\n")
-        room = driven.open(workspace)
+        room = driven.open(in_kind(repository.workspace, kind))
         yield room
         room.close()
     finally:
@@ -97,15 +93,15 @@ def opened(kind: str, repository: Repository) -> Iterator[DrivenRoom]:
 
 @pytest.fixture(scope="module")
 def checkout(repository: Repository) -> Iterator[DrivenRoom]:
-    if shutil.which("bwrap") is None:
-        pytest.skip("needs the package bubblewrap")
+    if why := lacking("checkout"):
+        pytest.skip(why)
     with opened("checkout", repository) as room:
         yield room
 
 
 @pytest.fixture(scope="module")
 def docker(repository: Repository) -> Iterator[DrivenRoom]:
-    if why := engines.lacking():
+    if why := lacking("docker"):
         pytest.skip(why)
     with engines.engine(), opened("docker", repository) as room:
         yield room
@@ -179,7 +175,6 @@ ENDS = {
     "sleeps": (None, "timeout"),
     "counts for ever": (None, "timeout"),
     "prints without end": (None, "timeout"),
-    "forks in a loop": (None, "timeout"),
     "waits for input": (0, "exit"),
     "kills itself": (137, "exit"),
     "keeps the output open": (3, "exit"),
@@ -200,8 +195,8 @@ def test_there_are_enough() -> None:
 
 def test_a_room_ends_with_its_process(repository: Repository, tmp_path: Path) -> None:
     """A killed codechat leaves no room behind."""
-    if shutil.which("bwrap") is None:
-        pytest.skip("needs the package bubblewrap")
+    if why := lacking("checkout"):
+        pytest.skip(why)
     mark = f"mark-{secrets.token_hex(8)}"
     script = tmp_path / "opens.py"
     script.write_text(

@@ -1,21 +1,39 @@
 """Rooms for tests that are plain functions: one event loop, driven from outside."""
 
 import asyncio
+import shutil
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from codechat.domain import Output
 from codechat.environments import ENVIRONMENTS, Environment, Room
 from codechat.tasks import Workspace
+from support import engines
 
 T = TypeVar("T")
+
+
+DOCKERFILE = "FROM tiny\nWORKDIR /app\nCOPY . .\n"
+
+
+def lacking(kind: str) -> str:
+    """Why rooms of a kind cannot be had here; empty if they can."""
+    if kind == "docker":
+        return engines.lacking()
+    return "" if kind == "none" or shutil.which("bwrap") else "needs the package bubblewrap"
+
+
+def in_kind(workspace: Workspace, kind: str) -> Workspace:
+    """The workspace with what a kind of room needs."""
+    return replace(workspace, dockerfile=DOCKERFILE) if kind == "docker" else workspace
 
 
 class Driven:
     """An environment with an event loop of its own."""
 
     def __init__(self, kind: str, **options: Any) -> None:
-        self._runner = asyncio.Runner()
+        self._runner, self._rooms = asyncio.Runner(), list[DrivenRoom]()
         self.config = ENVIRONMENTS.validate({"kind": kind, **options})
         self.environment: Environment = ENVIRONMENTS.build(self.config)
 
@@ -23,9 +41,12 @@ class Driven:
         return self._runner.run(work)
 
     def open(self, workspace: Workspace) -> "DrivenRoom":
-        return DrivenRoom(self, self.wait(self.environment.open(workspace)))
+        self._rooms.append(DrivenRoom(self, self.wait(self.environment.open(workspace))))
+        return self._rooms[-1]
 
     def close(self) -> None:
+        for room in self._rooms:
+            room.close()
         self.wait(self.environment.aclose())
         self._runner.close()
 
@@ -34,7 +55,7 @@ class DrivenRoom:
     """A room whose methods block."""
 
     def __init__(self, of: Driven, room: Room) -> None:
-        self._of, self.room = of, room
+        self._of, self.room, self._closed = of, room, False
 
     def run(self, command: str) -> Output:
         return self._of.wait(self.room.run(command))
@@ -46,4 +67,6 @@ class DrivenRoom:
         return output.text
 
     def close(self) -> None:
-        self._of.wait(self.room.aclose())
+        if not self._closed:
+            self._closed = True
+            self._of.wait(self.room.aclose())
