@@ -135,7 +135,7 @@ class TurnRecord(BaseModel):
 
     @property
     def first_request(self) -> list[Message]:
-        """The turn's first request to the model under test: `request`, unless the turn took several."""
+        """The first request of a dialogue, if the turn is its first: `request`, unless the turn took several calls."""
         own = (call.request for call in self.calls() if call.role == UNDER_TEST)
         return next(own, self.request)
 
@@ -147,9 +147,14 @@ class TurnRecord(BaseModel):
 
 
 class CallRecord(Record):
-    """One call of a role at a turn, in protocols where a turn takes several."""
+    """One call of a role at a turn, in protocols where a turn takes several.
+
+    A call that continues the session's last request to the role holds only what is new in `request`: in front of it
+    come all messages of that request, `earlier` in number.
+    """
 
     role: str
+    earlier: int = 0
     request: list[Message]
     response: str | None
     finish_reason: str | None = None

@@ -144,7 +144,8 @@ class AssistTask(Task):
 
     `pull` is True for a pull request. `conditions` say what satisfies the user, `thread` is what was really said; no
     model under test sees either. The target's language is the repository's. `workspace` is None without a repository.
-    `replies` are those in all threads of the dataset, this one's too.
+    `replies` are those in all threads of the dataset, this one's too. `needs_build`: the dataset has a Dockerfile for
+    it, which `workspace` holds if there is one.
     """
 
     title: str = ""
@@ -157,6 +158,7 @@ class AssistTask(Task):
     workspace: Workspace | None = None
     created_at: str = ""
     replies: tuple[Reference, ...] = field(default=(), repr=False, compare=False)
+    needs_build: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,7 @@ class IssueRow(BaseModel):
             conditions=tuple(self.satisfaction_conditions),
             thread=tuple(Comment(each.user, each.created_at, each.body) for each in self.comments),
             created_at=self.created_at,
+            needs_build=self.dockerfile is not None,
         )
 
 

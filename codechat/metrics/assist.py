@@ -12,6 +12,7 @@ from codechat.domain import OUTCOMES
 from codechat.metrics.assist_turns import AssistJudgement, AssistTurn
 from codechat.metrics.conversation import WHOLE, Part, Tally, size
 from codechat.metrics.measures import Breakdown, Final, Measures, Series
+from codechat.metrics.replies import CUT
 from codechat.metrics.spending import Effort, Tokens, add_tokens, no_tokens, spending_of
 from codechat.metrics.statistics import Figure, Interval, TaskBootstrap, phi
 from codechat.records import SessionRecord
@@ -65,6 +66,7 @@ _COUNTS = (
     ("unvalidated", "Unvalidated builds", "counts.unvalidated"),
     ("failed_builds", "Failed builds", "counts.failed_builds"),
     ("unanswered", "Without any answer", "counts.unanswered"),
+    ("cut_answers", "Answers cut by a limit", "counts.cut_answers"),
     ("commands", "Commands", "counts.commands"),
     ("commands_unrun", "Commands not run", "counts.commands_unrun"),
 )
@@ -140,6 +142,7 @@ class _Seen:
             shown = parts if by not in OF_VERDICTS else {key: parts[key] for key in BY_VERDICT}
             self.groups[by].setdefault(name, Tally()).count(task, shown)
         self._count(own, turns)
+        self.counts["cut_answers"] += sum(turn.finish_reason in CUT for turn in session.turns)
         self._rounds(task, turns)
 
     def _count(self, own: AssistJudgement, turns: list[AssistTurn]) -> None:

@@ -15,13 +15,20 @@ class Overflowed:
     overflow: str
 
 
-def call_record(role: str, messages: tuple[Message, ...], answer: Reply | Overflowed) -> CallRecord:
-    """The record of one call of a role."""
-    request = list(messages)
+def call_record(
+    role: str, messages: tuple[Message, ...], answer: Reply | Overflowed, before: tuple[Message, ...] = ()
+) -> CallRecord:
+    """The record of one call of a role, which leaves out what continues the request `before`.
+
+    A dialogue of sixty calls would otherwise be recorded sixty times over.
+    """
+    earlier = len(before) if messages[: len(before)] == before else 0
+    request = list(messages[earlier:])
     if isinstance(answer, Overflowed):
-        return CallRecord(role=role, request=request, response=None)
+        return CallRecord(role=role, earlier=earlier, request=request, response=None)
     return CallRecord(
         role=role,
+        earlier=earlier,
         request=request,
         response=answer.text,
         finish_reason=answer.finish_reason,

@@ -77,6 +77,7 @@ class Kit:
         self._conversations: dict[str, GrowingHash] = {}
         self._numbers: Counter[tuple[int, str]] = Counter()
         self._calls: dict[int, list[CallRecord]] = defaultdict(list)  # of protocols with further roles
+        self._asked: dict[str, tuple[Message, ...]] = {}  # each role's last request
         self._visit = Visit(task, services.environment, services.brake)
 
     @property
@@ -130,7 +131,8 @@ class Kit:
         name = f"{role}/{request.number}" if request.number else role
         answer: Reply | Overflowed = await self._step(turn, name, digest, Reply | Overflowed, call, payer=role)
         if self._services.has_roles:
-            self._calls[turn].append(call_record(role, messages, answer))
+            self._calls[turn].append(call_record(role, messages, answer, self._asked.get(role, ())))
+            self._asked[role] = messages
         if isinstance(answer, Overflowed):
             raise ContextOverflow(answer.overflow)
         return answer

@@ -178,6 +178,8 @@ def test_a_failed_call_is_never_judged_and_a_resumed_session_pays_nothing_twice(
     assert session["status"] == "errored" and "out of order" in session["error"] and session.get("judgement") is None
     asked = Counter(call.body["model"] for call in broken.calls)
     assert asked == {"model": 5, "user": 2}
+    left = estimate_of(build_cell(compose(words)), Tariff())
+    assert (left.turns, left.calls["model"]) == (8, 48), "two turns have answers, of several calls each"
     broken.mended = True  # type: ignore[attr-defined]
     done = run(compose(words))
     assert done.status == 0

@@ -270,7 +270,7 @@ async def test_the_judge_may_see_the_whole_dialogue(tmp_path: Path) -> None:
     assert held.requests("judge") == [[Message("user", expected)]]
 
 
-BUILT = replace(ISSUE, workspace=Workspace("/nowhere", "c" * 40, "FROM scratch\n"))
+BUILT = replace(ISSUE, workspace=Workspace("/nowhere", "c" * 40, "FROM scratch\n"), needs_build=True)
 FILE = "Add this:\nCREATE_FILE[conf/a.ini]:\nport = 1\nEND_FILE"
 DOCKER = "MODIFY_DOCKERFILE:\n```dockerfile\nFROM debian\n```\nEND_DOCKERFILE\nCREATE_FILE[../etc/passwd]:\nx\nEND_FILE"
 
@@ -353,3 +353,15 @@ async def test_what_is_printed_and_said_is_never_parsed_and_stays_in_its_block(t
     assert rooms.ran == ["cat trap"]
     assert held.requests("model")[1][-1] == outputs(("cat trap\n(exit status 0)", trick), left="more: 4 steps")
     assert held.requests("user") == [[asks_user(answer)]] and held.requests("judge") == [[asks_judge(answer)]]
+
+
+async def test_a_growing_dialogue_is_recorded_once(tmp_path: Path) -> None:
+    said = {"model": ["EXPLORE: a", "ANSWER: b", "ANSWER: c"], "user": [says("Why?"), "?", DONE], "judge": [GOOD]}
+    held = await hold(tmp_path, said)
+    calls = [call for turn in held.turns for call in turn.calls()]
+    whole: dict[str, list[Message]] = {}
+    for call, (role, messages) in zip(calls, held.asked, strict=True):
+        whole[role] = [*whole.get(role, [])[: call.earlier], *call.request]
+        assert (call.role, whole[role]) == (role, messages)
+    assert [call.earlier for call in calls if call.role == "model"] == [0, 1, 3]
+    assert [call.earlier for call in calls if call.role == "user"] == [0, 0, 1], "asked again"

@@ -50,7 +50,7 @@ def test_the_published_files(name: str, counts: tuple[int, ...], repeated: str) 
     assert (len(dataset.tasks), sum(task.pull for task in tasks(dataset))) == (issues, pulls)
     assert sum(not task.body for task in tasks(dataset)) == empty
     assert (len(load(path, kind="issue").tasks), len(load(path, kind="pull").tasks)) == (issues - pulls, pulls)
-    assert len(load(path, build="needed").tasks) == needed
+    assert len(load(path, build="needed").tasks) == needed == sum(task.needs_build for task in tasks(dataset))
     assert len(load(path, build="not_needed").tasks) == issues - needed
     assert dataset.remark.startswith(repeated) and bool(dataset.remark) == bool(repeated)
 

@@ -19,7 +19,8 @@ def turn(number: int, status: Any, *explored: ExploredRecord, **fields: Any) -> 
     user = None if status == "none" else UserReply(text="So.", status=status, reason="")
     own = AssistTurn(answer="A", explored=list(explored), user=user).model_copy(update=fields)
     used = {"usage_by_role": {"user": {"input_tokens": 10, "output_tokens": 2}}}
-    return TurnRecord.of(number, (), None, usage=Usage(100, 20), **own.model_dump(), **used)
+    end = "length" if fields.get("forced") else "stop"
+    return TurnRecord.of(number, (), None, usage=Usage(100, 20), finish_reason=end, **own.model_dump(), **used)
 
 
 def judged(verdict: Any, conditions: list[bool | None], **fields: Any) -> dict[str, Any]:
@@ -157,7 +158,7 @@ def test_commands_and_what_could_not_be_read(metrics: dict[str, Any]) -> None:
     assert metrics["unread_maintainer"] == 1 / 4
     assert metrics["forced"] == pytest.approx(1 / 7)
     assert metrics["counts"] == {
-        "unvalidated": 1, "failed_builds": 1, "unanswered": 1, "commands": 4, "commands_unrun": 3,
+        "unvalidated": 1, "failed_builds": 1, "unanswered": 1, "cut_answers": 1, "commands": 4, "commands_unrun": 3,
     }  # fmt: skip
     assert metrics["tokens"]["model"].items() >= {"input_tokens": 700, "output_tokens": 140}.items()
     assert metrics["tokens"]["user"].items() >= {"input_tokens": 70, "output_tokens": 14}.items()

@@ -125,7 +125,7 @@ class _State:
 
     def ended(self, stage: Stage) -> Ended:
         """For the judgement."""
-        needs = stage.needs_build
+        needs = stage.task.needs_build
         return Ended(self.rounds, self.satisfied, self.built, needs, needs and not stage.builds)
 
 

@@ -31,14 +31,11 @@ class Stage:
         return self.task.workspace is not None and environment is not None and environment.commands
 
     @property
-    def needs_build(self) -> bool:
-        """Whether the data has a Dockerfile for the task."""
-        return self.task.workspace is not None and self.task.workspace.dockerfile is not None
-
-    @property
     def builds(self) -> bool:
         """Whether what the maintainer changes is built: the data has a Dockerfile, and the environment an engine."""
-        return self.needs_build and self.kit.environment is not None and self.kit.environment.builds
+        workspace, environment = self.task.workspace, self.kit.environment
+        has_dockerfile = workspace is not None and workspace.dockerfile is not None
+        return has_dockerfile and environment is not None and environment.builds
 
     async def ask_until_read(
         self, role: str, turn: int, prompt: str, *, again: str, read: Callable[[str], T | None]
