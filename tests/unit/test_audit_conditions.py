@@ -117,7 +117,8 @@ def test_an_altered_row_is_told(runs: Path, tmp_path: Path) -> None:
 def test_cells_without_conditions_and_a_changed_dataset_are_told(runs: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="decisions on conditions"):
         run_audit(["export", f"runs={runs}", f"out={tmp_path / 'a'}", "conditions=3", "constraints=4"])
-    edit(runs, dataset={"kind": "pull"})
+    url = "https://github.com/own/tool/issues/1"
+    (tmp_path / "issues.jsonl.gz").write_bytes(gzip.compress(json.dumps(issue(url=url)).encode()))
     with pytest.raises(UserError, match="own/tool#1 has other conditions"):
         draw_conditions([runs], 9, 0)
     write_cell(tmp_path / "refine", [session("c", "t/0", [turn(1, of("cosmetic", "add")[0])])])
