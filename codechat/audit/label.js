@@ -86,7 +86,7 @@ function table(headings) {
 }
 
 function codeAlone(item) {
-  const made = table(["Code"]);
+  const made = table([data.heading]);
   const body = made.createTBody();
   const lines = item.before.split("\n");
   lines.forEach((_, index) => half(body.insertRow(), lines, index, lines.length, ""));

@@ -7,13 +7,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from codechat.audit.constraints import TEXTS, ConstraintDecision, ConstraintRow
+from codechat.audit import conditions, constraints
+from codechat.audit.conditions import ConditionDecision, ConditionRow
+from codechat.audit.constraints import ConstraintDecision, ConstraintRow
 from codechat.audit.sampling import AuditDecision, CountsFor, decision_key
 from codechat.domain import AdherenceVerdict, Change, Scope
 from codechat.errors import UserError
 from codechat.spreadsheet import csv_text, unescape_formula
 
-LABELS = ("applicable", "adherence", "met", "note", "annotator")
+LABELS = ("applicable", "adherence", "met", "satisfied", "note", "annotator")
 CODES = ("code_before", "code_after")
 _LONGEST_FIELD = 2**30  # csv's own limit of 128 KiB is below what a model may write
 _WORDS: Mapping[bool | None, Literal["yes", "no", "undecided"]] = {True: "yes", False: "no", None: "undecided"}
@@ -77,13 +79,15 @@ class LabelRow(BaseModel):
         return "inapplicable" if self.applicable == "no" else self.adherence or None
 
 
-Row = LabelRow | ConstraintRow
-"""A file has rows of one kind: decisions about instructions, or verdicts on constraints."""
+Row = LabelRow | ConstraintRow | ConditionRow
+"""A file has rows of one kind: decisions about instructions, verdicts on constraints, or decisions on conditions."""
+Decision = AuditDecision | ConstraintDecision | ConditionDecision
+_KINDS: Mapping[str, type[Row]] = {"judge_met": ConstraintRow, "judge_satisfied": ConditionRow}
 
 
-def row_of(decision: AuditDecision | ConstraintDecision) -> Row:
+def row_of(decision: Decision) -> Row:
     """The decision as a row without labels."""
-    if isinstance(decision, ConstraintDecision):
+    if not isinstance(decision, AuditDecision):
         return decision.row
     instruction = decision.instruction
     return LabelRow(
@@ -106,20 +110,24 @@ def row_of(decision: AuditDecision | ConstraintDecision) -> Row:
     )
 
 
-def sample_csv(decisions: Sequence[AuditDecision] | Sequence[ConstraintDecision]) -> str:
-    """All columns, code included, the labels empty."""
+def sample_csv(decisions: Sequence[Decision]) -> str:
+    """All columns, code or answers included, the labels empty."""
     rows: list[list[Any]] = []
     for one in decisions:
         values = row_of(one).model_dump()
-        if isinstance(one, ConstraintDecision):
-            names, texts = TEXTS, one.texts
-        else:
-            names, texts = CODES, (one.before, one.after or "")
+        names, texts = _texts(one)
         place = min([*values].index(name) for name in LABELS if name in values)
         if not rows:
             rows.append([*[*values][:place], *names, *[*values][place:]])
         rows.append([*[*values.values()][:place], *texts, *[*values.values()][place:]])
     return csv_text(rows)
+
+
+def _texts(one: Decision) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a decision rests on: the columns' names and their values."""
+    if isinstance(one, AuditDecision):
+        return CODES, (one.before, one.after or "")
+    return (constraints if isinstance(one, ConstraintDecision) else conditions).TEXTS, one.texts
 
 
 def read_labels(path: Path) -> dict[str, tuple[int, Row]]:
@@ -166,7 +174,7 @@ def _labels(kind: type[Row]) -> str:
 
 
 def _remedy(kind: type[Row], column: str) -> str:
-    words = {"applicable": "yes or no", "adherence": "adhered or violated", "met": "yes or no"}
+    words = {"adherence": "adhered or violated", **dict.fromkeys(("applicable", "met", "satisfied"), "yes or no")}
     return f"write {words[column]}, or leave it empty" if column in words else f"change nothing but {_labels(kind)}"
 
 
@@ -179,7 +187,7 @@ def _rows(path: Path) -> Iterator[tuple[int, type[Row], dict[str, str | None]]]:
             stream.seek(0)
             # in locales with a decimal comma, spreadsheets save with semicolons
             reader = csv.DictReader(stream, delimiter=";" if header.count(";") > header.count(",") else ",")
-            kind = ConstraintRow if "judge_met" in (reader.fieldnames or ()) else LabelRow
+            kind = next((_KINDS[name] for name in reader.fieldnames or () if name in _KINDS), LabelRow)
             needed = [name for name in kind.model_fields if name != "counts_for"]
             missing = [name for name in needed if name not in (reader.fieldnames or ())]
             if missing:

@@ -8,23 +8,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from codechat.audit.constraints import ConstraintDecision, ConstraintRow
+from codechat.audit.conditions import ConditionDecision
+from codechat.audit.constraints import ConstraintDecision
 from codechat.audit.diff import changes
-from codechat.audit.labels import LABELS, LabelRow, row_of
-from codechat.audit.sampling import AuditDecision
+from codechat.audit.labels import LABELS, Decision, LabelRow, row_of
 from codechat.files import content_hash
 
 _FOLDER = Path(__file__).parent
 # The column of the first answer, and its question.
 _APPLICABLE = ("applicable", "1. Does the instruction apply to this code?")
 _MET = ("met", "Does this code keep the constraint? (Whether the code works does not matter.)")
+_SATISFIED = ("satisfied", "Does the maintainer's answer meet this condition? (What the user said does not matter.)")
 
 
-def labelling_page(decisions: Sequence[AuditDecision] | Sequence[ConstraintDecision]) -> str:
+def labelling_page(decisions: Sequence[Decision]) -> str:
     """The page for a sample. Labels are kept by the browser under the sample's own name."""
-    constrained = any(isinstance(one, ConstraintDecision) for one in decisions)
-    columns = list((ConstraintRow if constrained else LabelRow).model_fields)
-    first, question = _MET if constrained else _APPLICABLE
+    columns = list(type(row_of(decisions[0])).model_fields if decisions else LabelRow.model_fields)
+    first, question = next(each for each in (_MET, _SATISFIED, _APPLICABLE) if each[0] in columns)
     script, style = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("label.js", "label.css"))
     data = {
         "sample": content_hash([one.key for one in decisions])[:16],
@@ -32,6 +32,7 @@ def labelling_page(decisions: Sequence[AuditDecision] | Sequence[ConstraintDecis
         "labels": [name for name in LABELS if name in columns],
         "first": first,
         "question": question,
+        "heading": "Answer" if first == _SATISFIED[0] else "Code",
         "items": [_item(one) for one in decisions],
     }
     parts = {
@@ -47,12 +48,14 @@ def labelling_page(decisions: Sequence[AuditDecision] | Sequence[ConstraintDecis
     return re.sub("@@([a-z]+)@@", lambda match: parts[match.group(1)], skeleton)
 
 
-def _item(one: AuditDecision | ConstraintDecision) -> dict[str, Any]:
+def _item(one: Decision) -> dict[str, Any]:
     row = row_of(one)
     named = {"row": list(row.model_dump().values()), "kind": " / ".join(row.groups.values())}
     named["instruction"] = row.instruction
     if isinstance(one, ConstraintDecision):
         return {**named, "prompt": one.prompt, "before": one.code}
+    if isinstance(one, ConditionDecision):
+        return {**named, "prompt": f"{one.question}\n\nThe real thread:\n\n{one.thread}", "before": one.answer}
     after = one.after or ""
     return {
         **named,

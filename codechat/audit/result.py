@@ -8,7 +8,7 @@ from typing import Literal
 
 from codechat.audit.labels import Row, read_labels
 from codechat.audit.scoring import (
-    CONSTRAINTS,
+    QUESTIONS,
     Agreement,
     Item,
     Kappa,
@@ -149,7 +149,7 @@ def markdown(found: Audit) -> str:
     """The audit in words and tables."""
     questions = tuple(next(iter(found.scores.values())))
     lines = ["# Audit of the judges", ""]
-    if questions == CONSTRAINTS:
+    if questions != QUESTIONS:
         lines += ["Shares with Wilson's 95 % interval. What was left undecided is counted and left out."]
     else:
         lines += ["Shares with Wilson's 95 % interval. An adherence judgement is right only if the"]
@@ -188,7 +188,7 @@ def _section(one: Score) -> list[str]:
     lines += ["", f"| label \\ judged | {' | '.join(words)} |", "| --- |" + " --- |" * len(words)]
     lines += [f"| {label} | {' | '.join(map(str, each.values()))} |" for label, each in one.confusion.items()]
     lines += ["", "| group | accuracy |", "| --- | --- |"]
-    groups = {**one.by_scope, **one.by_change, **one.by_category, **one.by_type}
+    groups = {**one.by_scope, **one.by_change, **one.by_category, **one.by_type, **one.by_language}
     groups |= {f"by {name}": each for name, each in one.by_judge.items()}
     return lines + [f"| {markdown_text(name)} | {show(each)} |" for name, each in groups.items()]
 

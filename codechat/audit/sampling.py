@@ -153,7 +153,8 @@ def _population_of(runs: Iterable[Path]) -> _Population:
                 unknown += missed
     if not decisions:
         remedy = (
-            "give cells of protocol=refine with follow-up turns; of repair and levels, constraints=100 draws verdicts"
+            "give cells of protocol=refine with follow-up turns; of repair and levels, constraints=100 draws verdicts, "
+            "of assist, conditions=100"
         )
         raise UserError("the runs hold no decision of a judge about an instruction to draw from", remedy)
     decisions.sort(key=lambda one: (one.cell_id, one.task_id, one.turn, one.instruction.id))

@@ -10,20 +10,24 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from codechat.audit.conditions import ConditionRow
 from codechat.audit.constraints import ConstraintRow
 from codechat.audit.labels import LabelRow, Row
 from codechat.judges.hybrid import DISAGREES
 
-Question = Literal["applicability", "adherence", "constraint"]
+Question = Literal["applicability", "adherence", "constraint", "condition"]
 QUESTIONS: tuple[Question, ...] = ("applicability", "adherence")
 """What is asked of instructions."""
 CONSTRAINTS: tuple[Question, ...] = ("constraint",)
 """What is asked of constraints: whether the code keeps it."""
+CONDITIONS: tuple[Question, ...] = ("condition",)
+"""What is asked of satisfaction conditions: whether the answer meets it."""
 _UNDECIDED = "undecided"
 _CLASSES: Mapping[Question, tuple[str, ...]] = {
     "applicability": ("yes", "no"),
     "adherence": ("adhered", "violated"),
     "constraint": ("yes", "no"),
+    "condition": ("yes", "no"),
 }
 
 
@@ -75,6 +79,7 @@ class Score:
     by_change: dict[str, Share] = field(default_factory=dict)
     by_category: dict[str, Share] = field(default_factory=dict)
     by_type: dict[str, Share] = field(default_factory=dict)
+    by_language: dict[str, Share] = field(default_factory=dict)
     by_judge: dict[str, Share] = field(default_factory=dict)
     llm_disagreed: Share = Share(0, 0)
 
@@ -106,13 +111,14 @@ class Item:
 
 def questions_of(rows: Iterable[Row]) -> tuple[Question, ...]:
     """What is asked of rows, which are of one kind."""
-    return CONSTRAINTS if any(isinstance(row, ConstraintRow) for row in rows) else QUESTIONS
+    row = next(iter(rows))
+    return CONSTRAINTS if isinstance(row, ConstraintRow) else CONDITIONS if isinstance(row, ConditionRow) else QUESTIONS
 
 
 def asked_of(rows: Iterable[Row], question: Question) -> list[Row]:
     """The rows that were drawn for a question and hold a judgement of it, labelled or not."""
-    if question == "constraint":
-        return [row for row in rows if isinstance(row, ConstraintRow)]
+    if question in (*CONSTRAINTS, *CONDITIONS):
+        return [*rows]
     drawn = [row for row in rows if isinstance(row, LabelRow) and row.counts_for in ("both", question)]
     return [row for row in drawn if question == "applicability" or row.judge_adherence]
 
@@ -123,6 +129,9 @@ def items_of(rows: Iterable[Row], question: Question) -> list[Item]:
     for row in asked_of(rows, question):
         if isinstance(row, ConstraintRow):
             items += [Item(row, row.met, row.judge_met, row.judge, row.judge_reason)] if row.met else []
+        elif isinstance(row, ConditionRow):
+            found = Item(row, row.satisfied, row.judge_satisfied, row.judge, row.judge_reason)
+            items += [found] if row.satisfied else []
         elif question == "applicability" and row.applicable:
             items.append(Item(row, row.applicable, row.judge_applicable, row.judge, row.judge_reason))
         elif question == "adherence" and (label := row.true_adherence) is not None:
@@ -147,6 +156,7 @@ def score(rows: Sequence[Row], question: Question) -> Score:
         by_change=_by(decided, lambda item: item.row.groups.get("change")),
         by_category=_by(decided, lambda item: item.row.groups.get("category")),
         by_type=_by(decided, lambda item: item.row.groups.get("type")),
+        by_language=_by(decided, lambda item: item.row.groups.get("language")),
         by_judge=_by(decided, lambda item: item.judge),
         llm_disagreed=_accuracy(disputed),
     )

@@ -16,11 +16,13 @@ from codechat.errors import UserError, nearest
 from codechat.template import counted
 
 if TYPE_CHECKING:
+    from codechat.audit.conditions import DrawnConditions
     from codechat.audit.constraints import DrawnConstraints
     from codechat.audit.sampling import DrawnSample
     from codechat.audit.triples import RulesScore, Triple
 
 _SHOWN = 50
+_OTHERS = {"constraints": "verdicts on constraints", "conditions": "decisions on conditions"}
 
 
 def run_audit(words: list[str]) -> int:
@@ -40,6 +42,7 @@ def _export(words: list[str]) -> int:
         "applicability": "instead of n: decisions to draw for applicability alone (the paper: 100)",
         "adherence": "instead of n: judged changes to draw for adherence, apart from those (the paper: 100)",
         "constraints": "instead of n: verdicts on constraints to draw, of cells of repair and levels",
+        "conditions": "instead of n: decisions on satisfaction conditions to draw, of cells of assist",
         "seed": "seed of the draw (default 0)",
     }
     values = parse_words(words, allowed, required=("runs", "out"))
@@ -63,32 +66,38 @@ def _export(words: list[str]) -> int:
     return 0
 
 
-def _draw(values: Mapping[str, str]) -> "DrawnSample | DrawnConstraints":
-    """One sample for both questions about instructions, or one for each that is named; or one of constraints."""
-    others = sorted({"n", "applicability", "adherence"} & {*values})
-    if "constraints" in values and others:
-        raise UserError(
-            f"constraints draws verdicts on constraints, {others[0]} decisions on instructions", "leave one out"
-        )
+def _draw(values: Mapping[str, str]) -> "DrawnSample | DrawnConstraints | DrawnConditions":
+    """One sample for both questions about instructions, or one for each that is named; or one of another kind."""
+    for key, what in _OTHERS.items():
+        others = sorted({"n", "applicability", "adherence", *_OTHERS} & {*values} - {key})
+        if key in values and others:
+            other = _OTHERS.get(others[0], "decisions on instructions")
+            raise UserError(f"{key} draws {what}, {others[0]} {other}", "leave one out")
     apart = {key: _whole(key, values[key], 1) for key in ("applicability", "adherence") if key in values}
     if apart and "n" in values:
         raise UserError(f"n draws for both questions at once, {next(iter(apart))} for one alone", "leave one out")
     size, seed = _whole("n", values.get("n", "100"), 1), _whole("seed", values.get("seed", "0"), 0)
+    from codechat.audit.conditions import draw_conditions
     from codechat.audit.constraints import draw_constraints
     from codechat.audit.sampling import draw_apart, draw_sample
 
     runs = [Path(folder) for folder in values["runs"].split(",")]
     if "constraints" in values:
         return draw_constraints(runs, _whole("constraints", values["constraints"], 1), seed)
+    if "conditions" in values:
+        return draw_conditions(runs, _whole("conditions", values["conditions"], 1), seed)
     if not apart:
         return draw_sample(runs, size, seed)
     return draw_apart(runs, apart.get("applicability", 0), apart.get("adherence", 0), seed)
 
 
-def _drawn(sample: "DrawnSample | DrawnConstraints") -> str:
+def _drawn(sample: "DrawnSample | DrawnConstraints | DrawnConditions") -> str:
     """What was drawn, of how many."""
+    from codechat.audit.conditions import DrawnConditions
     from codechat.audit.constraints import DrawnConstraints
 
+    if isinstance(sample, DrawnConditions):
+        return f"{len(sample.decisions)} of {counted(sample.population, 'decision')} on conditions drawn"
     if isinstance(sample, DrawnConstraints):
         return f"{len(sample.decisions)} of {counted(sample.population, 'verdict')} on constraints drawn"
     left = f"\n{sample.unknown} were left out: the pool no longer has their instruction" if sample.unknown else ""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codechat.cli.export_cells import ExportedCell, cell_columns, one_cell, several_cells
-from codechat.cli.export_columns import ExportColumn, Kind, own_columns
+from codechat.cli.export_columns import ExportColumn, Kind, judgement_columns, own_columns
 from codechat.cli.terminal import err, out
 from codechat.cli.words import parse_words
 from codechat.errors import UserError, nearest
@@ -154,6 +154,7 @@ def _columns(cells: Sequence[ExportedCell]) -> tuple[ExportColumn, ...]:
     """The columns of every export, and those of the protocols' own."""
     sources = cell_columns(cells)
     columns = [replace(column, value=sources.get(column.name, column.value)) for column in COLUMNS]
+    columns += judgement_columns(_sessions(cells))
     return (*columns, *own_columns(_sessions(cells), {column.name for column in columns}))
 
 

@@ -50,6 +50,28 @@ def own_columns(sessions: Iterable[SessionRecord], taken: set[str]) -> list[Expo
     return columns
 
 
+def judgement_columns(sessions: Iterable[SessionRecord]) -> list[ExportColumn]:
+    """Columns for the parts of a session's judgement, such as `judgement_verdict`; every turn of it has the same."""
+    kinds: dict[str, set[type]] = {}
+    for session in sessions:
+        if isinstance(session.judgement, Mapping):
+            for name, value in session.judgement.items():
+                kinds.setdefault(str(name), set()).add(type(value))
+    return [_judgement_column(name, found) for name, found in kinds.items()]
+
+
+def _judgement_column(name: str, found: set[type]) -> ExportColumn:
+    types = found - {type(None)}
+    kind = KINDS.get(next(iter(types), str)) if len(types) < 2 else None
+
+    def value(session: SessionRecord, _: TurnRecord) -> Any:
+        part = (session.judgement or {}).get(name)
+        return part if kind is not None or part is None else json.dumps(part, ensure_ascii=False)
+
+    meaning = f"of the whole session: {name}" + ("" if kind is not None else ", as JSON")
+    return ExportColumn(f"judgement_{name}", kind or "string", value, meaning)
+
+
 def _column(place: tuple[str, ...], found: set[type], taken: set[str]) -> ExportColumn:
     """The column of a field, or of a part of a field, with values of these types."""
     name = "_".join(place)

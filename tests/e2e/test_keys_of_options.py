@@ -25,7 +25,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "dataset.path=x",
             "dataset=starter has no option dataset.path\ndataset=cab, dataset=codeif_bench, dataset=humaneval, ",
         ),
-        ("protocol.roles=x", "there is no option protocol.roles"),
+        ("protocol.roles=x", "protocol=refine has no option protocol.roles\nprotocol=assist has it; "),
         (
             "protocol.context=full",
             "protocol=refine has no option protocol.context\nprotocol=levels, protocol=repair, protocol=static, protocol=stepwise ",

@@ -43,8 +43,9 @@ def write_assisted(made: Assisted, runs: Path) -> Path:
     write_sessions(folder / "sessions.jsonl", sessions)
     metrics = assist_metrics(sessions, rounds=10, seed=0)
     (folder / "metrics.json").write_text(json.dumps({**metrics, FIELD: ASSIST.describe()}))
+    named = {"benchmark": "cab", "kind": "all"} if made.dataset == "cab" else {"kind": made.dataset}
     config = {
-        "model": {"kind": "openai"}, "dataset": {"kind": made.dataset}, "protocol": {"kind": "assist"},
+        "model": {"kind": "openai"}, "dataset": named, "protocol": {"kind": "assist"},
         "seed": made.seed, "choices": {"model": made.model, "dataset": made.dataset, "protocol": "assist"},
     }  # fmt: skip
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
@@ -95,7 +96,7 @@ def _judgement(
     verdict: Any = "CORRECT" if all(met) else "PARTIALLY_CORRECT" if any(met) else "INCORRECT"
     known: dict[str, Any] = {"verdict": None, "judged": None, "implied": None, "technical": None, "verbosity": None}
     if decided:
-        known = {name: verdict for name in known} | {"verbosity": luck.choice(["APPROPRIATE", "VERBOSE", "CONCISE"])}
+        known = dict.fromkeys(known, verdict) | {"verbosity": luck.choice(["APPROPRIATE", "VERBOSE", "CONCISE"])}
     user = AssistTurn.of(turns[-1]).user
     assert user is not None
     return AssistJudgement(

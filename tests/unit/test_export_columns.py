@@ -12,7 +12,8 @@ from pyarrow import parquet
 from codechat.cli import export
 from codechat.cli.export import COLUMNS, run_export
 from codechat.cli.export_columns import own_columns
-from codechat.records import SessionRecord, write_sessions
+from codechat.records import SessionRecord, read_sessions, write_sessions
+from support.assist_cells import Assisted, write_assisted
 from support.constrained_cells import Constrained, write_constrained
 from support.conversation_cells import Talk, write_talk
 
@@ -112,3 +113,21 @@ def test_constraints_are_exported_with_their_turns(tmp_path: Path) -> None:
     assert [json.loads(each) for each in frame["constraints"]] == [turn["constraints"] for turn in turns]
     assert [*frame["round"]] == [turn["round"] for turn in turns]
     assert [*frame["parses"]] == [turn["parses"] for turn in turns]
+
+
+def test_an_assistance_is_exported_with_its_judgement(tmp_path: Path) -> None:
+    folder = write_assisted(Assisted("m", issues=1, cohorts=("recent",), undecided=3), tmp_path)
+    assert run_export([f"run={folder}", f"out={tmp_path / 'turns.csv'}"]) == 0
+    with (tmp_path / "turns.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    sessions = list(read_sessions(folder / "sessions.jsonl"))
+    told = [(session, turn) for session in sessions for turn in session.turns]
+    for (session, turn), row in zip(told, rows, strict=True):
+        own, judged = turn.model_extra or {}, session.judgement
+        assert row["judgement_verdict"] == (judged["verdict"] or "")
+        assert row["judgement_rounds"] == str(len(session.turns))
+        assert json.loads(row["judgement_conditions"]) == judged["conditions"]
+        assert row["answer"] == own["answer"] and row["steps"] == "2" and row["forced"] == "FALSE"
+        assert json.loads(row["user"])["status"] == own["user"]["status"]
+        assert json.loads(row["explored"])[0]["command"] == "=ls"
+    assert {row["judgement_verdict"] for row in rows} > {""}

@@ -35,10 +35,16 @@ def metrics_of(folder: Path, model: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ReportData]:
+    """The folder of two cells with their report, and what the report holds."""
     folder = tmp_path_factory.mktemp("study")
-    report(folder, *(Assisted(model, undecided=7, good=0.4 + 0.2 * place) for place, model in enumerate(MODELS)))
-    return folder
+    cells = (Assisted(model, undecided=7, good=0.4 + 0.2 * place) for place, model in enumerate(MODELS))
+    return folder, report(folder, *cells)
+
+
+@pytest.fixture
+def study(built: tuple[Path, ReportData]) -> Path:
+    return built[0]
 
 
 def test_the_papers_table_stands_beside_ours(study: Path) -> None:
@@ -98,10 +104,10 @@ def test_satisfaction_by_round(study: Path) -> None:
     assert left[1] == round(42 * (1 - share / 100)), "who is not satisfied replies again"
 
 
-def test_figures_and_the_page(study: Path) -> None:
+def test_figures_and_the_page(built: tuple[Path, ReportData]) -> None:
+    study, data = built
     figures = {path.stem for path in (study / "out" / "figures").glob("*.png")}
     assert {"figure_6_verdicts", "figure_7_verbosity", "assist_satisfaction", "assist_by_language"} <= figures
-    data = build_report(load_cells([study / "runs"]), study / "again")
     assert [table.name for table in data.opening] == ["assist_correctness", "assist_user_judge"]
     (section,) = data.sections
     (board,) = (part for part in section.parts if isinstance(part, Board))

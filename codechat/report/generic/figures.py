@@ -14,6 +14,7 @@ from codechat.report.generic.tables import groups_in
 from codechat.report.study import LoadedCell, Study, Verdicts
 
 FEW = 4  # groups that fit a narrow panel
+MOST = 16  # groups, beyond which a breakdown is left to its table
 INTERVAL = "bands or whiskers: 95 % by task"
 
 
@@ -64,13 +65,16 @@ def write_cell_figures(measures: Measures, metrics: Mapping[str, Any], title: st
 
 
 def _breakdown(by: str, study: Study[Any], look: Look) -> Any:
-    """A panel per dataset and measure; None if there is no value, or one group alone, which is all there is."""
+    """A panel per dataset and measure.
+
+    None if there is no value, if one group alone has all there is, or if there are too many to tell apart.
+    """
     parts = [part for part in study.measures.breakdowns if part.by == by]
     places = [(dataset, part) for dataset in study.datasets for part in parts]
     many = len(study.datasets) > 1
     titles = [f"{part.label}, {dataset}" if many else part.label for dataset, part in places]
     groups = groups_in(parts, [found.cell.metrics for found in study.cells])
-    if len(groups) < 2:
+    if not 2 <= len(groups) <= MOST:
         return None
     few = len(groups) <= FEW
     figure, axes = panels(titles, width=3.6, height=2.7, columns=3) if few else panels(titles, height=3.3)

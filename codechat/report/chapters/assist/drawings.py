@@ -1,10 +1,10 @@
-"""The figures of CodeAssistBench's paper over the report's cells: stacked shares by language and cohort, and by round."""
+"""The figures of CodeAssistBench's paper over the report's cells: stacked shares by language and cohort, by round."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from codechat.metrics.assist import GRADES, STATUSES, VERBOSITIES
+from codechat.metrics.assist import GRADES, STATUSES
 from codechat.report.chapters.assist.published import COHORTS
 from codechat.report.chapters.assist.tables import GROUP, WORDS
 from codechat.report.data import Drawing
@@ -28,7 +28,7 @@ def drawings(study: Study[Any]) -> Iterator[Drawing]:
         key = what.lower()
         yield Drawing(
             f"figure_{number}_{key}", f"{what} by language and cohort (paper, Fig. {number})",
-            "Shares of the decided issues, stacked; a bar for each entrant, numbered as below. The number of issues "
+            "Shares of the decided issues, stacked; a bar for each entrant, numbered as above. The number of issues "
             "stands above the first of a language.", GROUP, partial(_by_language, names=names),
         )  # fmt: skip
     yield Drawing(
@@ -44,20 +44,20 @@ def _by_language(study: Study[Any], look: Look, names: Sequence[str]) -> Any:
     shown = [(place, groups) for place in places if (groups := _languages(study.on(place[0]), place[1], names[0]))]
     if not shown or max(len(study.on(dataset)) for dataset in study.datasets) > MOST:
         return None
-    many = len(study.datasets) > 1
+    many, several = len(study.datasets) > 1, len(study.labels) > 1
     titles = [f"{COHORTS[cohort]}, {dataset}" if many else COHORTS[cohort] for (dataset, cohort), _ in shown]
     figure, axes = panels([title.capitalize() for title in titles], width=10.0, height=3.2, columns=1)
     for panel, ((dataset, cohort), groups) in zip(axes, shown, strict=True):
-        cells = study.on(dataset)
+        numbers = {label: str(number) for number, label in enumerate(study.labels, 1)} if several else {}
+        bars = [(numbers.get(found.cell.label, ""), found) for found in study.on(dataset)]
         for place, group in enumerate(groups):
-            _strip(panel, place, cells, f"{group}, {cohort}", names)
+            _strip(panel, place, bars, f"{group}, {cohort}", names)
         panel.set_xticks(range(len(groups)), groups)
-        panel.tick_params(axis="x", length=0, pad=14 if len(cells) > 1 else 3)
+        panel.tick_params(axis="x", length=0, pad=14 if several else 3)
         _shares(panel, len(groups))
     legend(figure, axes)
-    labels = [f"{number}: {label}" for number, label in enumerate(study.labels, 1)]
-    if len(labels) > 1:
-        figure.supxlabel("   ".join(labels), fontsize=9)
+    if several:
+        figure.suptitle("   ".join(f"{number}: {label}" for number, label in enumerate(study.labels, 1)), fontsize=9)
     return figure
 
 
@@ -67,10 +67,10 @@ def _languages(cells: Sequence[Verdicts], cohort: str, name: str) -> list[str]:
     return sorted(language for language, each in (place.rsplit(", ", 1) for place in places) if each == cohort)
 
 
-def _strip(panel: Any, place: int, cells: Sequence[Verdicts], group: str, names: Sequence[str]) -> None:
-    """The bars of a language, each under its entrant's number."""
-    width = FILLED / len(cells)
-    for number, found in enumerate(cells):
+def _strip(panel: Any, place: int, bars: Sequence[tuple[str, Verdicts]], group: str, names: Sequence[str]) -> None:
+    """The bars of a language, each over its entrant's number."""
+    width = FILLED / len(bars)
+    for number, (entrant, found) in enumerate(bars):
         metrics = found.cell.metrics
         shares = [metrics["by_language_cohort"][name].get(group) for name in names]
         if None in shares:
@@ -79,8 +79,7 @@ def _strip(panel: Any, place: int, cells: Sequence[Verdicts], group: str, names:
         _stack(panel, x, shares, names, width * 0.9)
         if number == 0:
             panel.text(x, 1.02, f"n={metrics['n']['by_language_cohort'][names[0]][group]}", ha="center", fontsize=8)
-        if len(cells) > 1:
-            panel.text(x, -0.03, str(number + 1), ha="center", va="top", fontsize=8, color="#666666")
+        panel.text(x, -0.03, entrant, ha="center", va="top", fontsize=8, color="#666666")
 
 
 def _by_round(study: Study[Any], look: Look) -> Any:

@@ -1,4 +1,4 @@
-"""The tables of CodeAssistBench's paper over the report's cells, with what it prints beside them, and two further ones."""
+"""The tables of CodeAssistBench's paper over the report's cells, with what it prints beside them, and two more."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -55,15 +55,15 @@ def correctness(study: Study[Any]) -> Table:
     return Table(
         "assist_correctness", "Verdicts, rounds and turns of the real thread (as CodeAssistBench's Table 2)",
         (*heads, *columns), tuple(rows),
-        "Shares of the decided issues of a cohort. Rounds: the user's replies until the dialogue ends; thread turns: the "
-        f"maintainers' turns of the real thread; both averaged over the issues of a verdict. "
+        "Shares of the decided issues of a cohort. Rounds: the user's replies until the dialogue ends; thread turns: "
+        "the maintainers' turns of the real thread; both averaged over the issues of a verdict. "
         f"{SOURCE if stands else NOWHERE} Intervals are in assist_by_cohort and assist_by_verdict.", GROUP,
     )  # fmt: skip
 
 
 def is_published(cell: LoadedCell) -> bool:
     """Whether the paper's issues are of a cell's dataset."""
-    return bool((cell.config.get("dataset") or {}).get("kind") == "cab")
+    return bool((cell.config.get("dataset") or {}).get("benchmark") == "cab")
 
 
 def _of_cohort(metrics: Mapping[str, Any], cohort: str) -> list[Value]:
@@ -123,8 +123,8 @@ def satisfaction(study: Study[Any]) -> Table:
                 rows.append((found, [place + 1, size, *(100 * metrics[key][place] for key in keys)]))
     return named_table(
         study, columns, rows, name="assist_satisfaction", group=GROUP, title="Satisfaction by round, %",
-        note="Replies: the dialogues with a readable reply at the round; the first three shares are of these. Satisfied "
-        "so far: of all completed dialogues. Round k is turn k − 1 of the records.",
+        note="Replies: the dialogues with a readable reply at the round; the first three shares are of these. "
+        "Satisfied so far: of all completed dialogues. Round k is turn k − 1 of the records.",
     )  # fmt: skip
 
 
@@ -146,6 +146,7 @@ def user_and_judge(study: Study[Any]) -> Table:
         rows.append((found, [*(table[key] for key in counts), 100 * same / total if total else None, table["phi"]]))
     return named_table(
         study, columns, rows, name="assist_user_judge", group=GROUP, title="The user against the judge",
-        note="Dialogues by whether the user was fully satisfied in the end, and whether the verdict is CORRECT; undecided "
-        "ones are left out. Same: satisfied and correct, or neither. Phi is a dash if all users or all verdicts are alike.",
+        note="Dialogues by whether the user was fully satisfied in the end, and whether the verdict is CORRECT; "
+        "undecided ones are left out. Same: satisfied and correct, or neither. Phi is a dash if all users or all "
+        "verdicts are alike.",
     )  # fmt: skip

@@ -1,0 +1,126 @@
+"""An audit of satisfaction conditions, from a cell to its figures: drawn, labelled, scored."""
+
+import csv
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from codechat.audit.conditions import draw_conditions
+from codechat.audit.labels import read_labels
+from codechat.cli.audit import run_audit
+from codechat.errors import UserError
+from support.assist_cells import Assisted, write_assisted
+from support.audit_cells import of, session, turn, write_cell
+from support.cab_rows import issue
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """A cell of seven issues, each with three conditions; the judge decided six."""
+    folder = write_assisted(Assisted("m", issues=1, cohorts=("recent",), undecided=7), tmp_path / "runs")
+    path = tmp_path / "issues.jsonl.gz"
+    conditions = [f"It is told {what}." for what in ("how", "why", "where")]
+    rows = [
+        issue(url=f"https://github.com/own/tool/issues/{number}", satisfaction_conditions=conditions)
+        for number in range(1, 8)
+    ]
+    path.write_bytes(gzip.compress("".join(json.dumps(each) + "\n" for each in rows).encode()))
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    config["dataset"] = {"benchmark": "cab", "path": str(path), "repos": "/nowhere"}
+    config["protocol"]["roles"] = {"judge": {"kind": "openai", "name": "gpt-5"}}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    return tmp_path / "runs"
+
+
+def edit(runs: Path, **options: Any) -> None:
+    (path,) = runs.glob("*/config.yaml")
+    config = yaml.safe_load(path.read_text())
+    for group, values in options.items():
+        config[group] |= values
+    path.write_text(yaml.safe_dump(config))
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def write(path: Path, rows: list[dict[str, str]]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, [*rows[0]])
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def test_decisions_are_drawn_with_what_the_judge_read(runs: Path) -> None:
+    drawn = draw_conditions([runs], 100, 0)
+    assert drawn.population == len(drawn.decisions) == 7 * 3
+    by_place = {(one.row.task_id, one.row.place): one for one in drawn.decisions}
+    one = by_place["own/tool#1", 2]
+    assert (one.row.condition, one.row.language, one.row.judge) == ("It is told where.", "c", "gpt-5")
+    assert one.answer == f"Set the port, {one.row.turn}." and one.question and one.thread
+    assert one.row.judge_reason == "It does not."
+    assert by_place["own/tool#7", 0].row.judge_satisfied == "undecided"
+    edit(runs, protocol={"judged": "dialogue"})
+    (whole,) = [each for each in draw_conditions([runs], 100, 0).decisions if each.key == one.key]
+    assert whole.answer.startswith("maintainer:\nSet the port, 0.\n\nuser:\nAnd then?")
+
+
+def test_a_draw_depends_on_the_seed_alone(runs: Path) -> None:
+    def keys(seed: int) -> list[str]:
+        return [one.key for one in draw_conditions([runs], 5, seed).decisions]
+
+    assert len(keys(0)) == 5 and keys(0) == keys(0)
+    assert any(keys(seed) != keys(0) for seed in range(1, 9))
+
+
+def test_from_a_cell_to_its_figures(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "audit"
+    assert run_audit(["export", f"runs={runs}", f"out={out}", "conditions=100"]) == 0
+    assert "21 of 21 decisions on conditions drawn" in capsys.readouterr().out
+    page = (out / "label.html").read_text()
+    assert "The real thread" in page and "meet this condition" in page
+    rows = table(out / "sample.csv")
+    assert [*rows[0]].index("satisfied") == [*rows[0]].index("answer") + 1
+    opposite = {"yes": "no", "no": "yes", "undecided": "yes"}
+    for each in rows:  # who labels sides with the judge, but for one issue
+        judged = each["judge_satisfied"]
+        each["satisfied"] = judged if each["task_id"] not in ("own/tool#1", "own/tool#7") else opposite[judged]
+    labels = write(tmp_path / "labels.csv", rows)
+    assert run_audit(["score", f"labels={labels}", f"out={out}"]) == 0
+    score = json.loads((out / "audit.json").read_text())["scores"]["labels"]
+    assert [*score] == ["condition"]
+    found = score["condition"]
+    assert (found["labelled"], found["undecided"]) == (21, 3)
+    assert (found["accuracy"]["count"], found["accuracy"]["of"]) == (15, 18)
+    assert found["by_language"]["c"]["value"] == 0 and found["by_language"]["java"]["value"] == 1
+    assert [*found["by_judge"]] == ["gpt-5"]
+    assert len(table(out / "disagreements.csv")) == 3
+    assert "instruction was applicable" not in (out / "audit.md").read_text()
+
+
+def test_an_altered_row_is_told(runs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "audit"
+    assert run_audit(["export", f"runs={runs}", f"out={out}", "conditions=2"]) == 0
+    (first, _) = table(out / "sample.csv")
+    other = {"yes": "no", "no": "yes", "undecided": "no"}[first["judge_satisfied"]]
+    for change, message in (({"judge_satisfied": other}, "no export drew"), ({"satisfied": "so"}, "satisfied is 'so'")):
+        with pytest.raises(UserError, match=message):
+            read_labels(write(tmp_path / "altered.csv", [{**first, **change}]))
+
+
+def test_cells_without_conditions_and_a_changed_dataset_are_told(runs: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="decisions on conditions"):
+        run_audit(["export", f"runs={runs}", f"out={tmp_path / 'a'}", "conditions=3", "constraints=4"])
+    url = "https://github.com/own/tool/issues/1"
+    (tmp_path / "issues.jsonl.gz").write_bytes(gzip.compress(json.dumps(issue(url=url)).encode()))
+    with pytest.raises(UserError, match="own/tool#1 has other conditions"):
+        draw_conditions([runs], 9, 0)
+    write_cell(tmp_path / "refine", [session("c", "t/0", [turn(1, of("cosmetic", "add")[0])])])
+    with pytest.raises(UserError, match="no decision on a satisfaction condition"):
+        draw_conditions([tmp_path / "refine"], 9, 0)
