@@ -2,15 +2,19 @@
 
 import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from codechat.metrics.assist import GRADES
+from codechat.metrics import Breakdown, Measures
+from codechat.metrics.assist import ASSIST, GRADES
 from codechat.report.build import build_report
+from codechat.report.chapters import chapter_of
 from codechat.report.chapters.assist.published import COHORTS, paper
 from codechat.report.data import ReportData
+from codechat.report.generic import figures
 from codechat.report.loading import load_cells
 from codechat.report.sections import Board
 from support.assist_cells import LANGUAGES, Assisted, write_assisted
@@ -106,14 +110,37 @@ def test_satisfaction_by_round(study: Path) -> None:
 
 def test_figures_and_the_page(built: tuple[Path, ReportData]) -> None:
     study, data = built
-    figures = {path.stem for path in (study / "out" / "figures").glob("*.png")}
-    assert {"figure_6_verdicts", "figure_7_verbosity", "assist_satisfaction", "assist_by_language"} <= figures
+    names = {path.stem for path in (study / "out" / "figures").glob("*.png")}
+    assert {"figure_6_verdicts", "figure_7_verbosity", "assist_satisfaction", "assist_by_language"} <= names
     assert [table.name for table in data.opening] == ["assist_correctness", "assist_user_judge"]
     (section,) = data.sections
     (board,) = (part for part in section.parts if isinstance(part, Board))
     titles = [column.title for column in board.columns]
     assert "Conditions met" in titles and "Outputs cut" not in titles
     assert section.groups == ("assist_paper", "assist")
+
+
+def test_a_cells_own_figures_are_few(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[str] = []
+    panels = figures.panels
+
+    def counted(titles: Sequence[str], *words: Any, **options: Any) -> Any:
+        drawn.extend(titles)
+        return panels(titles, *words, **options)
+
+    monkeypatch.setattr(figures, "panels", counted)
+    chapter_of("assist").write_figures(ASSIST, metrics_of(study, "mine"), "mine", tmp_path)
+    names = {path.stem for path in tmp_path.glob("*.png")}
+    assert names == {"turns", "by_verdict", "by_language", "by_cohort", "by_thread"}
+    assert len(drawn) == 4 + 2 + 3, "series, rounds and thread turns by verdict, correct by each of three"
+
+
+@pytest.mark.parametrize(("groups", "there"), [(1, False), (16, True), (17, False)])
+def test_a_breakdown_by_very_many_groups_is_not_drawn(tmp_path: Path, groups: int, there: bool) -> None:
+    part = Breakdown("rate", "Rate", "kind", "by_kind")
+    metrics = {"by_kind": {f"k{number}": 0.5 for number in range(groups)}}
+    figures.write_cell_figures(Measures("own", "Own", breakdowns=(part,)), metrics, "m", tmp_path)
+    assert (tmp_path / "by_kind.png").is_file() == there
 
 
 def test_the_published_shares_are_those_of_the_sample() -> None:

@@ -1,9 +1,12 @@
 """The chapter of a maintainer who explores a repository: CodeAssistBench's table and figures, beside what it prints."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from codechat.metrics.assist import ASSIST
+from codechat.metrics import Measures
+from codechat.metrics.assist import ASSIST, GRADES
 from codechat.report.chapters import Chapter, register
 from codechat.report.chapters.assist import page
 from codechat.report.chapters.assist.drawings import drawings
@@ -16,6 +19,11 @@ from codechat.report.study import Study
 @register(ASSIST.protocol)
 class AssistChapter(Chapter):
     leads = False
+
+    def write_figures(self, measures: Measures, metrics: Mapping[str, Any], title: str, folder: Path) -> None:
+        """Of every breakdown the share of correct verdicts alone: the tables have all, and each panel takes time."""
+        shown = tuple(part for part in measures.breakdowns if part.by == "verdict" or part.key == GRADES[0])
+        super().write_figures(replace(measures, breakdowns=shown), metrics, title, folder)
 
     def groups(self, study: Study[Any]) -> dict[str, str]:
         return {GROUP: "The paper's table and figures", study.protocol: "Every figure, with its interval"}
