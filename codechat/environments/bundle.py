@@ -24,7 +24,7 @@ PLACE = "/codechat"
 """Where a container shows it."""
 PLACES = ("lower", "meeting")  # for what else a container is shown
 ASK_S = 60.0
-MADE = 1  # version of what a folder holds
+MADE = 2  # version of what a folder holds
 # Prints the module files and the libraries of a process that imported what the code of a room imports.
 ASK = """
 import contextlib, ctypes, collections.abc, errno, fcntl, json, marshal, os, platform, resource, select, shutil, signal
@@ -73,10 +73,12 @@ def _interpreter(made: Path) -> None:
             for name in _shorter(library.name) if not loader else ():  # by which programs ask for it
                 (made / "lib" / name).symlink_to(library.name)
     for module in (Path(name).resolve() for name in told["modules"]):
-        if module.is_relative_to(standard):
-            place = made / "lib" / standard.name / module.relative_to(standard)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(module, place)
+        whole = module.parent.glob("*.py") if module.name == "__init__.py" else ()  # some modules go by two names
+        for path in (module, *whole):
+            if path.is_relative_to(standard):
+                place = made / "lib" / standard.name / path.relative_to(standard)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, place)
     for folder, _, files in os.walk(made):
         for path in (Path(folder), *(Path(folder, name) for name in files)):
             if not path.is_symlink():

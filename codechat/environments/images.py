@@ -123,9 +123,7 @@ class Builder:
             tag = f"codechat-room:{key}"
             built = self.build(lower, {}, dockerfile, f"codechat-built:{key}")
             if not built.ok:
-                raise InfrastructureError(
-                    f"the dataset's own Dockerfile does not build here: {_last(built.log.encode())}"
-                )
+                raise InfrastructureError(f"the room's own Dockerfile does not build here: {_last(built.log.encode())}")
             made = self._prepare(f"codechat-built:{key}", tag, lower)
             note.write_text(json.dumps(asdict(made)), encoding="utf-8")
             return made
