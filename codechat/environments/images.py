@@ -88,7 +88,7 @@ class Engine:
 
     def check(self) -> None:
         """Raise `InfrastructureError` if the engine is away."""
-        done = self.run("version", "--format", "{{.Server.Version}}" if "docker" in self.program else "{{.Version}}")
+        done = self.run("version")
         if done.returncode != 0:
             raise InfrastructureError(f"{self.program} is away: {_last(done.stdout)}")
 

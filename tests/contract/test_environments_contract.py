@@ -1,6 +1,9 @@
 """What every environment promises, and what rooms look like."""
 
 import asyncio
+import contextlib
+import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -394,3 +397,39 @@ class TestImages:
         with pytest.raises(InfrastructureError, match="the room broke"):
             room.run("echo")
         room.close()
+
+
+def test_an_engine_killed_in_mid_session(
+    repository: Repository, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What runs meanwhile ends or breaks; no build is decided; with the engine back, a new room is opened."""
+    if (why := engines.lacking()) or os.getuid() != 0 or shutil.which("dockerd") is None:
+        pytest.skip(why or "needs dockerd and root")
+    folder = tmp_path_factory.mktemp("engine")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{folder}/socket")
+    engine = engines.start(folder)
+    try:
+        engines.make_image()
+        made = Driven("docker")
+        workspace = in_kind(repository.workspace, "docker")
+        room = made.open(workspace)
+        assert room.text("echo before") == "before\n"
+        engine.kill()
+        engine.wait()
+        with pytest.raises(InfrastructureError, match="is away"):
+            made.wait(room.room.build({}, "FROM tiny\nRUN exit 1\n"))
+        with pytest.raises(InfrastructureError):
+            made.open(workspace)
+        with contextlib.suppress(InfrastructureError):
+            assert room.text("echo after") == "after\n"
+        room.close()
+        again = tmp_path_factory.mktemp("engine")
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{again}/socket")
+        engine = engines.start(again)
+        engines.make_image()
+        assert made.open(workspace).text("echo again") == "again\n"
+        made.close()
+    finally:
+        engine.terminate()
+        engine.wait()
+        engines.end_leftovers(folder)

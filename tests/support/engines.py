@@ -7,6 +7,7 @@ import contextlib
 import io
 import os
 import shutil
+import signal
 import subprocess
 import tarfile
 import tempfile
@@ -34,7 +35,7 @@ def lacking() -> str:
 def engine() -> Iterator[None]:
     """An engine that answers, which DOCKER_HOST names, and that has the image `tiny`."""
     if _answers():
-        _import()
+        make_image()
         yield
         return
     before = os.environ.get("DOCKER_HOST")
@@ -42,7 +43,7 @@ def engine() -> Iterator[None]:
         os.environ["DOCKER_HOST"] = f"unix://{folder}/socket"
         process = start(Path(folder))
         try:
-            _import()
+            make_image()
             yield
         finally:
             process.terminate()
@@ -66,6 +67,14 @@ def start(folder: Path) -> "subprocess.Popen[bytes]":
     return process
 
 
+def end_leftovers(folder: Path) -> None:
+    """End what a killed engine left running: the processes that name its folder."""
+    for place in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if place.name.isdigit() and str(folder).encode() in (place / "cmdline").read_bytes():
+                os.kill(int(place.name), signal.SIGKILL)
+
+
 def _answers() -> bool:
     asked = ["docker", "version", "--format", "{{.Server.Version}}"]
     try:
@@ -74,7 +83,7 @@ def _answers() -> bool:
         return False
 
 
-def _import() -> None:
+def make_image() -> None:
     """Make the image `tiny`: a shell and its commands, nothing else."""
     names = subprocess.run([BUSYBOX, "--list"], capture_output=True, text=True, check=True).stdout.split()
     archive = io.BytesIO()

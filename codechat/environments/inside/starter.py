@@ -15,7 +15,6 @@ import select
 import signal
 import socket
 import struct
-import traceback
 from typing import Any, NamedTuple, NoReturn
 
 from codechat.environments.inside import furnish, measure
@@ -195,8 +194,8 @@ class Starter:
             os.dup2(command, 3)
             os.closerange(4, 1 << 8)
             self._become()
-        except BaseException:  # noqa: BLE001  nothing may run past this point
-            traceback.print_exc()
+        except BaseException as error:  # noqa: BLE001  nothing may run past this point
+            os.write(2, f"the command did not start: {type(error).__name__}: {error}\n".encode())
             os._exit(NOT_STARTED)
 
     def _become(self) -> NoReturn:
