@@ -82,7 +82,7 @@ def command() -> Iterator[str]:
         try:
             yield process.stdout.readline().split()[-1]
             process.send_signal(signal.SIGINT)
-            assert process.wait(10) == 0
+            assert process.wait(60) == 0
         finally:
             process.kill()
 

@@ -7,23 +7,38 @@ from codechat.constraints import Answer, Constraint, ConstraintType, Finding
 from codechat.domain import (
     Adherence,
     Applicability,
+    Build,
+    Compliance,
     Extraction,
     Failure,
     Instruction,
     Message,
+    Output,
     Program,
     Reply,
     Target,
     Usage,
     Verdict,
 )
+from codechat.judges import ConstraintQuestion
 from codechat.judges.deciding import Decision, Question
 from codechat.metrics import Breakdown, Final, Measures, Series
 from codechat.models import Request
 from codechat.protocols import Ask, Parts
 from codechat.records import SessionRecord, TurnRecord
 from codechat.sandbox import Command, Ran
-from codechat.tasks import ConstrainedTask, Dataset, Level, Requirement, Step, StepTask, Task
+from codechat.tasks import (
+    AssistTask,
+    Comment,
+    ConstrainedTask,
+    Dataset,
+    Level,
+    Requirement,
+    Step,
+    StepTask,
+    Task,
+    Workspace,
+)
 
 VALUES = {
     "codechat.domain": (
@@ -38,12 +53,27 @@ VALUES = {
         Instruction,
         Applicability,
         Adherence,
+        Compliance,
+        Output,
+        Build,
     ),
-    "codechat.tasks": (Dataset, Task, Requirement, StepTask, Step, ConstrainedTask, Level),
+    "codechat.tasks": (
+        Dataset,
+        Task,
+        Requirement,
+        StepTask,
+        Step,
+        ConstrainedTask,
+        Level,
+        AssistTask,
+        Workspace,
+        Comment,
+    ),
     "codechat.constraints": (Constraint, Answer, ConstraintType, Finding),
     "codechat.models": (Request,),
     "codechat.sandbox": (Command, Ran),
     "codechat.protocols": (Ask, Parts),
+    "codechat.judges": (ConstraintQuestion,),
     "codechat.judges.deciding": (Question, Decision),
     "codechat.metrics": (Measures, Series, Final, Breakdown),
     "codechat.records": (SessionRecord, TurnRecord),

@@ -92,7 +92,7 @@ def test_a_cell_has_the_judges_that_its_protocol_asks() -> None:
 
 
 def test_prices_are_those_of_the_judges_that_are_asked() -> None:
-    words = ["model=scripted", "model.replies=[a]", "judge=llm", "protocol=repair"]
+    words = ["model=openai", "model.name=a", "judge=llm", "protocol=repair"]
     assert Budget.of(compose(words).config).tariff.judges == ("constraint",)
     priced = [*words, "judge.constraint.prices={input: 1, output: 2}", "budget_usd=1"]
     with pytest.raises(UserError, match="budget_usd needs the prices of model"):

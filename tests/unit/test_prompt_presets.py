@@ -14,7 +14,8 @@ KINDS = sorted(folder.name for folder in PROMPTS.iterdir())
 def prompts_of(*words: str) -> dict[str, str]:
     config = compose(words).config.model_dump()
     owner = config["judge"] if any(word.startswith("judge=") for word in words) else config["protocol"]
-    return dict((owner.get("llm") or owner)["prompts"])
+    asked = (owner.get("llm") or owner)["prompts"]
+    return {name: text for name, text in asked.items() if text is not None}
 
 
 def test_plain_is_the_problem_then_the_instruction_alone() -> None:
@@ -54,6 +55,9 @@ def test_judges_are_asked_without_examples_or_without_reasoning() -> None:
     )
     assert "REASON" not in asked["no_reasoning"]["adherence"] + asked["no_reasoning"]["applicability"]
     assert prompts_of("judge=hybrid", "judge.llm.prompts=zero_shot") == asked["zero_shot"]
+    kept = {name: prompts_of("protocol=repair", "judge=llm", f"judge.prompts={name}")["constraint"] for name in asked}
+    assert {name: "Three examples" in text for name, text in kept.items()} == has_examples
+    assert "step by step" in kept["few_shot"] and "REASON" not in kept["no_reasoning"]
     assert asked["zero_shot"]["applicability"] == asked["few_shot"]["applicability"], "the paper gives it no examples"
 
 
