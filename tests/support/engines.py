@@ -48,6 +48,7 @@ def engine() -> Iterator[None]:
         finally:
             process.terminate()
             process.wait(START_S)
+            end_leftovers(Path(folder))
             if before is None:
                 del os.environ["DOCKER_HOST"]
             else:
@@ -68,11 +69,14 @@ def start(folder: Path) -> "subprocess.Popen[bytes]":
 
 
 def end_leftovers(folder: Path) -> None:
-    """End what a killed engine left running: the processes that name its folder."""
+    """End what a killed engine left: the processes that name its folder, and the mounts in it, innermost first."""
     for place in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             if place.name.isdigit() and str(folder).encode() in (place / "cmdline").read_bytes():
                 os.kill(int(place.name), signal.SIGKILL)
+    mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    for mount in sorted((each for each in mounts if each.startswith(f"{folder}/")), reverse=True):
+        subprocess.run(["umount", "--lazy", mount], capture_output=True, check=False)
 
 
 def _answers() -> bool:
