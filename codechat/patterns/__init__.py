@@ -4,10 +4,13 @@ from codechat.patterns.base import Occurrence, Pattern, patterns
 from codechat.patterns.code import Code, read
 from codechat.patterns.rules import Rule, adherence, applicable, rule_of
 
-RULES_VERSION = 2
+RULES_VERSION = 5
 """The version of what the rules decide. It becomes part of the id of every cell that uses the rules.
 
-Raise it whenever a decision of a rule changes. Version 1: before what only passes a value through was refused.
+Raise it whenever a decision of a rule changes. Version 1: before what only passes a value through was refused. Version
+2: before what has the form alone, or another form of what was to go, was refused. Version 3: before what is
+overwritten unread, settled before it runs, left under the main guard or kept with other words was refused. Version 4:
+before additions were asked for only where there is something for them to be of use for.
 """
 
 __all__ = [

@@ -5,7 +5,7 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, wraps
 from typing import Annotated, Any, TypeAlias
@@ -44,7 +44,7 @@ class Pattern:
 
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Raise `UserError` for an option that the pattern does not take, for a wrong value, and for a missing one."""
-        taken = list(inspect.signature(self.find).parameters.values())[1:]
+        taken = _options(self.find)
         for option in options:
             if option not in (parameter.name for parameter in taken):
                 raise UserError(
@@ -61,9 +61,18 @@ class Pattern:
         return tuple(sorted(self.find(code, **options)))
 
 
+@cache
+def _options(find: Finder) -> Sequence[inspect.Parameter]:
+    """The options that a finder takes."""
+    return tuple(inspect.signature(find).parameters.values())[1:]
+
+
+_adapter = cache(TypeAdapter)  # of equal kinds of options one checks all
+
+
 def _check(name: str, value: Any, kind: Any) -> None:
     try:
-        TypeAdapter(kind).validate_python(value, strict=True)
+        _adapter(kind).validate_python(value, strict=True)
     except ValidationError as error:
         problem = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise UserError(f"the option {name}: {problem} (got {value!r:.60})") from error

@@ -33,6 +33,7 @@ _TAKES = {
     ".pop", ".popleft", ".get", ".getvalue", ".read", ".join", ".__next__", ".__getitem__", "next", "any", "all", "sum",
     "min", "max", "heapq.heappop", "functools.reduce",
 }  # fmt: skip
+_METHODS = ("staticmethod", "classmethod")
 _WITH_FIELDS = {"dataclasses.dataclass", "attr.s", "attrs.define", "typing.NamedTuple"}
 _KEEPS = re.compile(r"pass|[\w.]+(: [^=]+)?( = ([\w.]+|'[^']*'))?|return self\.\w+(\(\))?")
 """A statement of a class that only keeps: `self.value = value`, `value: int = 0`, `return self.value`."""
@@ -108,9 +109,11 @@ class _Reader:
             items = node.elts
         elif isinstance(node, ast.Dict) and None not in node.keys:
             items = node.values
-        elif isinstance(node, COMPREHENSIONS) and _is_identity(node):
+        elif isinstance(node, COMPREHENSIONS) and is_identity(node):
             copies, items = True, [node.generators[0].iter]
         elif isinstance(node, ast.Call) and not any(isinstance(one, ast.Starred) for one in node.args):
+            if any(one.arg is None for one in node.keywords):
+                return None
             origin = self.code.origin(node.func)
             copies = not self._is_object(node) and (origin not in _WRAPPERS or (origin == "dict" and not node.keywords))
             items = [*node.args, *(one.value for one in node.keywords if one.arg not in ("key", "reverse", "maxlen"))]
@@ -190,7 +193,7 @@ class _Reader:
         if isinstance(node, ast.Starred) and isinstance(node.value, ast.List | ast.Tuple):
             return tuple(node.value.elts) if isinstance(node.ctx, ast.Load) else None
         if isinstance(node, ast.GeneratorExp):
-            return (node.generators[0].iter,) if _is_identity(node) else None
+            return (node.generators[0].iter,) if is_identity(node) else None
         return self._taken(node) or self._called(node) if isinstance(node, ast.Call) else None
 
     def _taken(self, node: ast.Call) -> Given:
@@ -212,14 +215,22 @@ class _Reader:
         if isinstance(func, ast.Name):
             value = self.bound.get((self.code.function_of(node), func.id))
             function = value if isinstance(value, ast.Lambda) else self._function(func)
-            return given if function is not None and _hands_back(self.code, function) else None
+            return given if function is not None and hands_back(self.code, function) else None
         if isinstance(func, ast.Call) and self.code.origin(func.func) == "functools.partial":
             return (*func.args, *(one.value for one in func.keywords), *given)
         made = (func,) if isinstance(func, ast.Lambda) else self.gives(func)
         maker = self._function(func.func) if isinstance(func, ast.Call) and made is None else None
         if maker is not None and len(body_without_docstring(maker)) == 1:
             made = tuple(filter(None, [getattr(maker.body[-1], "value", None)]))
-        return (made[0].body, *given) if made and len(made) == 1 and isinstance(made[0], ast.Lambda) else None
+        alone = made[0] if made and len(made) == 1 else None
+        return (alone.body, *given) if isinstance(alone, ast.Lambda) and not _computes(alone) else None
+
+
+def _computes(function: ast.Lambda) -> bool:
+    """Whether a lambda computes something of a parameter: it is more than what is wrapped."""
+    names = {one.arg for one in parameters(function)}
+    read = {one.id for one in walk(function.body) if isinstance(one, ast.Name)} & names
+    return bool(read) and not isinstance(function.body, ast.Name | ast.List | ast.Tuple)
 
 
 def _between(node: ast.AST, kept: Iterable[ast.expr]) -> set[ast.AST]:
@@ -227,14 +238,14 @@ def _between(node: ast.AST, kept: Iterable[ast.expr]) -> set[ast.AST]:
     return {*walk(node)} - {each for one in kept for each in walk(one)}
 
 
-def _is_identity(node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> bool:
+def is_identity(node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> bool:
     """Whether a comprehension hands on every value as it is."""
     first = node.generators[0]
     plain = len(node.generators) == 1 and not first.ifs and not first.is_async and isinstance(first.target, ast.Name)
     return plain and not isinstance(node, ast.DictComp) and ast.unparse(node.elt) == ast.unparse(first.target)
 
 
-def _hands_back(code: Code, function: Function | ast.Lambda) -> bool:
+def hands_back(code: Code, function: Function | ast.Lambda) -> bool:
     """Whether a function gives back one and the same name or literal, whatever it is asked.
 
     `yield from values` gives back `values`; a call of the function by itself that hands this parameter on adds nothing.
@@ -261,7 +272,7 @@ def _hands_back(code: Code, function: Function | ast.Lambda) -> bool:
         elif not isinstance(node, ast.Pass):
             plain.add(ast.unparse(node) if isinstance(node, ast.Name | ast.Constant) else "")
     heads = [code.origin(getattr(one, "func", one)) for one in function.decorator_list]
-    if len(plain) != 1 or "" in plain or not all(one.startswith("functools.") for one in heads):
+    if len(plain) != 1 or "" in plain or not all(one.startswith("functools.") or one in _METHODS for one in heads):
         return False
     name, names = plain.pop(), [one.arg for one in parameters(function)]
     place = names.index(name) if name in names else len(names)

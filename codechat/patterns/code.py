@@ -4,17 +4,19 @@ import ast
 import builtins
 import io
 import tokenize
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar, overload
 
 from codechat.languages.python.syntax import tree_of
-from codechat.patterns.tree import FUNCTIONS, Function, children, walk
+from codechat.patterns.tokens import with_whole_strings
+from codechat.patterns.tree import FUNCTIONS, Function, children, is_main_guard, may_quote_hash, walk
 
 MAX_NODES = 20_000  # some patterns compare nodes with each other; no program for a task has so many
 MAX_BITS = 10_000  # of a whole number: Python refuses to write longer ones in decimal digits
 MAX_DEPTH = 180  # deeper trees are no code a person wrote, and would exhaust the stack of recursive readers
+_SAME = {"builtins": "", "typing_extensions": "typing."}  # modules that give what another one has
 _DIRECTIVES = ("type:", "noqa", "pylint:", "pragma:", "fmt:", "mypy:", "ruff:", "isort:", "flake8:", "-*-", "pyright:")
 
 N = TypeVar("N", bound=ast.AST)
@@ -63,6 +65,14 @@ class Code:
                 yield node
 
     @cached_property
+    def whole(self) -> "Code":
+        """The program with its main guard; the same code where it has none, or where that is beyond reading."""
+        if self.tree is None or not any(map(is_main_guard, self.tree.body)):
+            return self
+        nodes, parents, problem = _gathered(self.tree, guarded=True)
+        return self if problem else Code(self.text, self.tree, "", nodes, parents)
+
+    @cached_property
     def lines(self) -> list[str]:
         return self.text.split("\n")
 
@@ -70,7 +80,7 @@ class Code:
     def _tokenized(self) -> tuple[tuple[tokenize.TokenInfo, ...], str]:
         found: list[tokenize.TokenInfo] = []
         try:
-            found.extend(_with_whole_strings(tokenize.generate_tokens(io.StringIO(self.text).readline), self.lines))
+            found.extend(with_whole_strings(tokenize.generate_tokens(io.StringIO(self.text).readline), self.lines))
         except (tokenize.TokenError, SyntaxError, ValueError, SystemError) as error:  # a NUL, in Python 3.13's own code
             return tuple(found), f"cannot be read as Python tokens: {error.args[0]}"
         return tuple(found), ""
@@ -99,7 +109,7 @@ class Code:
         """Line and column of every comment: the first # of a line; where a string may hold one, what the tokens say."""
         if "#" not in self.text:
             return
-        if self.tree is None or any(map(_may_quote_hash, walk(self.tree))):
+        if self.tree is None or any(map(may_quote_hash, walk(self.tree))):
             yield from (token.start for token in self.tokens if token.type == tokenize.COMMENT)
         else:
             yield from ((line, text.index("#")) for line, text in enumerate(self.lines, 1) if "#" in text)
@@ -116,12 +126,16 @@ class Code:
 
     @cached_property
     def imports(self) -> dict[str, str]:
-        """The dotted origin of every imported name: `{"np": "numpy", "reduce": "functools.reduce"}`."""
+        """The dotted origin of every imported name: `{"np": "numpy", "reduce": "functools.reduce"}`.
+
+        What `typing_extensions` has is typing's, and what `builtins` has is built in.
+        """
         origin: dict[str, str] = {}
         for node in self.find(ast.Import, ast.ImportFrom):
             for alias in node.names:
                 if isinstance(node, ast.ImportFrom):
-                    origin[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
+                    module = _SAME.get(node.module or "", f"{node.module or ''}.")
+                    origin[alias.asname or alias.name] = f"{module}{alias.name}"
                 else:
                     root = alias.name if alias.asname else alias.name.partition(".")[0]
                     origin[alias.asname or root] = root
@@ -150,9 +164,10 @@ class Code:
         kinds = (*FUNCTIONS, ast.Lambda, ast.ClassDef, ast.Module)
         return next((above for above in self.ancestors(node) if isinstance(above, kinds)), node)
 
-    def _is_own(self, node: ast.Name) -> bool:
-        """Whether a name is one that the program binds in a scope around it."""
-        return node.id in self._names and any(node.id in self._bound.get(above, ()) for above in self.ancestors(node))
+    def is_own(self, node: ast.Name, *, inner: bool = False) -> bool:
+        """Whether a name is one that the program binds in a scope around it; `inner`: in one but the module's."""
+        scopes = self.ancestors(node) if node.id in self._names else ()
+        return any(node.id in self._bound.get(one, ()) for one in scopes if not inner or one is not self.tree)
 
     @cached_property
     def _star_modules(self) -> list[str]:
@@ -162,7 +177,7 @@ class Code:
     def origin(self, expression: ast.AST) -> str:
         """What a name or attribute stands for: `functools.reduce`, `sorted`, `.append` for a method; "" if unknown."""
         if isinstance(expression, ast.Name):
-            if self._is_own(expression):
+            if self.is_own(expression):
                 return ""
             if expression.id not in self.imports and not hasattr(builtins, expression.id):
                 return next((f"{module}.{expression.id}" for module in self._star_modules), expression.id)
@@ -173,10 +188,45 @@ class Code:
             while isinstance(base, ast.Attribute):
                 parts.append(base.attr)
                 base = base.value
-            if isinstance(base, ast.Name) and base.id in self.imports and not self._is_own(base):
-                return ".".join([self.imports[base.id], *reversed(parts)])
-            return f".{expression.attr}"
+            if isinstance(base, ast.Name) and base.id in self.imports and not self.is_own(base):
+                module = _SAME.get(self.imports[base.id], f"{self.imports[base.id]}.")
+                return module + ".".join(reversed(parts))
+            loaded = self._loaded(base)
+            return f"{loaded}.{'.'.join(reversed(parts))}" if loaded else f".{expression.attr}"
         return ""
+
+    def _loaded(self, base: ast.AST) -> str:
+        """The module that `__import__("math")` and `importlib.import_module("math")` give, also by a name."""
+        if isinstance(base, ast.Name):
+            base = self.values.get(base.id, base)
+        name = base.args[0] if isinstance(base, ast.Call) and len(base.args) == 1 else None
+        if not isinstance(base, ast.Call) or not isinstance(name, ast.Constant) or not isinstance(name.value, str):
+            return ""
+        loads = self.origin(base.func) in ("__import__", "importlib.import_module")
+        return name.value if loads else ""
+
+    @cached_property
+    def values(self) -> dict[str, ast.expr]:
+        """The values of names that the program binds once, by an assignment."""
+        found: dict[str, ast.expr | None] = {}
+        for node in self.find(ast.Name, ast.arg, *FUNCTIONS, ast.ClassDef):
+            if isinstance(node, ast.Name):
+                above, name = self.parents.get(node), node.id
+                if isinstance(node.ctx, ast.Store):
+                    assigned = isinstance(above, ast.Assign | ast.AnnAssign | ast.NamedExpr)
+                    found[name] = getattr(above, "value", None) if assigned and name not in found else None
+            else:
+                found[node.arg if isinstance(node, ast.arg) else getattr(node, "name", "")] = None
+        return {name: value for name, value in found.items() if value is not None}
+
+    def called(self, expression: ast.AST) -> str:
+        """The origin of what is called, also by another name: `show = print` makes `show(x)` a call of `print`."""
+        origin, seen = self.origin(expression), set[str]()
+        while not origin and isinstance(expression, ast.Name) and expression.id not in seen:
+            seen.add(expression.id)
+            expression = self.values.get(expression.id, expression)
+            origin = self.origin(expression)
+        return origin
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes around one, innermost first."""
@@ -187,36 +237,6 @@ class Code:
     def function_of(self, node: ast.AST) -> Function | None:
         """The innermost function around a node (its defaults and decorators count as inside)."""
         return next((above for above in self.ancestors(node) if isinstance(above, FUNCTIONS)), None)
-
-
-def _may_quote_hash(node: ast.AST) -> bool:
-    """A literal # in a string's text is in its value; an f-string of several lines may have comments of its own."""
-    if isinstance(node, ast.Constant):
-        value = node.value
-        return "#" in value if isinstance(value, str) else isinstance(value, bytes) and b"#" in value
-    return isinstance(node, ast.JoinedStr) and node.lineno != node.end_lineno
-
-
-def _with_whole_strings(tokens: Iterable[tokenize.TokenInfo], lines: Sequence[str]) -> Iterator[tokenize.TokenInfo]:
-    """The tokens with each f-string as one STRING, as Python 3.11 gives them; later ones give its parts."""
-    opened: list[tokenize.TokenInfo] = []
-    for token in tokens:
-        name = tokenize.tok_name[token.type]
-        if name in ("FSTRING_START", "TSTRING_START"):
-            opened.append(token)
-        elif name in ("FSTRING_END", "TSTRING_END"):
-            start = opened.pop()
-            if not opened:
-                text = _between(lines, start.start, token.end)
-                yield tokenize.TokenInfo(tokenize.STRING, text, start.start, token.end, start.line)
-        elif not opened:
-            yield token
-
-
-def _between(lines: Sequence[str], start: tuple[int, int], end: tuple[int, int]) -> str:
-    if start[0] == end[0]:
-        return lines[start[0] - 1][start[1] : end[1]]
-    return "\n".join([lines[start[0] - 1][start[1] :], *lines[start[0] : end[0] - 1], lines[end[0] - 1][: end[1]]])
 
 
 def is_hint(code: Code, node: ast.AST) -> bool:
@@ -231,13 +251,6 @@ def is_hint(code: Code, node: ast.AST) -> bool:
     return False
 
 
-def _is_main_guard(node: ast.AST) -> bool:
-    if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
-        return False
-    sides = [node.test.left, *node.test.comparators]
-    return any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
-
-
 def _beyond_reading(node: ast.AST, depth: int, before: int) -> str:
     """Why a tree is not read further than a node that so many were read before; empty if it is."""
     if depth > MAX_DEPTH:
@@ -246,6 +259,26 @@ def _beyond_reading(node: ast.AST, depth: int, before: int) -> str:
         return f"more than {MAX_NODES:,} parts"
     number = node.value if isinstance(node, ast.Constant) and isinstance(node.value, int) else 0
     return "a number with too many digits" if number.bit_length() > MAX_BITS else ""
+
+
+def _gathered(tree: ast.Module, *, guarded: bool) -> tuple[tuple[ast.AST, ...], dict[ast.AST, ast.AST], str]:
+    """The nodes in source order, their parents, and why the tree is beyond reading. `guarded`: with the main guard."""
+    nodes: list[ast.AST] = []
+    parents: dict[ast.AST, ast.AST] = {}
+    stack: list[tuple[ast.AST, int]] = [(tree, 0)]
+    while stack:
+        node, depth = stack.pop()
+        if problem := _beyond_reading(node, depth, len(nodes)):
+            return (), {}, f"does not parse: {problem}"
+        if depth == 1 and not guarded and is_main_guard(node):  # not the program's own: dropped before anything runs
+            continue
+        nodes.append(node)
+        below = children(node)
+        for child in below:
+            parents[child] = node
+        below.reverse()
+        stack += [(child, depth + 1) for child in below]
+    return tuple(nodes), parents, ""
 
 
 @lru_cache(maxsize=256)
@@ -259,19 +292,5 @@ def read(text: str) -> Code:
         return Code(text, None, f"does not parse: {error.msg}{place}", (), {})
     except (ValueError, RecursionError, MemoryError, OverflowError) as error:
         return Code(text, None, f"does not parse: {error or type(error).__name__}", (), {})
-    nodes: list[ast.AST] = []
-    parents: dict[ast.AST, ast.AST] = {}
-    stack: list[tuple[ast.AST, int]] = [(tree, 0)]
-    while stack:
-        node, depth = stack.pop()
-        if problem := _beyond_reading(node, depth, len(nodes)):
-            return Code(text, None, f"does not parse: {problem}", (), {})
-        if depth == 1 and _is_main_guard(node):  # not the program's own: it is dropped before anything runs
-            continue
-        nodes.append(node)
-        below = children(node)
-        for child in below:
-            parents[child] = node
-        below.reverse()
-        stack += [(child, depth + 1) for child in below]
-    return Code(text, tree, "", tuple(nodes), parents)
+    nodes, parents, problem = _gathered(tree, guarded=False)
+    return Code(text, None if problem else tree, problem, nodes, parents)

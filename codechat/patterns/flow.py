@@ -7,9 +7,10 @@ from itertools import pairwise
 from codechat.patterns.base import Occurrence, at, pair, pattern
 from codechat.patterns.code import Code
 from codechat.patterns.comments import is_elif
-from codechat.patterns.tree import FUNCTIONS, LOOPS, Function, body_without_docstring, own_nodes
+from codechat.patterns.tree import COMPREHENSIONS, FUNCTIONS, LOOPS, Function, body_without_docstring, own_nodes, walk
 
 _NESTING = (ast.If, *LOOPS, ast.With, ast.AsyncWith, ast.Try, ast.Match)
+_DEFINES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
@@ -95,8 +96,10 @@ def two_way_value(code: Code) -> Iterable[Occurrence]:
 def _chosen(statement: ast.stmt) -> str:
     if isinstance(statement, ast.Return):
         return "return" if statement.value else ""
+    if isinstance(statement, ast.AugAssign):
+        return f"{type(statement.op).__name__} {ast.unparse(statement.target)}"
     targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return f"= {targets[0].id}" if len(targets) == 1 and isinstance(targets[0], ast.Name) else ""
+    return f"= {ast.unparse(targets[0])}" if len(targets) == 1 else ""
 
 
 def _returns(function: Function) -> list[ast.Return]:
@@ -129,22 +132,68 @@ def early_return(code: Code) -> Iterable[Occurrence]:
 
 @pattern("guard", "guard clause")
 def guard(code: Code) -> Iterable[Occurrence]:
-    """An `if` without `else` among the first statements of a function that only leaves it, with more code to follow."""
+    """An `if` without `else` that only leaves its function, with code to follow that is no shorter than its own."""
     for function in code.functions:
         body = body_without_docstring(function)
         for statement, after in pairwise(body):
             if not isinstance(statement, ast.If) or statement.orelse or isinstance(after, FUNCTIONS):
                 continue
-            if isinstance(statement.body[-1], ast.Return | ast.Raise):
+            leaves = isinstance(statement.body[-1], ast.Return | ast.Raise)
+            rest = max(1, len(body) - 1 - body.index(statement)) + _says_nothing(statement)
+            if leaves and len(statement.body) <= rest:
                 yield at(statement)
+
+
+def _says_nothing(statement: ast.If) -> bool:
+    """Whether a guard ends in a bare `return`, which is no step of its own."""
+    last = statement.body[-1]
+    return isinstance(last, ast.Return) and last.value is None
+
+
+@pattern("fast_path", "fast path", "fast paths")
+def fast_path(code: Code) -> Iterable[Occurrence]:
+    """An `if` that returns before its function has gone through anything, with more code to follow.
+
+    That code may stand in its `else`. A case of a `match` there is one, too.
+    """
+    for function in code.functions:
+        body = body_without_docstring(function)
+        for place, statement in enumerate(body):
+            last = place == len(body) - 1
+            if isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return):
+                yield from [at(statement)] if statement.orelse or not last else []
+            elif isinstance(statement, ast.Match) and isinstance(statement.cases[0].body[-1], ast.Return):
+                yield at(statement)
+            if isinstance(statement, _WORKING) or _goes_through(statement):
+                break
+
+
+_WORKING = (*LOOPS, ast.Try, ast.TryStar, ast.With, ast.AsyncWith)
+
+
+def _goes_through(statement: ast.stmt) -> bool:
+    """Whether a statement of its own holds a comprehension."""
+    return not isinstance(statement, ast.If | ast.Match | ast.Return | _DEFINES) and any(
+        isinstance(one, COMPREHENSIONS) for one in walk(statement)
+    )
 
 
 @pattern("condition", "spelled-out condition")
 def condition(code: Code) -> Iterable[Occurrence]:
-    """Conditions of `if` and `while` that are comparisons or combinations by `and` and `or`."""
+    """Conditions of `if` and `while` that are comparisons or combinations of such, in `bool()` too."""
     for node in code.find(ast.If, ast.While):
-        if isinstance(_without_not(node.test), ast.BoolOp | ast.Compare):
+        test = _without_not(node.test)
+        if isinstance(test, ast.Call) and code.origin(test.func) == "bool" and test.args:
+            test = test.args[0]
+        if _compares(test):
             yield at(node.test)
+
+
+def _compares(test: ast.expr) -> bool:
+    """Whether a condition compares anything, outside the arguments of calls."""
+    if isinstance(test, ast.BoolOp):
+        return any(_compares(value) for value in test.values)
+    return isinstance(_without_not(test), ast.Compare | ast.BoolOp)
 
 
 def _without_not(test: ast.expr) -> ast.expr:
@@ -155,11 +204,11 @@ def _without_not(test: ast.expr) -> ast.expr:
 
 @pattern("named_condition", "named condition")
 def named_condition(code: Code) -> Iterable[Occurrence]:
-    """Conditions of `if` and `while` that are one local variable, possibly negated."""
+    """Conditions of `if` and `while` that are one local variable, possibly negated, or name one there by `:=`."""
     bound = {inner.id for inner in code.find(ast.Name) if isinstance(inner.ctx, ast.Store)}
     for node in code.find(ast.If, ast.While):
         test = _without_not(node.test)
-        if isinstance(test, ast.Name) and test.id in bound:
+        if isinstance(test, ast.NamedExpr) or (isinstance(test, ast.Name) and test.id in bound):
             yield at(node)
 
 
@@ -171,7 +220,8 @@ def finally_block(code: Code) -> Iterable[Occurrence]:
 
 @pattern("swallowing_handler", "handler for any exception", "handlers for any exception")
 def swallowing_handler(code: Code) -> Iterable[Occurrence]:
-    """`except:`, `except Exception`, `except BaseException`."""
+    """`except:`, `except Exception`, `except BaseException`, also among others."""
     for node in code.find(ast.ExceptHandler):
-        if node.type is None or code.origin(node.type) in ("Exception", "BaseException"):
+        kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+        if any(kind is None or code.called(kind) in ("Exception", "BaseException") for kind in kinds):
             yield at(node)

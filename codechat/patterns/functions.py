@@ -1,21 +1,30 @@
 """How a program is cut into functions and classes, and how these use each other."""
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
 from codechat.languages.python.syntax import parameters
 from codechat.patterns.base import Occurrence, at, pattern
 from codechat.patterns.code import Code
-from codechat.patterns.names import bound_name
-from codechat.patterns.tree import FUNCTIONS, Function, own_nodes, walk
-
-MUTATORS = {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "add", "discard"}
+from codechat.patterns.dead import dead
+from codechat.patterns.hollow import does_no_work
+from codechat.patterns.idle import is_read
+from codechat.patterns.names import bound_name, is_real_read
+from codechat.patterns.tree import FUNCTIONS, Function, body_without_docstring, own_nodes, walk
 
 
 @pattern("recursion", "recursive function")
 def recursion(code: Code) -> Iterable[Occurrence]:
-    """Functions that call themselves, directly or through others of the program."""
+    """Functions that call themselves, directly or through others of the program, and lambdas that do by their name.
+
+    Who hands a function to another to be called, as in `map(f, rest)`, calls it.
+    """
+    for name, value in code.values.items():
+        if isinstance(value, ast.Lambda):
+            heads = [node.func for node in walk(value.body) if isinstance(node, ast.Call)]
+            yield from [at(value, name)] if any(isinstance(one, ast.Name) and one.id == name for one in heads) else []
     bits = {function: 1 << number for number, function in enumerate(code.functions)}
     reached = [sum(bits[callee] for callee in set(_called(code, function))) for function in code.functions]
     for number in range(len(reached)):  # through the functions up to this one
@@ -29,10 +38,16 @@ def recursion(code: Code) -> Iterable[Occurrence]:
 
 def _called(code: Code, caller: Function) -> Iterator[Function]:
     """The program's functions that one calls by name, or by attribute for methods; its nested ones run on their own."""
-    calls = [node.func for node in _own(caller) if isinstance(node, ast.Call)]
-    named = {one.id for one in calls if isinstance(one, ast.Name)}
-    through = {one.attr for one in calls if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name)}
-    hidden = {parameter.arg for parameter in parameters(caller)} | set(filter(None, map(bound_name, _own(caller))))
+    own = [node for node in _own(caller) if node not in dead(code)]
+    calls = [node for node in own if isinstance(node, ast.Call)]
+    heads = [each for node in calls for each in (node.func, *node.args)]
+    named = {one.id for one in heads if isinstance(one, ast.Name)}
+    through = {
+        node.func.attr for node in calls
+        if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
+    }  # fmt: skip
+    hidden = {parameter.arg for parameter in parameters(caller)} | set(filter(None, map(bound_name, own)))
+    named |= {value.id for name in named if isinstance(value := code.values.get(name), ast.Name)}
     for function in code.functions:
         method = isinstance(code.parents.get(function), ast.ClassDef)
         if function.name in (through if method else named - hidden):
@@ -52,7 +67,8 @@ def helper(code: Code) -> Iterable[Occurrence]:
     for function in code.functions:
         if isinstance(code.parents.get(function), ast.ClassDef) or code.function_of(function):
             continue
-        if any(node.id == function.name and _outside(code, node, function) for node in code.find(ast.Name)):
+        named = [node for node in code.find(ast.Name) if node.id == function.name and is_real_read(code, node)]
+        if any(_outside(code, node, function) and not code.is_own(node, inner=True) for node in named):
             yield at(function, function.name)
 
 
@@ -80,27 +96,41 @@ def long_function(code: Code, statements: int) -> Iterable[Occurrence]:
 
 @pattern("generator_function", "generator function")
 def generator_function(code: Code) -> Iterable[Occurrence]:
-    """Functions with a yield of their own."""
+    """Functions with a yield of their own that gives a value and can be reached."""
     for function in code.functions:
-        if any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own_nodes(function)):
+        yields = [node for node in own_nodes(function) if isinstance(node, ast.Yield | ast.YieldFrom)]
+        if any(node.value is not None and node not in dead(code) for node in yields):
             yield at(function, function.name)
 
 
 @pattern("decorated", "decorated definition")
 def decorated(code: Code, by: list[str] | None = None, own: bool = False, fields: bool = False) -> Iterable[Occurrence]:
-    """Functions and classes decorated by one of these names, or with `own` by a function that the program defines.
+    """Functions and classes decorated by one of these names, or with `own` by a function or class of the program.
 
-    With `fields` only classes that declare one, `name: type`.
+    `f = cache(f)` decorates as `@cache` does. With `fields` only classes that declare one, `name: type`.
     """
-    defined = {function.name for function in code.functions}
-    for node in code.find(*FUNCTIONS, ast.ClassDef):
-        if fields and not _declares(node):
+    definitions = {node.name: node for node in code.find(*FUNCTIONS, ast.ClassDef)}
+    decorations = [(node, one) for node in code.find(*FUNCTIONS, ast.ClassDef) for one in node.decorator_list]
+    for call in code.find(ast.Call):
+        given = call.args[0] if len(call.args) == 1 else None
+        if isinstance(given, ast.Name) and given.id in definitions and _is_kept(code, call, given.id if own else ""):
+            decorations.append((definitions[given.id], call.func))
+    for call in code.find(ast.Call) if by and not own else ():  # `area = cached_property(lambda self: …)`
+        given = call.args[0] if len(call.args) == 1 else None
+        named = isinstance(given, ast.Name) and given.id in definitions
+        if isinstance(code.parents.get(code.parents[call]), ast.ClassDef) and (named or isinstance(given, ast.Lambda)):
+            yield from [at(call)] if any(fnmatchcase(code.called(call.func), name) for name in by or ()) else []
+    for call in code.find(ast.Call) if "dataclasses.dataclass" in (by or ()) else ():
+        if code.origin(call.func) == "dataclasses.make_dataclass" and len(call.args) > 1 and _is_kept(code, call):
+            yield at(call)
+    for node, decorator in decorations:
+        head = decorator.func if isinstance(decorator, ast.Call) else decorator
+        mine = (head.id if isinstance(head, ast.Name) else getattr(head, "attr", "")) in definitions
+        if isinstance(node, FUNCTIONS) and by == ["staticmethod"] and not isinstance(code.parents[node], ast.ClassDef):
             continue
-        for decorator in node.decorator_list:
-            head = decorator.func if isinstance(decorator, ast.Call) else decorator
-            mine = isinstance(head, ast.Name) and head.id in defined
-            if (own and mine) or any(fnmatchcase(code.origin(head), name) for name in by or []):
-                yield at(node, node.name)
+        wanted = (own and mine) or any(fnmatchcase(code.called(head), name) for name in by or [])
+        if wanted and (_declares(node) or not fields):
+            yield at(node, node.name)
 
 
 @pattern("subclass", "class derived from {of}", "classes derived from {of}")
@@ -111,16 +141,65 @@ def subclass(
     another class of the program derives from, that the program raises.
     """
     bases = {base.id for node in code.find(ast.ClassDef) for base in node.bases if isinstance(base, ast.Name)}
-    raises = [node.exc.func if isinstance(node.exc, ast.Call) else node.exc for node in code.find(ast.Raise)]
-    thrown = {name.id for name in raises if isinstance(name, ast.Name)}
+    thrown = set(_raised(code)) if raised else set()
+    for call in code.find(ast.Call) if not (derived or raised) else ():  # `Grade = Enum("Grade", "A B")`
+        wanted = len(call.args) > 1 and any(fnmatchcase(code.origin(call.func), name) for name in of)
+        yield from [at(call)] if wanted and _is_kept(code, call) else []
     for node in code.find(ast.ClassDef):
-        if (fields and not _declares(node)) or (derived and node.name not in bases):
+        if (fields and not _declares(node)) or (derived and (node.name not in bases or not _is_abstract(code, node))):
             continue
         if raised and node.name not in thrown:
             continue
         kinds = [*node.bases, *(keyword.value for keyword in node.keywords)]
-        if any(fnmatchcase(code.origin(kind), name) for kind in kinds for name in of):
+        kinds = [kind.value if isinstance(kind, ast.Subscript) else kind for kind in kinds]
+        wanted = any(fnmatchcase(code.origin(kind), name) for kind in kinds for name in of)
+        if wanted or (derived and not kinds and _says_abstract(node)):
             yield at(node, node.name)
+
+
+def _is_kept(code: Code, call: ast.Call, name: str = "") -> bool:
+    """Whether what a call makes gets a name, that very one if it is given, which is read somewhere."""
+    above = code.parents[call]
+    target = above.targets[0] if isinstance(above, ast.Assign) else None
+    if not isinstance(above, ast.Assign) or not isinstance(target, ast.Name):
+        return False
+    return target.id == name if name else is_read(code, above, target.id)
+
+
+def _raised(code: Code) -> Iterator[str]:
+    """The names of what the program raises, of exceptions that a variable holds too, where that can be reached."""
+    for node in code.find(ast.Raise):
+        value: ast.AST | None = node.exc
+        if isinstance(value, ast.Name):
+            value = code.values.get(value.id, value)
+        head = value.func if isinstance(value, ast.Call) else value
+        name = head.attr if isinstance(head, ast.Attribute) else getattr(head, "id", "")
+        yield from [name] if name and node not in dead(code) and not _is_caught(code, node, name) else []
+
+
+def _is_caught(code: Code, node: ast.Raise, name: str) -> bool:
+    """Whether what is raised is caught right there, by name."""
+    inner: ast.AST = node
+    for above in code.ancestors(node):
+        if isinstance(above, ast.Try) and inner in above.body:
+            texts = [ast.unparse(one.type) for one in above.handlers if one.type is not None]
+            return name in texts
+        inner = above
+    return False
+
+
+def _is_abstract(code: Code, node: ast.ClassDef) -> bool:
+    """Whether a class leaves a method to those derived from it: by `abstractmethod`, or it says so."""
+    heads = [head for one in node.body if isinstance(one, FUNCTIONS) for head in one.decorator_list]
+    return any(code.origin(head).rpartition(".")[2].startswith("abstract") for head in heads) or _says_abstract(node)
+
+
+def _says_abstract(node: ast.ClassDef) -> bool:
+    """Whether a class is called abstract or a base by its name or docstring, and a method does nothing but raise."""
+    said = "abstract" in f"{node.name} {ast.get_docstring(node)}".lower() or re.search(r"^Base|Base$", node.name)
+    methods = [body_without_docstring(one) for one in node.body if isinstance(one, FUNCTIONS)]
+    first = [ast.unparse(body[0]) for body in methods if body]
+    return bool(said) and any(text.startswith("raise NotImplementedError") for text in first)
 
 
 def _declares(node: ast.AST) -> bool:
@@ -128,113 +207,26 @@ def _declares(node: ast.AST) -> bool:
     return isinstance(node, ast.ClassDef) and any(isinstance(inner, ast.AnnAssign) for inner in node.body)
 
 
-_SIZED = {"len", "sum", "min", "max", "sorted", "list", "tuple", "set", "enumerate", "zip", "map", "filter", "reversed"}
-
-
-@pattern("cacheable", "function whose arguments can be hashed", "functions whose arguments can be hashed")
-def cacheable(code: Code) -> Iterable[Occurrence]:
-    """Functions that give a value, change nothing outside, and treat no parameter as what may be a list, set or dict.
-
-    A parameter that is walked through, indexed, matched, unpacked, measured or hinted as such may be one, unless its
-    hint or a method says that it is a text or another value that can be hashed.
-    """
-    for function in code.functions:
-        names = {parameter.arg for parameter in parameters(function)} - _hashable(code, function)
-        own = list(own_nodes(function))
-        gives = any(isinstance(node, ast.Return) and node.value is not None for node in own)
-        lasting = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.Global, ast.Nonlocal)
-        if not gives or isinstance(function, ast.AsyncFunctionDef) or any(isinstance(node, lasting) for node in own):
-            continue
-        if not _stores_outside(function) and not any(names & _containers(code, node) for node in walk(function)):
-            yield at(function, function.name)
-
-
-def _stores_outside(function: Function) -> bool:
-    """Whether it puts something into what is not a local of its own or of a function inside."""
-    inside = walk(function)
-    own = {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    own -= {parameter.arg for parameter in parameters(function)}
-    stores = [
-        node for node in inside if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store)
-    ]
-    return any(not isinstance(node.value, ast.Name) or node.value.id not in own for node in stores)
-
-
-def _containers(code: Code, node: ast.AST) -> set[str]:
-    """The names that a node treats as a collection."""
-    if isinstance(node, ast.arg):
-        return {node.arg} if node.annotation is not None and _head(code, node.annotation) in _UNHASHABLE else set()
-    held: list[ast.expr] = []
-    if isinstance(node, ast.For | ast.comprehension):
-        held = [node.iter]
-    elif isinstance(node, ast.Subscript | ast.Starred):
-        held = [node.value]
-    elif isinstance(node, ast.Match):
-        held = [node.subject]
-    elif isinstance(node, ast.Call):
-        mutated = isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS
-        held = [node.func.value] if mutated and isinstance(node.func, ast.Attribute) else []
-        held += node.args if code.origin(node.func) in _SIZED else []
-    elif isinstance(node, ast.Compare):
-        pairs = zip(node.ops, node.comparators, strict=True)
-        held = [right for sign, right in pairs if isinstance(sign, ast.In | ast.NotIn)]
-    return {one.id for one in held if isinstance(one, ast.Name)}
-
-
-_HASHABLE = {"str", "int", "float", "bool", "bytes", "complex", "tuple", "frozenset"}
-_TEXTUAL = {"split", "lower", "upper", "strip", "startswith", "endswith", "isdigit", "isalpha", "isupper", "islower"}
-
-
-def _hashable(code: Code, function: Function) -> set[str]:
-    """The parameters that are hinted as what can be hashed, or used as texts."""
-    hinted = {one.arg for one in parameters(function) if one.annotation and _head(code, one.annotation) in _HASHABLE}
-    methods = [node for node in walk(function) if isinstance(node, ast.Attribute) and node.attr in _TEXTUAL]
-    return hinted | {node.value.id for node in methods if isinstance(node.value, ast.Name)}
-
-
-def _head(code: Code, hint: ast.expr) -> str:
-    """`list` of `list[int]` and of `typing.List[int]`."""
-    return code.origin(hint.value if isinstance(hint, ast.Subscript) else hint).rpartition(".")[2].lower()
-
-
-_UNHASHABLE = {"list", "dict", "set", "sequence", "iterable", "mapping", "deque", "defaultdict", "counter", "bytearray"}
-
-
 @pattern("working_class", "class that does the work", "classes that do the work")
 def working_class(code: Code) -> Iterable[Occurrence]:
-    """Classes with a method, whose name a function outside them reads."""
+    """Classes with a method that does anything, whose name a function outside them reads."""
     for node in code.find(ast.ClassDef):
         named = [list(code.ancestors(name)) for name in code.find(ast.Name) if name.id == node.name]
         used = any(node not in around and any(isinstance(one, FUNCTIONS) for one in around) for around in named)
-        if used and any(isinstance(inner, FUNCTIONS) for inner in node.body):
+        if used and any(isinstance(inner, FUNCTIONS) and not does_no_work(code, inner) for inner in node.body):
             yield at(node, node.name)
-
-
-@pattern("mutated_parameter", "change to an argument", "changes to an argument")
-def mutated_parameter(code: Code) -> Iterable[Occurrence]:
-    """Statements that change a parameter's object in place; a parameter that is rebound anywhere counts as a copy."""
-    for function in code.functions:
-        names = {parameter.arg for parameter in parameters(function)} - {"self", "cls"}
-        own = list(own_nodes(function))
-        names -= {node.id for node in own if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-        for node in own:
-            target: ast.AST | None = None
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
-                target = node.func.value
-            elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-                target = node.value
-            if isinstance(target, ast.Name) and target.id in names:
-                yield at(node, f"'{target.id}'")
 
 
 @pattern("closure", "closure")
 def closure(code: Code) -> Iterable[Occurrence]:
-    """Functions that return a function or lambda made inside them."""
+    """Functions that return a function or lambda made inside them, alone or among others."""
     for function in code.functions:
         inner = {node.name for node in own_nodes(function) if isinstance(node, FUNCTIONS)}
+        inner |= {name for name, value in code.values.items() if isinstance(value, ast.Lambda)}
         for node in own_nodes(function):
             value = node.value if isinstance(node, ast.Return) else None
-            if isinstance(value, ast.Lambda) or (isinstance(value, ast.Name) and value.id in inner):
+            values = value.elts if isinstance(value, ast.Tuple) else [value]
+            if any(isinstance(one, ast.Lambda) or (isinstance(one, ast.Name) and one.id in inner) for one in values):
                 yield at(node, function.name)
 
 
@@ -242,5 +234,6 @@ def closure(code: Code) -> Iterable[Occurrence]:
 def keyword_argument(code: Code) -> Iterable[Occurrence]:
     """Arguments passed by keyword."""
     for node in code.find(ast.keyword):
-        if node.arg and isinstance(code.parents.get(node), ast.Call):
-            yield at(node, f"'{node.arg}'")
+        value = code.values.get(node.value.id) if isinstance(node.value, ast.Name) else node.value
+        if (node.arg or (isinstance(value, ast.Dict) and value.keys)) and isinstance(code.parents.get(node), ast.Call):
+            yield at(node, f"'{node.arg or '**'}'")

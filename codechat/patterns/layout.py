@@ -10,7 +10,7 @@ from codechat.languages.python.syntax import parameters
 from codechat.patterns.base import Occurrence, at, pair, pattern
 from codechat.patterns.code import Code
 from codechat.patterns.comments import STATEMENTS, Statement
-from codechat.patterns.tree import blocks, docstring
+from codechat.patterns.tree import FUNCTIONS, blocks, docstring
 
 Unit: TypeAlias = Literal["tab", "2", "4"]
 _UNITS = {"tab": "\t", "2": "  ", "4": "    "}
@@ -63,9 +63,11 @@ def long_line(code: Code, limit: int = 79) -> Iterable[Occurrence]:
 
 @pattern("trailing_space", "line ending in spaces", "lines ending in spaces", on_tokens=True)
 def trailing_space(code: Code) -> Iterable[Occurrence]:
-    """Lines with spaces or tabs at their end, those inside strings left out."""
+    """Lines with spaces or tabs at their end, those inside strings other than docstrings left out."""
+    texts = [docstring(one) for one in code.find(ast.Module, ast.ClassDef, *FUNCTIONS)]
+    prose = {line for one in texts if one for line in range(one.lineno, one.end_lineno or one.lineno)}
     for number, line in enumerate(code.lines, 1):
-        if line != line.rstrip() and number + 1 not in code.string_lines:
+        if line != line.rstrip() and (number in prose or number + 1 not in code.string_lines):
             yield Occurrence(number)
 
 
@@ -104,12 +106,12 @@ def indented(code: Code, unit: Unit) -> Iterable[tuple[Occurrence, bool]]:
 
 @pattern("quoted", "string in {quote} quotes", "strings in {quote} quotes", on_tokens=True)
 def quoted(code: Code, quote: Literal["single", "double", "triple_single", "triple_double"]) -> Iterable[Occurrence]:
-    """Strings in one kind of quotes; short ones that hold a quote or backslash are left out: they need escapes."""
+    """Strings in one kind of quotes; short ones that hold a quote are left out: they need escapes."""
     wanted = {"single": "'", "double": '"', "triple_single": "'''", "triple_double": '"""'}[quote]
     for token in code.tokens:
         text = token.string.lstrip("rRfFbBuUtT") if token.type == tokenize.STRING else ""
         used = text[:3] if text[:3] in ('"""', "'''") else text[:1]
-        if used == wanted and (len(wanted) == 3 or not set("'\"\\") & set(text[1:-1])):
+        if used == wanted and (len(wanted) == 3 or not set("'\"") & set(text[1:-1])):
             yield Occurrence(token.start[0])
 
 
@@ -118,11 +120,16 @@ def quoted(code: Code, quote: Literal["single", "double", "triple_single", "trip
     ("signature_on_line", "signature with parameters sharing a line", "signatures with parameters sharing a line"),
 )
 def signature_over_lines(code: Code) -> Iterable[tuple[Occurrence, bool]]:
-    """Functions with parameters; whether each of these has a line of its own below the `def`."""
+    """Functions with parameters; whether each of these has a line of its own, a single one below the `def`.
+
+    A function of a single parameter counts where no other has more.
+    """
+    several = any(len(parameters(function)) > 1 for function in code.functions)
     for function in code.functions:
         lines = [parameter.lineno for parameter in parameters(function)]
-        if lines:
-            yield at(function), len(set(lines)) == len(lines) and min(lines) > function.lineno
+        if lines and (len(lines) > 1 or not several):
+            alone = len(set(lines)) == len(lines) and (len(lines) > 1 or min(lines) > function.lineno)
+            yield at(function), alone
 
 
 @pair(

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from codechat.languages.python.syntax import parameters
 from codechat.patterns.base import Occurrence, Regex, at, pattern
-from codechat.patterns.code import Code
+from codechat.patterns.code import Code, is_hint
+from codechat.patterns.hollow import hollow
+from codechat.patterns.idle import idle
 from codechat.patterns.tree import Function, own_nodes, walk
 
 _BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_"))
@@ -63,19 +65,49 @@ def shadowing_local(code: Code) -> Iterable[Occurrence]:
 
 @pattern("unused_local", "unused local variable")
 def unused_local(code: Code) -> Iterable[Occurrence]:
-    """Local variables that are assigned by a plain assignment and read nowhere in their function."""
+    """Local variables that are assigned, alone or by unpacking, and read nowhere in their function.
+
+    A statement of its name alone reads nothing, nor do `_ = name` and `name = name`.
+    """
     for name, node, function in local_bindings(code):
-        assigned = isinstance(code.parents.get(node), ast.Assign | ast.AnnAssign | ast.NamedExpr)
+        above = code.parents.get(node)
+        assigned = isinstance(above, ast.Assign | ast.AnnAssign | ast.NamedExpr)
+        if isinstance(above, ast.Tuple | ast.List | ast.Starred) and not name.startswith("_"):
+            assigned = any(isinstance(one, ast.Assign | ast.For) for one in code.ancestors(node))
         others = [one for one in walk(function) if isinstance(one, ast.Name) and one.id == name] if assigned else []
-        if assigned and all(isinstance(one.ctx, ast.Store) for one in others):
+        if assigned and not any(isinstance(one.ctx, ast.Del) or is_real_read(code, one) for one in others):
             yield at(node, f"'{name}'")
+
+
+def is_real_read(code: Code, name: ast.Name) -> bool:
+    """Whether a name is read, and more than by a statement of it alone, `_ = name` or `name = name`."""
+    if name in idle(code) or name in hollow(code):
+        return False
+    above = code.parents.get(name)
+    targets = [getattr(target, "id", "") for target in above.targets] if isinstance(above, ast.Assign) else []
+    return isinstance(name.ctx, ast.Load) and not isinstance(above, ast.Expr) and targets not in ([name.id], ["_"])
+
+
+def _is_sham(code: Code, name: ast.Name) -> bool:
+    """`assert os and re`, which only names them."""
+    above = next((one for one in code.ancestors(name) if not isinstance(one, ast.BoolOp | ast.Tuple)), None)
+    return isinstance(above, ast.Assert)
 
 
 @pattern("unused_import", "unused import")
 def unused_import(code: Code) -> Iterable[Occurrence]:
-    """Imported names that are read nowhere; `from __future__` and `*` aside."""
-    read = {node.id for node in code.find(ast.Name) if isinstance(node.ctx, ast.Load)}
-    exported = {node.value for node in code.find(ast.Constant) if isinstance(node.value, str)}
+    """Imported names that are read nowhere, or by a statement of their name alone; `from __future__` and `*` aside."""
+    whole = code.whole
+    read = {
+        node.id for node in whole.find(ast.Name)
+        if is_real_read(code, node) and not _is_sham(code, node) and not whole.is_own(node, inner=True)
+    }  # fmt: skip
+    exported = set[str]()
+    for text in code.find(ast.Constant):
+        if isinstance(text.value, str):
+            around = next((one for one in code.ancestors(text) if isinstance(one, ast.stmt)), None)
+            listed = around is not None and "__all__" in ast.unparse(around).partition("[")[0]
+            exported.update(re.findall(r"\w+", text.value) if listed or is_hint(code, text) else ())
     for node in code.find(ast.Import, ast.ImportFrom):
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":
             continue
@@ -87,10 +119,11 @@ def unused_import(code: Code) -> Iterable[Occurrence]:
 
 @pattern("assignment_to", "assignment to {matches}", "assignments to {matches}")
 def assignment_to(code: Code, matches: Regex) -> Iterable[Occurrence]:
-    """Module-level variables whose whole name matches."""
+    """Module-level variables whose whole name matches and that are given a value."""
     body = code.tree.body if code.tree else []
     for statement in body:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-        for target in targets:
-            if isinstance(target, ast.Name) and re.fullmatch(matches, target.id):
+        given = getattr(statement, "value", None) is not None
+        for target in (each for one in targets for each in (one.elts if isinstance(one, ast.Tuple) else [one])):
+            if given and isinstance(target, ast.Name) and re.fullmatch(matches, target.id):
                 yield at(statement, f"'{target.id}'")

@@ -8,10 +8,14 @@ A rule is data. `pattern` says what the instruction is about and `quantifier` ho
 - *modify* applies where the pattern is present; adhered to when none is left (`all`) or fewer are (`fewer`), and where
   the rule has `into`, when there is more of that than before.
 
-What is added or takes a place has to be used, comments and layout aside (see `codechat.patterns.idle`), and has to do
-more than to hand a value through (see `codechat.patterns.carrying`).
+What is added or takes a place has to be used, comments and layout aside (see `codechat.patterns.idle`), has to do
+anything (see `hollow`, `vain` and `dead` there), what such a thing is for (see `purpose`, `roles`, `uses`, `turned`),
+and more than to hand a value through (see `carrying`). What is there to be read has to say something (see `telling`).
+What is removed may not stay in another form (see `remains` and `leftover`) or under the main guard, and what is
+modified may not become something else for a part (see `instead`). `forms` has wider patterns for some of the names.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,11 +24,18 @@ from typing import Any
 from codechat.domain import Adherence, Applicability, Change, Instruction, Scope
 from codechat.errors import UserError, nearest
 from codechat.languages.python.syntax import parameters
-from codechat.patterns.base import Occurrence, Pattern, patterns
+from codechat.patterns.base import Occurrence, patterns
 from codechat.patterns.carrying import carriers
+from codechat.patterns.clauses import Clause
 from codechat.patterns.code import Code, read
-from codechat.patterns.idle import idle
+from codechat.patterns.forms import PLACES, SEARCHED, SUBJECTS, WIDER
+from codechat.patterns.functions import helper
+from codechat.patterns.hollow import hollow
+from codechat.patterns.instead import other_forms, requoted, swallowing
+from codechat.patterns.remains import remaining
+from codechat.patterns.telling import says_no_more
 from codechat.patterns.tree import FUNCTIONS
+from codechat.patterns.usage import is_example
 
 BY = "rules"
 _QUANTIFIERS: dict[Change, tuple[str, ...]] = {
@@ -32,47 +43,9 @@ _QUANTIFIERS: dict[Change, tuple[str, ...]] = {
     "remove": ("all", "fewer"),
     "modify": ("all", "fewer"),
 }
+_SUBJECTS = {("guard", "function"): "fast_path"}
+"""What is asked for where a rule names a pattern without the places that go with it."""
 KEYS = ("pattern", "quantifier", "where", "into", "at_least", "keeps")
-_SHOWN = 5
-
-
-@dataclass(frozen=True, eq=False)
-class Clause:
-    """A pattern with its options. One object is one key of what it finds."""
-
-    pattern: Pattern
-    options: Mapping[str, Any]
-
-    def present(self, code: Code) -> tuple[Occurrence, ...]:
-        if self not in code.found:
-            code.found[self] = self.pattern.present(code, self.options)
-        found: tuple[Occurrence, ...] = code.found[self]
-        return found
-
-    def used(self, code: Code, earlier: Code | None = None) -> tuple[Occurrence, ...]:
-        """Its occurrences but for idle ones; with `earlier`, new definitions that nothing names are idle too."""
-        found = self.present(code)
-        unused = idle(code, earlier) if any(one.node is not None for one in found) else frozenset()
-        return tuple(one for one in found if one.node not in unused)
-
-    def working(self, code: Code, earlier: Code | None = None) -> tuple[Occurrence, ...]:
-        """Its occurrences that are used and do more than to carry a value."""
-        found = self.used(code, earlier)
-        carrying = carriers(code) if any(one.node is not None for one in found) else frozenset()
-        return tuple(one for one in found if one.node not in carrying)
-
-    def count(self, number: int) -> str:
-        """`1 comment`, `2 comments`, `no comment`."""
-        noun = self.pattern.noun if number < 2 else self.pattern.plural
-        named = {key: ", ".join(value) if isinstance(value, list) else value for key, value in self.options.items()}
-        return f"{number or 'no'} {noun.format(**named)}"
-
-    def list(self, found: tuple[Occurrence, ...]) -> str:
-        """`2 comments: lines 3, 9`."""
-        shown = [f"{one.what} (line {one.line})" if one.what else str(one.line) for one in found[:_SHOWN]]
-        more = ", …" if len(found) > _SHOWN else ""
-        lines = "" if found and found[0].what else "line " if len(found) == 1 else "lines "
-        return f"{lines}{', '.join(shown)}{more}"
 
 
 @dataclass(frozen=True)
@@ -104,11 +77,14 @@ class Rule:
 
     def already(self, code: Code) -> tuple[Occurrence, ...]:
         """What is there already of what would be added: what is used, even if it only carries a value."""
-        return self.subject.present(code) if self.counts_idle else self.subject.used(code)
+        if self.subject.pattern.name == "assert" or self.subject.options.get("names") == ["__debug__"]:
+            return self.subject.working(code)
+        found = self.subject.telling(code) if self.counts_idle else self.subject.used(code)
+        return tuple(one for one in found if self.subject.pattern.name != "collection" or not is_example(code, one))
 
     def made(self, clause: Clause, code: Code, earlier: Code | None = None) -> tuple[Occurrence, ...]:
         """What counts as added, or as having taken a place."""
-        return clause.present(code) if self.counts_idle else clause.working(code, earlier)
+        return clause.telling(code) if self.counts_idle else clause.working(code, earlier)
 
 
 @lru_cache(maxsize=1024)
@@ -136,9 +112,18 @@ def _compile(rule: Mapping[str, Any], scope: Scope, change: Change) -> Rule:
     at_least = rule.get("at_least", 1)
     if not isinstance(at_least, int) or at_least < 1:
         raise UserError(f"at_least {at_least!r} is no count", "give a whole number from 1")
+    subject = str(rule.get("pattern"))
+    names = [subject, rule.get("kind"), *(rule.get("names") or []), *(rule.get("by") or rule.get("of") or [])]
+    if isinstance(where, str):
+        subject = _SUBJECTS.get((subject, where), subject)
+        where = next((PLACES[name, where] for name in names if (name, where) in PLACES), where)
+    elif isinstance(where, Mapping):
+        where = {**where, "pattern": next((SEARCHED[name] for name in names if name in SEARCHED), where.get("pattern"))}
+    subject = SUBJECTS.get((subject, into), subject) if isinstance(into, str) else subject
+    into = next((WIDER[name, into] for name in names if isinstance(into, str) and (name, into) in WIDER), into)
     options = {key: value for key, value in rule.items() if key not in KEYS}
     return Rule(
-        subject=_clause({"pattern": rule.get("pattern"), **options}),
+        subject=_clause({"pattern": subject, **options}),
         change=change,
         quantifier=quantifier,
         where=_clause(where) if where is not None else None,
@@ -171,18 +156,17 @@ def applicable(code: str, instruction: Instruction) -> Applicability:
 def _applies(code: Code, rule: Rule) -> tuple[bool, str]:
     if not code.text.strip():
         return False, "there is no code"
-    problem = rule.unreadable(code)
-    if problem:
+    if problem := rule.unreadable(code):
         return False, f"the code {problem}"
     if rule.change != "add":
-        found = rule.subject.present(code)
+        found = rule.subject.present(code.whole)
         enough = len(found) >= rule.at_least
         return enough, f"{rule.subject.count(len(found))}" + (f": {rule.subject.list(found)}" if found else "")
-    found = rule.already(code) if rule.quantifier == "some" else ()
+    found = rule.already(code.whole) if rule.quantifier == "some" else ()
     if found:
         return False, f"already there: {rule.subject.list(found)}"
     assert rule.where is not None
-    places = rule.where.present(code)
+    places = rule.where.present(code.whole if rule.quantifier == "all" else code)
     enough = len(places) >= rule.at_least
     return enough, f"{rule.where.count(len(places))}" + (f": {rule.where.list(places)}" if places else "")
 
@@ -212,9 +196,18 @@ def _not_a_revision(old: Code, new: Code, rule: Rule) -> str:
         return f"the function {next(iter(was))} is gone"
     if rule.keeps_parameters:
         for name in was.keys() & now.keys():
-            if was[name] != now[name]:
+            if was[name] != now[name] and not _renames_within(old, name, was[name], now[name], rule):
                 return f"the parameters of {name} changed from ({', '.join(was[name])}) to ({', '.join(now[name])})"
     return ""
+
+
+def _renames_within(old: Code, name: str, was: list[str], now: list[str], rule: Rule) -> bool:
+    """Whether parameters that have such a name themselves got another, in a function that the program alone calls."""
+    matches = rule.subject.options.get("matches")
+    inner = name.startswith("_") and any(one.what == name for one in helper(old))
+    if matches is None or not inner or len(was) != len(now):
+        return False
+    return all(one == other or re.fullmatch(matches, one) for one, other in zip(was, now, strict=True))
 
 
 def _outer(code: Code) -> dict[str, list[str]]:
@@ -232,28 +225,64 @@ def _unmet(old: Code, new: Code, rule: Rule) -> str:
     """What of the request is not done, or nothing."""
     if rule.change == "add":
         assert rule.where is not None
-        left = rule.where.present(new) if rule.quantifier == "all" else ()
-        if left:
-            return f"{rule.where.count(len(left))} left: {rule.where.list(left)}"
-        return _not_more(rule, rule.subject, old, new, "nothing was added")
-    was, now = rule.subject.present(old), rule.subject.present(new)
+        places = rule.where.present(new.whole) if rule.quantifier == "all" else ()
+        if places:
+            return f"{rule.where.count(len(places))} left: {rule.where.list(places)}"
+        other = requoted(rule.subject, old, new)
+        return other or _not_more(rule, rule.subject, old, new, "nothing was added")
+    left = _left(rule, old, new)
+    if left or rule.into is None:
+        return left
+    return _not_more(rule, rule.into, old, new, "nothing took its place") or _partly(rule, rule.into, old, new)
+
+
+def _left(rule: Rule, old: Code, new: Code) -> str:
+    """What is still there of what was to go, here, under the main guard, or in another form, or nothing."""
+    clause = rule.subject
+    was, now = clause.present(old.whole), clause.present(new)
+    guarded = clause.present(new.whole)
+    remain = remaining(clause.pattern.name, rule.change, clause.options, old, new)
     if not was and not rule.unreadable(old):
-        return f"there was {rule.subject.count(0)} to begin with"
-    if rule.quantifier == "all" and now:
-        return f"{rule.subject.count(len(now))} left: {rule.subject.list(now)}"
-    if len(now) >= len(was) and was:
-        return f"no fewer than before: {rule.subject.count(len(now))}"
-    return _not_more(rule, rule.into, old, new, "nothing took its place") if rule.into is not None else ""
+        fault = f"there was {clause.count(0)} to begin with"
+    elif rule.quantifier == "all" and now:
+        fault = f"{clause.count(len(now))} left: {clause.list(now)}"
+    elif len(guarded) - len(now) > len(was) - len(clause.present(old)):
+        fault = f"moved under the main guard: {clause.count(len(guarded))}: {clause.list(guarded)}"
+    elif rule.quantifier == "all" and guarded:
+        fault = f"left under the main guard: {clause.count(len(guarded))}: {clause.list(guarded)}"
+    elif len(guarded) >= len(was) and was:
+        fault = f"no fewer than before: {clause.count(len(guarded))}"
+    else:
+        fault = f"it has another form now: {clause.list(remain)}" if remain else ""
+    return fault
+
+
+def _partly(rule: Rule, into: Clause, old: Code, new: Code) -> str:
+    """What was not modified as asked where less took the place than went and something else took it too, or nothing."""
+    made = rule.made(into, new, old)
+    lost = len(rule.subject.present(old)) - len(rule.subject.present(new))
+    gained = len(made) - len(rule.made(into, old))
+    if rule.quantifier != "all" or gained >= lost:
+        return ""
+    others = other_forms(rule.subject, into, old, new, made)
+    return f"only a part took that form: {into.count(gained)} for {lost}, and {others}" if others else ""
 
 
 def _not_more(rule: Rule, clause: Clause, old: Code, new: Code, fault: str) -> str:
     was, now = len(rule.made(clause, old)), rule.made(clause, new, old)
-    if len(now) > was:
+    if rule.quantifier == "more" and says_no_more(clause.pattern.name, old, new):
+        return "the comments say no more than before"
+    if rule.change == "add" and clause.pattern.name == "try" and (swallowed := swallowing(old, new)):
+        return f"an exception becomes a value: {swallowed}"
+    if len(now) > was and (rule.quantifier != "more" or len(clause.present(new)) > len(clause.present(old))):
         return ""
     unused = tuple(one for one in clause.present(new) if one not in now)
     if len(now) + len(unused) > was:
-        carried = all(one.node in carriers(new) for one in unused)
-        why = "what was added only passes a value on" if carried else "nothing uses what was added"
+        why = "nothing uses what was added"
+        if all(one.node in carriers(new) for one in unused):
+            why = "what was added only passes a value on"
+        elif rule.counts_idle or all(one.node in hollow(new) for one in unused):
+            why = "what was added does nothing"
         return f"{why}: {clause.count(len(unused))}: {clause.list(unused)}"
     return f"{fault}: {clause.count(was)} before, {len(now) or 'none'} after"
 

@@ -73,3 +73,19 @@ def walk(node: ast.AST) -> list[ast.AST]:
     for each in found:
         found += children(each)
     return found
+
+
+def is_main_guard(node: ast.AST) -> bool:
+    """Whether a statement is `if __name__ == "__main__":`."""
+    if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
+        return False
+    sides = [node.test.left, *node.test.comparators]
+    return any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
+
+
+def may_quote_hash(node: ast.AST) -> bool:
+    """A literal # in a string's text is in its value; an f-string of several lines may have comments of its own."""
+    if isinstance(node, ast.Constant):
+        value = node.value
+        return "#" in value if isinstance(value, str) else isinstance(value, bytes) and b"#" in value
+    return isinstance(node, ast.JoinedStr) and node.lineno != node.end_lineno

@@ -1,16 +1,18 @@
 """Cells as they were before the core was opened: records, metrics and ids stay, but for fields that end in `_s`.
 
 `cells/records/` was written by that version. Rules and baselines have a version in the ids of the cells that use them;
-where that was raised since, the id is compared under version 1, and what the baselines write has its own tests.
-Where a verdict was decided is told since: `records/decided.json` holds that apart. metrics.json counts since what was
-loaded, and replies. The rest is as it was.
+where that was raised since, the id is compared under version 1, the rules ask for what they asked for then, and what
+the baselines write has its own tests.
+Where a verdict was decided is told since: `records/decided.json` holds that apart. So is which turn was tested as an
+earlier one; metrics.json counts since what was loaded, and replies. The rest is as it was.
 """
 
 import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,13 @@ import pytest
 import yaml
 
 from codechat.cli.app import main
+from codechat.domain import Applicability, Instruction
 from codechat.engine.cell import Cell, build_cell
 from codechat.engine.compose import compose
 from codechat.engine.observer import Silent
 from codechat.engine.run import Outcome, run_built
 from codechat.journal import read_values
+from codechat.patterns import applicable
 from codechat.records import read_sessions
 from codechat.testing import Call, OpenAIServer, Result, dataset_tasks, fading_solver, overflow
 
@@ -30,7 +34,7 @@ HERE = Path(__file__).parent / "cells"
 CELLS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "cells.yaml").read_text())
 RECORDS = HERE / "records"
 DECIDED: dict[str, Any] = json.loads((RECORDS / "decided.json").read_text())
-TOLD_SINCE = ("decided", "inside", "without_code", "loaded", "replies")
+TOLD_SINCE = ("decided", "inside", "tested_as", "without_code", "loaded", "replies")
 RENAMED = {
     "Conversation Accuracy (share)": "Conversation Accuracy",
     "Conversation Accuracy (all met)": "Conversation Accuracy, all or nothing",
@@ -140,8 +144,30 @@ def assert_id(cell: Cell, before: str, versions: list[str]) -> None:
     assert (before in cell.older and before != cell.id) if versions else (before == cell.id)
 
 
+def fits_as_then(name: str) -> Callable[[str, Instruction], Applicability]:
+    """The rules' decisions of applicability, those that the records hold as they were: what later versions ask for less
+    changes what is drawn, which says nothing about the core.
+    """
+    then: dict[tuple[str, str], bool] = {}
+    for session in kept(name):
+        code = ""
+        for turn in session["turns"]:
+            then.update(((code, one["id"]), one["applicable"]) for one in turn["candidates"] if one["by"] == "rules")
+            code = turn.get("code") or code
+
+    def decide(code: str, instruction: Instruction) -> Applicability:
+        now = applicable(code, instruction)
+        return replace(now, applicable=then.get((code, instruction.id), now.applicable))
+
+    return decide
+
+
 @pytest.mark.parametrize("name", [name for name in CELLS if "baseline" not in CELLS[name].get("versions", [])])
-def test_a_cell_is_what_it_was(name: str, server: OpenAIServer, tmp_path: Path) -> None:
+def test_a_cell_is_what_it_was(
+    name: str, server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "rules" in CELLS[name].get("versions", []):
+        monkeypatch.setattr("codechat.judges.rules.applicable", fits_as_then(name))
     cell, versions = cell_of(name, server.base_url, tmp_path), CELLS[name].get("versions", [])
     assert_id(cell, IDS["cells"][name], versions)
     outcome = run_built(cell, ["codechat"])

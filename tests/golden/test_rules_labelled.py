@@ -2,7 +2,8 @@
 
 The files are in the YAML format of `codechat audit rules`. A triple that is hard to judge says why: the change is
 `partial`, made `elsewhere` than asked, `over` what was asked, or there is none (`unchanged`); the code after is `broken`;
-the pattern stands only in a `string` or comment; it is there, but `unused`, or only `carries` a value through; the `wrong-rename`; something similar that is not it (`lookalike`);
+the pattern stands only in a `string` or comment; it is there, but `unused`, or only `carries` a value through, or has
+the `form` alone; it is there in an `other-form`; what was to go has only `moved`, or has another name; the `wrong-rename`; something similar that is not it (`lookalike`);
 `nested`, `decorator`, `async`, `match`: it turns on such code; `formatting`: on an unusual layout.
 """
 
@@ -20,7 +21,7 @@ POOL = {instruction.id: instruction for instruction in read_pool(EMBEDDED, {}).i
 TRIPLES = read_triples(Path(__file__).with_name("rules"), POOL)
 KINDS = {
     "partial", "elsewhere", "over", "unchanged", "broken", "string", "wrong-rename", "lookalike", "nested", "decorator",
-    "async", "match", "formatting", "unused", "carries",
+    "async", "match", "formatting", "unused", "carries", "form", "other-form", "moved",
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ reader said, and what was settled where they differ, with the reason. `rules/sec
 """
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ SECOND, FRESH = RULES / "second_reading.csv", RULES / "second_reading_fresh.csv"
 POOL = {instruction.id: instruction for instruction in read_pool(EMBEDDED, {}).instructions}
 TRIPLES = {digest(one): one for one in read_triples(RULES, POOL)}
 ROWS, FRESH_ROWS = (list(csv.DictReader(path.read_text(encoding="utf-8").splitlines())) for path in (SECOND, FRESH))
-LATER = "since version 2 of the rules"
+LATER = re.compile("since version [245] of the rules")
 WORDS = {True: "yes", False: "no"}
 
 
@@ -52,25 +53,33 @@ def test_every_difference_has_a_reason_and_nothing_else_was_settled_anew() -> No
     for row in ROWS + FRESH_ROWS:
         pairs = [(f"first_{name}", name, f"settled_{name}") for name in ("applicable", "adherence")]
         differs = any(row[first] != row[second] for first, second, _ in pairs)
-        assert bool(row["reason"]) == (differs or LATER in row["reason"]), row
+        assert bool(row["reason"]) == (differs or LATER.search(row["reason"]) is not None), row
         for first, second, settled in pairs:
-            assert row[settled] in (row[first], row[second]) or (LATER in row["reason"] and row[settled] == "violated")
+            assert row[settled] in (row[first], row[second]) or (
+                LATER.search(row["reason"]) and row[settled] in ("violated", "no")
+            )
 
 
-def test_what_was_settled_later_is_what_only_passes_a_value_through() -> None:
-    """Both readers took six such changes for adherence; version 2 of the rules refuses them, and the labels follow."""
-    later = [row for row in ROWS + FRESH_ROWS if LATER in row["reason"]]
-    assert len(later) == 6
+def test_what_was_settled_later_only_passes_a_value_through_or_is_read_by_nothing() -> None:
+    """Both readers took ten such changes for adherence; later versions refuse them, and the labels follow."""
+    later = [row for row in ROWS + FRESH_ROWS if LATER.search(row["reason"]) and "lock" not in row["instruction"]]
+    assert len(later) == 10
     assert {(row["first_adherence"], row["adherence"], row["settled_adherence"]) for row in later} == {
         ("adhered", "adhered", "violated")
     }
 
 
+def test_a_lock_where_nothing_is_shared_was_settled_later_too() -> None:
+    """Two later blind readers say that it does not apply; the label follows, and the first reading stays as it was."""
+    (row,) = [row for row in FRESH_ROWS if LATER.search(row["reason"]) and row["instruction"] == "semantic-use-lock"]
+    assert (row["first_applicable"], row["applicable"], row["settled_applicable"]) == ("yes", "yes", "no")
+
+
 @pytest.mark.parametrize(
     ("path", "least", "kappas"),
     [
-        (SECOND, {"applicability": 598, "adherence": 447}, 0.98),
-        (FRESH, {"applicability": 266, "adherence": 263}, 0.65),
+        (SECOND, {"applicability": 597, "adherence": 445}, 0.97),  # 598 before a `with` was settled anew
+        (FRESH, {"applicability": 265, "adherence": 262}, 0.6),  # 266 and 0.65 before the lock was settled anew
     ],
 )
 def test_the_rules_agree_with_the_second_reader_no_less_than_was_found(

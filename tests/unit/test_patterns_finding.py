@@ -8,7 +8,7 @@ import pytest
 
 from codechat.errors import UserError
 from codechat.patterns import patterns, read
-from codechat.patterns.code import _with_whole_strings
+from codechat.patterns.tokens import with_whole_strings
 
 
 def lines(name: str, code: str, **options: Any) -> list[int]:
@@ -39,12 +39,12 @@ CASES: list[tuple[str, dict[str, Any], list[int], str]] = [
     ("backslash", {}, [1], 'x = 1 + \\\n    2\ny = """\\\n"""\n# \\\nz = 1\n'),
     ("indented", {"unit": "2"}, [2], "if a:\n  if b:\n      c = 1\n"),
     ("otherwise_indented", {"unit": "2"}, [3], "if a:\n  if b:\n      c = 1\n"),
-    ("quoted", {"quote": "single"}, [1], "x = 'a', \"b\", 'it\"s', '''t''', 'a\\n'\n"),
+    ("quoted", {"quote": "single"}, [1, 1], "x = 'a', \"b\", 'it\"s', '''t''', 'a\\n'\n"),
     ("quoted", {"quote": "double"}, [1], 'x = f"{y[0]}"\n'),
     ("tight_comma", {}, [], "x = f'{f(a,b)}'\n"),
     ("comment", {}, [3], 'x = f"""\n# no {a} # no\n"""  # yes\n'),
     ("quoted", {"quote": "double"}, [], "x = f\"{y['a']}\"\n"),
-    ("signature_over_lines", {}, [1], "def f(\n    a,\n    *,\n    b=1,\n    **c,\n): pass\ndef g(a,\n  b): pass\n"),
+    ("signature_over_lines", {}, [1, 7], "def f(\n    a,\n    *,\n    b=1,\n    **c,\n): pass\ndef g(a,\n  b): pass\n"),
     ("wrapped_return", {}, [2, 3], "def f():\n    return (1)\n    return (\n        1)\n    return (1) + (2)\n"),
     ("bare_return", {}, [3, 4], "def f():\n    return\n    return 1\n    return (1), (2)\n    return ()\n"),
     ("redundant_parentheses", {}, [1, 3], "if (a): pass\nif (a, b): pass\nwhile (a): pass\nif (a) or (b): pass\n"),
@@ -68,14 +68,19 @@ CASES: list[tuple[str, dict[str, Any], list[int], str]] = [
     ("local_name", {"matches": r"\w"}, [], "def f():\n    for _ in range(2): pass\n"),
     ("unused_local", {}, [2], "def f():\n    a = 1\n    b = 2\n    c = 3\n    c += b\n    del c\n"),
     ("unused_local", {}, [], "def f():\n    a = 1\n    def g():\n        return a\n    for b in g(): pass\n"),
-    ("unused_import", {}, [1, 2], "import os.path\nfrom a import b as c\nimport d\nfrom __future__ import e\nd.os\n"),
+    (
+        "unused_import",
+        {},
+        [1, 2],
+        "import os.path\nfrom a import b as c\nimport d\nfrom __future__ import e\nf(d.os)\n",
+    ),
     ("shadowing_local", {}, [2], "def f(max):\n    sum = max\n    return sum\n"),
     ("bare_parameter", {}, [2, 3], "class A:\n    def f(self, a): pass\ndef g(self, b: int): pass\n"),
     ("bare_local", {}, [3], "def f():\n    a: int\n    b = a = 1\n    c: int = 2\n    for d in e: pass\n"),
     (
         "legacy_hint",
         {"kind": "generic"},
-        [3, 4],
+        [3, 4, 5],
         "import typing as t\nfrom typing import List\nx: List[int]\ny: t.Dict\nz: 'List'\n",
     ),
     ("modern_hint", {"kind": "optional"}, [1], "def f(a: int | None): return a | 1\n"),
@@ -130,10 +135,34 @@ CASES: list[tuple[str, dict[str, Any], list[int], str]] = [
     ("f_string", {}, [1, 2], "x = f'{a:{b}}'\ny = f'a'\nz = '{a}'\n"),
     ("magic_number", {}, [3, 5], "A = 3\nB: int = 4\nc = 5\ndef f(d=6, *, e=7):\n    return -1 + 8 + True\n"),
     ("named_constant", {"used": True}, [1], "A = 1\nB = 2\ndef f(): return A\nprint(B)\n"),
-    ("split_comparison", {}, [1], "a < b and b < c\na < b and c < d\na < b or b < c\na == b and b == c\n"),
+    ("split_comparison", {}, [1, 4], "a < b and b < c\na < b and c < d\na < b or b < c\na == b and b == c\n"),
+    ("split_comparison", {}, [], "a == 0 and b == 0\na == b and c == d\n"),
+    ("shared_state", {}, [2], "S = {}\ndef f(x): S[x] = 1\ndef g(x):\n    y = []\n    y.append(x)\n    return y\n"),
+    ("shared_state", {}, [3], "n = 0\ndef g(x): return x\ndef f():\n    global n\n    n += 1\n"),
+    (
+        "lasting_result",
+        {},
+        [4],
+        "import random\ndef f(): return random.random()\ndef g(): return f()\ndef h(x): return x\n",
+    ),
+    ("leaving_loop", {}, [3, 5], "for x in y:\n    s += x\nfor x in y:\n    if x: s += x\nwhile x: x -= 1\n"),
+    ("queueing", {}, [1], "q.pop(0)\nq.pop()\n"),
+    ("queueing", {}, [], "while n > 9:\n    n //= 10\n"),
+    ("order_work", {"names": ["sorted"]}, [1, 3], "sorted(a)\nwhile x:\n    if a[i] <= b[j]: i += 1\n    a == b\n"),
+    ("comparing_if", {}, [3], "if x < 0:\n    x = -x\nif x == 'a':\n    y = 1\n"),
+    ("steady_class", {}, [3], "class A:\n    def put(self, x): self.xs.append(x)\n    def size(self): return self.n\n"),
+    (
+        "steady_class",
+        {},
+        [],
+        "class A:\n    def put(self, x): self.xs.append(x)\n    def last(self): return self.xs[-1]\n",
+    ),
+    ("filling_loop", {}, [3], "def f(xs):\n    r = []\n    for x in xs:\n        r += [y for y in x]\n    return r\n"),
+    ("trailing_space", {}, [2], "def f():\n    '''A \n    b'''\n    return '''c \n'''\n"),
+    ("comment", {"matches": r"[^.#\s]\s*$"}, [2, 4], "# One\n# goes on\nx = 1\n# Three\n"),
     ("emptiness_test", {}, [1, 2, 3], "len(a) == 0\na != []\na == ''\na == 0\nlen(a) == 1\nlen(a) == False\n"),
     ("equality_choice", {}, [1], "a == 1 or a == 2\na == 1 or b == 1\na == 1 and a == 2\n"),
-    ("old_formatting", {}, [1, 2], "'%s' % a\n'{}'.format(a)\na % b\nformat(a)\na.format(b)\n"),
+    ("old_formatting", {}, [1, 2, 6], "'%s' % a\n'{}'.format(a)\na % b\nformat(a)\na.format(b)\nformat(a, '5')\n"),
     ("self_assignment", {}, [1, 2], "a = a + 1\nb[0] = b[0] * 2\nc = 1 + c\nd = e = d + 1\n"),
     ("passing_variable", {}, [2], "def f():\n    a = 1\n    return a\ndef g():\n    b = 1\n    c = b\n    return b\n"),
     ("recursion", {}, [1, 3], "def f(): g()\ndef h(): pass\ndef g(): f()\n"),
@@ -172,7 +201,8 @@ CASES: list[tuple[str, dict[str, Any], list[int], str]] = [
         "subclass",
         {"of": ["abc.ABC"], "derived": True},
         [2],
-        "import abc\nclass A(abc.ABC): pass\nclass B(A): pass\nclass C(abc.ABC): pass\n",
+        "import abc\nclass A(abc.ABC):\n    @abc.abstractmethod\n    def f(self): ...\nclass B(A): pass\n"
+        "class C(abc.ABC): pass\nclass D(C): pass\n",
     ),
     (
         "subclass",
@@ -284,7 +314,7 @@ def test_f_strings_in_parts_are_one_string(monkeypatch: pytest.MonkeyPatch) -> N
         token(end, (2, 1), (2, 4)),
         token(tokenize.COMMENT, (2, 5), (2, 8)),
     ]
-    whole = list(_with_whole_strings(parts, text))
+    whole = list(with_whole_strings(parts, text))
     assert [one.type for one in whole] == [tokenize.NAME, tokenize.STRING, tokenize.COMMENT]
     assert whole[1].string == 'f"""{f\'a,b\'}\nc"""'
     assert (whole[1].start, whole[1].end) == ((1, 4), (2, 4))

@@ -20,7 +20,7 @@ def lines(code: str, earlier: str | None = None) -> list[int]:
         ("def f(a):\n    a.sort()\n    b = a.pop()\n    c = g(set(a))\n", []),  # these may do something
         ("def f(a):\n    b = [g(x) for x in a]\n    c = [x for x in a]\n", [3]),
         ("def f(a):\n    b = lambda: g(a)\n    c = lambda: g(a)\n    return c\n", [2]),
-        ("def f(a):\n    b, *c = set(a), 1\n    d, e = set(a), 1\n    return e\n", [2]),
+        ("def f(a):\n    b, *c = set(a), 1\n    d, e = set(a), 1\n    return e\n", [2, 3]),
         ("def f(a):\n    b[0] = set(a)\n    b.c = set(a)\n    del d\n", []),
         ("def f(a):\n    b = set(a)\n    def g():\n        return b\n    return g\n", []),
         ("def f(a):\n    global b\n    b = set(a)\ndef g():\n    return b\n", []),
@@ -80,7 +80,7 @@ def test_comments_and_hints_need_no_use() -> None:
         {"pattern": "local_name", "matches": "[a-z]", "into": {"pattern": "local_name", "matches": "[a-z]{2,}"}},
     )  # fmt: skip
     assert (
-        adherence("def f(a):\n    b = [c for c in a]\n", "def f(a):\n    bb = [cc for cc in a]\n", hint).verdict
+        adherence("def f(a):\n    b = [c for c in a]\n", "def f(a):\n    kept = [one for one in a]\n", hint).verdict
         == "adhered"
     )
 

@@ -217,7 +217,7 @@ def _programs() -> st.SearchStrategy[str]:
     return st.one_of(_mutated(), _mutated(), st.text(max_size=80), st.lists(FRAGMENTS, max_size=30).map("".join))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(_programs(), _programs())
 def test_decisions_never_raise_and_are_always_made(before: str, after: str) -> None:
     for one in POOL.values():
