@@ -1,10 +1,9 @@
 """This machine."""
 
-import os
 from typing import Literal
 
 from codechat.config import run_option
-from codechat.hardware import HARDWARE, HardwareConfig, Resources
+from codechat.hardware import HARDWARE, HardwareConfig, Resources, own_cores
 
 
 class LocalConfig(HardwareConfig):
@@ -16,4 +15,4 @@ class LocalConfig(HardwareConfig):
 @HARDWARE.register("local", LocalConfig)
 def local(config: LocalConfig) -> Resources:
     """This machine, one sandbox worker per core unless set otherwise."""
-    return Resources(config.workers or len(os.sched_getaffinity(0)))
+    return Resources(config.workers or own_cores())

@@ -1,10 +1,11 @@
 """The endpoints that a cell met, as they described themselves."""
 
 import json
-import sqlite3
 from typing import NamedTuple, Self
 
 INTO = "endpoints (place, base_url, said, fingerprints, met)"
+ALL_MET = "SELECT place, base_url, said, fingerprints, met FROM endpoints ORDER BY met, rowid"
+"""All that were met, the last one last."""
 
 
 class Met(NamedTuple):
@@ -28,9 +29,3 @@ class Met(NamedTuple):
     def of(cls, row: tuple[str, str, str, str, float]) -> Self:
         """Read a row."""
         return cls(*row[:3], tuple(json.loads(row[3])), row[4])
-
-
-def read_met(db: sqlite3.Connection) -> list[Met]:
-    """All that were met, the last one last."""
-    query = "SELECT place, base_url, said, fingerprints, met FROM endpoints ORDER BY met, rowid"
-    return [Met.of(row) for row in db.execute(query)]

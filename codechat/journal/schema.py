@@ -2,6 +2,9 @@
 
 A step's name is `<turn>/<role or kind of step>`, followed by more parts if a turn has several of them. `payer` is the
 role that is charged; null for a step that asks no model. `ended` is when a session ended, in seconds since 1970.
+
+`taken` holds the charges of other journals whose steps were taken in, by their `origin`: a row is replaced when it is
+taken in again, so that nothing counts twice. So do `runs`, whose `origin` is null for runs of this journal.
 """
 
 import contextlib
@@ -12,7 +15,9 @@ from pathlib import Path
 from codechat.errors import UserError
 from codechat.journal.ledger import COUNTS
 
-SCHEMA = 4
+SCHEMA = 5
+RECORDS = ("steps", "sessions", "runs", "endpoints", "ledger", "taken")
+"""The tables that hold what came of calls, tests and runs."""
 
 _COUNTS = ", ".join(f"{name} INTEGER NOT NULL DEFAULT 0" for name in COUNTS)
 _TABLES = f"""
@@ -22,11 +27,14 @@ CREATE TABLE IF NOT EXISTS steps (
 CREATE TABLE IF NOT EXISTS sessions (
     session TEXT PRIMARY KEY, record TEXT, completed INTEGER NOT NULL DEFAULT 1, slim TEXT, ended REAL
 );
-CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, wall_s REAL);
+CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, wall_s REAL, origin TEXT);
 CREATE TABLE IF NOT EXISTS endpoints (
     place TEXT, base_url TEXT, said TEXT, fingerprints TEXT, met REAL, PRIMARY KEY (place, base_url, said)
 );
 CREATE TABLE IF NOT EXISTS ledger (payer TEXT PRIMARY KEY, {_COUNTS});
+CREATE TABLE IF NOT EXISTS taken (origin TEXT, payer TEXT, {_COUNTS}, PRIMARY KEY (origin, payer));
+CREATE TABLE IF NOT EXISTS origin (id TEXT);
+INSERT INTO origin SELECT lower(hex(randomblob(8))) WHERE NOT EXISTS (SELECT 1 FROM origin);
 """
 _FROM_1 = """
 ALTER TABLE sessions ADD COLUMN completed INTEGER NOT NULL DEFAULT 1;
@@ -54,7 +62,9 @@ UPDATE steps SET payer = 'applicability', name = substr(name, 1, instr(name, '/'
 """
 # When earlier sessions ended, and who answered, is not known.
 _FROM_3 = "ALTER TABLE sessions ADD COLUMN ended REAL;"
-MIGRATIONS = {1: _FROM_1 + _FROM_2 + _FROM_3, 2: _FROM_2 + _FROM_3, 3: _FROM_3}
+_FROM_4 = "ALTER TABLE runs ADD COLUMN origin TEXT;"
+_STEPS = {1: _FROM_1, 2: _FROM_2, 3: _FROM_3, 4: _FROM_4}
+MIGRATIONS = {old: "".join(_STEPS[each] for each in range(old, SCHEMA)) for old in _STEPS}
 
 CHARGE = (
     f"INSERT INTO ledger (payer, {', '.join(COUNTS)}) VALUES (?{', ?' * len(COUNTS)}) "

@@ -10,7 +10,6 @@ import sqlite3
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,9 +19,10 @@ from pydantic import TypeAdapter
 from codechat.calls import SLOTS, Slots
 from codechat.domain import Usage
 from codechat.errors import InfrastructureError, UserError
-from codechat.journal.endpoints import INTO, Met, read_met
+from codechat.journal.endpoints import ALL_MET, INTO, Met
 from codechat.journal.ledger import COUNTS, Charge, Ledger, charge_of, failure_charge
-from codechat.journal.schema import CHARGE, guard, prepare
+from codechat.journal.opening import Database
+from codechat.journal.schema import CHARGE
 from codechat.texts import writable
 
 ROWS_AT_ONCE = (64, 8, 1)
@@ -62,21 +62,12 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self._files = path, ExitStack()
+        self._db = Database(path)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-            self._db = self._files.enter_context(closing(connection))
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=FULL")
-            prepare(self._db, path)
-            # Reads never wait for a commit's fsync. The loop may run in another thread than the one that opens this.
-            reader = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-            self._reader = self._files.enter_context(closing(reader))
             self.ledger = self._read_ledger()
         except BaseException as error:
-            self._files.close()
-            if isinstance(error, sqlite3.Error | OSError):
+            self._db.close()
+            if isinstance(error, sqlite3.Error):
                 remedy = "make the folder writable, or set runs_dir"
                 raise UserError(f"cannot open the journal {path}: {error}", remedy) from error
             raise
@@ -110,7 +101,7 @@ class Journal:
         key = (session, name, digest)
         if key[1:] in self._steps_of(session):
             query = "SELECT value FROM steps WHERE session=? AND name=? AND digest=?"
-            recorded: T = _adapter(kind).validate_json(self._reader.execute(query, key).fetchone()[0])
+            recorded: T = _adapter(kind).validate_json(self._db.read(query, key)[0][0])
             return recorded
         if free:
             value = writable(await compute())
@@ -157,7 +148,7 @@ class Journal:
         """Name and digest of a session's recorded steps, read once, so that a new step costs no query."""
         if session not in self._steps:
             query = "SELECT name, digest FROM steps WHERE session=?"
-            self._steps[session] = set(self._reader.execute(query, (session,)))
+            self._steps[session] = set(self._db.read(query, (session,)))
         return self._steps[session]
 
     def _forget(self, step: "asyncio.Task[Any]") -> None:
@@ -180,14 +171,14 @@ class Journal:
 
     def record(self, session: str) -> str | None:
         """A session's whole record as JSON, completed or errored; None if it has none yet."""
-        row = self._reader.execute("SELECT record FROM sessions WHERE session=?", (session,)).fetchone()
-        return None if row is None else str(row[0])
+        rows = self._db.read("SELECT record FROM sessions WHERE session=?", (session,))
+        return str(rows[0][0]) if rows else None
 
     def outline(self, session: str, *, completed: bool = False) -> str | None:
         """A session's record without its texts; None if it has none (or, with `completed`, did not complete)."""
         query = "SELECT coalesce(slim, record) FROM sessions WHERE session=? AND completed>=?"
-        row = self._reader.execute(query, (session, int(completed))).fetchone()
-        return None if row is None else str(row[0])
+        rows = self._db.read(query, (session, int(completed)))
+        return str(rows[0][0]) if rows else None
 
     async def finish(self, session: str, record: str, outline: str, *, completed: bool) -> None:
         """Record a session: a completed one is never run again, an errored one resumes in the next process."""
@@ -199,18 +190,18 @@ class Journal:
     def answers(self, session: str, payer: str) -> int:
         """The number of turns in a session that have recorded answers of a role."""
         query = "SELECT count(DISTINCT substr(name, 1, instr(name, '/'))) FROM steps WHERE session=? AND payer=?"
-        return int(self._reader.execute(query, (session, payer)).fetchone()[0])
+        return int(self._db.read(query, (session, payer))[0][0])
 
     def ended(self) -> float | None:
         """When the last session was completed, in seconds since 1970; None if that is not known."""
-        row = self._reader.execute("SELECT max(ended) FROM sessions WHERE completed").fetchone()
-        return None if row[0] is None else float(row[0])
+        ended = self._db.read("SELECT max(ended) FROM sessions WHERE completed")[0][0]
+        return None if ended is None else float(ended)
 
     # -- endpoints -------------------------------------------------------------------------------------------------
 
     def met(self) -> list[Met]:
         """The endpoints that the cell met, the last one last."""
-        return read_met(self._reader)
+        return [Met.of(row) for row in self._db.read(ALL_MET)]
 
     async def meet(self, met: Met) -> None:
         """Record an endpoint, in place of an earlier record that says the same of it."""
@@ -220,19 +211,20 @@ class Journal:
 
     def _read_ledger(self) -> Ledger:
         ledger = Ledger()
-        for row in self._reader.execute(f"SELECT payer, {', '.join(COUNTS)} FROM ledger"):
-            ledger.add(Charge(*row))
+        for table in ("ledger", "taken"):
+            for row in self._db.read(f"SELECT payer, {', '.join(COUNTS)} FROM {table}"):
+                ledger.add(Charge(*row))
         return ledger
 
     def used(self) -> dict[str, Usage]:
         """Each payer's tokens in completed sessions, including those of the response cache."""
-        return {row[0]: Usage(*row[1:]) for row in self._reader.execute(_USED)}
+        return {row[0]: Usage(*row[1:]) for row in self._db.read(_USED)}
 
     def add_wall(self, seconds: float) -> float:
         """Add this process's time to the cell's; returns the sum over all processes, in seconds."""
-        with guard(self._db, self._path):
-            self._db.execute("INSERT INTO runs (wall_s) VALUES (?)", (seconds,))
-        return float(self._db.execute("SELECT total(wall_s) FROM runs").fetchone()[0])
+        with self._db.writing() as db:
+            db.execute("INSERT INTO runs (wall_s) VALUES (?)", (seconds,))
+        return float(self._db.read("SELECT total(wall_s) FROM runs")[0][0])
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
@@ -269,21 +261,22 @@ class Journal:
                 rows.setdefault(put.into, []).append(put.row)
             if put.charge is not None:
                 charges.add(put.charge)
-        with guard(self._db, self._path):
-            self._db.execute("BEGIN")
+        with self._db.writing() as db:
+            db.execute("BEGIN")
             for into, values in rows.items():
-                self._insert(into, values)
-            self._db.executemany(CHARGE, charges.charges())
-            self._db.execute("COMMIT")
+                self._insert(db, into, values)
+            db.executemany(CHARGE, charges.charges())
+            db.execute("COMMIT")
 
-    def _insert(self, into: str, rows: list[tuple[Any, ...]]) -> None:
+    @staticmethod
+    def _insert(db: sqlite3.Connection, into: str, rows: list[tuple[Any, ...]]) -> None:
         """Insert many rows by one statement: at each statement the thread releases the interpreter and waits for it."""
         start = 0
         for size in ROWS_AT_ONCE:
             row = f"({','.join('?' * len(rows[0]))})"
             statement = f"INSERT OR REPLACE INTO {into} VALUES {','.join([row] * size)}"
             while start + size <= len(rows):
-                self._db.execute(statement, tuple(itertools.chain.from_iterable(rows[start : start + size])))
+                db.execute(statement, tuple(itertools.chain.from_iterable(rows[start : start + size])))
                 start += size
 
     async def settle(self) -> None:
@@ -296,4 +289,4 @@ class Journal:
         for step in self._begun:
             step.cancel()
         self._thread.shutdown()
-        self._files.close()
+        self._db.close()

@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from codechat.config import Config, result_option
+from codechat.files import canonical_json
 from codechat.models import ModelConfig
 
 IDENTIFYING = ("id", "root")
 """What tells checkpoints apart: the model's id, and the place that the weights were loaded from."""
+VLLM, ARGUMENTS = "vllm", "arguments"
+"""Facts about a vLLM: its version, and the options that codechat started it with."""
 LONGEST = 400
 ASKED_JUST_NOW_S = 60.0
 """Servers such as vLLM give the time of the question as the time of creation: that says nothing."""
@@ -28,9 +31,26 @@ class Weights(Config):
 
     revision: str | None = result_option(
         None,
-        "a name of your own for the weights: keeps several checkpoints of one model apart; null: none",
+        "keeps several checkpoints of one model apart: a branch, tag or commit of the weights' repository if codechat "
+        "starts the server, else a name of your own; null: none",
         min_length=1,
     )
+    dtype: str | None = result_option(
+        None, "type of the numbers that the server computes with, e.g. bfloat16; null: the model's own", min_length=1
+    )
+    quantization: str | None = result_option(
+        None, "how the server makes the weights smaller as it loads them, e.g. fp8; null: as published", min_length=1
+    )
+    max_model_len: int | None = result_option(
+        None, "tokens of the longest conversation that the server takes; null: the model's own", ge=1
+    )
+
+    def key(self, said: str) -> str:
+        """The weights as a part of the response cache's keys, with what their endpoint says of them."""
+        chosen = self.identity()
+        revision = chosen.pop("revision", None)
+        parts = [revision, canonical_json(chosen) if chosen else None]
+        return "\n".join([*(each for each in parts if each is not None), said]) if any(parts) else said
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,18 @@ This file makes one attempt; the SDK's own retries are off. `codechat.models.rem
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from codechat.domain import Message, Reply
 from codechat.models import MODELS
-from codechat.models.endpoints import Statement, statement_of
+from codechat.models.endpoints import ARGUMENTS, LONGEST, VLLM, Statement, statement_of
 from codechat.models.failures import Advice, Failures, cause_of
 from codechat.models.openai_config import OpenAIConfig
 from codechat.models.openai_protocol import PATHS, Decoding, Unreadable, body_of, refusal_of, reply_of
 from codechat.models.refusals import Dialect
 from codechat.models.remote import Refused, Remote, Unreachable, key_from_environment
+from codechat.models.served import SERVERS
 
 if TYPE_CHECKING:
     import httpx2
@@ -37,12 +39,15 @@ class OpenAIWire:
         self.config = config
         self.failures = Failures(config, Advice(unknown_model="is there a /v1 missing in base_url?"))
         self._client: openai.AsyncOpenAI | None = None
+        self._base_url, self._starts = config.base_url, 0  # of a server that codechat started: where it is now
         more = {**config.neutral, **config.extra_body}
         self._decoding = Decoding(config.temperature, config.max_tokens, config.reasoning_effort, more)
 
     @property
     def address(self) -> str:
-        return self.config.base_url + PATHS[self.config.api]
+        servers = SERVERS.get()
+        known_as = servers.known_as(self.config) if servers is not None else None
+        return (known_as or self.config.base_url) + PATHS[self.config.api]
 
     def body(self, messages: Sequence[Message], dialect: Dialect) -> dict[str, Any]:
         return body_of(self.config.api, self.config.name, messages, self._decoding, dialect)
@@ -56,19 +61,20 @@ class OpenAIWire:
 
             key = key_from_environment(self.config)
             self._client = openai.AsyncOpenAI(
-                base_url=self.config.base_url,
+                base_url=self._base_url,
                 api_key=key or NO_KEY,
                 max_retries=0,
                 # The whole attempt has its own limit, which a slowly dripping server cannot extend.
                 timeout=httpx2.Timeout(None, connect=min(CONNECT_TIMEOUT_S, self.config.timeout_s)),
-                http_client=Client(self.config.base_url),
+                http_client=Client(self._base_url),
             )
         return self._client
 
     async def introduce(self, seconds: float) -> Statement:
-        """What the endpoint says in its list of models."""
+        """What the endpoint says in its list of models; vLLM also its version and how codechat started it."""
         import openai
 
+        await self._find()
         probe = self._connect().with_options(timeout=min(seconds, self.config.timeout_s))
         try:
             answer = await probe.models.with_raw_response.list()
@@ -78,7 +84,33 @@ class OpenAIWire:
         except (openai.APIStatusError, ValueError):
             return Statement(self.config.base_url)
         self.failures.served = _model_names(listed)
-        return statement_of(self.config.base_url, self.config.name, listed, time.time())
+        said = statement_of(self.config.base_url, self.config.name, listed, time.time())
+        return replace(said, facts={**said.facts, **await self._about_vllm(probe)})
+
+    async def _find(self) -> None:
+        """Ask the cell where the model is served, once its server is ready."""
+        servers = SERVERS.get()
+        found = await servers.reach(self.config) if servers is not None else None
+        self._starts = servers.starts(self.config) if servers is not None else 0
+        if found is not None and found != self._base_url:
+            await self.aclose()
+            self._base_url = found
+
+    async def _about_vllm(self, probe: "openai.AsyncOpenAI") -> dict[str, str]:
+        """The version of the vLLM that serves the model, and its arguments if codechat started it; else nothing."""
+        import httpx2
+        import openai
+
+        if self.config.served_by != "vllm":
+            return {}
+        try:
+            address = self._base_url.removesuffix("/v1") + "/version"
+            version = str((await probe.get(address, cast_to=httpx2.Response)).json()["version"])
+        except (openai.OpenAIError, ValueError, KeyError, TypeError):
+            return {}
+        servers = SERVERS.get()
+        arguments = servers.arguments(self.config) if servers is not None else None
+        return {VLLM: version[:LONGEST], **({ARGUMENTS: arguments} if arguments is not None else {})}
 
     async def send(self, body: dict[str, Any]) -> Reply:
         response = await self._post(body)
@@ -92,8 +124,12 @@ class OpenAIWire:
         import httpx2
         import openai
 
+        servers = SERVERS.get()
+        if servers is not None and servers.starts(self.config) != self._starts:
+            await self._find()  # it was started again, perhaps elsewhere
         try:
-            return await self._connect().post(self.address, cast_to=httpx2.Response, body=body)
+            address = self._base_url + PATHS[self.config.api]
+            return await self._connect().post(address, cast_to=httpx2.Response, body=body)
         except openai.APIStatusError as error:
             refused = Refused(refusal_of(error.status_code, error.response.text), error.response.headers)
         except openai.APIConnectionError as error:

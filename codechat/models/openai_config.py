@@ -26,6 +26,12 @@ class OpenAIConfig(RemoteConfig):
         {}, "fields sent with the value that changes nothing, where a repository's own settings might: {top_p: 1}"
     )
     base_url: str = run_option("http://127.0.0.1:8000/v1", "the endpoint's address up to /v1")
+    served_by: Literal["vllm"] | None = run_option(
+        None, "what is started on this machine if nothing answers at a base_url of this machine: vllm; null: nothing"
+    )
+    weights_gb: float | None = run_option(
+        None, "gigabytes of the weights as they are published, to lay servers out on GPUs; null: not known", gt=0
+    )
 
     @field_validator("neutral")
     @classmethod

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from codechat.calls import Endpoint, Limits, Policy, call_with_retries, endpoint_at
+from codechat.calls import Endpoint, Limits, Passing, Policy, call_with_retries, endpoint_at
 from codechat.calls.cache import CachedQuestion, has, is_final, recall_or_ask, settle
 from codechat.calls.introduced import keep_statement, recall_statement
 from codechat.domain import Message, Reply
@@ -20,6 +20,7 @@ from codechat.models.endpoints import WITNESS, Statement, key_of, read_statement
 from codechat.models.failures import Failures
 from codechat.models.refusals import Dialect, Refusal
 from codechat.models.remote_config import RemoteConfig
+from codechat.models.served import is_down, is_kept, outlasting
 
 log = logging.getLogger(__name__)
 
@@ -134,13 +135,19 @@ class Remote:
 
     async def _probe(self) -> None:
         """Ask the endpoint who it is. Any answer is good: not every server tells it, or tells it with every key."""
-        try:
-            self._said = await self._wire.introduce(PROBE_TIMEOUT_S)
-        except Unreachable as problem:
-            raise self._failures.of_nobody(str(problem)) from None
+        self._said = await outlasting(self.config, self._introduced)
         await self._present(self._said)
         if self.config.cache is not False:
             await asyncio.to_thread(keep_statement, self._wire.address, self.config.name, self._said.text())
+
+    async def _introduced(self) -> Statement:
+        """What the endpoint says at the first call. A server that codechat keeps may have ended since it was ready."""
+        try:
+            return await self._wire.introduce(PROBE_TIMEOUT_S)
+        except Unreachable as problem:
+            if is_kept(self.config):
+                raise self._failures.of_unreachable(str(problem)).error from None
+            raise self._failures.of_nobody(str(problem)) from None
 
     async def introduction(self) -> Statement | None:
         """What the endpoint says of itself; None if it does not answer within two seconds, or the key is missing."""
@@ -194,9 +201,7 @@ class Remote:
         greedy = body.get("temperature") == 0
         if not (greedy or config.cache):
             return None
-        weights = self._supposed().weights(config.name)
-        if config.weights.revision is not None:
-            weights = f"{config.weights.revision}\n{weights}"
+        weights = config.weights.key(self._supposed().weights(config.name))
         return CachedQuestion(self._wire.address, config.name, body, None if greedy else request.sample, weights)
 
     def _may_cache(self, reply: Reply) -> bool:
@@ -208,7 +213,10 @@ class Remote:
             await self._reach()
         endpoint = self._limits()
         tokens = self._tokens_of(request) if endpoint.counts_tokens else 0
-        reply = await call_with_retries(lambda: self._attempt(request), self._policy, endpoint, tokens)
+        reply = await outlasting(
+            self.config,
+            lambda: call_with_retries(lambda: self._attempt(request), self._policy, endpoint, tokens),
+        )
         self._has_answered = True
         witness = WITNESS.get()
         if reply.fingerprint is not None and witness is not None:
@@ -230,6 +238,10 @@ class Remote:
                 return await self._wire.send(body)
             except Refused as refused:
                 refusal, headers = refused.refusal, refused.headers
+            except Passing as failed:
+                if is_down(self.config):  # asking again is of no use before the server was started again
+                    raise failed.error from None
+                raise
             if dialect.after(refusal, body) is None:
                 raise self._failures.of_refusal(refusal, headers, has_answered=self._has_answered)
             learnt = self._dialect.after(refusal, body)

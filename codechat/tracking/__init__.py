@@ -1,12 +1,12 @@
-"""Tracking: shows a finished cell beside others. One file per kind of store.
+"""Tracking: shows a cell beside others, finished or while it runs. One file per kind of store.
 
 The records are the truth: a store can be filled from them again at any time, so a failing tracker loses nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from codechat.errors import InfrastructureError
 from codechat.metrics import Point
@@ -38,6 +38,8 @@ class FinishedCell:
     `params` is the resolved config, nested; `folder` is the cell's, with the artifacts; `sweep` names the cell's sweep,
     if any; `tags` hold what else identifies the result (content hashes, git commit). `command` makes or completes the
     cell. `headline` has the keys of the most important points, with their meaning. `caution` is to be read before them.
+    `runs_dir` is the folder of the cells that are not rescored: a store may keep files beside it. Of a cell that only
+    begins, there are no points yet.
     """
 
     cell_id: str
@@ -51,6 +53,7 @@ class FinishedCell:
     command: str | None = None
     headline: Mapping[str, str] = field(default_factory=dict)
     caution: str = ""
+    runs_dir: str = "runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,62 @@ class Tracker(Protocol):
         """
 
 
+@runtime_checkable
+class SharedStore(Protocol):
+    """A tracker whose store several processes may create at the same time."""
+
+    def open(self, runs_dir: Path) -> None:
+        """Create what is missing of the store for cells of that folder.
+
+        Raises `TrackingError` and `UserError`, as `log` does.
+        """
+
+
+Ending = Literal["FINISHED", "FAILED", "KILLED"]
+"""How a cell ended: to its end, by an error, or by the user or the system."""
+
+
+class Shown(Protocol):
+    """A cell that is shown while it runs. The methods raise nothing of the store, and hardly wait for it."""
+
+    def stop(self) -> None:
+        """The sessions have ended: show how far they came, and nothing further. `Tracker.log` may follow."""
+
+    def end(self, ending: Ending, *, known: bool = False) -> None:
+        """The cell has ended; `known` if `Tracker.log` has said so to the store."""
+
+    def leave(self, ending: Ending) -> None:
+        """The cell has ended, and the store just failed: tell it later, without this process."""
+
+
+@runtime_checkable
+class LiveStore(Protocol):
+    """A tracker that can show a cell while it runs."""
+
+    def show(
+        self,
+        cell: Callable[[], FinishedCell],
+        progress: Callable[[], Mapping[str, float]],
+        tell: Callable[[str], None],
+    ) -> Shown | None:
+        """Show a cell that begins; None if the user does not want that. Returns at once, and fails in silence.
+
+        `progress` gives the names and values to show now. All functions are called in another thread: `tell` with a
+        remark for the user, if the store cannot be reached.
+        """
+
+
 TRACKING: Registry[Tracker, NoTraits] = Registry("tracking", "codechat.tracking", NoTraits, Tracker)
 
-__all__ = ["TRACKING", "DatasetInfo", "FinishedCell", "TrackedRun", "Tracker", "TrackingError"]
+__all__ = [
+    "TRACKING",
+    "DatasetInfo",
+    "Ending",
+    "FinishedCell",
+    "LiveStore",
+    "SharedStore",
+    "Shown",
+    "TrackedRun",
+    "Tracker",
+    "TrackingError",
+]

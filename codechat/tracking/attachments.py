@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from codechat.tracking import DatasetInfo
+from codechat.tracking.locks import insist
 
 TABLES = "tables"
 LOGGED_TAG = "mlflow.loggedArtifacts"  # lists the files that the user interface shows as tables
 DIGEST = 12  # characters of the content hash: MLflow takes 36, and its list of runs shows few
 
 
-def log_dataset(client: Any, run: Any, dataset: DatasetInfo) -> None:
+def log_dataset(client: Any, run_id: str, dataset: DatasetInfo) -> None:
     """Make the dataset an input of the run, once.
 
     A store has one entry per content, shared by all its cells: a tag of the input says which tasks the cell used.
@@ -23,7 +24,7 @@ def log_dataset(client: Any, run: Any, dataset: DatasetInfo) -> None:
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     digest = dataset.content_hash[:DIGEST]
-    if any(known.dataset.digest == digest for known in run.inputs.dataset_inputs):
+    if any(known.dataset.digest == digest for known in client.get_run(run_id).inputs.dataset_inputs):
         return
     entry = Dataset(
         name=dataset.name,
@@ -33,7 +34,7 @@ def log_dataset(client: Any, run: Any, dataset: DatasetInfo) -> None:
         profile=json.dumps({"num_rows": dataset.tasks}),
     )
     tags = [InputTag("mlflow.data.context", "eval"), InputTag("codechat.tasks", str(dataset.used))]
-    client.log_inputs(run.info.run_id, [DatasetInput(entry, tags)])
+    insist(lambda: client.log_inputs(run_id, [DatasetInput(entry, tags)]))
 
 
 def log_tables(client: Any, run: Any, folder: Path) -> None:

@@ -12,15 +12,17 @@ from codechat.records import TRACKED
 from codechat.seal import SEAL, break_seal
 from codechat.tracking import TrackingError
 from codechat.tracking.address import Address
-from codechat.tracking.mlflow_run import CELL_TAG, FILES
-from codechat.tracking.store import client_of, failures, lock, prepare
+from codechat.tracking.locks import lock
+from codechat.tracking.mlflow_run import FILES
+from codechat.tracking.runs import CELL_TAG, has_figures
+from codechat.tracking.store import client_of, failures, prepare
 
 PAGE = 1_000
 CONTENT_TAG = "codechat.dataset_hash"
 
 
 def find_cells(uri: str | None, experiment: str, condition: str, downloads: Path) -> list[Path]:
-    """A folder per cell of the experiment that meets the condition (MLflow's filter string; empty: all).
+    """A folder per finished cell of the experiment that meets the condition (MLflow's filter string; empty: all).
 
     A run's files are downloaded under `downloads`, a folder each, named by its cell id. Raises `UserError` for an
     unknown experiment, a wrong condition or no runs, and `TrackingError` if the store fails.
@@ -52,7 +54,7 @@ def _runs(client: Any, experiment: str, condition: str) -> list[Any]:
     try:
         while True:
             page = client.search_runs([found.experiment_id], condition, max_results=PAGE, page_token=token)
-            runs += [run for run in page if CELL_TAG in run.data.tags]
+            runs += [run for run in page if CELL_TAG in run.data.tags and has_figures(run)]
             token = page.token
             if not token:
                 break
@@ -65,7 +67,7 @@ def _runs(client: Any, experiment: str, condition: str) -> list[Any]:
         raise UserError(
             f"no cell of the experiment '{experiment}' meets the filter"
             if condition
-            else f"'{experiment}' has no cell",
+            else f"'{experiment}' has no finished cell",
             "look at its runs in MLflow; a filter names params.`…`, tags.`…` or metrics.`…`",
         )
     return runs

@@ -1,37 +1,44 @@
 """MLflow: every cell is one flat run, named like the cell and found by its cell id."""
 
-import platform
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import version
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
 
-from pydantic import field_validator
+from pydantic import field_validator, model_validator
 
 from codechat.config import Config, run_option
-from codechat.environment import VERSION
 from codechat.errors import UserError
 from codechat.metrics import Point
 from codechat.seal import SEAL
 from codechat.tracking import TRACKING, FinishedCell, TrackedRun, Tracker
 from codechat.tracking.address import REMEDY, Address, problem_of, without_password
 from codechat.tracking.attachments import TABLES, log_dataset, log_tables
-from codechat.tracking.describe import headline_first, note_tags
-from codechat.tracking.flatten import flat_params
-from codechat.tracking.store import Store, failures, lock
+from codechat.tracking.describe import headline_first
+from codechat.tracking.live import LiveRun
+from codechat.tracking.locks import insist, lock
+from codechat.tracking.runs import (
+    PROGRESS,
+    batches,
+    inherited_tags,
+    is_shown_by_this_process,
+    log_params,
+    runs_of,
+    set_tags,
+    tags_for,
+)
+from codechat.tracking.store import Store, check_packages, failures
 from codechat.tracking.traces import MOST, log_traces
 from codechat.tracking.view import view_of
 
-CELL_TAG = "codechat.cell_id"
-SWEEP_TAG = "codechat.sweep"
-CAUTION_TAG = "codechat.caution"
 FILES = ("config.yaml", "sessions.jsonl", "metrics.json")
 FOLDERS = (TABLES, "figures")
-# MLflow's limits of one request.
-METRICS_PER_BATCH = 1_000
-PARAMS_PER_BATCH = 100
+INCOMPLETE = "FAILED"
+"""A run's state until everything is logged: whatever ends the process or the store, no run is left RUNNING.
 
-T = TypeVar("T")
+One that this process has shown while its cell ran stays RUNNING, since its guard sees to the end.
+"""
+METRICS_PER_BATCH = 1_000  # MLflow's limit of one request
 
 
 class MlflowConfig(Config):
@@ -42,7 +49,14 @@ class MlflowConfig(Config):
         None, "tracking URI; null: SQLite mlflow/store.db in the working folder, artifacts beside it"
     )
     experiment: str = run_option("codechat", "name of the MLflow experiment", min_length=1, max_length=500)
+    artifacts: str | None = run_option(
+        None,
+        "folder or URI (s3://…) of a new experiment's files, if the URI is a database; "
+        "null: beside an SQLite file, else mlflow/artifacts beside runs_dir",
+        min_length=1,
+    )
     traces: bool = run_option(False, f"log each dialogue as a trace too, the first {MOST} of a cell")
+    live: bool = run_option(True, "show the cell while it runs: a run with its progress, from the first sessions on")
 
     @field_validator("uri")
     @classmethod
@@ -52,27 +66,64 @@ class MlflowConfig(Config):
             raise UserError(f"tracking.uri={without_password(uri or '')}: {problem}", REMEDY)
         return uri
 
+    @model_validator(mode="after")
+    def _artifacts_have_a_database(self) -> Self:
+        if self.artifacts is not None and Address.of(self.uri).is_server:
+            raise UserError(
+                f"tracking.artifacts={without_password(self.artifacts)}: an MLflow server itself says where files go",
+                "leave it out, or start the server with --artifacts-destination",
+            )
+        return self
+
 
 @TRACKING.register("mlflow", MlflowConfig)
 def mlflow_tracker(config: MlflowConfig) -> Tracker:
     """Log every cell as one run of an MLflow experiment."""
-    return MlflowTracker(Address.of(config.uri), config.experiment, config.traces)
+    address = Address.of(config.uri)
+    check_packages(address, config.artifacts)
+    return MlflowTracker(address, config.experiment, config.traces, config.live, config.artifacts)
 
 
 class MlflowTracker:
-    """Keeps one run per cell id in one store."""
+    """Keeps one run per cell id in one store. `artifacts` is where a new experiment's files go, None if anywhere."""
 
-    def __init__(self, address: Address, experiment: str, traces: bool) -> None:
-        self._address, self._experiment, self._traces = address, experiment, traces
+    def __init__(
+        self, address: Address, experiment: str, traces: bool, live: bool, artifacts: str | None = None
+    ) -> None:
+        self._address, self._experiment, self._artifacts = address, experiment, artifacts
+        self._traces, self._live = traces, live
+
+    def open(self, runs_dir: Path) -> None:
+        """Create the store and its experiment if they are missing."""
+        with failures(self._address):
+            Store.open(self._address, self._experiment, self._artifacts, runs_dir.absolute())
+
+    def show(
+        self,
+        cell: Callable[[], FinishedCell],
+        progress: Callable[[], Mapping[str, float]],
+        tell: Callable[[str], None],
+    ) -> LiveRun | None:
+        """Show a cell that begins; None if the user does not want that."""
+        if not self._live:
+            return None
+
+        def open_store(begun: FinishedCell) -> Store:
+            return Store.open(self._address, self._experiment, self._artifacts, Path(begun.runs_dir))
+
+        return LiveRun(self._address, open_store, cell, progress, tell)
 
     def log(self, cell: FinishedCell) -> TrackedRun:
         """Log the cell; a second time updates the same run, and adds the sweep to its tag."""
+        view = view_of(cell)
         with failures(self._address):
-            store = Store.open(self._address, self._experiment)
+            store = Store.open(self._address, self._experiment, self._artifacts, Path(cell.runs_dir))
             with lock(self._address):
                 run_id, outdated = _run_for(store, cell)
-                if cell.dataset is not None:  # two cells that add one dataset at once would conflict
-                    log_dataset(store.client, store.client.get_run(run_id), cell.dataset)
+                # Two cells that add one dataset, or one tag of the experiment, at once would conflict.
+                if cell.dataset is not None:
+                    log_dataset(store.client, run_id, cell.dataset)
+                insist(lambda: store.client.set_experiment_tag(store.experiment_id, view.tag, view.content))
             _fill(store, run_id, cell)
             sessions = cell.folder / "sessions.jsonl"
             notice = None
@@ -82,8 +133,7 @@ class MlflowTracker:
             store.client.set_terminated(run_id, "FINISHED")
             for run in outdated:
                 store.client.delete_run(run)
-            experiment, view = store.experiment_id, view_of(cell)
-            store.client.set_experiment_tag(experiment, view.tag, view.content)
+            experiment = store.experiment_id
         charts = self._address.charts(experiment, view.key)
         return TrackedRun(run_id, experiment, self._address.open_with(experiment, run_id), charts, notice)
 
@@ -94,29 +144,26 @@ def _run_for(store: Store, cell: FinishedCell) -> tuple[str, list[str]]:
     An older run is used again if its points are still right. MLflow never deletes a point, and its charts draw all of
     them, so a run whose turns have changed (the cell was resumed) is replaced by a fresh one with its tags.
     """
-    query = f"tags.`{CELL_TAG}` = '{cell.cell_id}'"
-    found = store.client.search_runs([store.experiment_id], query, order_by=["attributes.start_time DESC"])
+    found = runs_of(store, cell)
     ids = [str(run.info.run_id) for run in found]
-    inherited = {key: value for run in reversed(found) for key, value in run.data.tags.items()}
-    own = {CELL_TAG: cell.cell_id, "mlflow.runName": cell.name}
-    tags = {**_versions(), **cell.tags, **own, **note_tags(cell, inherited)}
-    if cell.caution or CAUTION_TAG in inherited:
-        tags[CAUTION_TAG] = cell.caution
-    if cell.sweep:
-        sweeps = inherited.get(SWEEP_TAG, "").split(",")
-        tags[SWEEP_TAG] = ",".join(dict.fromkeys(name for name in [*sweeps, cell.sweep] if name))
+    inherited = inherited_tags(found)
+    tags = tags_for(cell, inherited)
+    shown = bool(found) and is_shown_by_this_process(found[0])
     if not found or not _is_still_right(store, found[0], cell.points):
         fresh = store.client.create_run(store.experiment_id, tags={**inherited, **tags}, run_name=cell.name)
+        if not shown:
+            store.client.update_run(fresh.info.run_id, INCOMPLETE)
         return str(fresh.info.run_id), ids
-    for key, value in tags.items():
-        if inherited.get(key) != value:
-            store.client.set_tag(ids[0], key, value)
+    if not shown:
+        store.client.update_run(ids[0], INCOMPLETE)
+    set_tags(store, ids[0], tags, inherited)
     return ids[0], ids[1:]
 
 
 def _is_still_right(store: Store, run: Any, points: Sequence[Point]) -> bool:
     """Whether all series of the run are still right; of a scalar only the last value is shown."""
-    gone = run.data.metrics.keys() - {point.key for point in points}
+    logged = {key for key in run.data.metrics if not key.startswith(PROGRESS)}
+    gone = logged - {point.key for point in points}
     return not gone and _series_of(store, run, points) <= set(points)
 
 
@@ -132,7 +179,7 @@ def _series_of(store: Store, run: Any, points: Sequence[Point]) -> set[Point]:
 
 def _fill(store: Store, run_id: str, cell: FinishedCell) -> None:
     """Add missing params and points to the run, and replace its files by the cell's."""
-    from mlflow.entities import Metric, Param
+    from mlflow.entities import Metric
 
     run = store.client.get_run(run_id)
     series = {point.key for point in cell.points if point.step}
@@ -143,12 +190,9 @@ def _fill(store: Store, run_id: str, cell: FinishedCell) -> None:
         for point in headline_first(cell)
         if (point not in kept if point.key in series else run.data.metrics.get(point.key) != point.value)
     ]
-    # Params are written once: a run keeps those of its first logging (they may differ in run options)
-    params = [Param(key, value) for key, value in flat_params(cell.params).items() if key not in run.data.params]
-    for batch in _batches(metrics, METRICS_PER_BATCH):
+    for batch in batches(metrics, METRICS_PER_BATCH):
         store.client.log_batch(run_id, metrics=batch)
-    for chunk in _batches(params, PARAMS_PER_BATCH):
-        store.client.log_batch(run_id, params=chunk)
+    log_params(store, run_id, run.data.params, cell)
     for name in (*FILES, SEAL):
         if (cell.folder / name).is_file():
             store.client.log_artifact(run_id, str(cell.folder / name))
@@ -156,16 +200,3 @@ def _fill(store: Store, run_id: str, cell: FinishedCell) -> None:
         if (cell.folder / name).is_dir():
             store.client.log_artifacts(run_id, str(cell.folder / name), artifact_path=name)
     log_tables(store.client, run, cell.folder / TABLES)
-
-
-def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
-
-
-def _versions() -> Mapping[str, str]:
-    """The versions of the software that made the figures."""
-    return {
-        "codechat.version": VERSION,
-        "codechat.version.python": platform.python_version(),
-        **{f"codechat.version.{package}": version(package) for package in ("evalplus", "mlflow")},
-    }

@@ -1,4 +1,4 @@
-"""An MLflow store, opened so that concurrent cells do not break it and MLflow does not print."""
+"""An MLflow store, opened so that MLflow does not print, and its errors told in a line."""
 
 import contextlib
 import logging
@@ -7,16 +7,18 @@ import socket
 import sqlite3
 import warnings
 from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
-
-from filelock import FileLock, Timeout
 
 from codechat.environment import silence
 from codechat.errors import UserError
 from codechat.tracking import TrackingError
-from codechat.tracking.address import Address, without_password
+from codechat.tracking.address import REMEDY, Address, without_password
+from codechat.tracking.locks import lock
 
-LOCK_TIMEOUT_S = 120
+DRIVERS = {"": "codechat[postgres]", "psycopg": "codechat[postgres]", "MySQLdb": "mysqlclient", "pymysql": "PyMySQL"}
+"""What to install for a driver's module, where its name differs; psycopg without its library names no module."""
 CONNECT_TIMEOUT_S = 5
 # A silent server delays the cell by half a minute, not by the quarter of an hour of MLflow's defaults.
 PATIENCE = {
@@ -24,6 +26,9 @@ PATIENCE = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
 }
+# A process opens a connection when it needs one: hundreds of cells that each keep some would use up a server's, and one
+# that was idle while a cell ran for hours may be dead.
+UNPOOLED = {"MLFLOW_SQLALCHEMYSTORE_POOLCLASS": "NullPool"}
 
 # The address that MLflow would print after each run can contain the password of the URI. Its progress bars, one for
 # every file, would come between the lines of a report.
@@ -37,23 +42,56 @@ class Store:
         self.address, self.client, self.experiment_id = address, client, experiment_id
 
     @classmethod
-    def open(cls, address: Address, experiment: str) -> "Store":
-        """Create the database and the experiment if they are missing. Raises as `failures` does, and `UserError`."""
+    def open(cls, address: Address, experiment: str, artifacts: str | None, runs_dir: Path) -> "Store":
+        """Create the database and the experiment if they are missing. Raises as `failures` does, and `UserError`.
+
+        `artifacts` is where the user wants the files of a new experiment, None if anywhere.
+        """
         prepare(address)
         with lock(address), warnings.catch_warnings():
-            # A local database is created under its lock: two migrations at once would break it for good.
+            # A database is created under its lock: two migrations at once would break it for good.
             warnings.simplefilter("ignore")
             client = client_of(address)
-            return cls(address, client, _experiment(client, experiment, address.artifacts))
+            place = address.artifacts(artifacts, runs_dir)
+            found = _experiment(client, experiment, place)
+        if artifacts is not None and found.artifact_location != place:
+            raise UserError(
+                f"the MLflow experiment '{experiment}' keeps its files in {found.artifact_location}",
+                "leave tracking.artifacts out, or choose another tracking.experiment",
+            )
+        return cls(address, client, str(found.experiment_id))
+
+
+def check_packages(address: Address, artifacts: str | None) -> None:
+    """Raise `UserError` if the library that reaches a database or a bucket is missing: before a cell runs."""
+    if artifacts is not None and artifacts.startswith("s3://") and find_spec("boto3") is None:
+        raise UserError(f"tracking.artifacts={artifacts} needs the package boto3", "pip install boto3")
+    if not address.needs_driver:
+        return
+    import sqlalchemy
+
+    uri = without_password(address.uri)
+    try:
+        sqlalchemy.make_url(address.client_uri).get_dialect().import_dbapi()
+    except ImportError as error:
+        package = DRIVERS.get(error.name or "", error.name or "")
+        raise UserError(f"tracking.uri={uri} needs a driver: {error}", f"pip install '{package}'") from error
+    except sqlalchemy.exc.ArgumentError as error:
+        raise UserError(f"tracking.uri={uri} is no address of a database", REMEDY) from error
 
 
 def prepare(address: Address) -> None:
-    """Configure MLflow's output, telemetry and timeouts, and fail fast if the store cannot be reached."""
+    """Configure MLflow, and fail fast if the store cannot be reached."""
+    configure(address)
+    _reach(address)
+
+
+def configure(address: Address) -> None:
+    """Configure MLflow's output, telemetry and timeouts for a store: before it is imported."""
     os.environ |= QUIET
     silence(os.environ)
-    for name, value in PATIENCE.items():
+    for name, value in {**PATIENCE, **(UNPOOLED if address.needs_driver else {})}.items():
         os.environ.setdefault(name, value)
-    _reach(address)
 
 
 def client_of(address: Address) -> Any:
@@ -77,14 +115,14 @@ def _reach(address: Address) -> None:
         socket.create_connection(address.socket, timeout=CONNECT_TIMEOUT_S).close()
 
 
-def _experiment(client: Any, name: str, artifacts: str | None) -> str:
-    """The id of the experiment of this name, created if missing; another process may create it at the same time."""
+def _experiment(client: Any, name: str, artifacts: str | None) -> Any:
+    """The experiment of this name, created if missing; another process may create it at the same time."""
     import mlflow
 
     found = client.get_experiment_by_name(name)
     if found is None:
         try:
-            return str(client.create_experiment(name, artifact_location=artifacts))
+            return client.get_experiment(client.create_experiment(name, artifact_location=artifacts))
         except mlflow.exceptions.MlflowException as error:
             if error.error_code != "RESOURCE_ALREADY_EXISTS":
                 raise
@@ -94,31 +132,18 @@ def _experiment(client: Any, name: str, artifacts: str | None) -> str:
             f"the MLflow experiment '{name}' is in the trash",
             f"restore it (mlflow experiments restore -x {found.experiment_id}), or choose another tracking.experiment",
         )
-    return str(found.experiment_id)
-
-
-@contextlib.contextmanager
-def lock(address: Address) -> Iterator[None]:
-    """Hold a local store's lock. A server orders its own clients."""
-    if address.database is None:
-        yield
-        return
-    try:
-        with FileLock(f"{address.database}.lock", timeout=LOCK_TIMEOUT_S):
-            yield
-    except Timeout as error:
-        raise TrackingError(f"another process has kept {error.lock_file} for {LOCK_TIMEOUT_S} s") from error
+    return found
 
 
 @contextlib.contextmanager
 def failures(address: Address) -> Iterator[None]:
-    """Turn a store's errors into `TrackingError`, and a missing database driver into `UserError`."""
+    """Turn a store's errors into `TrackingError`, and a missing package into `UserError`."""
     try:
         yield
     except ModuleNotFoundError as error:
         raise UserError(
-            f"tracking.uri={without_password(address.uri)} needs a driver that is not installed",
-            f"install the package that provides the Python module '{error.name}'",
+            f"the store {without_password(address.uri)} needs the package {error.name}, which is not installed",
+            f"pip install {error.name}",
         ) from error
     except Exception as error:
         if not isinstance(error, _store_errors()):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from codechat.domain import Build, Message, Output, Target
-from codechat.environments import Room
+from codechat.environments import Environment, Room
 from codechat.journal import Journal
 from codechat.judges.deciding import quote
 from codechat.models import MODELS
@@ -145,7 +145,7 @@ async def hold(
     said: Mapping[str, list[str | Fault]],
     *,
     task: AssistTask = ISSUE,
-    rooms: Rooms | None = None,
+    rooms: Environment | None = None,
     **options: Any,
 ) -> Held:
     """Hold one session: each role says what it is told, in order. More calls than replies are an error."""
@@ -162,7 +162,7 @@ async def hold(
         services = Services(players, journal, Words(), NoJudge(), environment=rooms or Rooms())
         kit = Kit(task, "session", 0, services, lambda turn, _: turns.append(turn))
         try:
-            await Assist(config).run(task, kit)
+            await Assist(config, rooms=True).run(task, kit)
         finally:
             await kit.aclose()
             for player in players.values():

@@ -37,6 +37,7 @@ class Constrained:
     judged: bool = True
     dataset: str = "multicodeif"
     options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -48,6 +49,7 @@ class Constrained:
 def write_constrained(made: Constrained, runs: Path) -> Path:
     """Write the cell's folder under `runs`; returns it."""
     name = "-".join([made.model, made.dataset, *map(str, made.settings.values())])
+    name += f"-seed-{made.seed}" if made.seed else ""
     folder = runs / name
     folder.mkdir(parents=True)
     sessions = list(sessions_of(made, name))
@@ -62,7 +64,7 @@ def write_constrained(made: Constrained, runs: Path) -> Path:
     part = "single" if made.protocol == "repair" else "levels"
     config = {
         "model": {"kind": "openai"}, "dataset": {"kind": "multicodeif", "part": part}, "protocol": settings,
-        "seed": 0, "choices": {"model": made.model, "dataset": "multicodeif", "protocol": made.protocol},
+        "seed": made.seed, "choices": {"model": made.model, "dataset": "multicodeif", "protocol": made.protocol},
     }  # fmt: skip
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
     return folder
@@ -85,7 +87,7 @@ def sessions_of(made: Constrained, cell: str) -> Iterator[SessionRecord]:
         yield SessionRecord.model_validate(
             {
                 "cell_id": cell, "session_id": f"{cell}.{place}", "task_id": f"{category}/{number}",
-                "dataset": made.dataset, "model": made.model, "protocol": made.protocol, "agenda": [], "seed": 0,
+                "dataset": made.dataset, "model": made.model, "protocol": made.protocol, "agenda": [], "seed": made.seed,
                 "status": "completed", "turns": turns, "language": LANGUAGES[place % len(LANGUAGES)],
             }
         )  # fmt: skip

@@ -32,10 +32,11 @@ class Talk:
     meets: float = 0.6
     forgets: float = 0.15
     errored: int = 0
+    seed: int = 0
 
     @property
     def cell_id(self) -> str:
-        return f"{self.model}/{self.dataset}/{self.protocol}"
+        return f"{self.model}/{self.dataset}/{self.protocol}" + (f"/seed={self.seed}" if self.seed else "")
 
 
 def write_talk(made: Talk, runs: Path) -> Path:
@@ -49,7 +50,7 @@ def write_talk(made: Talk, runs: Path) -> Path:
     (folder / "metrics.json").write_text(json.dumps({**metrics, FIELD: measures.describe()}))
     config = {
         "model": {"kind": "openai", "name": made.model}, "dataset": {"kind": made.dataset},
-        "protocol": {"kind": made.protocol}, "agenda": {"turns": 10}, "seed": 0,
+        "protocol": {"kind": made.protocol}, "agenda": {"turns": 10}, "seed": made.seed,
         "choices": {"model": made.model, "dataset": made.dataset, "protocol": made.protocol, "agenda": "balanced"},
     }  # fmt: skip
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
@@ -65,7 +66,7 @@ def talks_of(made: Talk) -> Iterator[SessionRecord]:
             {
                 "cell_id": made.cell_id, "session_id": f"{made.model}.{made.protocol}.{number}",
                 "task_id": f"CodeIF/{number}", "dataset": made.dataset, "model": made.model, "protocol": made.protocol,
-                "agenda": [], "seed": 0, "status": "errored" if errored else "completed",
+                "agenda": [], "seed": made.seed, "status": "errored" if errored else "completed",
                 "error": "the endpoint is down" if errored else None, "turns": turns[:2] if errored else turns,
             }
         )  # fmt: skip

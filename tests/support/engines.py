@@ -1,23 +1,27 @@
 """A real container engine for tests: the machine's own if one answers, or one that is started for them as root.
 
-It has no registry: its only image, `tiny`, is made of a static busybox.
+It has no registry: its image `tiny` is made of a static busybox, and `own-python` of that and of this machine's Python.
 """
 
 import contextlib
 import io
 import os
+import re
 import shutil
 import signal
 import subprocess
+import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 BUSYBOX = "/bin/busybox"
 TINY = "tiny:latest"
+PYTHON = "own-python:latest"
 START_S = 60.0
+EXPECTED = ("libstdc++.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2", "librt.so.1")  # by packages of wheels
 
 
 def lacking() -> str:
@@ -89,21 +93,67 @@ def _answers() -> bool:
 
 def make_image() -> None:
     """Make the image `tiny`: a shell and its commands, nothing else."""
+    _import(TINY, _pack_shell)
+
+
+def make_python_image() -> None:
+    """Make the image `own-python`: the shell, and the Python that runs the tests, without packages."""
+    _import(PYTHON, _pack_shell, _pack_python)
+
+
+def _import(image: str, *parts: Callable[[tarfile.TarFile], None]) -> None:
+    with tempfile.TemporaryFile() as archive:
+        with tarfile.open(fileobj=archive, mode="w") as packed:
+            for part in parts:
+                part(packed)
+        archive.seek(0)
+        subprocess.run(["docker", "import", "-", image], stdin=archive, capture_output=True, check=True)
+
+
+def _pack_shell(packed: tarfile.TarFile) -> None:
     names = subprocess.run([BUSYBOX, "--list"], capture_output=True, text=True, check=True).stdout.split()
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as packed:
-        packed.add(BUSYBOX, "bin/busybox")
-        for name in names:
-            if name != "busybox":
-                link = tarfile.TarInfo(f"bin/{name}")
-                link.type, link.linkname = tarfile.SYMTYPE, "busybox"
-                packed.addfile(link)
-        for name, text in (("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"), ("etc/group", "root:x:0:\n")):
-            entry = tarfile.TarInfo(name)
-            entry.size = len(text)
-            packed.addfile(entry, io.BytesIO(text.encode()))
-        for name in ("tmp", "root"):
-            folder = tarfile.TarInfo(name)
-            folder.type, folder.mode = tarfile.DIRTYPE, 0o1777
-            packed.addfile(folder)
-    subprocess.run(["docker", "import", "-", TINY], input=archive.getvalue(), capture_output=True, check=True)
+    packed.add(BUSYBOX, "bin/busybox")
+    for name in names:
+        if name != "busybox":
+            _link(packed, f"bin/{name}", "busybox")
+    for name, text in (("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"), ("etc/group", "root:x:0:\n")):
+        entry = tarfile.TarInfo(name)
+        entry.size = len(text)
+        packed.addfile(entry, io.BytesIO(text.encode()))
+    for name in ("tmp", "root"):
+        folder = tarfile.TarInfo(name)
+        folder.type, folder.mode = tarfile.DIRTYPE, 0o1777
+        packed.addfile(folder)
+
+
+def _pack_python(packed: tarfile.TarFile) -> None:
+    """Interpreter and standard library under /usr/local, and what they load where the loader looks for it."""
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    program, library = Path(sys.base_prefix, "bin", name).resolve(), Path(os.__file__).parent
+    packed.add(program, f"usr/local/bin/{name}")
+    _link(packed, "usr/local/bin/python3", name)
+    packed.add(library, f"usr/local/lib/{name}", filter=_without_the_unused)
+    for path in _loaded_by([program, *(library / "lib-dynload").glob("*.so")]):
+        of_python = path.is_relative_to(sys.base_prefix) and sys.base_prefix != "/usr"
+        packed.add(path.resolve(), f"usr/lib/{path.name}" if of_python else str(path).lstrip("/"))
+
+
+def _without_the_unused(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    unused = {"site-packages", "dist-packages", "test", "idlelib", "tkinter", "ensurepip", "distutils"}
+    parts = Path(entry.name).parts
+    left_out = unused & set(parts) or parts[-1].startswith("config-") or ".opt-" in parts[-1]
+    return None if left_out else entry
+
+
+def _loaded_by(binaries: Sequence[Path]) -> set[Path]:
+    """The shared libraries that programs and modules load, the loader too, and those that compiled packages expect."""
+    told = subprocess.run(["ldd", *map(str, binaries)], capture_output=True, text=True, check=False).stdout
+    found = {Path(path) for path in re.findall(r"(?:=> |^\s*)(/\S+) \(0x", told, re.MULTILINE)}
+    beside = {path.parent for path in found}
+    return found | {path for folder in beside for path in folder.glob("lib*.so.*") if path.name in EXPECTED}
+
+
+def _link(packed: tarfile.TarFile, name: str, target: str) -> None:
+    link = tarfile.TarInfo(name)
+    link.type, link.linkname = tarfile.SYMTYPE, target
+    packed.addfile(link)

@@ -12,6 +12,8 @@ from codechat.errors import UserError
 class Spins:
     """Never ends."""
 
+    reads_code = True
+
     @property
     def key(self) -> list[Any]:
         return []

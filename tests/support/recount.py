@@ -6,6 +6,7 @@ It imports nothing of the package, so that a mistake would have to be made twice
 import json
 import math
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +113,31 @@ def near(found: Any, expected: Any) -> bool:
     if expected is None:
         return found in ("", None)
     return math.isclose(float(found), expected, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def recount_samples(folders: list[Path]) -> dict[str, Any]:
+    """Several seeds of a cell as samples of its tasks: what any and all of k samples reach, by listing the choices."""
+    lines = [line for folder in folders for line in (folder / "sessions.jsonl").read_text().splitlines()]
+    done = [s for s in map(json.loads, lines) if s["status"] == "completed"]
+    rows: dict[str, list[list[bool]]] = {}
+    for s in done:
+        rows.setdefault(s["task_id"], []).append([t["passed"] for t in s["turns"]])
+    turns, most = max(len(row) for own in rows.values() for row in own), max(map(len, rows.values()))
+
+    def over_choices(k: int, value: Any) -> float:
+        tasks = [own for own in rows.values() if len(own) >= k]
+        choices = [[value(choice) for choice in combinations(own, k)] for own in tasks]
+        return sum(sum(values) / len(values) for values in choices) / len(tasks)
+
+    found: dict[str, Any] = {}
+    for k in range(1, most + 1):
+        for turn in range(turns):
+            for name, now in (
+                ("pass", lambda row, at=turn: row[at]),
+                ("alive", lambda row, at=turn: all(row[: at + 1])),
+            ):
+                found[f"{name}_any", turn, k] = over_choices(k, lambda rows, now=now: any(map(now, rows)))
+                found[f"{name}_all", turn, k] = over_choices(k, lambda rows, now=now: all(map(now, rows)))
+        length = [lambda rows, end=end: end([*row, False].index(False) for row in rows) for end in (max, min)]
+        found["longest", k], found["shortest", k] = (over_choices(k, value) for value in length)
+    return {"rows": rows, "sessions": len(done), **found}

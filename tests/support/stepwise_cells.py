@@ -35,6 +35,7 @@ class Steps:
     local_context: str = "first"
     kind: str = "openai"
     options: tuple[tuple[str, Any], ...] = ()
+    seed: int = 0
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -47,6 +48,7 @@ def write_steps(made: Steps, runs: Path) -> Path:
     name = "-".join(
         [made.model, made.dataset, made.prompting, made.context, made.harness, *map(str, dict(made.options).values())]
     )
+    name += f"-seed-{made.seed}" if made.seed else ""
     folder = runs / name
     folder.mkdir(parents=True)
     sessions = list(sessions_of(made, name))
@@ -56,7 +58,7 @@ def write_steps(made: Steps, runs: Path) -> Path:
     protocol["local_context"] = made.local_context
     config = {
         "model": {"kind": made.kind, **dict(made.options)}, "dataset": {"kind": made.dataset}, "protocol": protocol,
-        "seed": 0, "choices": {"model": made.model, "dataset": made.dataset, "protocol": "stepwise"},
+        "seed": made.seed, "choices": {"model": made.model, "dataset": made.dataset, "protocol": "stepwise"},
     }  # fmt: skip
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
     return folder
@@ -70,7 +72,7 @@ def sessions_of(made: Steps, cell: str) -> Iterator[SessionRecord]:
         yield SessionRecord.model_validate(
             {
                 "cell_id": cell, "session_id": f"{cell}.{number}", "task_id": f"{made.dataset}/{number}",
-                "dataset": made.dataset, "model": made.model, "protocol": "stepwise", "agenda": [], "seed": 0,
+                "dataset": made.dataset, "model": made.model, "protocol": "stepwise", "agenda": [], "seed": made.seed,
                 "status": "completed", "turns": [_turn(turn, luck.random() < made.passes) for turn in range(turns)],
             }
         )  # fmt: skip

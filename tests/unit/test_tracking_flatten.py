@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codechat.tracking.flatten import LONGEST_VALUE, flat_params
@@ -48,7 +48,6 @@ values = st.recursive(
 )
 
 
-@settings(deadline=None)  # the first example imports MLflow
 @given(st.dictionaries(st.text(min_size=1), values, max_size=4))
 def test_mlflow_accepts_whatever_comes_out(config: dict[str, Any]) -> None:
     from mlflow.utils.validation import _validate_length_limit, _validate_param

@@ -1,0 +1,111 @@
+"""Take sessions that another process recorded in a journal of its own into a cell's journal, as often as one likes."""
+
+import contextlib
+import sqlite3
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from codechat.journal.endpoints import ALL_MET, INTO, Met
+from codechat.journal.ledger import COUNTS, Charge, Ledger
+from codechat.journal.opening import Database
+
+_CHARGES = ", ".join(COUNTS)
+_WANTED = "CREATE TEMP TABLE wanted (session TEXT PRIMARY KEY)"
+# Found by the index alone: a step that is there already is not read again, however long it is.
+_STEPS = """
+INSERT INTO main.steps SELECT session, name, digest, value, payer FROM other.steps AS its
+WHERE session IN (SELECT session FROM wanted) AND NOT EXISTS (
+    SELECT 1 FROM main.steps AS mine
+    WHERE mine.session = its.session AND mine.name = its.name AND mine.digest = its.digest)
+"""
+_SESSIONS = """
+INSERT OR REPLACE INTO main.sessions SELECT session, record, completed, slim, ended FROM other.sessions AS its
+WHERE session IN (SELECT session FROM wanted) AND NOT EXISTS (
+    SELECT 1 FROM main.sessions AS mine WHERE mine.session = its.session AND mine.completed >= its.completed)
+"""
+_ORIGIN = "SELECT id FROM other.origin"
+
+
+def take_in(into: Path, source: Path, sessions: Collection[str], name: str) -> None:
+    """Take sessions, with their steps, out of a source, and all that the source's own processes were charged.
+
+    Both files are made, or brought up to date, as by `Journal`. Nothing counts twice: what is there stays, and the
+    charges, kept under `name` and the source's origin, replace those of an earlier time. Raises `UserError`.
+    """
+    with _beside(into, source) as db:
+        _copy(db, sessions)
+        origin = origin_name(name, db.execute(_ORIGIN).fetchone()[0])
+        db.execute("DELETE FROM main.taken WHERE origin=?", (origin,))
+        db.execute(
+            f"INSERT INTO main.taken (origin, payer, {_CHARGES}) SELECT ?, payer, {_CHARGES} FROM other.ledger",
+            (origin,),
+        )
+        db.execute("DELETE FROM main.runs WHERE origin=?", (origin,))
+        wall = "INSERT INTO main.runs (wall_s, origin) SELECT total(wall_s), ? FROM other.runs WHERE origin IS NULL"
+        db.execute(wall, (origin,))
+
+
+def origin_name(name: str, origin: str) -> str:
+    """The name of a journal's charges in another one: a journal that was made anew does not replace the earlier one."""
+    return f"{name}/{origin}"
+
+
+def borrow(into: Path, source: Path, sessions: Collection[str]) -> None:
+    """Take sessions, with their steps, out of a source that goes on to account for them. Raises `UserError`."""
+    with _beside(into, source) as db:
+        _copy(db, sessions)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who paid for what a journal holds: its own processes, and those of other journals, by the name of each.
+
+    `origin` is the name that the journal was given when it was made; `met` are the endpoints that answered.
+    """
+
+    origin: str
+    own: Ledger
+    taken: dict[str, Ledger]
+    met: tuple[Met, ...]
+
+
+def account_of(path: Path) -> Account:
+    """Read a journal's account. Raises `UserError`."""
+    own, taken = Ledger(), dict[str, Ledger]()
+    with contextlib.closing(Database(path)) as database:
+        for row in database.read(f"SELECT payer, {_CHARGES} FROM ledger"):
+            own.add(Charge(*row))
+        for origin, *charge in database.read(f"SELECT origin, payer, {_CHARGES} FROM taken"):
+            taken.setdefault(origin, Ledger()).add(Charge(*charge))
+        origin = str(database.read("SELECT id FROM origin")[0][0])
+        return Account(origin, own, taken, tuple(Met.of(row) for row in database.read(ALL_MET)))
+
+
+@contextlib.contextmanager
+def _beside(into: Path, source: Path) -> Iterator[sqlite3.Connection]:
+    """A transaction on one journal, to which another one is attached as `other`."""
+    Database(source).close()  # brings it up to date, and recovers what a killed process left beside it
+    with contextlib.closing(Database(into)) as database, database.writing() as db:
+        db.execute("ATTACH ? AS other", (str(source),))
+        db.execute("BEGIN")
+        yield db
+        db.execute("COMMIT")
+
+
+def _copy(db: sqlite3.Connection, sessions: Collection[str]) -> None:
+    db.execute(_WANTED)
+    db.executemany("INSERT INTO wanted VALUES (?)", [(each,) for each in sessions])
+    db.execute(_STEPS)
+    db.execute(_SESSIONS)
+    _copy_met(db)
+
+
+def _copy_met(db: sqlite3.Connection) -> None:
+    """Add the endpoints that the other journal met, each with the fingerprints from both."""
+    mine = {met[:3]: met for met in map(Met.of, db.execute(ALL_MET))}
+    for its in map(Met.of, db.execute(ALL_MET.replace("FROM endpoints", "FROM other.endpoints")).fetchall()):
+        known = mine.get(its[:3], its)
+        heard = tuple(dict.fromkeys((*known.fingerprints, *its.fingerprints)))
+        both = its._replace(fingerprints=heard, met=max(known.met, its.met))
+        db.execute(f"INSERT OR REPLACE INTO main.{INTO} VALUES (?, ?, ?, ?, ?)", both.row())

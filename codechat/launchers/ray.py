@@ -1,0 +1,89 @@
+"""Cells as tasks of a Ray cluster, for those who have one."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from codechat.config import run_option
+from codechat.engine.run import BUG, INTERRUPTED
+from codechat.errors import UserError
+from codechat.hardware import CELLS_AT_ONCE, cores
+from codechat.launchers import LAUNCHERS, Job, LauncherConfig, Result, Run, Said, Sweep, Tally, View
+from codechat.launchers.exchange import heard
+
+REMEDY = "start a cluster (`ray start --head`), or name one by launcher.address=HOST:PORT"
+
+
+class RayConfig(LauncherConfig):
+    """Options of the `ray` launcher."""
+
+    kind: Literal["ray"] = run_option("ray", "where the cells of a sweep run")
+    address: str = run_option(
+        "auto", "HOST:PORT of a cluster that runs, whose nodes see this folder; auto: the one this machine belongs to"
+    )
+
+
+@LAUNCHERS.register("ray", RayConfig, apart=True)
+def ray_launcher(config: RayConfig) -> "Ray":
+    """Every cell a task of a Ray cluster, with one of its cores; needs codechat[ray]."""
+    import ray
+
+    return Ray(config.address, ray)
+
+
+@dataclass(frozen=True)
+class Ray:
+    """Runs cells on a cluster; `library` is Ray."""
+
+    address: str
+    library: Any
+
+    def launch(self, sweep: Sweep, view: View) -> Mapping[int, Result]:
+        """The results of the cells that ended. Raises `UserError` if the cluster cannot be reached."""
+        ray = self.library
+        try:
+            ray.init(self.address, log_to_driver=False, logging_level="ERROR")
+        except (ConnectionError, OSError, ValueError, RuntimeError) as error:
+            told = str(error).strip().partition("\n")[0]
+            raise UserError(f"cannot use Ray at {self.address}: {told:.300}", REMEDY) from error
+        try:
+            return self._results(sweep, view)
+        finally:
+            ray.shutdown()
+
+    def _results(self, sweep: Sweep, view: View) -> dict[int, Result]:
+        ray, results = self.library, dict[int, Result]()
+        task = ray.remote(_run).options(max_retries=0)
+        under_way = {task.remote(sweep.run, job, str(Path.cwd())): job for job in sweep.jobs}
+        asked = False
+
+        def stop() -> None:
+            nonlocal asked
+            for reference in under_way:
+                ray.cancel(reference, force=asked)
+            asked = True
+
+        with view.interruptible(stop), view.watching(Tally):
+            while under_way:
+                ended, _ = ray.wait(list(under_way), timeout=1.0)
+                for reference in ended:
+                    job = under_way.pop(reference)
+                    results[job.number] = self._result(reference, interrupted=asked)
+                    view.ended(job, results[job.number])
+        return results
+
+    def _result(self, reference: Any, *, interrupted: bool) -> Result:
+        try:
+            result: Result = self.library.get(reference)
+        except self.library.exceptions.RayError as error:
+            return Result(INTERRUPTED if interrupted else BUG, said=(Said(f"{error}\n", error=True),))
+        return result
+
+
+def _run(run: Run, job: Job, folder: str) -> Result:
+    """Run a cell in a process of Ray's, in the folder where codechat was called."""
+    os.chdir(folder)
+    os.environ[CELLS_AT_ONCE] = str(cores())  # the task was given one core
+    return heard(run, job)

@@ -1,0 +1,145 @@
+"""An array of jobs on a SLURM cluster; codechat may end once it is submitted."""
+
+import contextlib
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from filelock import FileLock, Timeout
+
+from codechat.config import run_option
+from codechat.engine.run import BUG
+from codechat.errors import UserError
+from codechat.launchers import LAUNCHERS, Job, LauncherConfig, Result, Sweep, View
+from codechat.launchers.array import Array, grouped, script
+from codechat.template import counted
+
+LOCK_TIMEOUT_S = 60
+POLL_S = 5.0
+STATES = {"RUNNING": "runs", "COMPLETING": "runs", "PENDING": "waits"}
+"""SLURM's states of a job in words; others are shown as they are."""
+
+
+class SlurmConfig(LauncherConfig):
+    """Options of the `slurm` launcher."""
+
+    kind: Literal["slurm"] = run_option("slurm", "where the cells of a sweep run")
+    partition: str | None = run_option(None, "partition to submit to; null: the cluster's default")
+    account: str | None = run_option(None, "account that pays; null: yours")
+    time: str | None = run_option(None, "time limit of an array element, as sbatch reads it: 90, 4:00:00, 1-12")
+    gres: str | None = run_option(None, "what an element needs of its node, such as gpu:h100:2")
+    parallel: int | None = run_option(None, "elements that run at once; null: as many as the cluster lets", ge=1)
+    setup: str | None = run_option(None, "shell command that each element runs first, such as: module load cuda")
+    sbatch: str | None = run_option(None, "further options of sbatch, such as: --cpus-per-task=8 --mem=32G")
+    wait: bool = run_option(False, "wait until all cells are over, and show the table")
+
+
+@LAUNCHERS.register("slurm", SlurmConfig, apart=True)
+def slurm(config: SlurmConfig) -> "Slurm":
+    """An array of jobs on a SLURM cluster, resumed after each time limit."""
+    return Slurm(config)
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """Submits the cells that are missing and not in the queue."""
+
+    config: SlurmConfig
+
+    def launch(self, sweep: Sweep, view: View) -> Mapping[int, Result]:
+        """The results of finished cells, and where the others stand. Raises `UserError`."""
+        for program in ("sbatch", "squeue"):
+            if shutil.which(program) is None:
+                raise UserError(
+                    f"launcher=slurm needs SLURM's `{program}`, which is not on this machine",
+                    "run the command on a login node of the cluster, or choose launcher=joblib",
+                )
+        array = Array(sweep.folder.resolve())
+        with _held(array.folder):
+            queue = _queue(array)  # first: what leaves it has finished by then
+            results = _finished(sweep)
+            missing = [job for job in sweep.jobs if job.number not in results]
+            waiting = [job for job in missing if _state(job, queue) is None]
+            if waiting:
+                view.note(self._submit(array, sweep.name, waiting))
+                queue = _queue(array)
+        if self.config.wait:
+            return _wait(sweep, array, view)
+        return results | {job.number: Result(None, _state(job, queue) or "submitted") for job in missing}
+
+    def _submit(self, array: Array, name: str, jobs: Sequence[Job]) -> str:
+        """Submit the cells as an array; a line for the user. Raises `UserError` if SLURM refuses them."""
+        config = self.config
+        elements = array.add([[job.composed.words for job in group] for group in grouped(jobs)])
+        options = {"partition": config.partition, "account": config.account, "time": config.time, "gres": config.gres}
+        array.write_script(script(array.folder, name, options, config.setup))
+        numbers = ",".join(map(str, elements)) + (f"%{config.parallel}" if config.parallel else "")
+        more = shlex.split(config.sbatch or "")
+        job_id = _ask(["sbatch", "--parsable", f"--array={numbers}", *more, str(array.job)]).strip().partition(";")[0]
+        return (
+            f"submitted {counted(len(jobs), 'cell')} as job {job_id}, {counted(len(elements), 'element')}; "
+            f"what they print is in {array.logs}\nThe same command shows where they stand, and submits what is missing."
+        )
+
+
+def _finished(sweep: Sweep) -> dict[int, Result]:
+    found = {job.number: sweep.recall(job) for job in sweep.jobs}
+    return {number: result for number, result in found.items() if result is not None}
+
+
+def _queue(array: Array) -> dict[tuple[str, ...], str]:
+    """The cells in SLURM's queue, by their words, and the states of their elements."""
+    found: dict[tuple[str, ...], str] = {}
+    elements = array.elements()
+    for line in _ask(["squeue", "--me", "--array", "--noheader", "--format=%K %T %Z"]).splitlines():
+        number, state, folder = line.split(maxsplit=2)
+        if Path(folder) == array.folder and number.isdecimal():
+            found |= dict.fromkeys(elements[int(number)], state)
+    return found
+
+
+def _state(job: Job, queue: Mapping[tuple[str, ...], str]) -> str | None:
+    state = queue.get(job.composed.words)
+    return None if state is None else STATES.get(state, state.lower())
+
+
+def _wait(sweep: Sweep, array: Array, view: View) -> dict[int, Result]:
+    """The results, once no cell is in the queue any more. An interruption ends the waiting, not the cells."""
+    view.note("waiting for the cluster; Ctrl-C ends the waiting, not the cells")
+    while any(_state(job, _queue(array)) for job in sweep.jobs):
+        time.sleep(POLL_S)
+    results = _finished(sweep)
+    for job in sweep.jobs:
+        if job.number not in results:
+            results[job.number] = Result(array.status_of(job.composed.words) or BUG)
+    return results
+
+
+@contextlib.contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Keep the sweep's folder for this process, so that no cell is submitted twice. Raises `UserError`."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / ".lock", timeout=LOCK_TIMEOUT_S):
+            yield
+    except Timeout:
+        raise UserError(f"another process is submitting the sweep of {folder}", "wait for it") from None
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error.strerror}", "set runs_dir to a writable folder") from error
+
+
+def _ask(words: Sequence[str]) -> str:
+    """What a command of SLURM's prints. Raises `UserError` with what it says if it fails."""
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return done.stdout
+    said = [line.removeprefix(f"{words[0]}: ").removeprefix("error: ") for line in done.stderr.strip().splitlines()]
+    raise UserError(
+        f"{words[0]} fails: {'; '.join(said[:2]) or f'exit status {done.returncode}'}",
+        "launcher.partition, account, time, gres and sbatch must suit the cluster: `sinfo` lists its partitions",
+    )
