@@ -32,7 +32,8 @@ class Room(Protocol):
     async def build(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
         """Build the repository's image again: with further files (path and text), and with another Dockerfile if given.
 
-        The room stays as it is. Raises `InfrastructureError` if the engine fails.
+        The room stays as it is: a session writes the files into it by commands. Raises `InfrastructureError` if the
+        engine fails.
         """
 
     async def aclose(self) -> None:
@@ -49,6 +50,9 @@ class Environment(Protocol):
     @property
     def builds(self) -> bool:
         """Whether a build can be tried in a room."""
+
+    async def check(self) -> None:
+        """Find out what can be known before the first room. Raises `UserError` if no room could be opened."""
 
     async def open(self, workspace: Workspace) -> Room:
         """A fresh room, once there are fewer than `max_rooms`.

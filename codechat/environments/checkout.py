@@ -1,5 +1,6 @@
 """Bubblewrap over a private copy of the repository: no engine, no network, no build."""
 
+import asyncio
 import functools
 import os
 import shutil
@@ -13,6 +14,7 @@ from codechat.domain import Build, Output
 from codechat.environment import PACKAGE
 from codechat.environments import ENVIRONMENTS, Environment, Room
 from codechat.environments.commits import unpacked
+from codechat.environments.forked import Box
 from codechat.environments.inside import furnish
 from codechat.environments.limits import NOBODY, VARIABLES, Limits, Slot, Slots, Spent
 from codechat.environments.resident import Resident
@@ -66,43 +68,55 @@ class Checkout:
                 "environment=checkout needs the program bwrap, which is not installed",
                 "install the package 'bubblewrap', or choose environment=none or docker",
             )
-        self._program = program
+        self._program, self._python = program, _Interpreter()
+        self._boxes: dict[Path, Box] = {}  # by the folder of the commits that they show
+
+    async def check(self) -> None:
+        """The program was looked for when this was made."""
 
     async def open(self, workspace: Workspace) -> Room:
         slot = await self._slots.take()
         try:
             lower = await slot.holding(unpacked, workspace, self._owner)
-            python = _Interpreter()
-            resident = await Resident.start(
-                functools.partial(self._command, lower, python), "/harness", self._config(python)
-            )
+            resident = await self._box(lower.parent).open(self._config(lower))
         except BaseException:
             slot.free()
             raise
         return Copy(self._limits, resident, slot)
 
     async def aclose(self) -> None:
-        """Nothing is kept: rooms are closed by their sessions."""
+        for box in self._boxes.values():
+            await asyncio.to_thread(box.close)
 
-    def _config(self, python: "_Interpreter") -> dict[str, Any]:
+    def _box(self, commits: Path) -> Box:
+        """The box of all rooms. It shows every unpacked commit; a room covers them once it has taken its own."""
+        if commits not in self._boxes:
+            if self._owner is not None:
+                commits.chmod(0o755)  # for the user that rooms become
+            self._boxes[commits] = Box(functools.partial(self._command, commits), "/harness")
+        return self._boxes[commits]
+
+    def _config(self, lower: Path) -> dict[str, Any]:
         return {
             **self._limits.inside(),
-            "lower": furnish.LOWER,
+            "lower": f"{furnish.LOWER}/{lower.name}",
             "uid": self._owner,
             "overlay": self._overlay,
-            "cover": [furnish.LOWER, "/harness", *python.hidden],
+            "shares_devices": True,
+            "cover": [furnish.LOWER, "/harness", *self._python.hidden],
             "root": furnish.REPOSITORY,
             "environment": VARIABLES,
         }
 
-    def _command(self, lower: Path, python: "_Interpreter", arguments: list[str], _: str) -> list[str]:
+    def _command(self, commits: Path, arguments: list[str]) -> list[str]:
+        python = self._python
         words = [self._program, "--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-uts", "--clearenv"]
         words += ["--hostname", "room"]
         if self._owner is None:
             words += ["--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY)]
-        else:  # the resident becomes another user, which its own namespaces then show as one of theirs
+        else:  # a room's process becomes another user, which its own namespaces then show as one of theirs
             words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
-        binds = [*_system(), *python.binds, (str(lower), furnish.LOWER)]
+        binds = [*_system(), *python.binds, (str(commits), furnish.LOWER)]
         binds += [(str(PACKAGE / room / "inside"), f"/harness/{room}/inside") for room in ("sandbox", "environments")]
         binds += [(str(PACKAGE / "environments" / "etc" / name), f"/etc/{name}") for name in ("passwd", "group")]
         binds += [(str(PACKAGE / "sandbox" / "etc" / name), f"/etc/{name}") for name in ("hosts", "nsswitch.conf")]

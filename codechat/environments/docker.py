@@ -11,13 +11,14 @@ from typing import Any, Literal
 from codechat.config import result_option, run_option
 from codechat.domain import Build, Output
 from codechat.environments import ENVIRONMENTS, Environment, Room
+from codechat.environments.building import Bounds
 from codechat.environments.bundle import HOME_OF_PYTHON, PLACE, bundle, words
 from codechat.environments.commits import unpacked
 from codechat.environments.images import Builder, Engine, Image
 from codechat.environments.inside import furnish
 from codechat.environments.limits import NOBODY, VARIABLES, Limits, Slot, Slots, Spent
 from codechat.environments.resident import Resident
-from codechat.errors import UserError
+from codechat.errors import InfrastructureError, UserError
 from codechat.tasks import Workspace
 
 SPARE_PROCESSES, SPARE_MB = 16, 128  # of the container besides a command's own
@@ -32,6 +33,8 @@ class DockerConfig(Limits):
     images: dict[str, str] = result_option({}, "images of this machine in place of a Dockerfile's bases: {base: mine}")
     build_network: bool = result_option(False, "let builds reach the network: they run what they download, as root")
     build_s: float = result_option(1800.0, "seconds by the clock that a build may take", gt=0)
+    build_disk_mb: int = result_option(20480, "MiB that all steps of a build may write together", ge=16)
+    build_processes: int = result_option(4096, "processes and threads that a step of a build may have at once", ge=8)
     program: Literal["docker", "podman"] = run_option("docker", "the engine's command")
 
 
@@ -47,7 +50,7 @@ class Tried:
         """Build it with the files, and with another Dockerfile if one is given. Raises `InfrastructureError`."""
         tag, text = f"codechat-tried:{secrets.token_hex(8)}", self.dockerfile if dockerfile is None else dockerfile
         try:
-            return self.builder.build(self.lower, files, text, tag)
+            return self.builder.build(self.lower, files, text, tag, tried=True)
         finally:
             self.builder.engine.run("image", "rm", "--force", tag)
 
@@ -87,7 +90,31 @@ class Docker:
                 "or choose environment=checkout",
             )
         self._config, self._slots = config, Slots(config.max_rooms)
-        self._builder = Builder(Engine(program), config, config.build_s, config.build_network, config.images)
+        bounds = Bounds(config.build_s, config.build_disk_mb << 20, config.build_processes)
+        self._builder = Builder(Engine(program), config, bounds, config.build_network, config.images)
+
+    async def check(self) -> None:
+        await asyncio.to_thread(self._check)
+
+    def _check(self) -> None:
+        """Raise `UserError` if the engine does not answer, or lacks the image for all rooms and may not fetch it."""
+        config, engine = self._config, self._builder.engine
+        try:
+            engine.check()
+            named = config.image and config.images.get(config.image, config.image)
+            lacks = named is not None and not config.build_network and not engine.has(named)
+            if lacks:
+                engine.check()  # it could have gone meanwhile
+        except InfrastructureError as away:
+            raise UserError(
+                f"environment=docker needs an engine that answers: {away}",
+                f"start it (`{config.program} version` must show it); or choose environment=checkout",
+            ) from away
+        if lacks:
+            raise UserError(
+                f"environment.image: {config.program} has no image '{named}' on this machine, and none is downloaded",
+                f"fetch or build it beforehand ({config.program} pull {named}); `{config.program} images` shows all",
+            )
 
     async def open(self, workspace: Workspace) -> Room:
         given = None if self._config.image is None else GIVEN.format(image=self._config.image)
@@ -130,6 +157,7 @@ class Docker:
             "lower": image.root,
             "uid": None,
             "overlay": True,
+            "shares_devices": False,
             "cover": [PLACE, "/sys"],
             "root": image.root,
             "environment": {**VARIABLES, **image.variables, "HOME": furnish.HOME},
@@ -139,7 +167,8 @@ class Docker:
         """The engine's own filter and covers are off, because they forbid the namespaces of commands; ours are used."""
         config = self._config
         options = ["--rm", "--name", name, "--pull", "never", "--network", "none", "--read-only", "--hostname", "room"]
-        options += ["--dns", "127.0.0.1", "--dns-search", "."]  # else the container is told the machine's own
+        # Of this machine, docker tells a container its name servers, podman its table of names.
+        options += ["--dns", "127.0.0.1", "--dns-search", "."] if config.program == "docker" else ["--no-hosts"]
         options += ["--cap-drop", "ALL", "--user", f"{NOBODY}:{NOBODY}", "--workdir", "/", "--env", HOME_OF_PYTHON]
         paths = "systempaths=unconfined" if config.program == "docker" else "unmask=ALL"
         for profile in ("no-new-privileges", "seccomp=unconfined", "apparmor=unconfined", paths):

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import re
 import secrets
 import shutil
@@ -11,16 +10,18 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from filelock import FileLock
 
 from codechat.domain import Build
+from codechat.environments.building import Bounds, Exceeded, Watch
 from codechat.environments.bundle import HOME_OF_PYTHON, PLACE, bundle, words
 from codechat.environments.dockerfiles import Recipe, Refused, recipe
 from codechat.environments.kept import images_folder
 from codechat.environments.legible import legible
 from codechat.environments.limits import NOBODY, Limits
+from codechat.environments.writing import parts_of
 from codechat.errors import InfrastructureError
 from codechat.files import content_hash
 from codechat.tasks import Workspace
@@ -29,6 +30,7 @@ MADE = 1  # version of what is made of a built image
 LOG_KB = 16
 ANSWER_S = 120.0
 RECIPE = ".codechat.Dockerfile"
+BUILDER = {"DOCKER_BUILDKIT": "0"}  # the other builder reads more than is checked here
 PREPARE = """
 import sys
 for name, path in (("codechat", []), ("codechat.sandbox", [{place!r} + "/sandbox"]),
@@ -59,7 +61,6 @@ class Engine:
 
     def run(self, *arguments: str, seconds: float = ANSWER_S) -> "subprocess.CompletedProcess[bytes]":
         """A finished command. Raises `InfrastructureError` if it takes longer, or cannot be started."""
-        environment = {**os.environ, "DOCKER_BUILDKIT": "0"}  # the other builder reads more than is checked here
         try:
             return subprocess.run(
                 [self.program, *arguments],
@@ -67,11 +68,10 @@ class Engine:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 timeout=seconds,
-                env=environment,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise TookLong(f"{self.program} {arguments[0]} took more than {seconds:g} s") from error
+            raise InfrastructureError(f"{self.program} {arguments[0]} took more than {seconds:g} s") from error
         except OSError as error:
             raise InfrastructureError(f"{self.program} does not start: {error.strerror}") from error
 
@@ -93,17 +93,13 @@ class Engine:
             raise InfrastructureError(f"{self.program} is away: {_last(done.stdout)}")
 
 
-class TookLong(InfrastructureError):
-    """A command of the engine was ended for its time."""
-
-
 @dataclass(frozen=True)
 class Builder:
     """Builds Dockerfiles over commits."""
 
     engine: Engine
     limits: Limits
-    build_s: float
+    bounds: Bounds
     network: bool
     bases: Mapping[str, str]
 
@@ -128,9 +124,12 @@ class Builder:
             note.write_text(json.dumps(asdict(made)), encoding="utf-8")
             return made
 
-    def build(self, lower: Path, files: Mapping[str, str], dockerfile: str, tag: str) -> Build:
-        """Build a Dockerfile over the commit and further files. Raises `InfrastructureError` if the engine is away."""
-        began = time.monotonic()
+    def build(self, lower: Path, files: Mapping[str, str], dockerfile: str, tag: str, *, tried: bool = False) -> Build:
+        """Build a Dockerfile over the commit and further files. Raises `InfrastructureError` if the engine is away.
+
+        A failed build that was only `tried` leaves no image; others leave those of their steps, for the next attempt.
+        """
+        began, watch = time.monotonic(), Watch(self.engine.program, self.engine.run, self.bounds)
 
         def ended(ok: bool, log: str) -> Build:
             return Build(ok, log, round(time.monotonic() - began, 3))
@@ -139,18 +138,21 @@ class Builder:
             made = recipe(dockerfile, self.bases, network=self.network)
             self._refuse_absent(made)
             with _context(lower, files, made.text) as context:
-                done = self.engine.run(*self._words(tag, context), seconds=self.build_s)
+                status, kept = watch.build(self._words(tag, context), BUILDER, LOG_KB << 9)
         except Refused as refused:
             return ended(False, str(refused))
-        except TookLong as late:
-            return ended(False, str(late))
-        if done.returncode != 0:
+        except Exceeded as why:
+            watch.discard(tag)
+            return ended(False, str(why))
+        if status != 0:
             self.engine.check()
-        return ended(done.returncode == 0, _log(done.stdout))
+            if tried:
+                watch.discard(tag)
+        return ended(status == 0, legible(bytes(kept.head), bytes(kept.tail), kept.total, LOG_KB))
 
     def _words(self, tag: str, context: Path) -> list[str]:
         limit = f"{self.limits.memory_mb}m"
-        asked = ["build", "--rm", "--force-rm", "--memory", limit, "--memory-swap", limit, "--label", "codechat=room"]
+        asked = ["--rm", "--force-rm", "--memory", limit, "--memory-swap", limit, "--label", "codechat=room"]
         asked += ["--ulimit", f"fsize={self.limits.disk_mb << 20}", "--file", str(context / RECIPE), "--tag", tag]
         return [*asked, *(() if self.network else ("--network", "none")), str(context)]
 
@@ -203,28 +205,20 @@ def _context(lower: Path, files: Mapping[str, str], text: str) -> Iterator[Path]
 
 def _write(context: Path, name: str, content: str) -> None:
     """Write a maintainer's file below the context: by no way out of it, through no link. Raises `Refused`."""
-    path = PurePosixPath(name)
-    if not name or path.is_absolute() or ".." in path.parts or "\0" in name or ".git" in path.parts or not path.parts:
-        raise Refused(f"'{name[:200]}' is no path of a file in the repository")
+    *folders, last = parts_of(name)
     place = context
     try:
-        for part in path.parts[:-1]:
+        for part in folders:
             place /= part
             if place.is_symlink():
                 raise Refused(f"'{name[:200]}' leads through a link")
             place.mkdir(exist_ok=True)
-        place /= path.parts[-1]
+        place /= last
         if place.is_symlink():
             place.unlink()
         place.write_text(content, encoding="utf-8", errors="replace", newline="")
     except OSError as error:
         raise Refused(f"'{name[:200]}' cannot be written: {error.strerror}") from error
-
-
-def _log(output: bytes) -> str:
-    room = LOG_KB << 9
-    tail = output[max(room, len(output) - room) :]
-    return legible(output[:room], tail, len(output), LOG_KB)
 
 
 def _last(output: bytes) -> str:

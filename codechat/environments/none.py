@@ -35,6 +35,9 @@ class NoEnvironment:
 
     commands = builds = False
 
+    async def check(self) -> None:
+        """Nothing is needed."""
+
     async def open(self, workspace: Workspace) -> Room:
         return Nowhere()
 

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from codechat.domain import Output
 from codechat.environments.inside.starter import LENGTH
@@ -27,32 +27,48 @@ for name, path in (("codechat", []), ("codechat.sandbox", [{root!r} + "/sandbox"
                    ("codechat.environments", [{root!r} + "/environments"])):
     sys.modules[name] = type(sys)(name)
     sys.modules[name].__path__ = path
-from codechat.environments.inside.starter import main
-main({meeting!r})
+from codechat.environments.inside.{module} import main
+main({arguments})
 """
+
+
+class Process(Protocol):
+    """A process, as `subprocess.Popen` shows it."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end. Raises `subprocess.TimeoutExpired`."""
+
+    def kill(self) -> None:
+        """End it at once."""
 
 
 class Resident:
     """One started process; one command at a time."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", control: socket.socket, errors: IO[bytes]) -> None:
+    def __init__(self, process: Process, control: socket.socket, errors: IO[bytes]) -> None:
         self._process, self._control, self._errors = process, control, errors
         self._broken = False
 
     @classmethod
     async def start(
-        cls, command: Callable[[list[str], str], list[str]], root: str, config: Mapping[str, Any], *, meeting: str = ""
+        cls, command: Callable[[list[str], str], list[str]], root: str, config: Mapping[str, Any], *, meeting: str
     ) -> "Resident":
         """Start it and wait until its room is furnished.
 
-        `command` wraps the interpreter's arguments, and gets a folder if the process connects to the path `meeting` in
-        it. Raises `InfrastructureError` with what was said.
+        `command` wraps the interpreter's arguments, and gets a folder in which the process connects to the path
+        `meeting`. Raises `InfrastructureError` with what was said.
         """
-        boot = BOOT.format(root=root, meeting=meeting)
         errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by `aclose`
-        arguments = ["-S", "-s", "-P", "-B", "-c", boot]
-        started = await asyncio.to_thread(_meet if meeting else _spawn, command, arguments, errors)
-        resident = cls(*started, errors)
+        arguments = boot(root, "starter", repr(meeting))
+        process, control = await asyncio.to_thread(_meet, command, arguments, errors)
+        return await cls.furnished(process, control, errors, config)
+
+    @classmethod
+    async def furnished(
+        cls, process: Process, control: socket.socket, errors: IO[bytes], config: Mapping[str, Any]
+    ) -> "Resident":
+        """A started process, once it has furnished its room. Raises `InfrastructureError` with what was said."""
+        resident = cls(process, control, errors)
         try:
             await resident._send(dict(config))
             hello = await asyncio.wait_for(resident._receive(), START_S)
@@ -116,19 +132,19 @@ class Resident:
         self._errors.close()
 
     def _said(self) -> str:
-        self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, self._errors.tell() - 1000))
-        return self._errors.read().decode(errors="replace").strip() or "it said nothing"
+        return last_said(self._errors)
 
 
-def _spawn(
-    command: Callable[[list[str], str], list[str]], arguments: list[str], errors: IO[bytes]
-) -> tuple["subprocess.Popen[bytes]", socket.socket]:
-    """Start the process with a socket as its standard input."""
-    ours, theirs = socket.socketpair()
-    ours.setblocking(False)
-    with theirs:
-        return _popen(command(arguments, ""), theirs.fileno(), errors), ours
+def boot(root: str, module: str, arguments: str = "") -> list[str]:
+    """The interpreter's arguments that call `main` of a module of the folder `inside`."""
+    return ["-S", "-s", "-P", "-B", "-c", BOOT.format(root=root, module=module, arguments=arguments)]
+
+
+def last_said(errors: IO[bytes]) -> str:
+    """The last that a process wrote to its file of errors."""
+    errors.seek(0, os.SEEK_END)
+    errors.seek(max(0, errors.tell() - 1000))
+    return errors.read().decode(errors="replace").strip() or "it said nothing"
 
 
 def _meet(
@@ -141,7 +157,7 @@ def _meet(
         Path(folder, "control").chmod(0o666)
         server.listen(1)
         server.settimeout(0.1)
-        process = _popen(command(arguments, folder), subprocess.DEVNULL, errors)
+        process = popen(command(arguments, folder), subprocess.DEVNULL, errors)
         for _ in range(int(START_S * 10)):
             with suppress(TimeoutError):
                 ours = server.accept()[0]
@@ -156,7 +172,8 @@ def _meet(
         return process, ours
 
 
-def _popen(command: list[str], stdin: int, errors: IO[bytes]) -> "subprocess.Popen[bytes]":
+def popen(command: list[str], stdin: int, errors: IO[bytes]) -> "subprocess.Popen[bytes]":
+    """Start a program outside of this one's session, without output."""
     return subprocess.Popen(
         command,
         stdin=stdin,

@@ -51,6 +51,7 @@ class SandboxConfig(Config):
         None, "the local Maven repository, for tests of Java repositories, which run without network", min_length=1
     )
     allow_weak: bool = run_option(False, "let models other than the built-in baselines run in a weak sandbox")
+    share: bool = run_option(True, "programs whose compiled code is equal share one verdict")
     python: str | None = place_option(
         None, "the interpreter whose packages programs import; null: codechat's own", min_length=1
     )

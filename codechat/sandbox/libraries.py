@@ -2,31 +2,17 @@
 
 import functools
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from codechat.errors import UserError
 from codechat.files import content_hash
+from codechat.sandbox.interpreters import ask, interpreter_at
 
 OLDEST = (3, 11)  # what runs inside the sandbox needs it
-ASK_S = 60.0
 REMEDY = "give the interpreter of a virtual environment, such as sandbox.python=~/envs/sreval/bin/python"
-# Run by the interpreter itself: only it knows where its packages lie.
-DESCRIBE = """
-import importlib.metadata, json, platform, sys
-found = {}
-for each in importlib.metadata.distributions():
-    found.setdefault(str(each.metadata["Name"]), str(each.version))
-print(json.dumps({
-    "version": platform.python_version(), "minor": sys.version_info[:2], "base": sys.base_prefix, "path": sys.path,
-    "program": getattr(sys, "_base_executable", "") or sys.executable, "packages": found,
-}))
-"""
 FIND = """
 import importlib.util, json, sys
 given = json.load(sys.stdin)
@@ -62,7 +48,7 @@ class Libraries:
         if not wanted:
             return []
         given = json.dumps({"path": self.path, "names": wanted})
-        found: list[str] = json.loads(_ask(self.program, ["-S", "-s", "-P", "-B", "-c", FIND], given))
+        found: list[str] = json.loads(ask(self.program, ["-S", "-s", "-P", "-B", "-c", FIND], given))
         return found
 
 
@@ -82,22 +68,15 @@ def libraries_at(python: str | None) -> Libraries:
     """
     if python is None:
         return own_libraries()
-    path = os.path.abspath(Path(python).expanduser())  # noqa: PTH100  a link is what makes a virtual environment
-    if not os.access(path, os.X_OK) or Path(path).is_dir():
-        raise UserError(f"sandbox.python: there is no interpreter {path}", REMEDY)
-    try:
-        told: dict[str, Any] = json.loads(_ask(path, ["-I", "-c", DESCRIBE]))
-        minor = (int(told["minor"][0]), int(told["minor"][1]))
-    except (OSError, ValueError, TypeError, KeyError, subprocess.SubprocessError) as error:
-        raise UserError(f"sandbox.python: {path} does not run as a Python interpreter", REMEDY) from error
-    if minor < OLDEST:
+    told = interpreter_at(python, REMEDY, "sandbox.python")
+    if told.minor < OLDEST:
         raise UserError(
-            f"sandbox.python: {path} is Python {told['version']}, and the sandbox needs {'.'.join(map(str, OLDEST))}",
+            f"sandbox.python: {told.path} is Python {told.version}, and the sandbox needs {'.'.join(map(str, OLDEST))}",
             "make the environment with a newer interpreter: python3.11 -m venv FOLDER",
         )
-    base = Path(told["base"]).resolve()
-    program = str(Path(told["program"]).resolve())
-    return Libraries(program, base, _module_path(base, told["path"]), told["version"], minor, told["packages"])
+    base, packages = told.base.resolve(), dict(reversed(told.packages))  # of one name the first counts
+    path = _module_path(base, told.entries)
+    return Libraries(str(told.program.resolve()), base, path, told.version, told.minor, packages)
 
 
 def _module_path(base: Path, entries: Iterable[str]) -> tuple[str, ...]:
@@ -105,10 +84,3 @@ def _module_path(base: Path, entries: Iterable[str]) -> tuple[str, ...]:
     folders = [str(Path(entry).resolve()) for entry in entries if entry and Path(entry).exists()]
     packages = ("site-packages", "dist-packages")
     return tuple(dict.fromkeys(one for one in folders if one.startswith(str(base)) or one.endswith(packages)))
-
-
-def _ask(program: str, arguments: list[str], given: str = "") -> str:
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
-    return subprocess.run(
-        [program, *arguments], input=given, capture_output=True, text=True, timeout=ASK_S, check=True, env=environment
-    ).stdout

@@ -82,7 +82,9 @@ def secret_folder(name: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.chmod(0o700)
     except OSError as error:
-        raise UserError(f"cannot write {folder}: {error.strerror}", "set CODECHAT_CACHE_DIR to a folder") from error
+        raise UserError(
+            f"cannot write {folder}: {error.strerror}", "set hardware.scratch or CODECHAT_CACHE_DIR to a folder"
+        ) from error
     return folder
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,6 @@ import pytest
 from codechat.environments import commits
 from codechat.errors import UserError
 from codechat.tasks import Workspace
-from support import engines
 from support.driven import Driven, in_kind, lacking
 from support.repositories import FIX, Repository, git, make_repository
 
@@ -196,14 +195,12 @@ KINDS = ("checkout", "docker")
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def kind(request: pytest.FixtureRequest) -> Iterator[Kind]:
+def kind(request: pytest.FixtureRequest) -> Kind:
     if why := lacking(request.param):
         pytest.skip(why)
     if request.param == "docker":
-        with engines.engine():
-            yield request.param
-    else:
-        yield request.param
+        request.getfixturevalue("engine")
+    return request.param
 
 
 @pytest.mark.parametrize("make", OPENED, ids=lambda make: make.__name__)

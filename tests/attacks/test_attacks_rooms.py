@@ -16,7 +16,6 @@ import pytest
 
 from attacks.attack_rooms import CLEAN, PYTHON, SHELL
 from codechat.domain import Output
-from support import engines
 from support.driven import Driven, DrivenRoom, in_kind, lacking
 from support.repositories import Repository, make_repository
 
@@ -100,10 +99,8 @@ def checkout(repository: Repository) -> Iterator[DrivenRoom]:
 
 
 @pytest.fixture(scope="module")
-def docker(repository: Repository) -> Iterator[DrivenRoom]:
-    if why := lacking("docker"):
-        pytest.skip(why)
-    with engines.engine(), opened("docker", repository) as room:
+def docker(engine: None, repository: Repository) -> Iterator[DrivenRoom]:
+    with opened("docker", repository) as room:
         yield room
 
 

@@ -39,7 +39,7 @@ WRONG = {"is wrong": SPIN + "def f(n):\n    spin(0.1)\n    return n"}
 BIG = "def f(n):\n    return ['x' * 60] * (6000 + n)\n"
 WORST = ("lowest priority in a crowd", "chains beside a spinner", "bytes by one from many", "urgent bytes", "orphans")
 NO_NAMESPACES = """from codechat.sandbox.inside import isolate
-def refuse(hide): raise isolate.NotGranted(1, "not granted here")
+def refuse(*_): raise isolate.NotGranted(1, "not granted here")
 isolate.enter_namespaces = refuse
 from codechat.sandbox.inside.zygote import main"""
 
@@ -163,7 +163,7 @@ def die(number):
 
 async def test_death_by_every_signal_is_an_outcome(kind: str) -> None:
     """By timers, because signals to others are refused where there are no namespaces, and without effect in them."""
-    room = build(kind, workers=4, idle_s=0.2)
+    room = build(kind, workers=4, idle_s=0.4)
     outcomes: dict[int, str] = {}
 
     async def die(number: int) -> None:
@@ -227,7 +227,7 @@ def kill_self():
         verdict = await CALLS.check(Program(f"import os, signal, time\n{helpers}def f(n):\n    {body}"), room)
         assert verdict.outcome == expected, verdict
         script = f"import os, signal, time\n{helpers}def f():\n    {body}\nf()"
-        command = Command(argv=(PYTHON, "main.py"), files={"main.py": script.encode()}, wall_s=30.0, cpu_s=0.5)
+        command = Command(argv=(PYTHON, "main.py"), files={"main.py": script.encode()}, wall_s=90.0, cpu_s=0.5)
         ran = await room.run(command)
         assert (ran.why == "cpu") == (expected == "timeout"), ran
     finally:
@@ -252,7 +252,7 @@ time.sleep(0.5)
 """
     room = build(kind)
     try:
-        ran = await room.run(Command(argv=(PYTHON, "main.py"), files={"main.py": script.encode()}, wall_s=30.0))
+        ran = await room.run(Command(argv=(PYTHON, "main.py"), files={"main.py": script.encode()}, wall_s=90.0))
     finally:
         await room.aclose()
     assert ran.status == 0
@@ -271,7 +271,8 @@ def test_a_name_in_any_bytes_is_read() -> None:
         assert os.read(read, 1) == b"x"
         usage = Usage()
         usage.look([pid], 0.1)
-        assert usage.look([pid], 0.1) == pytest.approx(0.1, abs=0.05), "it sleeps"
+        waited = (usage.look([pid], 0.1) for _ in range(100) if not time.sleep(0.05))
+        assert any(each == pytest.approx(0.1, abs=0.05) for each in waited), "it sleeps, once it got that far"
     finally:
         os.kill(pid, 9)
         os.waitpid(pid, 0)
@@ -362,7 +363,7 @@ async def test_no_run_outlasts_its_ceiling_by_the_clock(kind: str, monkeypatch: 
     assert verdict.outcome == "timeout"
     assert verdict.failure is not None
     assert "by the clock" in verdict.failure.reason
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 40
 
 
 async def test_descriptors_in_the_results_are_not_kept(kind: str) -> None:

@@ -162,7 +162,7 @@ ANSWERS = [(kind.name, answer) for kind in RULES for answer in (PAIRS[kind.name]
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(CODES, st.sampled_from(ANSWERS), st.sampled_from(HARNESSES))
 def test_no_exception_leaves_a_rule(code: str, asked: tuple[str, str], harness: Harness) -> None:
     found = constraint(constraint_type(asked[0]), asked[1]).check(code, harness)

@@ -99,7 +99,7 @@ def test_what_python_defines() -> None:
     assert python.defines("") == frozenset()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(REPLIES, NAMES, st.sampled_from(TAGS))
 def test_nothing_is_raised_for_any_text(reply: str, entry_point: str, tag: str) -> None:
     found = extract(reply, Target(tag, entry_point))
@@ -110,7 +110,7 @@ def test_nothing_is_raised_for_any_text(reply: str, entry_point: str, tag: str) 
     language_of(tag).defines(reply)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.one_of(st.text(alphabet="`~\nab cé"), st.lists(PIECES, max_size=6).map("".join)))
 def test_no_backticks_in_the_code_close_its_fence(text: str) -> None:
     code = text.rstrip()

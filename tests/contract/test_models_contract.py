@@ -34,6 +34,8 @@ RUN_OPTIONS = {
     "adaptive_concurrency",
     "cache",
     "neutral",
+    "served_by",
+    "weights_gb",
 }
 TASK = task_of("T/0", "def add(a, b):", "def add(a, b):\n    return a + b\n", prompt="Add.")
 ISSUE = AssistTask("a/b#1", "Help.", author="user", thread=(Comment("ann", "2025-01-01T00:00:00Z", "Set it."),))

@@ -1,5 +1,6 @@
 """What every registered protocol must be: its records, its metrics and what it says of them, on one small task."""
 
+import itertools
 import json
 import random
 from typing import Any
@@ -122,3 +123,24 @@ def test_the_metrics_follow_from_the_records_alone(cell: Cell, sessions: list[Se
         k: v for k, v in kept.items() if k not in differing
     }
     protocol.metrics([], seed=0, effort=Effort())
+
+
+def test_an_estimate_promises_no_more_of_a_prefix_cache_than_requests_share(
+    cell: Cell, sessions: list[SessionRecord]
+) -> None:
+    """By characters, as if a reply were as long as it was here. The sizes themselves are guesses."""
+    (session,), (task,) = sessions, cell.tasks
+    asks = [ask for ask in cell.protocol().asks(task) if ask.role == "model"][: len(session.turns)]
+    for ask in asks:
+        assert 0 <= ask.shared <= ask.characters
+        assert 0 <= ask.shared_replies <= ask.replies
+    reply = sum(len(turn.response or "") for turn in session.turns) / len(session.turns)
+    expected = [(ask.shared + ask.shared_replies * reply, ask.characters + ask.replies * reply) for ask in asks]
+    before, real = "", list[tuple[int, int]]()
+    for turn in session.turns:
+        text = "".join(f"<{message.role}>{message.content}" for message in turn.request)
+        alike = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before, text, strict=False))
+        real.append((sum(1 for _ in alike), len(text)))
+        before = f"{text}<assistant>{turn.response}"
+    promised, found = (sum(each[0] for each in pairs) / sum(each[1] for each in pairs) for pairs in (expected, real))
+    assert promised <= found + 0.1

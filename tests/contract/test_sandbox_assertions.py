@@ -1,7 +1,7 @@
 """Suites of assertions, exit statuses and repositories, in every kind of sandbox."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,8 @@ ASSERTIONS = Assertions(("assert total([1, 2]) == 3", "assert total([]) == 0"))
 
 
 @pytest.fixture(scope="module", params=[component.name for component in SANDBOXES if component.name != "auto"])
-def sandbox(request: pytest.FixtureRequest) -> Iterator[Any]:
-    config = SANDBOXES.validate({"kind": request.param, "idle_s": 0.7, "load_cpu_s": 2.0})
+def sandbox(request: pytest.FixtureRequest, of_kind: Callable[[str], dict[str, str]]) -> Iterator[Any]:
+    config = SANDBOXES.validate({**of_kind(request.param), "idle_s": 0.7, "load_cpu_s": 2.0})
     try:
         room: Any = SANDBOXES.build(config, workers=1)
     except UserError as error:

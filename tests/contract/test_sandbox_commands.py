@@ -167,7 +167,7 @@ async def test_a_program_is_bounded_and_leaves_nothing(sandbox: Sandbox, name: s
     before, began = below(os.getpid()), time.monotonic()
     ran = await perl(sandbox, script, **options)
     assert expected(ran), ran
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 40
     assert below(os.getpid()) == before, "a process was left, or the sandbox's own died"
     assert (await perl(sandbox, "print 42")).stdout == "42"
 

@@ -1,7 +1,7 @@
 """What results are compared by value in every kind of sandbox, and which a reference may not return."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,11 +16,15 @@ LIMITS = {"idle_s": 0.7, "min_cpu_s": 0.5, "memory_mb": 1024}
 
 
 @pytest.fixture(scope="module", params=[component.name for component in SANDBOXES])
-def sandbox(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def sandbox(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    of_kind: Callable[[str], dict[str, str]],
+) -> Iterator[Any]:
     monkeypatch = pytest.MonkeyPatch()
     monkeypatch.setenv("CODECHAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
     try:
-        room: Any = SANDBOXES.build(SANDBOXES.validate({"kind": request.param, **LIMITS}), workers=1)
+        room: Any = SANDBOXES.build(SANDBOXES.validate({**of_kind(request.param), **LIMITS}), workers=1)
     except UserError as error:
         pytest.skip(str(error))
     yield room

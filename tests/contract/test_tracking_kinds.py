@@ -1,12 +1,16 @@
 """What every tracker keeps to, whatever its store."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic.fields import FieldInfo
 
 from codechat.config import is_identity
 from codechat.metrics import Point
 from codechat.tracking import TRACKING, FinishedCell, TrackedRun
+from support.mlflow_server import mlflow_server
 
 KINDS = [component.name for component in TRACKING]
 
@@ -19,15 +23,25 @@ def finished_cell(folder: Path) -> FinishedCell:
 
 
 def test_the_kinds_of_the_group() -> None:
-    assert {"mlflow", "none"} <= set(KINDS)
+    assert {"mlflow", "none", "server"} <= set(KINDS)
+
+
+@contextlib.contextmanager
+def options_of(kind: str, folder: Path) -> Iterator[dict[str, str]]:
+    """What the kind needs to be told; a server is started for one that needs its address."""
+    if not TRACKING[kind].config.model_fields.get("uri", FieldInfo(default=None)).is_required():
+        yield {"kind": kind}
+        return
+    with mlflow_server(f"sqlite:///{folder}/server.db", folder / "served") as server:
+        yield {"kind": kind, "uri": server.uri}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_logging_twice_is_logging_once(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    config = TRACKING.validate({"kind": kind})
     cell = finished_cell(tmp_path)
-    runs = [TRACKING.build(config).log(cell) for _ in range(2)]
+    with options_of(kind, tmp_path) as options:
+        runs = [TRACKING.build(TRACKING.validate(options)).log(cell) for _ in range(2)]
     assert runs[0] == runs[1]
     assert runs[0] is None or isinstance(runs[0], TrackedRun)
     assert [path.name for path in cell.folder.iterdir()] == ["config.yaml"]

@@ -61,7 +61,7 @@ def test_a_wrong_interpreter_is_told_of(tmp_path: Path) -> None:
         config(str(tmp_path / "none")).identity()
     silent, old = tmp_path / "silent", tmp_path / "old"
     silent.write_text("#!/bin/sh\nexit 0\n")
-    told = {"version": "3.9.1", "minor": [3, 9], "base": "/", "path": [], "program": "/", "packages": {}}
+    told = {"version": "3.9.1", "minor": [3, 9], "prefix": "/", "base": "/", "path": [], "program": "/", "packages": []}
     old.write_text(f"#!/bin/sh\necho '{json.dumps(told)}'\n")
     for script in (silent, old):
         script.chmod(0o755)

@@ -24,7 +24,8 @@ PRIVATE = (("tmp", "/tmp", 0o1777), ("var", "/var/tmp", 0o1777), ("shm", "/dev/s
 def box(config: dict[str, Any]) -> int:
     """Enter namespaces and furnish them; the handle of the PID namespace. Raises `OSError`.
 
-    The folder `lower` becomes writable as `root`; the folders `cover` are empty from then on.
+    The folder `lower` becomes writable as `root`; the folders `cover` are empty from then on. `shares_devices`: other
+    rooms have the same /dev, so that this one needs pseudoterminals of its own.
     """
     if config["uid"] is not None:
         isolate.drop_user(config["uid"])
@@ -41,6 +42,8 @@ def box(config: dict[str, Any]) -> int:
         os.utime(f"{ROOM}/{name}", (MILLENNIUM, MILLENNIUM))
         if os.path.isdir(place):
             isolate.mount(f"{ROOM}/{name}", place, "", isolate.MS_BIND)
+    if config["shares_devices"]:
+        isolate.mount("devpts", "/dev/pts", "devpts", isolate.MS_NOSUID | isolate.MS_NOEXEC, "ptmxmode=0666,mode=620")
     for covered in (ROOM, *config["cover"]):
         isolate.mount("tmpfs", covered, "tmpfs", FLAGS | isolate.MS_RDONLY, "mode=755,size=4k")
     isolate.lock_down()

@@ -38,6 +38,11 @@ def main(meeting: str) -> NoReturn:
         control = socket.socket(fileno=os.dup(0))
     nothing = os.open("/dev/null", os.O_RDWR)
     os.dup2(nothing, 0)
+    furnish_and_serve(control)
+
+
+def furnish_and_serve(control: socket.socket) -> NoReturn:
+    """Furnish the room as the parent's first message says, tell how that went, and run commands."""
     try:
         starter = Starter(control, receive(control))
     except OSError as error:
@@ -185,28 +190,27 @@ class Starter:
             os.dup2(1, 2)
             isolate.own_mounts()
             isolate.own_proc()
-            shell = os.fork()
-            if shell:
-                os.closerange(0, 1 << 8)
-                _reap(shell)
-            os.setsid()
-            os.dup2(0, 0)
-            os.dup2(command, 3)
-            os.closerange(4, 1 << 8)
-            self._become()
+            os.chdir(self._config["root"])  # whatever a command made of its rights
+            os.umask(0o022)
+            isolate.renounce(self._limits)
+            shell = self._shell(command)
         except BaseException as error:  # noqa: BLE001  nothing may run past this point
             os.write(2, f"the command did not start: {type(error).__name__}: {error}\n".encode())
             os._exit(NOT_STARTED)
+        os.closerange(0, 1 << 8)
+        _reap(shell)
 
-    def _become(self) -> NoReturn:
-        """Take all rights away, wait for the command, and become its shell."""
-        os.chdir(self._config["root"])  # whatever a command made of its rights
-        isolate.renounce(self._limits)
-        os.umask(0o022)
-        shell = next(path for path in SHELLS if os.access(path, os.X_OK))
+    def _shell(self, command: int) -> int:
+        """Wait for the command, and start its shell, which has no more rights than this process now.
+
+        The shell is spawned, not forked: a fork would copy this interpreter once more.
+        """
+        program = next(path for path in SHELLS if os.access(path, os.X_OK))
+        os.dup2(command, 3)
+        os.closerange(4, 1 << 8)  # the pipe's other end too, else it would never end
         with open(3, "rb") as stream:
-            arguments: list[str | bytes] = [shell, "-c", stream.read()]
-        os.execve(shell, arguments, self._config["environment"])
+            arguments: list[str | bytes] = [program, "-c", stream.read()]
+        return os.posix_spawn(program, arguments, self._config["environment"], setsid=True)
 
 
 def _reap(shell: int) -> NoReturn:

@@ -2,11 +2,14 @@
 
 `extraction` has the rules, `source` and `prose` read text that may be Python, `definitions` finds the names that it
 binds, and `program` leaves out tests of it. `grammar` tells what constraints ask of its tree, and `compiling` how an
-interpreter checks a version. `syntax` and `assembly` are for other parts of codechat.
+interpreter checks a version. `behaviour` tells programs that do the same, unless they might be `observing` how they
+are written. `syntax` and `assembly` are for other parts of codechat.
 """
 
 from codechat.domain import Extraction, Target
 from codechat.languages import register
+from codechat.languages.behaviour import Behaviour
+from codechat.languages.python.behaviour import behaviour
 from codechat.languages.python.compiling import Interpreter
 from codechat.languages.python.definitions import module_names
 from codechat.languages.python.extraction import extract
@@ -33,6 +36,10 @@ class Python:
         """The names that the module binds in its own scope, imports included; None if it is not valid Python."""
         tree = parse(tidy(code)).tree
         return None if tree is None else frozenset(module_names(tree))
+
+    def behaviour(self, program: str) -> Behaviour | None:
+        """What a program does, as a hash of its compiled code; None if it might tell how it is written."""
+        return behaviour(program)
 
 
 register(Python())

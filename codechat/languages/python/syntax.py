@@ -10,7 +10,7 @@ LONGEST_SOURCE = 50_000
 
 _MANY_PARTS = 1000
 _PART = r"\w\x80-\U0010ffff"
-_LONG_IMPORT = re.compile(rf"(?:(?<![{_PART}])(?:import|from)\.*|,)(?:[{_PART}]+\.){{{_MANY_PARTS}}}")
+_LONG_IMPORT = rf"(?:(?<![{_PART}])(?:import|from)\.*|,)(?:[{_PART}]+\.){{{_MANY_PARTS}}}"  # compiled where it is met
 _IN_A_LINE = re.compile(r"[ \t\f]+|\\\r?\n")
 
 
@@ -22,9 +22,14 @@ def tree_of(text: str) -> ast.Module:
     import of more than 1,000 dotted parts is refused with `ValueError`: the parser's time grows with its square. So is
     a text of more than `LONGEST_SOURCE` characters.
     """
+    return fresh_tree_of(text)
+
+
+def fresh_tree_of(text: str) -> ast.Module:
+    """As `tree_of`, for a caller who changes the tree."""
     if len(text) > LONGEST_SOURCE:
         raise ValueError(f"longer than the {LONGEST_SOURCE:,} characters that are read as Python")
-    if text.count(".") >= _MANY_PARTS and _LONG_IMPORT.search(_IN_A_LINE.sub("", text)):
+    if text.count(".") >= _MANY_PARTS and re.search(_LONG_IMPORT, _IN_A_LINE.sub("", text)):
         raise ValueError(f"an import of more than {_MANY_PARTS} dotted parts")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

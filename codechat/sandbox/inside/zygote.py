@@ -1,7 +1,7 @@
 """The warm interpreter: forks one isolated child per candidate and reports its end."""
 
 # No pathlib: every module loaded here is memory that each fork copies.
-# ruff: noqa: PTH110
+# ruff: noqa: PTH110, PTH123
 
 import array
 import contextlib
@@ -26,6 +26,7 @@ WARM = (
     "json math numbers operator random re statistics string textwrap time typing"
 )
 
+OWN_USERS = 2_100_000_000  # numbers from here on: no directory service and no container manager hands them out
 GONE_S = 2.0  # seconds that a candidate may take to end after its last message
 
 
@@ -46,10 +47,10 @@ def main(text: str) -> NoReturn:
         __import__(name)
     if config["uid"] is not None:
         isolate.reach(config["reach"], config["uid"])
-        isolate.drop_user(config["uid"])
+        isolate.drop_user(_own_user() or config["uid"])
     handle, refusal = None, ""
     try:
-        handle = isolate.enter_namespaces(config["hide"])
+        handle = isolate.enter_namespaces(config["hide"], config["uid"])
     except OSError as error:
         refusal = str(error)
     isolate.lock_down()
@@ -60,6 +61,21 @@ def main(text: str) -> NoReturn:
     _settle()
     gc.disable()
     _serve(control, handle, config)
+
+
+def _own_user() -> int | None:
+    """The number of a user that is this process's alone; None if the system has no such numbers.
+
+    Without namespaces all processes of a user are counted together. Other zygotes' programs would use up the number
+    that a program may have, and could end it.
+    """
+    number = OWN_USERS + os.getpid()
+    for kind in ("uid", "gid"):
+        with open(f"/proc/self/{kind}_map") as stream:
+            ranges = [(int(first), int(count)) for first, _, count in map(str.split, stream)]
+        if not any(first <= number < first + count for first, count in ranges):
+            return None
+    return number
 
 
 def _settle() -> None:

@@ -130,9 +130,8 @@ def close(actual: Any, expected: Any, atol: float) -> bool:
     pairs: list[tuple[Any, Any]] = []
     if not _pair(actual, expected, pairs):
         return False
-    return all(_is_integer64(values) for values in zip(*pairs, strict=True)) and all(
-        _near(one, other, atol) for one, other in pairs
-    )
+    alone = isinstance(expected, (int, float, complex))
+    return all((alone or _fit(pair)) and _near(*pair, atol) for pair in pairs)
 
 
 def _pair(actual: Any, expected: Any, pairs: list[tuple[Any, Any]]) -> bool:
@@ -148,9 +147,9 @@ def _pair(actual: Any, expected: Any, pairs: list[tuple[Any, Any]]) -> bool:
     return numbers
 
 
-def _is_integer64(values: tuple[Any, ...]) -> bool:
-    """Whether integers fit 64 bits: larger ones make no numeric array, and tolerance does not apply."""
-    return any(not isinstance(value, int) for value in values) or all(-INT64 <= value < INT64 for value in values)
+def _fit(values: tuple[Any, ...]) -> bool:
+    """Whether integers within a nest fit 64 bits: larger ones make no numeric array, and tolerance does not apply."""
+    return all(not isinstance(value, int) or -INT64 <= value < 2 * INT64 for value in values)
 
 
 def _near(one: Any, other: Any, atol: float) -> bool:

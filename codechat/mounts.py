@@ -1,0 +1,47 @@
+"""Which file system holds a folder, and whether several machines may share it."""
+
+import re
+from pathlib import Path
+
+MOUNTS = Path("/proc/self/mountinfo")
+
+NETWORK = frozenset(
+    {
+        *("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "gfs2", "ocfs2", "orangefs", "pvfs2"),
+        *("panfs", "afs", "coda", "cifs", "smb", "smb2", "smb3", "smbfs", "9p", "virtiofs", "vboxsf", "davfs"),
+    }
+)
+"""Types of file systems on which processes do not reliably share memory through a mapped file."""
+
+LOCAL_FUSE = frozenset({"fuse.ntfs", "fuse.ntfs-3g", "fuse.exfat", "fuse.fuse-overlayfs", "fuse.lxcfs"})
+"""File systems by FUSE that are local; any other may be a network's (sshfs, glusterfs, juicefs, …)."""
+
+
+def file_system(path: Path) -> str:
+    """The type of the file system that holds a path, as Linux names it (`ext4`, `nfs4`); empty if it is not known."""
+    whole, found, longest = str(path.resolve()), "", -1
+    for line in _mounts():
+        place, kind = line
+        inside = whole == place or whole.startswith(place.rstrip("/") + "/")
+        if inside and len(place) >= longest:  # of two mounts at one place, the later one covers the earlier
+            found, longest = kind, len(place)
+    return found
+
+
+def is_network(kind: str) -> bool:
+    """Whether a type of file system is, or may be, a network's."""
+    return kind in NETWORK or (kind.startswith("fuse.") and kind not in LOCAL_FUSE)
+
+
+def _mounts() -> list[tuple[str, str]]:
+    """The place and the type of every mount; nothing if the system does not tell."""
+    try:
+        lines = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return []
+    found: list[tuple[str, str]] = []
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        place = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), before.split(" ")[4])
+        found.append((place, after.split(" ")[0]))
+    return found

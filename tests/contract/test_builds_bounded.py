@@ -1,0 +1,132 @@
+"""Builds that would take all: each is ended, nothing of it is left, and it is the fault of whoever wrote it."""
+
+import asyncio
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from codechat.environments import ENVIRONMENTS
+from codechat.errors import InfrastructureError
+from support.assisting import ISSUE, hold, judges, says
+from support.driven import DOCKERFILE, Driven, in_kind
+from support.repositories import Repository, make_repository
+
+MARK = "98761"  # seconds that nobody else sleeps
+LIMITS = {"memory_mb": 256, "disk_mb": 16, "build_disk_mb": 64, "build_processes": 64}
+ENDLESS = "i=0; while :; do head -c 8388608 /dev/zero > /f$i; i=$((i+1)); done"
+STEPS = "".join(f"RUN head -c 8388608 /dev/zero > /f{number}\n" for number in range(10))
+COPIES = "".join(f"FROM tiny\nCOPY --from=0 /f /g{number}\n" for number in range(10))
+# So many processes fill the memory that a build may take, perhaps before somebody has looked.
+PROCESSES = "started more than 64 processes|non-zero code: 137"
+HOSTILE = {
+    "processes": (f"RUN b() {{ sleep {MARK} & b & b & wait; }}; b\n", PROCESSES),
+    "quiet processes": (f"RUN for i in $(seq 1000); do setsid sleep {MARK} & done; sleep {MARK}\n", ""),
+    "files": (f"RUN {ENDLESS}\n", "wrote more than 64 MiB"),
+    "files in the background": (f"RUN sh -c '{ENDLESS}' & sleep {MARK}\n", "wrote more than 64 MiB"),
+    "files in many steps": (STEPS, "wrote more than 64 MiB"),
+    "files that a step removes again": (STEPS.replace("\n", "\nRUN rm /f*\n"), "wrote more than 64 MiB"),
+    "copies": ("RUN head -c 8388608 /dev/zero > /f\n" + COPIES, "wrote more than 64 MiB"),
+    "one file": ("RUN head -c 99999999 /dev/zero > /f\n", ""),
+    "output": ("RUN yes\n", "took more than 4 s"),
+    "lines like the engine's": ("RUN while :; do echo ' ---> 0123456789ab'; done\n", "took more than 4 s"),
+    "many such lines": (f"RUN seq 100000000001 100000000999 | sed 's,^, ---> ,'; sleep {MARK}\n", "lines that look like the engine's"),
+    "time": (f"RUN sleep {MARK}\n", "took more than 4 s"),
+}  # fmt: skip
+SLOW = {"output", "lines like the engine's", "time"}
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    return make_repository(tmp_path_factory.mktemp("bounded") / "repository")
+
+
+@pytest.fixture(scope="module", params=(60.0, 4.0))
+def driven(request: pytest.FixtureRequest, engine: None) -> Iterator[Driven]:
+    made = Driven("docker", **LIMITS, build_s=request.param)
+    yield made
+    made.close()
+
+
+def asked(*words: str) -> set[str]:
+    done = subprocess.run(["docker", *words], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def left() -> tuple[set[str], set[str], int]:
+    """Containers, images, and processes with the mark."""
+    marked = 0
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            marked += MARK.encode() in place.read_bytes().split(b"\0")
+        except OSError:
+            continue
+    return asked("ps", "-aq"), asked("images", "-aq"), marked
+
+
+def settled(before: tuple[set[str], set[str], int]) -> bool:
+    """Whether nothing more than before is left, within a few seconds, but the one step that was just being made.
+
+    Such a step right above a base image cannot be told from one of somebody else's build. If it is the last of its
+    build, the engine puts the labels over it, as a second image.
+    """
+    until = time.monotonic() + 30
+    while not _only_a_step_is_left(before) and time.monotonic() < until:
+        time.sleep(0.2)
+    return _only_a_step_is_left(before)
+
+
+def _only_a_step_is_left(before: tuple[set[str], set[str], int]) -> bool:
+    containers, images, marked = left()
+    more = images - before[1]
+    below = asked("image", "inspect", "--format", "{{.Parent}}", *more) if more else set()
+    known = asked("image", "inspect", "--format", "{{.Id}}", "tiny", *more)
+    return (containers, marked) == (before[0], before[2]) and len(more) <= 2 and below <= known and images >= before[1]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_maintainers_build_is_ended(name: str, driven: Driven, repository: Repository) -> None:
+    if (name in SLOW) != (driven.config.model_dump()["build_s"] == 4):
+        pytest.skip("it is tried with the other limit of time")
+    steps, told = HOSTILE[name]
+    room = driven.open(in_kind(repository.workspace, "docker"))
+    before, began = left(), time.monotonic()
+    built = driven.wait(room.room.build({}, f"FROM tiny\n{steps}"))
+    assert not built.ok and re.search(told, built.log), built
+    assert len(built.log) < 20_000 and time.monotonic() - began < 100
+    assert settled(before), (before, left())
+    assert room.text("echo on") == "on\n", "the room goes on"
+    assert driven.wait(room.room.build({}, "FROM tiny\nRUN true\n")).ok, "and so does the next build"
+    room.close()
+
+
+@pytest.mark.parametrize("name", ["processes", "files", "files in many steps"])
+def test_a_datasets_build_is_ended_and_the_session_errored(
+    name: str, repository: Repository, engine: None, tmp_path: Path
+) -> None:
+    steps, told = HOSTILE[name]
+    task = replace(ISSUE, workspace=replace(repository.workspace, dockerfile=f"FROM tiny\n{steps}"), needs_build=True)
+    rooms = ENVIRONMENTS.build(ENVIRONMENTS.validate({"kind": "docker", **LIMITS}))
+    before = left()
+    with pytest.raises(InfrastructureError, match=f"own Dockerfile does not build here: .*({told})"):
+        asyncio.run(hold(tmp_path, {"model": ["EXPLORE: ls"]}, task=task, rooms=rooms))
+    assert settled(before), (before, left())
+
+
+def test_a_maintainer_whose_build_is_ended_is_incorrect(repository: Repository, engine: None, tmp_path: Path) -> None:
+    task = replace(ISSUE, workspace=in_kind(repository.workspace, "docker"), needs_build=True)
+    rooms = ENVIRONMENTS.build(ENVIRONMENTS.validate({"kind": "docker", **LIMITS}))
+    changed = f"MODIFY_DOCKERFILE:\n{DOCKERFILE}{HOSTILE['files'][0]}END_DOCKERFILE"
+    said = {"model": [f"ANSWER: {changed}"], "user": [says("Good.", "FULLY_SATISFIED")], "judge": [judges(True, True)]}
+    held = asyncio.run(hold(tmp_path, said, task=task, rooms=rooms))
+    assert (held.judgement["judged"], held.judgement["verdict"], held.judgement["build"]) == (
+        "CORRECT",
+        "INCORRECT",
+        False,
+    )
+    (message,) = held.requests("judge")[0]
+    assert "wrote more than 64 MiB" in message.content, "the judge is told why"
