@@ -22,13 +22,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from codechat.metrics.constrained import LEAKING, ConstrainedTurn, ConstraintRecord
+from codechat.constraints import constraint_types
+from codechat.metrics.constrained import ConstrainedTurn, ConstraintRecord
 from codechat.metrics.repair import repair_metrics
 from codechat.records import SessionRecord, read_sessions
 from codechat.report.chapters.constrained.published import paper
 
 MODELS = ("gpt-4o", "deepseek-v3-0324", "Qwen3-1.7B")
 REPAIRED = "gpt-4o"
+LEAKING = frozenset(kind.category for kind in constraint_types() if kind.solved)
+"""The categories whose published answer is a whole solution."""
 ROUNDS = (0, 1, 3)  # round 2 was round 1 again, and round 4 has verdicts of rules alone
 OFFICIAL = {"ifrepair": (60.2, 70.6, 72.8), "ifrepair_without_leaks": (63.3, 68.1, 70.3)}
 LEAST = 0.999

@@ -132,8 +132,6 @@ function show() {
   $("place").textContent = "decision " + (state.index + 1) + " of " + data.items.length;
   $("task").textContent = value(item, "task_id") + ", turn " + value(item, "turn");
   $("type").textContent = item.kind;
-  $("prompt").hidden = !item.prompt;
-  $("task-prompt").replaceChildren(...(item.prompt ? [codeCell("", item.prompt, "span")] : []));
   $("instruction").textContent = item.instruction;
   $("second").hidden = !wantsAdherence(item);
   for (const button of document.querySelectorAll("[data-answer]")) {
@@ -153,6 +151,18 @@ function show() {
     if (index === state.index) button.setAttribute("aria-current", "true");
     else button.removeAttribute("aria-current");
   });
+}
+
+// What the judge read beside the answer or code, each text under its title.
+function showRead() {
+  $("read").replaceChildren(...current().read.map(([title, text]) => {
+    const part = element("details");
+    part.open = true;
+    const whole = codeCell("", text || "(nothing)", "pre");
+    whole.tabIndex = 0; // so that the keyboard can scroll it
+    part.append(element("summary", "", title), whole);
+    return part;
+  }));
 }
 
 // The changed code would tell that the judge found the instruction applicable, so it comes after the first answer.
@@ -184,6 +194,7 @@ function go(index) {
   revealed = false;
   save();
   show();
+  showRead();
   showCode();
   $("rows").children[index].scrollIntoView({ block: "nearest" });
 }
@@ -277,4 +288,5 @@ data.items.forEach((_, index) => {
 });
 $("annotator").value = state.annotator;
 $("ask-first").textContent = data.question;
+$("code").setAttribute("aria-label", data.heading);
 go(Math.min(state.index, data.items.length - 1));

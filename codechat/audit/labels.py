@@ -7,18 +7,17 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from codechat.audit import conditions, constraints
-from codechat.audit.conditions import ConditionDecision, ConditionRow
-from codechat.audit.constraints import ConstraintDecision, ConstraintRow
+from codechat.audit.judged import WORDS, Judged, JudgedDecision, JudgedRow, without_case
+from codechat.audit.kinds import KINDS
 from codechat.audit.sampling import AuditDecision, CountsFor, decision_key
 from codechat.domain import AdherenceVerdict, Change, Scope
 from codechat.errors import UserError
 from codechat.spreadsheet import csv_text, unescape_formula
 
-LABELS = ("applicable", "adherence", "met", "satisfied", "note", "annotator")
+_YES_OR_NO = ("applicable", *(kind.row.label for kind in KINDS.values()))
+LABELS = ("adherence", *_YES_OR_NO, "note", "annotator")
 CODES = ("code_before", "code_after")
 _LONGEST_FIELD = 2**30  # csv's own limit of 128 KiB is below what a model may write
-_WORDS: Mapping[bool | None, Literal["yes", "no", "undecided"]] = {True: "yes", False: "no", None: "undecided"}
 
 Truth = Literal["yes", "no", "adhered", "violated", "inapplicable"]
 
@@ -45,7 +44,7 @@ class LabelRow(BaseModel):
     note: str = ""
     annotator: str = ""
     counts_for: CountsFor = "both"
-    judge_applicable: Literal["yes", "no", "undecided"]
+    judge_applicable: Judged
     judge: str
     judge_reason: str
     judge_adherence: AdherenceVerdict | Literal[""]
@@ -56,12 +55,12 @@ class LabelRow(BaseModel):
     @field_validator("applicable", "adherence", mode="before")
     @classmethod
     def _forgive_case(cls, value: object) -> object:
-        return value.strip().lower() if isinstance(value, str) else value
+        return without_case(value)
 
     @property
     def is_genuine(self) -> bool:
         """Whether the row is unchanged except for its labels."""
-        applicable = {word: value for value, word in _WORDS.items()}[self.judge_applicable]
+        applicable = {word: value for value, word in WORDS.items()}[self.judge_applicable]
         judged = (applicable, self.judge, self.judge_adherence or None, self.adherence_judge)
         place = (self.cell_id, self.task_id, self.turn, self.instruction_id)
         return self.sample == decision_key(place, judged, self.counts_for)
@@ -79,10 +78,10 @@ class LabelRow(BaseModel):
         return "inapplicable" if self.applicable == "no" else self.adherence or None
 
 
-Row = LabelRow | ConstraintRow | ConditionRow
-"""A file has rows of one kind: decisions about instructions, verdicts on constraints, or decisions on conditions."""
-Decision = AuditDecision | ConstraintDecision | ConditionDecision
-_KINDS: Mapping[str, type[Row]] = {"judge_met": ConstraintRow, "judge_satisfied": ConditionRow}
+Row = LabelRow | JudgedRow
+"""A file has rows of one kind: decisions about instructions, or another of `KINDS`."""
+Decision = AuditDecision | JudgedDecision
+_ROWS: Mapping[str, type[Row]] = {f"judge_{kind.row.label}": kind.row for kind in KINDS.values()}
 
 
 def row_of(decision: Decision) -> Row:
@@ -100,7 +99,7 @@ def row_of(decision: Decision) -> Row:
         change=instruction.change,
         instruction=instruction.text,
         counts_for=decision.counts_for,
-        judge_applicable=_WORDS[decision.applicable],
+        judge_applicable=WORDS[decision.applicable],
         judge=decision.by,
         judge_reason=decision.reason,
         judge_adherence=decision.adherence or "",
@@ -127,7 +126,7 @@ def _texts(one: Decision) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What a decision rests on: the columns' names and their values."""
     if isinstance(one, AuditDecision):
         return CODES, (one.before, one.after or "")
-    return (constraints if isinstance(one, ConstraintDecision) else conditions).TEXTS, one.texts
+    return tuple(one.texts), tuple(one.texts.values())
 
 
 def read_labels(path: Path) -> dict[str, tuple[int, Row]]:
@@ -174,7 +173,7 @@ def _labels(kind: type[Row]) -> str:
 
 
 def _remedy(kind: type[Row], column: str) -> str:
-    words = {"adherence": "adhered or violated", **dict.fromkeys(("applicable", "met", "satisfied"), "yes or no")}
+    words = {"adherence": "adhered or violated", **dict.fromkeys(_YES_OR_NO, "yes or no")}
     return f"write {words[column]}, or leave it empty" if column in words else f"change nothing but {_labels(kind)}"
 
 
@@ -187,7 +186,7 @@ def _rows(path: Path) -> Iterator[tuple[int, type[Row], dict[str, str | None]]]:
             stream.seek(0)
             # in locales with a decimal comma, spreadsheets save with semicolons
             reader = csv.DictReader(stream, delimiter=";" if header.count(";") > header.count(",") else ",")
-            kind = next((_KINDS[name] for name in reader.fieldnames or () if name in _KINDS), LabelRow)
+            kind = next((_ROWS[name] for name in reader.fieldnames or () if name in _ROWS), LabelRow)
             needed = [name for name in kind.model_fields if name != "counts_for"]
             missing = [name for name in needed if name not in (reader.fieldnames or ())]
             if missing:

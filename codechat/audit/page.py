@@ -8,31 +8,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from codechat.audit.conditions import ConditionDecision
-from codechat.audit.constraints import ConstraintDecision
 from codechat.audit.diff import changes
+from codechat.audit.kinds import KINDS
 from codechat.audit.labels import LABELS, Decision, LabelRow, row_of
+from codechat.audit.sampling import AuditDecision
 from codechat.files import content_hash
 
 _FOLDER = Path(__file__).parent
-# The column of the first answer, and its question.
-_APPLICABLE = ("applicable", "1. Does the instruction apply to this code?")
-_MET = ("met", "Does this code keep the constraint? (Whether the code works does not matter.)")
-_SATISFIED = ("satisfied", "Does the maintainer's answer meet this condition? (What the user said does not matter.)")
+_READ = {"prompt": "The task", "question": "The issue", "thread": "The thread that followed it"}
+"""The titles of what a decision rests on besides what was judged, by column."""
 
 
 def labelling_page(decisions: Sequence[Decision]) -> str:
     """The page for a sample. Labels are kept by the browser under the sample's own name."""
-    columns = list(type(row_of(decisions[0])).model_fields if decisions else LabelRow.model_fields)
-    first, question = next(each for each in (_MET, _SATISFIED, _APPLICABLE) if each[0] in columns)
+    columns = list(row_of(decisions[0]).model_dump() if decisions else LabelRow.model_fields)
+    kind = next((each for each in KINDS.values() if each.row.label in columns), None)
     script, style = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("label.js", "label.css"))
     data = {
         "sample": content_hash([one.key for one in decisions])[:16],
         "columns": columns,
         "labels": [name for name in LABELS if name in columns],
-        "first": first,
-        "question": question,
-        "heading": "Answer" if first == _SATISFIED[0] else "Code",
+        "first": kind.row.label if kind else "applicable",
+        "question": kind.ask if kind else "1. Does the instruction apply to this code?",
+        "heading": kind.heading if kind else "Code",
         "items": [_item(one) for one in decisions],
     }
     parts = {
@@ -52,13 +50,13 @@ def _item(one: Decision) -> dict[str, Any]:
     row = row_of(one)
     named = {"row": list(row.model_dump().values()), "kind": " / ".join(row.groups.values())}
     named["instruction"] = row.instruction
-    if isinstance(one, ConstraintDecision):
-        return {**named, "prompt": one.prompt, "before": one.code}
-    if isinstance(one, ConditionDecision):
-        return {**named, "prompt": f"{one.question}\n\nThe real thread:\n\n{one.thread}", "before": one.answer}
+    if not isinstance(one, AuditDecision):
+        *read, (_, judged) = one.texts.items()
+        return {**named, "read": [(_READ[column], text) for column, text in read], "before": judged}
     after = one.after or ""
     return {
         **named,
+        "read": [],
         "before": one.before,
         "after": after,
         "diff": changes(one.before.split("\n"), after.split("\n")) if one.after is not None else [],

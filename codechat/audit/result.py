@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Literal
 
-from codechat.audit.labels import Row, read_labels
+from codechat.audit.labels import LabelRow, Row, read_labels
 from codechat.audit.scoring import (
     QUESTIONS,
     Agreement,
@@ -26,6 +26,10 @@ from codechat.report.formats import markdown_text
 from codechat.spreadsheet import csv_text
 
 AGREED = "agreed"
+BY_VERDICT = (
+    "{} rows were drawn by verdict and scope for the correction, not by their shares: the figures below are of these "
+    "rows, not of all decisions. `codechat report … audit=DIR` weights them."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,8 @@ class Audit:
     scores: Mapping[str, Mapping[Question, Score]]
     agreement: Mapping[Question, Agreement] | None
     disputes: tuple[Dispute, ...]
+    by_verdict: int = 0
+    """Rows that were drawn by verdict, for the correction of adherence."""
 
 
 def audit(paths: list[Path]) -> Audit:
@@ -64,15 +70,16 @@ def audit(paths: list[Path]) -> Audit:
     rows = [{sample: row for sample, (_, row) in file.items()} for file in files]
     names = _names(paths)
     scores = {name: _score(each) for name, each in zip(names, rows, strict=True)}
+    by_verdict = sum(isinstance(row, LabelRow) and row.counts_for == "correction" for row in rows[0].values())
     if len(rows) == 1:
-        return Audit(scores, None, tuple(_disputes(rows[0], None)))
+        return Audit(scores, None, tuple(_disputes(rows[0], None)), by_verdict)
     for sample, (line, _) in files[1].items():
         if sample not in files[0]:
             raise UserError(f"{paths[1]}:{line}: {paths[0]} has no such row", "both must label one and the same sample")
     questions = questions_of(rows[0].values())
     both = {question: agreement(rows[0], rows[1], question) for question in questions}
     scores[AGREED] = {question: score(_agreed_rows(rows[0], rows[1], question), question) for question in questions}
-    return Audit(scores, both, tuple(_disputes(*rows)))
+    return Audit(scores, both, tuple(_disputes(*rows)), by_verdict)
 
 
 def _names(paths: list[Path]) -> list[str]:
@@ -156,6 +163,8 @@ def markdown(found: Audit) -> str:
         lines += ["instruction was applicable; what the judge left undecided is counted and left out."]
     for question in questions:
         lines += ["", f"## {question.capitalize()}"]
+        if question == "adherence" and found.by_verdict:
+            lines += ["", BY_VERDICT.format(found.by_verdict)]
         if found.agreement is not None:
             lines += ["", *_agreement(found.agreement[question])]
         for name, each in found.scores.items():

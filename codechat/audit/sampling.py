@@ -4,11 +4,13 @@ One sample can serve both questions, or each question has a sample of its own (p
 all decisions were followed by a change that was judged, so one sample holds too few of these.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from codechat.audit.allocation import Group
 from codechat.audit.reasons import applicability_reasons
 from codechat.audit.strata import Stratum, draw_by_stratum, shuffled
 from codechat.domain import AdherenceVerdict, Instruction
@@ -19,8 +21,10 @@ from codechat.records import AdherenceRecord, SessionRecord, TurnRecord
 from codechat.report.contents import content_notes
 from codechat.report.loading import load_cells
 from codechat.report.study import LoadedCell
+from codechat.seeding import generator
 
-CountsFor = Literal["both", "applicability", "adherence"]
+CountsFor = Literal["both", "applicability", "adherence", "correction"]
+"""What a decision was drawn for. Draws for the correction do not have the verdicts in their proportion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +77,25 @@ def decision_key(place: tuple[str, str, int, str], judged: tuple[object, ...], c
 @dataclass(frozen=True, slots=True)
 class DrawnSample:
     """The drawn decisions, the number of all decisions, that of the judged changes among them (`judged`), and that of
-    candidates whose text is unknown. `notes` are sentences about the cells."""
+    candidates whose text is unknown. `notes` are sentences about the cells, `cells` these themselves, and `changes` all
+    judged changes."""
 
     decisions: tuple[AuditDecision, ...]
     population: int
     judged: int
     unknown: int
     notes: tuple[str, ...] = ()
+    cells: tuple[LoadedCell, ...] = ()
+    changes: tuple[AuditDecision, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Population:
-    """All decisions in a fixed order, the number of candidates whose text is unknown, and notes about the cells."""
+    """All decisions in a fixed order, the number of candidates whose text is unknown, and the cells."""
 
     decisions: list[AuditDecision]
     unknown: int
-    notes: tuple[str, ...]
+    cells: tuple[LoadedCell, ...]
 
     @property
     def judged(self) -> list[AuditDecision]:
@@ -97,9 +104,11 @@ class _Population:
 
     def sample(self, drawn: list[AuditDecision], seed: int) -> DrawnSample:
         """What was drawn, in a random order."""
+        changes = tuple(self.judged)
         return DrawnSample(
-            tuple(shuffled(drawn, seed)), len(self.decisions), len(self.judged), self.unknown, self.notes
-        )
+            tuple(shuffled(drawn, seed)), len(self.decisions), len(changes), self.unknown,
+            tuple(content_notes(self.cells)), self.cells, changes,
+        )  # fmt: skip
 
 
 def draw_sample(runs: Iterable[Path], size: int, seed: int) -> DrawnSample:
@@ -132,6 +141,39 @@ def draw_apart(runs: Iterable[Path], applicability: int, adherence: int, seed: i
     return population.sample(drawn, seed)
 
 
+Sizes = Mapping[Group, int]
+
+
+def draw_for_correction(
+    runs: Iterable[Path],
+    size: int,
+    seed: int,
+    judges: Callable[[LoadedCell], str],
+    allocated: Callable[[str, Sizes, int], Sizes],
+) -> DrawnSample:
+    """Draw `size` judged changes, as many for each of the cells' judges, by verdict and scope as `allocated` says.
+
+    `judges` names a cell's judge; `allocated` takes that name, how many changes each group has, and how many to draw.
+    Raises `UserError` if there are no cells, or nothing to draw from.
+    """
+    population = _population_of(runs)
+    names = {cell.cell_id: judges(cell) for cell in population.cells}
+    groups: dict[str, dict[Group, list[AuditDecision]]] = defaultdict(lambda: defaultdict(list))
+    for one in population.judged:
+        if one.adherence != "undecided":
+            groups[names[one.cell_id]][Group(one.instruction.scope, one.adherence == "adhered")].append(one)
+    if not groups:
+        raise UserError("the runs hold no judgement of adherence to draw from", "give cells of protocol=refine")
+    drawn: list[AuditDecision] = []
+    for place, (judge, own) in enumerate(sorted(groups.items())):
+        number = size // len(groups) + (place < size % len(groups))
+        counts = allocated(judge, {group: len(found) for group, found in sorted(own.items())}, number)
+        for (scope, adhered), count in counts.items():
+            luck = generator(seed, f"{judge}/{scope}/{adhered}", "audit/correction")
+            drawn += luck.sample(own[Group(scope, adhered)], count)
+    return population.sample([replace(one, counts_for="correction") for one in drawn], seed)
+
+
 def _of_applicability(one: AuditDecision) -> AuditDecision:
     """The decision without the change that followed."""
     return replace(
@@ -158,7 +200,7 @@ def _population_of(runs: Iterable[Path]) -> _Population:
         )
         raise UserError("the runs hold no decision of a judge about an instruction to draw from", remedy)
     decisions.sort(key=lambda one: (one.cell_id, one.task_id, one.turn, one.instruction.id))
-    return _Population(decisions, unknown, tuple(content_notes(cells)))
+    return _Population(decisions, unknown, cells)
 
 
 def _instructions_of(cell: LoadedCell) -> dict[str, Instruction]:
@@ -210,4 +252,12 @@ def _judgement(judged: AdherenceRecord | None) -> tuple[AdherenceVerdict | None,
     return (None, "", "") if judged is None else (judged.verdict, judged.by, judged.reason)
 
 
-__all__ = ["AuditDecision", "CountsFor", "DrawnSample", "decision_key", "draw_apart", "draw_sample"]
+__all__ = [
+    "AuditDecision",
+    "CountsFor",
+    "DrawnSample",
+    "decision_key",
+    "draw_apart",
+    "draw_for_correction",
+    "draw_sample",
+]

@@ -8,27 +8,15 @@ only if the instruction was applicable, so its label is one of adhered, violated
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
-from codechat.audit.conditions import ConditionRow
-from codechat.audit.constraints import ConstraintRow
 from codechat.audit.labels import LabelRow, Row
 from codechat.judges.hybrid import DISAGREES
 
-Question = Literal["applicability", "adherence", "constraint", "condition"]
+Question = str
+"""What is asked: one of `QUESTIONS`, or that of a row's kind."""
 QUESTIONS: tuple[Question, ...] = ("applicability", "adherence")
 """What is asked of instructions."""
-CONSTRAINTS: tuple[Question, ...] = ("constraint",)
-"""What is asked of constraints: whether the code keeps it."""
-CONDITIONS: tuple[Question, ...] = ("condition",)
-"""What is asked of satisfaction conditions: whether the answer meets it."""
 _UNDECIDED = "undecided"
-_CLASSES: Mapping[Question, tuple[str, ...]] = {
-    "applicability": ("yes", "no"),
-    "adherence": ("adhered", "violated"),
-    "constraint": ("yes", "no"),
-    "condition": ("yes", "no"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +100,15 @@ class Item:
 def questions_of(rows: Iterable[Row]) -> tuple[Question, ...]:
     """What is asked of rows, which are of one kind."""
     row = next(iter(rows))
-    return CONSTRAINTS if isinstance(row, ConstraintRow) else CONDITIONS if isinstance(row, ConditionRow) else QUESTIONS
+    return QUESTIONS if isinstance(row, LabelRow) else (row.question,)
 
 
 def asked_of(rows: Iterable[Row], question: Question) -> list[Row]:
     """The rows that were drawn for a question and hold a judgement of it, labelled or not."""
-    if question in (*CONSTRAINTS, *CONDITIONS):
+    if question not in QUESTIONS:
         return [*rows]
-    drawn = [row for row in rows if isinstance(row, LabelRow) and row.counts_for in ("both", question)]
+    kinds = ("both", question, *(("correction",) if question == "adherence" else ()))
+    drawn = [row for row in rows if isinstance(row, LabelRow) and row.counts_for in kinds]
     return [row for row in drawn if question == "applicability" or row.judge_adherence]
 
 
@@ -127,11 +116,8 @@ def items_of(rows: Iterable[Row], question: Question) -> list[Item]:
     """The labelled rows among those that were drawn for a question."""
     items: list[Item] = []
     for row in asked_of(rows, question):
-        if isinstance(row, ConstraintRow):
-            items += [Item(row, row.met, row.judge_met, row.judge, row.judge_reason)] if row.met else []
-        elif isinstance(row, ConditionRow):
-            found = Item(row, row.satisfied, row.judge_satisfied, row.judge, row.judge_reason)
-            items += [found] if row.satisfied else []
+        if not isinstance(row, LabelRow):
+            items += [Item(row, row.said, row.judged, row.judge, row.judge_reason)] if row.said else []
         elif question == "applicability" and row.applicable:
             items.append(Item(row, row.applicable, row.judge_applicable, row.judge, row.judge_reason))
         elif question == "adherence" and (label := row.true_adherence) is not None:
@@ -149,7 +135,7 @@ def score(rows: Sequence[Row], question: Question) -> Score:
         unlabelled=len(asked_of(rows, question)) - len(items),
         undecided=len(items) - len(decided),
         accuracy=_accuracy(decided),
-        classes={name: _class_score(decided, name) for name in _CLASSES[question]},
+        classes={name: _class_score(decided, name) for name in _classes_of(question)},
         kappa=kappa([(item.label, item.judged) for item in decided]),
         confusion=_confusion(items, question),
         by_scope=_by(decided, lambda item: item.row.groups.get("scope")),
@@ -212,10 +198,15 @@ def _class_score(items: Sequence[Item], name: str) -> ClassScore:
     return ClassScore(share(hits, judged), share(hits, true))
 
 
+def _classes_of(question: Question) -> tuple[str, str]:
+    return ("adhered", "violated") if question == "adherence" else ("yes", "no")
+
+
 def _confusion(items: Sequence[Item], question: Question) -> dict[str, dict[str, int]]:
-    labels = [*_CLASSES[question], *(("inapplicable",) if question == "adherence" else ())]
+    classes = _classes_of(question)
+    labels = [*classes, *(("inapplicable",) if question == "adherence" else ())]
     counts = Counter((item.label, item.judged) for item in items)
-    return {label: {word: counts[label, word] for word in (*_CLASSES[question], _UNDECIDED)} for label in labels}
+    return {label: {word: counts[label, word] for word in (*classes, _UNDECIDED)} for label in labels}
 
 
 def _by(items: Sequence[Item], group: Callable[[Item], str | None]) -> dict[str, Share]:

@@ -1,12 +1,13 @@
 """The further fields of turns whose code must keep constraints, and the sums over them (docs/multicodeif.md)."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from codechat.constraints import solved_types
 from codechat.domain import OUTCOMES, Outcome
 from codechat.metrics.conversation import Part, Tally
 from codechat.metrics.measures import Breakdown
@@ -18,8 +19,6 @@ GROUPS = ("category", "type", "language", "check")
 """By what constraints are grouped; `check` is what decides them."""
 NO_LANGUAGE = "none"
 """The group of tasks that name no language."""
-LEAKING = frozenset({"code_quality", "scenario", "code_context", "exemplar"})
-"""The categories whose published answer is a whole solution, which `protocol.feedback=paper` hands out."""
 VERDICTS = ("met", "guarded", "official")
 """Who says that a constraint is met: the chosen harness, or one by name."""
 
@@ -73,15 +72,31 @@ class ConstrainedTurn(_Part):
 
     def all_met(self, verdict: str) -> bool | None:
         """Whether all constraints are met by one of `VERDICTS`: one unmet decides; None if that is open."""
-        found = [getattr(each, verdict) for each in self.constraints]
-        if False in found:
-            return False
-        return None if None in found or not found else True
+        return all_met([getattr(each, verdict) for each in self.constraints]) if self.constraints else None
 
     @property
     def leaks(self) -> bool:
-        """Whether the published answer of a constraint is a whole solution."""
-        return any(each.category in LEAKING for each in self.constraints)
+        """Whether the published answer of a constraint is a whole solution: `protocol.feedback=paper` hands it out."""
+        solved = solved_types()
+        return any(each.type in solved for each in self.constraints)
+
+
+def all_met(found: Sequence[bool | None]) -> bool | None:
+    """Whether all constraints are met: one unmet decides; None if none is known to be unmet, but one is undecided."""
+    return False if False in found else None if None in found else True
+
+
+ByGroup = tuple[str, str, bool | None, str]
+"""A figure of groups: its key, label, whether higher is better, and its meaning."""
+
+
+def breakdowns_of(figures: Sequence[ByGroup], of_languages: ByGroup) -> tuple[Breakdown, ...]:
+    """The figures by each of `GROUPS`, with one more by language."""
+    return tuple(
+        Breakdown(key, label, by, f"by_{by}.{key}", higher_is_better=better, help=meaning)
+        for by in GROUPS
+        for key, label, better, meaning in (*figures, *([of_languages] if by == "language" else []))
+    )
 
 
 _OF_TURNS = {
@@ -123,6 +138,10 @@ class Groups:
         return found
 
 
+Values = Callable[[Callable[[Figure], Any]], dict[str, Any]]
+"""Gives a value of every figure of a protocol, at its place in metrics.json."""
+
+
 @dataclass
 class CellSums:
     """The sums over all sessions that the protocols share, made in one pass."""
@@ -143,7 +162,7 @@ class CellSums:
         self.outcomes.update(turn.outcome for turn in session.turns if turn.outcome is not None)
         return True
 
-    def content(self, seed: int, effort: Effort | None) -> dict[str, Any]:
+    def content(self, values: Values, seed: int, effort: Effort | None) -> dict[str, Any]:
         """The content of metrics.json: the figures of `values`, the counts behind them, their intervals."""
         bootstrap = TaskBootstrap(self.tasks, seed)
         return {
@@ -151,15 +170,11 @@ class CellSums:
             "completed": len(self.tasks),
             "errored": self.sessions - len(self.tasks),
             "outcomes": {outcome: self.outcomes[outcome] for outcome in OUTCOMES},
-            **self.values(lambda figure: figure.rate),
-            "n": self.values(total_of),
-            "ci": self.values(lambda figure: list_of(bootstrap.interval(figure))),
+            **values(lambda figure: figure.rate),
+            "n": values(total_of),
+            "ci": values(lambda figure: list_of(bootstrap.interval(figure))),
             **spending_of(self.tokens, effort or Effort()),
         }
-
-    def values(self, value: Callable[[Figure], Any]) -> dict[str, Any]:
-        """A value of every figure at its place in metrics.json."""
-        raise NotImplementedError
 
 
 def total_of(figure: Figure) -> int:

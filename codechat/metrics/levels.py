@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from codechat.metrics.constrained import GROUPS, CellSums, ConstrainedTurn, list_of, total_of, turn_parts
+from codechat.metrics.constrained import CellSums, ConstrainedTurn, breakdowns_of, list_of, total_of, turn_parts
 from codechat.metrics.conversation import Tally
-from codechat.metrics.measures import Breakdown, Final, Measures, Series
+from codechat.metrics.measures import Final, Measures, Series
 from codechat.metrics.spending import Effort
 from codechat.metrics.statistics import Figure, TaskBootstrap, percentile_interval
 from codechat.records import SessionRecord
@@ -44,11 +44,7 @@ LEVELS = Measures(
         Final("parses", "Code parses", help="turns whose code parses in the task's language, where known"),
         Final("undecided", "Undecided", higher_is_better=False, help="undecided turns, of all; in no rate"),
     ),
-    breakdowns=tuple(
-        Breakdown(key, label, by, f"by_{by}.{key}", higher_is_better=better, help=meaning)
-        for by in GROUPS
-        for key, label, better, meaning in (*_BY_GROUP, *([_PARSES] if by == "language" else []))
-    ),
+    breakdowns=breakdowns_of(_BY_GROUP, _PARSES),
     passed="the code meets all constraints so far",
 )  # fmt: skip
 
@@ -87,8 +83,8 @@ class _Seen(CellSums):
             **self.groups.values(LEVELS.breakdowns, value),
         }
 
-    def content(self, seed: int, effort: Effort | None) -> dict[str, Any]:
-        content = super().content(seed, effort)
+    def whole_content(self, seed: int, effort: Effort | None) -> dict[str, Any]:
+        content = self.content(self.values, seed, effort)
         bootstrap = TaskBootstrap(self.tasks, seed)
         for name in SATISFIED:
             key = f"avg_{name}"
@@ -104,7 +100,7 @@ def levels_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effo
     seen = _Seen()
     for session in sessions:
         seen.add(session)
-    return seen.content(seed, effort)
+    return seen.whole_content(seed, effort)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from codechat.metrics.decided import DECIDED
 from codechat.metrics.measures import Measures, value_of
+from codechat.records import UNDER_TEST
 
 MOST_FINALS = 5  # in the headline
 
@@ -64,8 +65,10 @@ def _costs(metrics: Mapping[str, Any]) -> dict[str, float | None]:
     """Without those of a payer that used no token, because it is offline: nobody looks for charts of zeros."""
     paying = {payer for payer, used in metrics["tokens"].items() if any(used.values())}
     counts = {f"cost/{name}": metrics.get(name) for name in ("retries", "rate_limited", "cached_replies")}
+    rate = metrics.get("servers", {}).get(UNDER_TEST, {}).get("prefix_hit_rate")
     return {
         "cost/wall_s": metrics["wall_s"],
+        "cost/prefix_hit_rate": rate,
         **{key: count for key, count in counts.items() if paying or count},
         **{f"cost/{payer}_usd": dollars for payer, dollars in metrics["cost_usd"].items() if payer in paying},
         **{f"cost/{payer}_spent_usd": usd for payer, usd in metrics.get("spent_usd", {}).items() if payer in paying},

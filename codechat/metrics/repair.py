@@ -4,9 +4,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from codechat.metrics.constrained import GROUPS, NO_LANGUAGE, CellSums, ConstrainedTurn, groups_of, turn_parts
+from codechat.metrics.constrained import (
+    NO_LANGUAGE,
+    ByGroup,
+    CellSums,
+    ConstrainedTurn,
+    breakdowns_of,
+    groups_of,
+    turn_parts,
+)
 from codechat.metrics.conversation import Tally
-from codechat.metrics.measures import Breakdown, Final, Measures, Series
+from codechat.metrics.measures import Final, Measures, Series
 from codechat.metrics.spending import Effort
 from codechat.metrics.statistics import Figure
 from codechat.records import SessionRecord
@@ -17,7 +25,7 @@ BY_CATEGORY = "ifrepair_by_category"
 
 _AFTER = "tasks with all constraints met after at most k repairs (rejudged: at round k), of those decided"
 _NO_LEAK = "the same without code quality, scenario, code context and exemplar, whose answer is a whole solution"
-_BY_GROUP: tuple[tuple[str, str, bool | None, str], ...] = (
+_BY_GROUP: tuple[ByGroup, ...] = (
     ("accuracy", "Accuracy", True, "first replies: constraints met, of those of the group; by language, tasks"),
     ("guarded", "Accuracy, guarded", True, "the same under protocol.harness=guarded"),
     ("official", "Accuracy, official", True, "the same under protocol.harness=official"),
@@ -58,11 +66,7 @@ REPAIR = Measures(
         Final("parses", "Code parses", help="first replies whose code parses in the task's language, where known"),
         Final("undecided", "Undecided", higher_is_better=False, help="tasks undecided at the first reply; in no rate"),
     ),
-    breakdowns=tuple(
-        Breakdown(key, label, by, f"by_{by}.{key}", higher_is_better=better, help=meaning)
-        for by in GROUPS
-        for key, label, better, meaning in (*_BY_GROUP, *([_PARSES] if by == "language" else []))
-    ),
+    breakdowns=breakdowns_of(_BY_GROUP, _PARSES),
     passed="the code meets all constraints of the task",
 )  # fmt: skip
 
@@ -162,4 +166,4 @@ def repair_metrics(
     seen = _Seen(rounds=rounds, rejudge=rejudge)
     for session in sessions:
         seen.add(session)
-    return seen.content(seed, effort)
+    return seen.content(seen.values, seed, effort)

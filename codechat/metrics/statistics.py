@@ -1,12 +1,13 @@
 """The statistics that protocols share: rates, trends, association, and intervals by resampling tasks."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from codechat.metrics.mann_kendall import original_test
 from codechat.seeding import generator
 
 RESAMPLES = 2_000
@@ -53,9 +54,9 @@ def mann_kendall(series: Iterable[float | None]) -> Trend | None:
     values = [value for value in series if value is not None]
     if len(values) < 2:
         return None
-    import pymannkendall  # brings scipy
-
-    result = pymannkendall.original_test(values, alpha=0.05)
+    if len(set(values)) == 1:  # what the test says of it, without a quarter of a second to load it
+        return Trend(s=0, var_s=0.0, z=0.0, p=1.0, trend="no trend")
+    result = original_test()(values, alpha=0.05)
     return Trend(s=round(result.s), var_s=float(result.var_s), z=float(result.z), p=float(result.p), trend=result.trend)
 
 
@@ -110,15 +111,33 @@ class TaskBootstrap:
 
         A single task has no resample but itself: an interval of no width would look certain.
         """
-        if self._weights is None:
+        sums = self.sums([figure])
+        if sums is None:
             return [None] * RESAMPLES if self._tasks else []
+        return [rate(hits, total) for hits, total in sums[:, 0].tolist()]
+
+    def sums(self, figures: Sequence[Figure]) -> Any:
+        """Both counts of every figure in every resample, of shape (resamples, figures, 2); None of a single task."""
+        if self._weights is None:
+            return None
         import numpy as np
 
         # Sums of integers below 2**53 are exact in floats, whose products are many times faster.
-        tallies = np.array([figure.by_task.get(task, (0, 0)) for task in self._tasks], dtype=np.float64)
+        tallies = np.array(
+            [[count for figure in figures for count in figure.by_task.get(task, (0, 0))] for task in self._tasks],
+            dtype=np.float64,
+        )
         rows = range(0, RESAMPLES, CHUNK)
         sums = np.concatenate([self._weights[row : row + CHUNK].astype(np.float64) @ tallies for row in rows])
-        return [rate(hits, total) for hits, total in sums.tolist()]
+        return sums.reshape(RESAMPLES, len(figures), 2)
+
+    def weighted(self, values: Mapping[str, float]) -> Any:
+        """The sum of some tasks' values in every resample, of shape (resamples,); there must be two tasks at least."""
+        import numpy as np
+
+        assert self._weights is not None
+        places = [place for place, task in enumerate(self._tasks) if task in values]
+        return self._weights[:, places] @ np.array([values[self._tasks[place]] for place in places])
 
     def interval(self, figure: Figure) -> Interval | None:
         """The figure's own interval."""

@@ -14,8 +14,9 @@ from codechat.metrics.measures import measures_in, value_of
 from codechat.records import content_of, read_sessions
 from codechat.report.chapters import chapter_of
 from codechat.report.contents import tell_apart
+from codechat.report.repeats import Measure, pool_repeats
 from codechat.report.study import REPLAYED, LoadedCell
-from codechat.report.variants import RECORDED, Named, Options, differences, setup_of
+from codechat.report.variants import RECORDED, Named, Options, differences, setup_of, without_seed
 from codechat.seal import edited
 
 FILES = ("config.yaml", "metrics.json", "sessions.jsonl")
@@ -36,10 +37,13 @@ def cell_folders(folder: Path) -> tuple[list[Path], list[Path]]:
     return finished, [path for path in candidates if path not in finished]
 
 
-def load_cells(folders: Sequence[Path], options: Options = lambda *_: None) -> tuple[LoadedCell, ...]:
+def load_cells(
+    folders: Sequence[Path], options: Options = lambda *_: None, measure: Measure | None = None
+) -> tuple[LoadedCell, ...]:
     """The finished cells of the folders, by dataset, model, agenda, turns and seed; each once.
 
-    `options` knows which options can change a result: only those are named in a cell's variant.
+    `options` knows which options can change a result: only those are named in a cell's variant. With `measure`, cells
+    that differ in the seed alone are pooled; then no variant names a seed.
     Raises `UserError` if a folder holds no finished cell, a file cannot be read or is not what the run
     wrote, or two folders hold the same cell.
     """
@@ -59,20 +63,27 @@ def load_cells(folders: Sequence[Path], options: Options = lambda *_: None) -> t
         other = seen.setdefault((cell.cell_id, cell.config.get("rescored_from")), cell)
         if other is not cell:
             raise UserError(f"{other.folder} and {cell.folder} hold the same cell", "leave one of them out")
-    named: dict[Path, dict[str, str]] = {}
-    for protocol in {cell.protocol for cell in cells}:
-        members = [cell for cell in cells if cell.protocol == protocol]
-        found = differences([Named(cell.model, cell.dataset, cell.config, cell.cell_id) for cell in members], options)
-        named |= dict(zip((cell.folder for cell in members), found, strict=True))
-    return tuple(
-        replace(
-            cell,
-            variant=", ".join(named[cell.folder].values()),
-            differences=named[cell.folder],
-            setup=setup_of(cell.config, options),
-        )
-        for cell in cells
+    if measure is not None:
+        cells = pool_repeats(cells, options, measure)
+    named = {name: _named([cell for cell in cells if cell.protocol == name], options)
+             for name in {cell.protocol for cell in cells}}  # fmt: skip
+    return tuple(named[cell.protocol][cell.folder] for cell in cells)
+
+
+def _named(cells: Sequence[LoadedCell], options: Options) -> dict[Path, LoadedCell]:
+    """The cells of one protocol by folder, with what sets each apart; seeds set none apart if some are pooled."""
+    pooled = any(cell.repeats for cell in cells)
+    configs = [without_seed(cell.config) if pooled else cell.config for cell in cells]
+    found = differences(
+        [Named(cell.model, cell.dataset, config, cell.cell_id) for cell, config in zip(cells, configs, strict=True)],
+        options,
     )
+    return {
+        cell.folder: replace(
+            cell, variant=", ".join(words.values()), differences=words, setup=setup_of(config, options)
+        )
+        for cell, words, config in zip(cells, found, configs, strict=True)
+    }
 
 
 def _is_cell(path: Path) -> bool:

@@ -92,6 +92,9 @@ class Cards:
     cards: Sequence[Card]
 
 
+Part = str | Board | Cards | Sequence[Chart]
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A section: `key` is its address, `link` its name in the bar at the top, empty for none; a text is a note.
@@ -102,5 +105,5 @@ class Section:
     key: str
     title: str
     link: str
-    parts: Sequence[str | Board | Cards | Sequence[Chart]] = ()
+    parts: Sequence[Part] = ()
     groups: Sequence[str] = ()

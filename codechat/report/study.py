@@ -1,5 +1,6 @@
 """The cells that a report compares with one another: those of one protocol, their sessions reduced to verdicts."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -9,6 +10,7 @@ from typing import Any, Generic, Self, TypeVar
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.metrics import Measures, caution_of
+from codechat.metrics.judge_errors import JudgeLabels
 from codechat.metrics.statistics import TaskBootstrap
 from codechat.models import MODELS
 from codechat.records import SessionRecord, read_sessions
@@ -29,7 +31,9 @@ class LoadedCell:
     `content` is the hash of the dataset's content, or what else tells it from others; empty if nothing does. `edited`
     is a sentence if the cell's files are not those that the run wrote. `mark` is what `dataset` ends with if different
     tasks of the report have one name; empty if not. `setup` is all that can change a result but the model and the
-    dataset: cells of one setup may be averaged.
+    dataset: cells of one setup may be averaged. `repeats` are the cells of one seed each that this one pools, if any:
+    it then has several samples of a task. `labels` are people's of its judge's decisions, by which its adherence is
+    corrected, or the reason why it is not; None if nobody asked for it.
     """
 
     folder: Path
@@ -50,6 +54,34 @@ class LoadedCell:
     mark: str = ""
     setup: str = ""
     differences: Mapping[str, str] = field(default_factory=dict)
+    repeats: tuple["LoadedCell", ...] = ()
+    labels: JudgeLabels | str | None = None
+
+    @property
+    def source(self) -> str:
+        """What tells its tasks from those of other datasets, whatever else a report compares."""
+        return self.content or self.dataset.removesuffix(f" ({self.mark})")
+
+    @property
+    def parts(self) -> tuple["LoadedCell", ...]:
+        """The cells as they were run: those that this one pools, or itself."""
+        return self.repeats or (self,)
+
+    @property
+    def samples(self) -> int:
+        """How many sessions each task has, errored ones included."""
+        return len(self.parts)
+
+    @property
+    def draw(self) -> int:
+        """What the agenda, and with it the order of every session's instructions, is drawn by."""
+        own = (self.config.get("agenda") or {}).get("seed") if self.agenda else None
+        return self.seed if own is None else int(own)
+
+    @property
+    def seeds(self) -> str:
+        """The seeds of the cells, and of their agendas where those have one of their own."""
+        return ", ".join(str(c.seed) if c.draw == c.seed else f"{c.seed} with agenda {c.draw}" for c in self.parts)
 
     @property
     def label(self) -> str:
@@ -76,8 +108,11 @@ class LoadedCell:
 
     @property
     def settings(self) -> tuple[object, ...]:
-        """All but model and dataset. The turns are a setting if an agenda fixes them; else they just come about."""
-        return (self.agenda, self.turns if self.agenda else None, self.seed, self.judge, self.variant)
+        """All but model, dataset and seed, which the variant tells if it matters.
+
+        The turns are a setting if an agenda fixes them; else they just come about.
+        """
+        return (self.agenda, self.turns if self.agenda else None, self.judge, self.variant)
 
     @property
     def is_baseline(self) -> bool:
@@ -86,21 +121,27 @@ class LoadedCell:
         return any(component.traits.baseline for component in MODELS if component.name == kind)
 
     def sessions(self) -> Iterator[SessionRecord]:
-        """The sessions in dataset order, read one at a time."""
-        return read_sessions(self.folder / "sessions.jsonl")
+        """The sessions in dataset order, read one at a time; one seed after another."""
+        for part in self.repeats:
+            yield from part.sessions()
+        if not self.repeats:
+            yield from read_sessions(self.folder / "sessions.jsonl")
 
 
 @dataclass
 class Verdicts:
     """One cell's completed sessions, reduced to verdicts.
 
-    `tasks` and `passed` hold a session each, `passed` with one verdict a turn, None for a turn that is not scored;
-    `overflowed` counts sessions that outgrew the model's context.
+    `tasks`, `passed` and `draws` hold a session each: `passed` one verdict a turn, None for a turn that is not scored,
+    `draws` by what its agenda was drawn. A task has as many sessions as the cell has samples. `openings` holds the
+    hashes of the different replies at turn 0; `overflowed` counts sessions that outgrew the model's context.
     """
 
     cell: LoadedCell
     tasks: list[str] = field(default_factory=list)
     passed: list[tuple[bool | None, ...]] = field(default_factory=list)
+    draws: list[int] = field(default_factory=list)
+    openings: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     overflowed: int = 0
 
     @classmethod
@@ -109,23 +150,35 @@ class Verdicts:
 
         Raises `UserError` if metrics.json counts other numbers of sessions than the records hold.
         """
-        found, sessions = cls(cell), 0
-        for sessions, session in enumerate(cell.sessions(), 1):  # noqa: B007  how many there are
-            if session.status == "completed":
-                found.add(session)
-        if (sessions, len(found.tasks)) != (cell.metrics["sessions"], cell.metrics["completed"]):
-            raise UserError(
-                f"{cell.folder}: metrics.json counts {cell.metrics['sessions']} sessions, "
-                f"sessions.jsonl holds {sessions}",
-                "run the cell again: it calls no model for what is there, and writes both anew",
-            )
+        found = cls(cell)
+        for part in cell.parts:
+            sessions, before = 0, len(found.tasks)
+            for sessions, session in enumerate(part.sessions(), 1):  # noqa: B007  how many there are
+                if session.status == "completed":
+                    found.add(session)
+                    found.draws.append(part.draw)
+            if (sessions, len(found.tasks) - before) != (part.metrics["sessions"], part.metrics["completed"]):
+                raise UserError(
+                    f"{part.folder}: metrics.json counts {part.metrics['sessions']} sessions, "
+                    f"sessions.jsonl holds {sessions}",
+                    "run the cell again: it calls no model for what is there, and writes both anew",
+                )
         return found
 
     def add(self, session: SessionRecord) -> None:
         """Count a completed session."""
         self.tasks.append(session.task_id)
         self.passed.append(tuple(turn.passed for turn in session.turns))
+        self.openings[session.task_id].update(hash(turn.response) for turn in session.turns[:1])
         self.overflowed += session.ended == "context_overflow"
+
+    @property
+    def samples(self) -> Mapping[str, list[int]]:
+        """The places of a task's sessions."""
+        places: dict[str, list[int]] = defaultdict(list)
+        for place, task in enumerate(self.tasks):
+            places[task].append(place)
+        return places
 
     @property
     def resamples(self) -> TaskBootstrap:

@@ -19,6 +19,8 @@ CHOICES = "choices"  # of config.yaml: the chosen option of every group
 RESCORED = "rescored_from"  # of a rescored cell's config.yaml: the recorded cell's id
 RECORDED = "recorded_model"  # of a replaying cell's config.yaml: the model whose replies it holds
 OWN = {"model", "dataset"}  # groups in which the cells of one comparison may differ
+SEED = "seed"
+OTHER_QUESTIONS = {"applicability", "constraint", "votes", "reference"}  # of a judge's options
 NO_SETTINGS = {CHOICES, RESCORED, RECORDED}
 
 
@@ -79,6 +81,30 @@ def setup_of(config: Mapping[str, Any], options: Options) -> str:
     """All that can change a result but the model and the dataset, as a text to compare."""
     settings = {key: setting.key for key, setting in _settings(config, options) if key.partition(".")[0] not in OWN}
     return json.dumps(settings, sort_keys=True)
+
+
+def settings_of(config: Mapping[str, Any], options: Options) -> str:
+    """All that can change a result, as a text to compare."""
+    return json.dumps({key: setting.key for key, setting in _settings(config, options)}, sort_keys=True)
+
+
+def judge_in(config: Mapping[str, Any], options: Options) -> str:
+    """All that can change a verdict on adherence, as a text to compare."""
+    settings = {
+        key: setting.key
+        for key, setting in _settings(config, options)
+        if key.startswith("judge.") and not OTHER_QUESTIONS & {*key.split(".")}
+    }
+    return json.dumps(settings, sort_keys=True)
+
+
+def without_seed(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A config without its seed, and without that of its agenda."""
+    found = {name: value for name, value in config.items() if name != SEED}
+    agenda = config.get("agenda")
+    if isinstance(agenda, Mapping):
+        found["agenda"] = {**agenda, SEED: None}
+    return found
 
 
 def _groups(

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from codechat.audit.conditions import draw_conditions
+from codechat.audit.conditions import CONDITIONS
+from codechat.audit.judged import draw
 from codechat.audit.labels import read_labels
 from codechat.cli.audit import run_audit
 from codechat.errors import UserError
@@ -58,22 +59,22 @@ def write(path: Path, rows: list[dict[str, str]]) -> Path:
 
 
 def test_decisions_are_drawn_with_what_the_judge_read(runs: Path) -> None:
-    drawn = draw_conditions([runs], 100, 0)
+    drawn = draw(CONDITIONS, [runs], 100, 0)
     assert drawn.population == len(drawn.decisions) == 7 * 3
     by_place = {(one.row.task_id, one.row.place): one for one in drawn.decisions}
     one = by_place["own/tool#1", 2]
     assert (one.row.condition, one.row.language, one.row.judge) == ("It is told where.", "c", "gpt-5")
-    assert one.answer == f"Set the port, {one.row.turn}." and one.question and one.thread
+    assert one.texts["answer"] == f"Set the port, {one.row.turn}." and one.texts["question"] and one.texts["thread"]
     assert one.row.judge_reason == "It does not."
     assert by_place["own/tool#7", 0].row.judge_satisfied == "undecided"
     edit(runs, protocol={"judged": "dialogue"})
-    (whole,) = [each for each in draw_conditions([runs], 100, 0).decisions if each.key == one.key]
-    assert whole.answer.startswith("maintainer:\nSet the port, 0.\n\nuser:\nAnd then?")
+    (whole,) = [each for each in draw(CONDITIONS, [runs], 100, 0).decisions if each.key == one.key]
+    assert whole.texts["answer"].startswith("maintainer:\nSet the port, 0.\n\nuser:\nAnd then?")
 
 
 def test_a_draw_depends_on_the_seed_alone(runs: Path) -> None:
     def keys(seed: int) -> list[str]:
-        return [one.key for one in draw_conditions([runs], 5, seed).decisions]
+        return [one.key for one in draw(CONDITIONS, [runs], 5, seed).decisions]
 
     assert len(keys(0)) == 5 and keys(0) == keys(0)
     assert any(keys(seed) != keys(0) for seed in range(1, 9))
@@ -84,7 +85,7 @@ def test_from_a_cell_to_its_figures(runs: Path, tmp_path: Path, capsys: pytest.C
     assert run_audit(["export", f"runs={runs}", f"out={out}", "conditions=100"]) == 0
     assert "21 of 21 decisions on conditions drawn" in capsys.readouterr().out
     page = (out / "label.html").read_text()
-    assert "The real thread" in page and "meet this condition" in page
+    assert '["The issue", "' in page and '["The thread that followed it", "' in page and "meet this condition" in page
     rows = table(out / "sample.csv")
     assert [*rows[0]].index("satisfied") == [*rows[0]].index("answer") + 1
     opposite = {"yes": "no", "no": "yes", "undecided": "yes"}
@@ -120,7 +121,7 @@ def test_cells_without_conditions_and_a_changed_dataset_are_told(runs: Path, tmp
     url = "https://github.com/own/tool/issues/1"
     (tmp_path / "issues.jsonl.gz").write_bytes(gzip.compress(json.dumps(issue(url=url)).encode()))
     with pytest.raises(UserError, match="own/tool#1 has other conditions"):
-        draw_conditions([runs], 9, 0)
+        draw(CONDITIONS, [runs], 9, 0)
     write_cell(tmp_path / "refine", [session("c", "t/0", [turn(1, of("cosmetic", "add")[0])])])
     with pytest.raises(UserError, match="no decision on a satisfaction condition"):
-        draw_conditions([tmp_path / "refine"], 9, 0)
+        draw(CONDITIONS, [tmp_path / "refine"], 9, 0)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from codechat.audit.constraints import draw_constraints
+from codechat.audit.constraints import CONSTRAINTS
+from codechat.audit.judged import draw
 from codechat.audit.labels import read_labels
 from codechat.cli.audit import run_audit
 from codechat.errors import UserError
@@ -94,20 +95,20 @@ def write(path: Path, rows: list[dict[str, str]]) -> Path:
 
 
 def test_verdicts_on_code_are_drawn_with_prompt_and_words(runs: Path) -> None:
-    drawn = draw_constraints([runs], 100, 0)
+    drawn = draw(CONSTRAINTS, [runs], 100, 0)
     assert drawn.population == len(drawn.decisions) == 3 * 2 + 3, "no reply without code, none judged again"
     by_place = {(one.row.task_id, one.row.turn, one.row.place): one for one in drawn.decisions}
     one = by_place["syntax_function/0", 1, 0]
-    assert (one.prompt, one.code, one.row.judge_met) == ("Join words with push_str.", CODE, "undecided")
+    assert one.texts == {"prompt": "Join words with push_str.", "code": CODE} and one.row.judge_met == "undecided"
     assert "push_str" in one.row.constraint
     two = by_place["chain/0", 1, 1]
-    assert (two.prompt, two.row.type) == ("Keep a phone book, level 2.", "data_structure_operation")
+    assert (two.texts["prompt"], two.row.type) == ("Keep a phone book, level 2.", "data_structure_operation")
     assert two.row.judge == "rule" and two.row.judge_reason == "seen"
 
 
 def test_a_draw_depends_on_seed_and_cells_alone(runs: Path) -> None:
     def keys(seed: int, *folders: Path) -> list[str]:
-        return [one.key for one in draw_constraints(folders, 4, seed).decisions]
+        return [one.key for one in draw(CONSTRAINTS, folders, 4, seed).decisions]
 
     both = (runs / "levels", runs / "repair")
     assert len(keys(0, *both)) == 4
@@ -165,10 +166,10 @@ def test_an_altered_row_is_told(runs: Path, tmp_path: Path) -> None:
 def test_cells_without_constraints_and_a_changed_dataset_are_told(runs: Path, tmp_path: Path) -> None:
     write_cell(tmp_path / "refine", [session("c", "t/0", [turn(1, of("cosmetic", "add")[0])])])
     with pytest.raises(UserError, match="no verdict on a constraint"):
-        draw_constraints([tmp_path / "refine"], 9, 0)
+        draw(CONSTRAINTS, [tmp_path / "refine"], 9, 0)
     with pytest.raises(UserError, match="decisions on instructions"):
         run_audit(["export", f"runs={runs}", f"out={tmp_path / 'a'}", "constraints=3", "n=4"])
     path = tmp_path / "tasks.jsonl"
     path.write_text(json.dumps(constrained(task_id="syntax_function/0")) + "\n")
     with pytest.raises(UserError, match="syntax_function/1 has other constraints"):
-        draw_constraints([runs / "repair"], 9, 0)
+        draw(CONSTRAINTS, [runs / "repair"], 9, 0)

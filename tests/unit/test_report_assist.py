@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from codechat.metrics import Breakdown, Measures
+from codechat.metrics import Breakdown, Measures, points_of
 from codechat.metrics.assist import ASSIST, GRADES
 from codechat.report.build import build_report
 from codechat.report.chapters import chapter_of
@@ -118,6 +118,41 @@ def test_figures_and_the_page(built: tuple[Path, ReportData]) -> None:
     titles = [column.title for column in board.columns]
     assert "Conditions met" in titles and "Outputs cut" not in titles
     assert section.groups == ("assist_paper", "assist")
+
+
+def test_every_role_has_its_tokens_and_its_money_in_tables_on_the_page_and_in_mlflow(tmp_path: Path) -> None:
+    """By its name, whatever the protocol calls it; a cell that asked no such role has a dash."""
+    reader = {"input_tokens": 7, "cached_input_tokens": 3, "output_tokens": 2}
+    for model in MODELS:
+        write_assisted(Assisted(model, issues=1), tmp_path / "runs")
+    (path,) = (tmp_path / "runs").glob("mine-*/metrics.json")
+    mine = metrics_of(tmp_path, "mine")
+    mine["tokens"]["second_reader"] = reader
+    mine["cost_usd"] = {"model": 1.0, "judge": None, "user": 0.25, "second_reader": 0.5}
+    path.write_text(json.dumps(mine))
+    other = metrics_of(tmp_path, MODELS[0])
+    other["cost_usd"] = {"model": 1.0, "judge": None, "user": None}
+    next((tmp_path / "runs").glob(f"{MODELS[0]}-*/metrics.json")).write_text(json.dumps(other))
+    data = report(tmp_path)
+    (first, second) = rows_of(tmp_path, "assist_costs")
+    assert [int(first[f"user_{key}"]) for key in reader] == [other["tokens"]["user"][key] for key in reader]
+    assert int(first["user_input_tokens"]) >= 10 and first["user_usd"] == ""
+    assert {first[key] for key in first if key.startswith("second_reader")} == {""}
+    assert [second[f"second_reader_{key}"] for key in reader] == ["7", "3", "2"]
+    assert (second["user_usd"], second["second_reader_usd"]) == ("0.25", "0.5")
+    note = (tmp_path / "out" / "tables" / "assist_costs.md").read_text()
+    assert "Second reader: US$" in note and "asked no such role" in note
+    (section,) = data.sections
+    (board,) = (part for part in section.parts if isinstance(part, Board))
+    used = {column.title: column for column in board.columns}
+    sums = [sum(sum(map(each.get, ("input_tokens", "output_tokens"))) for each in metrics["tokens"].values())
+            for metrics in (other, mine)]  # fmt: skip
+    assert used["tokens"].values == sums
+    assert used["cost $"].values == [None, 1.75], "the first one's user was asked, at a price that nobody knows"
+    assert used["tokens"].hint == "input and output, model, judge, user and second_reader"
+    points = {point.key: point.value for point in points_of(ASSIST, mine)}
+    assert points["cost/second_reader_input_tokens"] == 7 and points["cost/second_reader_usd"] == 0.5
+    assert points["cost/user_input_tokens"] == mine["tokens"]["user"]["input_tokens"]
 
 
 def test_a_cells_own_figures_are_few(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from codechat.records import TRACKED
 from codechat.report import write_figures
 from codechat.report.build import build_report, headline_of, studies_of
 from codechat.report.chapters import chapter_of
@@ -202,3 +203,17 @@ def test_a_cell_draws_no_figure_of_27_types(tmp_path: Path) -> None:
     write_figures(found.measures, found.cells[0].cell.metrics, "mine", tmp_path / "figures")
     names = {path.stem for path in (tmp_path / "figures").glob("*.png")}
     assert names == {"turns", "by_category", "by_language", "by_check"}
+
+
+def test_both_parts_of_the_benchmark_have_names_that_one_can_read(tmp_path: Path) -> None:
+    """A second version of a part has digits of its content: the part's name would then stand for two."""
+    contents = {"repair": "a" * 64, "levels": "b" * 64}
+    for protocol, content in contents.items():
+        folder = write_constrained(Constrained("mine", protocol, share=0.1), tmp_path)
+        (folder / TRACKED).write_text(json.dumps({"dataset": {"content_hash": content}}))
+    assert {cell.dataset for cell in load_cells([tmp_path])} == {"multicodeif (single)", "multicodeif (levels)"}
+    assert {cell.dataset for cell in load_cells([folder])} == {"multicodeif"}
+    other = write_constrained(Constrained("other", "levels"), tmp_path)
+    (other / TRACKED).write_text(json.dumps({"dataset": {"content_hash": "c" * 64}}))
+    names = {cell.dataset for cell in load_cells([tmp_path])}
+    assert names == {"multicodeif (single)", f"multicodeif ({'b' * 8})", f"multicodeif ({'c' * 8})"}

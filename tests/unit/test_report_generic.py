@@ -12,7 +12,7 @@ from scipy.stats import wilcoxon
 
 from codechat.errors import UserError
 from codechat.metrics.conversation import static_measures
-from codechat.report import build, write_figures, write_tables
+from codechat.report import write_figures, write_tables
 from codechat.report.build import build_report
 from codechat.report.chapters import Chapter
 from codechat.report.chapters.refine import RefineChapter
@@ -33,17 +33,9 @@ def undrawn() -> Iterator[None]:
     def drawings(chapter: Chapter, study: Study[Any]) -> Iterator[Drawing]:
         yield Drawing(f"{study.protocol}_ia", "IA", "", next(iter(chapter.groups(study))), lambda *_: study)
 
-    def save(figure: Any, folder: Path, name: str) -> tuple[Path, Path]:
-        folder.mkdir(parents=True, exist_ok=True)
-        paths = folder / f"{name}.png", folder / f"{name}.svg"
-        for path in paths:
-            path.touch()
-        return paths
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Chapter, "drawings", drawings)
         patch.setattr(RefineChapter, "drawings", drawings)
-        patch.setattr(build, "save", save)
         yield
 
 

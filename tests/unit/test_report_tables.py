@@ -19,6 +19,7 @@ from codechat.report.loading import load_cells
 from support.recount import near, recount
 from support.refine_cells import Made, paper, write_cell
 
+RENDERED = True
 MADE = [
     made
     for made in paper((18, 22), errored=2, overflows=1, turns=6)

@@ -15,6 +15,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1, 1, 1, 1, 1)))
 NARROWEST = 0.25  # the smallest part of an axis of shares that is shown
 EDGE = {"markeredgecolor": "white", "markeredgewidth": 0.6}
+DPI = 160
 LIGHTEST = 0.5  # how much white the last of a model's variants has
 
 SETTINGS: Any = {
@@ -137,12 +138,22 @@ def share_range(values: Sequence[float]) -> tuple[float, float]:
 
 
 def save(figure: Any, folder: Path, name: str) -> tuple[Path, Path]:
-    """Write the figure as PNG and SVG; the same figure gives the same bytes. Returns both paths."""
-    paths = []
-    for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": "codechat"})):
-        blob = io.BytesIO()
-        figure.savefig(blob, format=kind, dpi=160, metadata=metadata)
-        path = folder / f"{name}.{kind}"
+    """Write the figure as PNG and SVG; the same figure gives the same bytes. Returns both paths.
+
+    The canvases are asked themselves: `savefig` draws a figure whose layout is found twice for each kind. The layout
+    is found for the PNG and kept for the SVG.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    figure.set_dpi(DPI)
+    image, drawing = io.BytesIO(), io.BytesIO()
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.print_png(image, metadata={"Software": None})
+    figure.set_layout_engine("none")
+    canvas = FigureCanvasSVG(figure)
+    canvas.print_svg(drawing, metadata={"Date": None, "Creator": "codechat"})
+    paths = folder / f"{name}.png", folder / f"{name}.svg"
+    for path, blob in zip(paths, (image, drawing), strict=True):
         write_atomically(path, blob.getvalue())
-        paths.append(path)
-    return paths[0], paths[1]
+    return paths

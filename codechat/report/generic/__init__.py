@@ -9,6 +9,7 @@ from codechat.metrics import Measures
 from codechat.metrics.measures import COMMON
 from codechat.report.data import Drawing, Table
 from codechat.report.formats import write_table
+from codechat.report.generic import repeats
 from codechat.report.generic.counts import costs, counts
 from codechat.report.generic.figures import drawings_of, write_cell_figures
 from codechat.report.generic.lines import TextLine, summary_lines
@@ -66,6 +67,7 @@ class Chapter:
         if compared:
             yield differences(study, compared)
         names = {"prefix": f"{study.protocol}_", "group": study.protocol}
+        yield from repeats.tables(study, **names)
         yield counts(study, **names)
         yield costs(study, **names)
 
@@ -75,7 +77,8 @@ class Chapter:
 
     def drawings(self, study: Study[Any]) -> Iterator[Drawing]:
         """Every figure of a report."""
-        return drawings_of(study)
+        yield from drawings_of(study)
+        yield from repeats.drawings(study, prefix=f"{study.protocol}_", group=study.protocol)
 
     def headline(self, study: Study[Any], tables: Sequence[Table]) -> Headline:
         """What the page claims if this protocol leads the report; `tables` are the report's."""

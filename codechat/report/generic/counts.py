@@ -1,5 +1,6 @@
 """What the figures rest on: sessions left out, what else was counted, outcomes, tokens, money."""
 
+from collections.abc import Iterable
 from typing import Any, get_args
 
 from codechat.domain import OUTCOMES, Decided
@@ -8,10 +9,9 @@ from codechat.metrics.measures import value_of
 from codechat.metrics.statistics import rate
 from codechat.report.data import Column, Table, Value
 from codechat.report.generic.tables import named_table
-from codechat.report.study import Study, Verdicts
+from codechat.report.study import LoadedCell, Study, Verdicts
 
 PLACES: tuple[Decided, ...] = get_args(Decided)
-PAYERS = ("model", "judge")
 TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens")
 
 
@@ -54,26 +54,39 @@ def _decided(found: Verdicts) -> list[Value]:
     return [counted.get(place) for place in PLACES]
 
 
+def payers_of(cells: Iterable[LoadedCell]) -> list[str]:
+    """Every payer that any of the cells has, by name: model under test, judges, and further roles that were asked."""
+    return list(dict.fromkeys(payer for cell in cells for payer in cell.metrics["tokens"]))
+
+
+def _titled(payer: str) -> str:
+    return payer.replace("_", " ").capitalize()
+
+
 def costs(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table:
-    """Tokens, money and time per cell, for the model under test and for the judges apart."""
+    """Tokens, money and time per cell, for every payer apart."""
     columns: list[Column] = []
-    for payer in PAYERS:
-        columns += [Column(f"{payer}_{key}", f"{payer.capitalize()}: {key.replace('_', ' ')}", ",d") for key in TOKENS]
-        columns.append(Column(f"{payer}_usd", f"{payer.capitalize()}: US$", ",.2f"))
+    payers = payers_of(found.cell for found in study.in_order())
+    lacked = any(payer not in found.cell.metrics["tokens"] for found in study.in_order() for payer in payers)
+    for payer in payers:
+        columns += [Column(f"{payer}_{key}", f"{_titled(payer)}: {key.replace('_', ' ')}", ",d") for key in TOKENS]
+        columns.append(Column(f"{payer}_usd", f"{_titled(payer)}: US$", ",.2f"))
     columns.append(Column("model_tokens_per_session", "Model: tokens per session", ",.0f"))
     columns += [Column("retries", "Retries", "d"), Column("wall_s", "Wall time, s", ",.1f")]
     return named_table(
-        study, columns, ((found, _costs(found)) for found in study.in_order()),
+        study, columns, ((found, _costs(found, payers)) for found in study.in_order()),
         name=f"{prefix}costs", title="Tokens, cost and time", group=group,
-        note="Of completed sessions. Cached tokens are part of the input tokens. A dash: no price is known.",
+        note="Of completed sessions. Cached tokens are part of the input tokens. A dash: no price is known"
+        + (", or the cell asked no such role." if lacked else "."),
     )  # fmt: skip
 
 
-def _costs(found: Verdicts) -> list[Value]:
+def _costs(found: Verdicts, payers: Iterable[str]) -> list[Value]:
     metrics = found.cell.metrics
     row: list[Value] = []
-    for payer in PAYERS:
-        row += [*(metrics["tokens"][payer][key] for key in TOKENS), metrics["cost_usd"][payer]]
+    for payer in payers:
+        used = metrics["tokens"].get(payer, {})
+        row += [*map(used.get, TOKENS), metrics["cost_usd"].get(payer)]
     used = metrics["tokens"]["model"]
     return [
         *row,

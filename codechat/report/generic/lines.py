@@ -28,7 +28,8 @@ def summary_lines(measures: Measures, metrics: Mapping[str, Any]) -> Iterator[Te
         if part.key == leading and len(groups) > 1:
             each = [f"{name} {value:{SPECS[part.unit]}}" for name, value in groups if value is not None]
             yield f"{part.label} by {part.by}", ", ".join(each) or NONE
-    yield "outcomes", outcomes_text(metrics)
+    if any(metrics["outcomes"].values()):  # nothing is tested under some protocols
+        yield "outcomes", outcomes_text(metrics)
 
 
 def sessions_text(metrics: Mapping[str, Any], counts: Iterable[tuple[int | None, str]]) -> str:

@@ -1,15 +1,16 @@
 """A protocol's section of the page: who leads, in words, its final figures as a board, its series as charts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import floor, log10
 from typing import Any
 
 from codechat.metrics import Final, Series
 from codechat.metrics.decided import DECIDED, MEANING, inside_in
 from codechat.metrics.measures import interval_of, value_of
-from codechat.report.generic.counts import PAYERS
-from codechat.report.sections import Board, BoardColumn, Chart, Headline, Line, Section, Shown
+from codechat.report.generic.counts import payers_of
+from codechat.report.sections import Board, BoardColumn, Chart, Headline, Line, Part, Section, Shown
 from codechat.report.study import LoadedCell, Study
+from codechat.template import counted
 
 TOPS = {"share": 1.0, "percent": 100.0}  # where an axis ends; else at the highest value
 
@@ -17,7 +18,8 @@ TOPS = {"share": 1.0, "percent": 100.0}  # where an axis ends; else at the highe
 def section_of(study: Study[Any]) -> Section:
     """The section, its tables and figures at the end."""
     measures, claim = study.measures, standing(study)
-    parts = (f"{claim.title}. {claim.text}", board_of(study), passing(study), charts_of(study))
+    said = [f"{claim.title}. {claim.text}", *pooling_notes(study.loaded)]
+    parts: list[Part] = [*said, board_of(study), passing(study), charts_of(study)]
     return Section(
         f"protocol-{study.protocol}", measures.title, study.protocol.capitalize(), parts, groups=(study.protocol,)
     )
@@ -35,6 +37,7 @@ def board_of(study: Study[Any]) -> Board:
         BoardColumn("Model", cells, "cell"),
         *if_it_varies("Dataset", [cell.dataset for cell in cells]),
         *if_it_varies("Setting", [cell.variant for cell in cells]),
+        *samples_columns(cells),
         *(_final(cells, final, first=final is measures.finals[0]) for final in measures.finals),
         *count_columns(cells, "Sessions", **SESSIONS),
         *inside_columns(cells),
@@ -49,6 +52,28 @@ def _final(cells: Sequence[LoadedCell], final: Final, *, first: bool) -> BoardCo
     highest = max((ends[1] for cell in cells if (ends := interval_of(cell.metrics, final))), default=0)
     most = (TOPS.get(final.unit) or highest or 1) if first else None
     return BoardColumn(final.label, values, final.unit, hint=final.help, strong=first, most=most)
+
+
+def samples_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
+    """How many samples of a task each entrant has, unless all have one."""
+    counts = [cell.samples for cell in cells]
+    hint = "sessions of each task: cells that differ in the seed alone are one entrant"
+    return [BoardColumn("Samples", counts, "count", hint=hint)] if max(counts, default=1) > 1 else []
+
+
+def pooling_notes(cells: Sequence[LoadedCell]) -> Iterator[str]:
+    """Sentences on the entrants that pool several cells: how many samples of a task, and of which seeds."""
+    alike: dict[tuple[str, str, int], list[str]] = {}
+    for cell in cells:
+        if cell.repeats:
+            alike.setdefault((cell.dataset, cell.seeds, cell.samples), []).append(cell.label)
+    for (dataset, seeds, samples), labels in alike.items():
+        *others, last = labels
+        who = f"{', '.join(others)} and {last}" if others else last
+        yield (
+            f"{who} on {dataset} {'each pool' if others else 'pools'} {counted(samples, 'cell')} that differ in the "
+            f"seed alone (seeds {seeds}): {counted(samples, 'sample')} of each task."
+        )
 
 
 def if_it_varies(title: str, values: Sequence[str]) -> list[BoardColumn]:
@@ -74,16 +99,19 @@ SESSIONS = {"sessions": ("all", "errored ones included"), "errored": ("errored",
 
 
 def use_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
-    """The tokens and the money that the model and its judges took together."""
+    """The tokens and the money that the model under test, its judges and all further roles took together."""
     tokens, dollars = [], []
     for cell in cells:
-        used = [each for payer in PAYERS if (each := cell.metrics["tokens"].get(payer))]
-        tokens.append(sum(each["input_tokens"] + each["output_tokens"] for each in used) if used else None)
-        paid = [each for payer in PAYERS if (each := cell.metrics["cost_usd"].get(payer)) is not None]
-        dollars.append(sum(paid) if paid else None)
+        used, paid = cell.metrics["tokens"], cell.metrics["cost_usd"]
+        tokens.append(sum(each["input_tokens"] + each["output_tokens"] for each in used.values()) if used else None)
+        known = [each for each in paid.values() if each is not None]
+        unknown = any(paid.get(payer) is None and any(each.values()) for payer, each in used.items())
+        dollars.append(sum(known) if known and not unknown else None)
+    *others, last = payers_of(cells) or ["model"]
+    who = f"{', '.join(others)} and {last}" if others else last
     return [
-        BoardColumn("tokens", tokens, "count", "Use", "input and output, model and judge"),
-        BoardColumn("cost $", dollars, "number", "Use", "model and judge; a dash where no price is known"),
+        BoardColumn("tokens", tokens, "count", "Use", f"input and output, {who}"),
+        BoardColumn("cost $", dollars, "number", "Use", f"{who}; a dash where a price is not known"),
     ]
 
 

@@ -1,14 +1,18 @@
 """Whether two cells of a protocol differ: every pair on the tasks that both completed.
 
-A task that is hard for one model is often hard for the other, so every test is paired by task.
+A task that is hard for one model is often hard for the other, so every test is paired by task. Samples of one task are
+no tasks of their own: a test sees their mean, and a resample has all of them.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
+from math import lcm
 from typing import Generic, NamedTuple
 
+from codechat.metrics.repeats import sign_flips
 from codechat.metrics.statistics import Figure, percentile_interval, rate
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
 from codechat.report.study import Study, V, resamples_of
@@ -16,22 +20,39 @@ from codechat.report.study import Study, V, resamples_of
 NAMES = (*columns_of(dataset="Dataset", a="A", b="B"), *columns_of("d", tasks="Tasks"))
 HOLM = "p (Holm)"
 Row = tuple[Value, ...]
-Rows = list[tuple[bool | None, ...]]
+Rows = list[list[tuple[bool | None, ...]]]  # by task, then by sample: the verdicts turn by turn
+REPEATED = (
+    " A task with several samples counts by its mean over them, and the counts of tasks are what is expected of one "
+    "sample each; the test at a turn is then the exact permutation test by task, which is McNemar's if there is one."
+)
 
 
 class Agreement(NamedTuple):
-    """How two entrants fare on the same tasks at one turn: the counts of a 2x2 table of matched pairs."""
+    """How two entrants fare on the same tasks at one turn: the counts of a 2x2 table of matched pairs.
 
-    both: int
-    only_a: int
-    only_b: int
-    neither: int
+    With several samples of a task, the counts that are expected if one sample of each side is drawn.
+    """
+
+    both: float
+    only_a: float
+    only_b: float
+    neither: float
 
     @classmethod
     def of(cls, a: Sequence[bool | None], b: Sequence[bool | None]) -> "Agreement":
         """Count the pairs that have two verdicts; both sequences hold the same tasks in the same order."""
         pairs = list(zip(a, b, strict=True))
         return cls(*(pairs.count(kind) for kind in ((True, True), (True, False), (False, True), (False, False))))
+
+    @classmethod
+    def expected(cls, shares: Sequence[tuple[float, float]]) -> "Agreement":
+        """Of tasks of which these shares of the samples pass, of A and of B."""
+        return cls(
+            sum(a * b for a, b in shares),
+            sum(a * (1 - b) for a, b in shares),
+            sum((1 - a) * b for a, b in shares),
+            sum((1 - a) * (1 - b) for a, b in shares),
+        )
 
     @property
     def p(self) -> float | None:
@@ -118,25 +139,45 @@ class Pair(Generic[V]):
 
     @cached_property
     def verdicts(self) -> tuple[Rows, Rows]:
-        """The verdicts of A and of B, a tuple per task."""
-        found = (dict(zip(side.tasks, side.passed, strict=True)) for side in (self.a, self.b))
-        a, b = ([verdicts[task][: self.turns] for task in self.tasks] for verdicts in found)
+        """The verdicts of A and of B, a list of samples per task."""
+        a, b = (
+            [[side.passed[place][: self.turns] for place in side.samples[task]] for task in self.tasks]
+            for side in (self.a, self.b)
+        )
         return a, b
 
-    def at(self, turn: int) -> tuple[list[bool | None], list[bool | None]]:
-        """The verdicts of A and of B on one turn, task by task."""
-        a, b = ([row[turn] for row in side] for side in self.verdicts)
+    @property
+    def repeated(self) -> bool:
+        """Whether a task has several samples."""
+        return any(len(samples) > 1 for side in self.verdicts for samples in side)
+
+    def at(self, turn: int) -> tuple[Figure, Figure]:
+        """The samples of A and of B that pass at one turn, of those that are scored."""
+        a, b = (
+            Figure({
+                task: _summed([passing([row[turn]]) for row in samples])
+                for task, samples in zip(self.tasks, side, strict=True)
+            })
+            for side in self.verdicts
+        )  # fmt: skip
         return a, b
+
+    def agreement(self, turn: int) -> tuple[Agreement, float | None]:
+        """How they fare on the tasks that both have a verdict on at a turn, and the p of the test by task."""
+        a, b = (side.by_task for side in self.at(turn))
+        both = [(a[task], b[task]) for task in self.tasks if a[task][1] and b[task][1]]
+        if not self.repeated:
+            found = Agreement.of([bool(mine) for (mine, _), _ in both], [bool(its) for _, (its, _) in both])
+            return found, found.p
+        whole = lcm(*(mine[1] * its[1] for mine, its in both))
+        shares = [(Fraction(*mine), Fraction(*its)) for mine, its in both]
+        p = sign_flips([int((mine - its) * whole) for mine, its in shares])
+        return Agreement.expected([(float(mine), float(its)) for mine, its in shares]), p
 
     @property
     def is_scored(self) -> bool:
         """Whether both have a turn that is scored."""
-        return all(any(verdict is not None for row in side for verdict in row) for side in self.verdicts)
-
-    def resampled(self, values: Sequence[bool | None]) -> list[float | None]:
-        """The mean of one value per task, in every resample of the pair's tasks; tasks without a value are left out."""
-        counted = zip(self.tasks, values, strict=True)
-        return self.ratios(Figure({task: (int(value), 1) for task, value in counted if value is not None}))
+        return all(any(v is not None for samples in side for row in samples for v in row) for side in self.verdicts)
 
     def ratios(self, figure: Figure) -> list[float | None]:
         """A figure in every resample of the pair's tasks."""
@@ -170,11 +211,30 @@ def paired_row(pair: Pair[V], figure_of: Callable[[Sequence[bool | None]], tuple
 
     `figure_of` gives what one task's verdicts add to the figure: a sum, and a number to divide it by.
     """
-    a, b = (Figure(dict(zip(pair.tasks, map(figure_of, side), strict=True))) for side in pair.verdicts)
+    a, b = (
+        Figure({
+            task: _summed([figure_of(row) for row in samples]) for task, samples in zip(pair.tasks, side, strict=True)
+        })
+        for side in pair.verdicts
+    )  # fmt: skip
     both = [task for task in pair.tasks if a.by_task[task][1] and b.by_task[task][1]]
     test = signed_ranks(*([hits / total for hits, total in map(side.by_task.__getitem__, both)] for side in (a, b)))
     interval = difference(pair.ratios(a), pair.ratios(b))
     return (*pair.names, a.rate, b.rate, minus(a.rate, b.rate), interval, *test)
+
+
+def _summed(parts: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    return sum(hits for hits, _ in parts), sum(total for _, total in parts)
+
+
+def note_on_samples(compared: Sequence[Pair[V]]) -> str:
+    """What to know if an entrant has several samples of a task; empty if none has."""
+    return REPEATED if any(pair.repeated for pair in compared) else ""
+
+
+def count_spec(compared: Sequence[Pair[V]]) -> str:
+    """The format of the counts of an agreement."""
+    return ".1f" if any(pair.repeated for pair in compared) else "d"
 
 
 def passing(verdicts: Sequence[bool | None]) -> tuple[int, int]:
@@ -186,12 +246,12 @@ def differences(study: Study[V], compared: list[Pair[V]]) -> Table:
     """The share of scored turns that pass, A minus B, and whose code passes at the last turn."""
     columns = (
         *paired_columns("passing", "Passing turns", "difference"),
-        *columns_of("d", only_a="Last turn: only A passes", only_b="only B"),
+        *columns_of(count_spec(compared), only_a="Last turn: only A passes", only_b="only B"),
         Column("last_p", "p", "p"),
     )
-    ends = [Agreement.of(*pair.at(-1)) for pair in compared]
+    ends = [pair.agreement(-1) for pair in compared]
     rows = [
-        (*paired_row(pair, passing), end.only_a, end.only_b, end.p) for pair, end in zip(compared, ends, strict=True)
+        (*paired_row(pair, passing), end.only_a, end.only_b, p) for pair, (end, p) in zip(compared, ends, strict=True)
     ]
     return corrected(Table(
         f"{study.protocol}_pairs", f"{study.measures.name}: paired differences", columns, tuple(rows),
@@ -199,7 +259,7 @@ def differences(study: Study[V], compared: list[Pair[V]]) -> Table:
         note=f"A turn passes where {study.measures.passed}. On the tasks and turns that both completed. "
         "Intervals: 95 %, paired bootstrap by task. p: Wilcoxon's signed-rank test on the tasks' shares of passing "
         "turns, and McNemar's exact test on the last turn; Holm-corrected over all pairs of a dataset; "
-        "bold: below 0.05.",
+        f"bold: below 0.05.{note_on_samples(compared)}",
     ))  # fmt: skip
 
 

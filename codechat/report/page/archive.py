@@ -23,13 +23,15 @@ class Index:
 
     `outcomes` has a letter per turn (`LETTERS`); `judged` `a`, `v`, `u` as the judge said, `s` for a skipped turn,
     `o` for one after the context overflowed, `-` for one that nobody judged; `asked` the instruction's number, or -1;
-    `state` 0 for a completed session, 1 for an errored one, 2 for one that a context overflow ended.
+    `state` 0 for a completed session, 1 for an errored one, 2 for one that a context overflow ended. `seeds` is there
+    only if a cell has sessions of several seeds.
     """
 
     tasks: dict[str, int] = field(default_factory=dict)
     instructions: dict[tuple[str, ...], int] = field(default_factory=dict)
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
+    seeds: list[int] = field(default_factory=list)
 
     def add(self, cell: int, session: SessionRecord) -> None:
         name = session.session_id if session.session_id not in self.seen else f"{session.session_id}-{cell}"
@@ -41,6 +43,7 @@ class Index:
         asked = [self._number(turn) for turn in session.turns]
         state = 1 if session.status == "errored" else 2 if overflowed else 0
         self.rows.append((name, cell, task, outcomes, judged, asked, state))
+        self.seeds.append(session.seed)
 
     def _number(self, turn: TurnRecord) -> int:
         key = instruction_key(turn)
@@ -50,6 +53,8 @@ class Index:
         """The JSON value; `starts` holds the number of each chunk's first session."""
         names = ("key", "cell", "task", "outcomes", "judged", "asked", "state")
         values = {name: [row[place] for row in self.rows] for place, name in enumerate(names)}
+        if len({(row[1], seed) for row, seed in zip(self.rows, self.seeds, strict=True)}) > len(set(values["cell"])):
+            values["seeds"] = self.seeds
         return {"starts": starts, "tasks": list(self.tasks), "instructions": list(self.instructions), **values}
 
 

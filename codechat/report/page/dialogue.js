@@ -163,15 +163,17 @@ function candidatesView(candidates) {
 function usageView(turn) {
   const [input, output, cached] = turn.tokens;
   const [latency, cpu] = turn.seconds;
+  const roles = Object.entries(turn.more?.usage_by_role ?? {});
   const parts = [`${count(input)} tokens in${cached ? ` (${count(cached)} cached)` : ""}`, `${count(output)} out`,
     turn.judge_tokens.some(Boolean) && `judge ${count(turn.judge_tokens[0])} in, ${count(turn.judge_tokens[1])} out`,
+    ...roles.map(([role, used]) => `${role} ${count(used.input_tokens)} in, ${count(used.output_tokens)} out`),
     latency && `${fixed(latency)} s`, cpu && `tests ${fixed(cpu, 3)} s of CPU`, turn.finish && `finish: ${turn.finish}`];
   return el("footer", {}, el("p", { class: "quiet" }, parts.filter(Boolean).join(" · ")),
     otherFields(turn.more ?? {}));
 }
 
 // What the turn's protocol adds and nothing else shows.
-function otherFields({ checks, round, ...rest }) {
+function otherFields({ checks, round, usage_by_role, ...rest }) {
   if (typeof round !== "string" && known(round)) rest.round = round;
   if (checks && !checksView(checks)) rest.checks = checks;
   for (const name of Object.keys(rest)) if (typeof rest[name] === "boolean") delete rest[name]; // what is true is a chip

@@ -99,6 +99,7 @@ def overview(report: ReportData, limit: int | None) -> dict[str, Any]:
             "setting": cell.setting,
             "baseline": cell.is_baseline,
             "fates": chapter_of(cell.protocol).fates,
+            **({"samples": cell.samples} if cell.samples > 1 else {}),
         }
         for cell in report.cells
     ]

@@ -18,6 +18,8 @@ const fails = (letter) => letter !== "p" && letter !== "-";
 const brokenAt = (number) => [...INDEX.outcomes[number]].findIndex(fails);
 const cellOf = (number) => CELLS[INDEX.cell[number]];
 const taskOf = (number) => INDEX.tasks[INDEX.task[number]];
+// The task, and which of its samples this is if its cell has several.
+const nameOf = (number) => (INDEX.seeds && cellOf(number).samples > 1 ? `${taskOf(number)}, seed ${INDEX.seeds[number]}` : taskOf(number));
 const MANY = new Set(CELLS.map((cell) => cell.protocol)).size > 1;
 const placeOf = (cell) => (MANY ? `${cell.dataset}, ${cell.protocol}` : cell.dataset);
 const answered = (judged) => judged !== "s" && judged !== "o";
@@ -44,7 +46,7 @@ function matcher() {
   const inText = words.map((word) => INDEX.instructions.map(([id, text]) => `${id} ${text}`.toLowerCase().includes(word)));
   const says = (number) => {
     const { label, dataset: name } = cellOf(number);
-    const names = `${taskOf(number)} ${label} ${name} ${INDEX.key[number]}`.toLowerCase();
+    const names = `${nameOf(number)} ${label} ${name} ${INDEX.key[number]}`.toLowerCase();
     return words.every((word, at) => names.includes(word) || INDEX.asked[number].some((asked) => inText[at][asked]));
   };
   const byTurn = ["outcome", "scope", "change", "instruction", "event"].some((name) => filters[name]);
@@ -148,7 +150,7 @@ const rowHeight = () => {
 };
 
 function measuredRow(list) {
-  const longest = (number) => taskOf(number).length;
+  const longest = (number) => nameOf(number).length;
   const numbers = CELLS.map((_, cell) => INDEX.cell.reduce((best, of, number) => (of === cell && (best < 0 || longest(number) > longest(best)) ? number : best), -1));
   list.style.setProperty("--row", "auto");
   byId("rows").replaceChildren(...numbers.filter((number) => number >= 0).map((number) => sessionRow(number, 0, 0)));
@@ -172,9 +174,9 @@ function sessionRow(number, place, height) {
   const { label } = cellOf(number);
   const row = el("div", {
     class: "session", role: "option", id: `row-${place}`, "aria-selected": String(place === selected),
-    "aria-posinset": place + 1, "aria-setsize": shown.length, "aria-label": `${taskOf(number)}, ${label}, ${fate(number)}`,
+    "aria-posinset": place + 1, "aria-setsize": shown.length, "aria-label": `${nameOf(number)}, ${label}, ${fate(number)}`,
     on: { click: () => openSession(place) },
-  }, el("span", { class: "task" }, taskOf(number)), el("span", { class: "model" }, label), el("span", { class: "dataset" }, placeOf(cellOf(number))),
+  }, el("span", { class: "task" }, nameOf(number)), el("span", { class: "model" }, label), el("span", { class: "dataset" }, placeOf(cellOf(number))),
     strip(number), el("span", { class: "fate" }, fate(number)));
   row.style.transform = `translateY(${place * height}px)`;
   return row;

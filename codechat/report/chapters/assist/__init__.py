@@ -10,6 +10,7 @@ from codechat.metrics.assist import ASSIST, GRADES
 from codechat.report.chapters import Chapter, register
 from codechat.report.chapters.assist import page
 from codechat.report.chapters.assist.drawings import drawings
+from codechat.report.chapters.assist.repeated import Judged, repeated
 from codechat.report.chapters.assist.tables import GROUP, paper_tables
 from codechat.report.data import Drawing, Table
 from codechat.report.sections import Section
@@ -19,6 +20,7 @@ from codechat.report.study import Study
 @register(ASSIST.protocol)
 class AssistChapter(Chapter):
     leads = False
+    reads = Judged
 
     def write_figures(self, measures: Measures, metrics: Mapping[str, Any], title: str, folder: Path) -> None:
         """Of every breakdown the share of correct verdicts alone: the tables have all, and each panel takes time."""
@@ -31,6 +33,7 @@ class AssistChapter(Chapter):
     def tables(self, study: Study[Any]) -> Iterator[Table]:
         yield from paper_tables(study)
         yield from super().tables(study)
+        yield from repeated(study)
 
     def opening(self, tables: Sequence[Table]) -> list[Table]:
         return [table for table in tables if table.name in ("assist_correctness", "assist_user_judge")]

@@ -15,7 +15,7 @@ from codechat.metrics.loaded import LOADED
 from codechat.metrics.measures import FIELD
 from codechat.metrics.replies import REPLIES
 from codechat.report.chapters import Chapter, register
-from codechat.report.chapters.refine import breaks, differences, leaderboard, means, pooled, seeds, trends
+from codechat.report.chapters.refine import breaks, corrected, differences, leaderboard, means, pooled, seeds, trends
 from codechat.report.chapters.refine.ablations import AXES, ablation_table
 from codechat.report.chapters.refine.boards import sections_of
 from codechat.report.chapters.refine.drawings import DRAWINGS
@@ -24,6 +24,7 @@ from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
 from codechat.report.chapters.refine.together import together
 from codechat.report.data import Column, Drawing, Interval, Table, Value
 from codechat.report.formats import as_csv
+from codechat.report.generic import repeats
 from codechat.report.generic.counts import costs, counts
 from codechat.report.generic.figures import write_cell_figures
 from codechat.report.generic.lines import NONE, TextLine, ends_text, outcomes_text, sessions_text, value_text
@@ -101,10 +102,12 @@ class RefineChapter(Chapter):
         write_cell_figures(replace(measures, breakdowns=()), metrics, title, folder)
 
     def groups(self, study: RefineStudy) -> dict[str, str]:
-        return GROUPS
+        repeated = {repeats.GROUP: repeats.TITLE} if repeats.pooled_in(study) else {}
+        return GROUPS | repeated
 
     def tables(self, study: RefineStudy) -> Iterator[Table]:
         yield from (table(study) for table in TABLES)
+        yield from corrected.tables(study)
         yield from means.tables(together(study))
         compared = pairs(study)
         if compared:
@@ -112,6 +115,7 @@ class RefineChapter(Chapter):
             yield differences.turns(compared)
             yield differences.survival(study, compared)
         yield from filter(None, (ablation_table(study, axis) for axis in AXES))
+        yield from repeats.tables(study)
         yield from filter(None, (seeds.datasets(study),))
         yield counts(study)
         yield costs(study)
@@ -121,13 +125,15 @@ class RefineChapter(Chapter):
 
     def drawings(self, study: RefineStudy) -> Iterator[Drawing]:
         yield from DRAWINGS
+        yield from corrected.drawings(study)
         yield from pooled.drawings(together(study))
+        yield from repeats.drawings(study)
 
     def headline(self, study: RefineStudy, tables: Sequence[Table]) -> Headline:
         return headline(study.loaded, tables)
 
     def sections(self, study: RefineStudy) -> list[Section]:
-        return sections_of(study, tuple(GROUPS))
+        return sections_of(study, tuple(self.groups(study)))
 
 
 def _write(name: str, keys: Sequence[str], rows: Sequence[tuple[Value, ...]], folder: Path) -> None:

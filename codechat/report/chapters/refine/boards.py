@@ -1,13 +1,23 @@
 """The refinement's sections of the page: the leaderboard, how long code stays alive, every model's curves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from codechat.domain import SCOPES
 from codechat.metrics.statistics import rate
-from codechat.report.chapters.refine.outcomes import RefineStudy
-from codechat.report.generic.overview import SESSIONS, count_columns, if_it_varies, inside_columns, use_columns
+from codechat.report.chapters.refine import corrected
+from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
+from codechat.report.generic.overview import (
+    SESSIONS,
+    count_columns,
+    if_it_varies,
+    inside_columns,
+    pooling_notes,
+    samples_columns,
+    use_columns,
+)
 from codechat.report.sections import Board, BoardColumn, Card, Cards, Chart, Line, Section, Shown
 from codechat.report.study import LoadedCell
 
@@ -39,23 +49,51 @@ def sections_of(study: RefineStudy, groups: Sequence[str]) -> list[Section]:
     charts = [Chart("", "Alive", lines, name) for name, lines in drawn.items() if lines]
     cards = [_card(line, [x for x in lines if x is not line]) for lines in panels.values() for line in lines]
     return [
-        Section("leaderboard", "Leaderboard", "Leaderboard", (BOARD_NOTE, _board(study.loaded))),
+        Section(
+            "leaderboard",
+            "Leaderboard",
+            "Leaderboard",
+            (BOARD_NOTE, *_correction_note(study), *pooling_notes(study.loaded), _board(study.loaded, found)),
+        ),
         Section("survival", "How long code stays alive", "", (ALIVE_NOTE, charts)),
         Section("curves", "Model by model", "Curves", (Cards(LEGEND, cards),)),
         Section("results", "Tables and figures", "Tables", groups=groups),
     ]
 
 
-def _board(cells: Sequence[LoadedCell]) -> Board:
+def _correction_note(study: RefineStudy) -> Iterator[str]:
+    """What the corrected adherence is, if the report has one."""
+    if corrected.asked(study):
+        yield corrected.MEANING
+
+
+def _corrected_columns(cells: Sequence[LoadedCell], found: Mapping[Path, Outcomes]) -> list[BoardColumn]:
+    """Adherence as people would see it, with its interval, if the report has it."""
+    if all(cell.labels is None for cell in cells):
+        return []
+    shares = [found[cell.folder].corrected(corrected.everything) if cell.folder in found else None for cell in cells]
+    values = [corrected.measured(share) for share in shares]
+    ends: list[Shown] = [(value, interval) for value, interval in values]
+    return [
+        BoardColumn(
+            "corrected", [value for value, _ in values], "share", "Adhered", "for the judge's errors, by labels"
+        ),
+        BoardColumn("95 % interval", ends, "share", "Adhered", most=1.0, ends=True),
+    ]
+
+
+def _board(cells: Sequence[LoadedCell], found: Mapping[Path, Outcomes]) -> Board:
     metrics = [cell.metrics for cell in cells]
     ends = [[m["pass_at_1"][place] if m["pass_at_1"] else None for m in metrics] for place in (0, -1)]
     longest = max(cell.turns for cell in cells)
     change = "change from the first turn to the last, in per cent of the first"
+    followed = _corrected_columns(cells, found)
     columns = [
         BoardColumn("Model", cells, "cell"),
         *if_it_varies("Dataset", [cell.dataset for cell in cells]),
         *if_it_varies("Agenda", [cell.agenda for cell in cells]),
         *if_it_varies("Setting", [cell.setting_without("agenda") for cell in cells]),
+        *samples_columns(cells),
         BoardColumn("MST", [m["mst"] for m in metrics], "number", SUSTAINED, "mean sustained turns", strong=True),
         BoardColumn("95 % interval", [(m["mst"], m["ci"]["mst"]) for m in metrics], "number", SUSTAINED,
                     most=longest, ends=True),
@@ -63,7 +101,10 @@ def _board(cells: Sequence[LoadedCell]) -> Board:
         BoardColumn("last", ends[1], "share", "Pass@1", "at the last turn"),
         BoardColumn("Δ %", [m["delta_pct"] for m in metrics], "change", "Pass@1", change),
         BoardColumn("trend", [_trend(m) for m in metrics], "text", "Pass@1", TREND_HINT),
-        BoardColumn("Adhered", [_adhered(m) for m in metrics], "share", hint="instructions followed, of those judged"),
+        BoardColumn("as judged" if followed else "Adhered",
+                    [_adhered(m) for m in metrics], "share", "Adhered" if followed else "",
+                    "instructions followed, of those judged"),
+        *followed,
         *(BoardColumn(scope, [m["regression"]["by_scope"][scope] for m in metrics], "share", "Regression rate",
                       f"{scope} changes that break working code") for scope in SCOPES),
         *count_columns(cells, "Sessions", **SESSIONS),

@@ -3,7 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
+from codechat.metrics.corrected import Share
+from codechat.metrics.judge_errors import ends
 from codechat.metrics.statistics import percent_change, percentile_interval
+from codechat.report.chapters.refine import corrected
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
 from codechat.report.chapters.refine.together import MEAN, Together, sustained, together
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
@@ -53,21 +56,25 @@ def leaderboard(study: RefineStudy) -> Table:
     """A row per entrant on each dataset; if there are several, first the means of those that have all of them."""
     naming = Naming(study, with_dataset=False)
     last, several = study.last_turn, len(study.datasets) > 1
+    pooled = any(found.cell.samples > 1 for found in study.cells)
     columns = (
         *columns_of("d", rank="Rank"), *naming.columns, *columns_of(**({"dataset": "Dataset"} if several else {})),
+        *columns_of(**({"samples": "Samples"} if pooled else {})),
         *with_interval("mst", f"MST@{study.length or 'N'}", ".3f"),
         *columns_of(".3f", pass_first="Pass@1 turn 0", pass_last=f"Pass@1 turn {last}"),
         Column("delta_pct", f"Δ0→{last} %", "+.1f"),
         *columns_of(".3f", regression="Regression", self_correction="Self-correction", adherence="Adherence"),
+        *(with_interval("adherence_corrected", "corrected", ".3f") if corrected.asked(study) else ()),
         *columns_of("d", completed="Completed", errored="Errored"),
     )  # fmt: skip
     rows: list[tuple[Value, ...]] = []
     if several:
         whole = {label: study.entrant(label) for label, rank in ranked(study).items() if rank is not None}
-        rows += _block({label: (cells, *mean_mst(study, label)) for label, cells in whole.items()}, naming, (MEAN,))
+        means = {label: (cells, *mean_mst(study, label)) for label, cells in whole.items()}
+        rows += _block(means, naming, (MEAN,), pooled=pooled)
     for dataset in study.datasets:
         own = {found.cell.label: ({dataset: found}, *found.measured("mst")) for found in study.on(dataset)}
-        rows += _block(own, naming, (dataset,) if several else ())
+        rows += _block(own, naming, (dataset,) if several else (), pooled=pooled)
     note = "Ranked by Mean Sustainable Turns among sessions of one length; equal values share a rank. "
     note += "Δ is the change of the mean Pass@1. " + MEAN_NOTE if several else INTERVALS
     return Table("leaderboard", "Leaderboard", columns, tuple(rows), group="leaderboard", note=note)
@@ -76,14 +83,36 @@ def leaderboard(study: RefineStudy) -> Table:
 Entry = tuple[Mapping[str, Outcomes], float | None, Interval | None]
 
 
-def _block(entries: Mapping[str, Entry], naming: Naming, dataset: tuple[str, ...]) -> Iterator[tuple[Value, ...]]:
-    """The rows of entrants that are ranked among themselves: an entrant's cells by dataset, its MST, the interval."""
+def _block(
+    entries: Mapping[str, Entry], naming: Naming, dataset: tuple[str, ...], *, pooled: bool
+) -> Iterator[tuple[Value, ...]]:
+    """The rows of entrants that are ranked among themselves: an entrant's cells by dataset, its MST, the interval.
+
+    `pooled`: with the number of samples.
+    """
     firsts = {label: next(iter(cells.values())) for label, (cells, _, _) in entries.items()}
     turns = {label: found.cell.turns for label, found in firsts.items()}
     for label, rank in ranks({label: mst for label, (_, mst, _) in entries.items()}, turns).items():
         cells, mst, interval = entries[label]
         counts = (sum(found.cell.metrics[key] for found in cells.values()) for key in ("completed", "errored"))
-        yield (rank, *naming.of(firsts[label]), *dataset, mst, interval, *_means(cells), *counts)
+        named = (*naming.of(firsts[label]), *dataset, *([_samples(cells)] if pooled else []))
+        followed = corrected_mean(cells) if any(found.cell.labels is not None for found in cells.values()) else ()
+        yield (rank, *named, mst, interval, *_means(cells), *followed, *counts)
+
+
+def corrected_mean(cells: Mapping[str, Outcomes]) -> tuple[float | None, Interval | None]:
+    """The mean of the corrected adherence over datasets, with its interval; labels that they share count once."""
+    shares = [found.corrected(corrected.everything) for found in cells.values()]
+    known = [share for share in shares if isinstance(share, Share)]
+    if len(known) < len(shares):
+        return None, None
+    drawn = None if any(share.drawn is None for share in known) else sum(share.drawn for share in known) / len(known)
+    return fmean(share.value for share in known), Interval.of(ends(drawn))
+
+
+def _samples(cells: Mapping[str, Outcomes]) -> str:
+    """How many samples of a task there are, on the datasets one after another if they differ."""
+    return ", ".join(dict.fromkeys(str(found.cell.samples) for found in cells.values()))
 
 
 def _means(cells: Mapping[str, Outcomes]) -> Sequence[float | None]:

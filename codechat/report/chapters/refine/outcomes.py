@@ -1,17 +1,21 @@
 """What tables and figures need of a refinement cell's sessions, gathered in one pass."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 from codechat.metrics import Final
+from codechat.metrics.corrected import NO_CODE, Correction, Share
+from codechat.metrics.judge_errors import JudgeLabels
 from codechat.metrics.measures import interval_of, value_of
 from codechat.metrics.refine import ByType
 from codechat.metrics.statistics import Figure
 from codechat.records import InstructionRecord, SessionRecord, TurnRecord
 from codechat.report.data import Interval
-from codechat.report.study import Study, Verdicts, sustained
+from codechat.report.study import Study, Verdicts, resamples_of, sustained
 
 
 @dataclass
@@ -23,16 +27,60 @@ class Breaking:
     broke: int = 0
 
 
+class Slice(NamedTuple):
+    """Judged changes of one turn and scope whose code passes, fails, or is not scored (None)."""
+
+    turn: int
+    scope: str
+    passed: bool | None
+
+
 @dataclass
 class Outcomes(Verdicts):
-    """One cell's completed sessions; `regression_at` and `adherence_at` hold a figure a turn, from turn 1 on."""
+    """One cell's completed sessions; `regression_at` and `adherence_at` hold a figure a turn, from turn 1 on.
+
+    `judged` holds the changes judged adhered, of all judged ones, by turn, scope and whether the code passes.
+    """
 
     regression: ByType[Figure] = field(default_factory=lambda: ByType.create(Figure))
     self_correction: ByType[Figure] = field(default_factory=lambda: ByType.create(Figure))
     regression_at: dict[int, Figure] = field(default_factory=lambda: defaultdict(Figure))
     adherence_at: dict[int, Figure] = field(default_factory=lambda: defaultdict(Figure))
     adherence: Figure = field(default_factory=Figure)
+    judged: dict[Slice, Figure] = field(default_factory=lambda: defaultdict(Figure))
     instructions: dict[str, Breaking] = field(default_factory=dict)
+
+    def judged_in(self, wanted: Callable[[Slice], bool]) -> dict[str, Figure]:
+        """By scope the changes judged adhered, of all judged ones in some slices."""
+        found: dict[str, Figure] = {}
+        for place, figure in self.judged.items():
+            if wanted(place):
+                whole = found.setdefault(place.scope, Figure())
+                for task, (hits, total) in figure.by_task.items():
+                    whole.count(task, hits, total)
+        return found
+
+    @cached_property
+    def correction(self) -> Correction | str | None:
+        """What corrects the cell's adherence, or why nothing does; None if nobody asked for it."""
+        labels, own = self.cell.labels, self.cell.source
+        if not isinstance(labels, JudgeLabels):
+            return labels
+        tasks = {
+            name: {task for part in judged.values() for task in part.by_task} for name, judged in labels.judged.items()
+        }
+        tasks[own] = tasks.get(own, set()) | {*self.tasks}
+        named = {name: self.cell.dataset if name == own else name for name in tasks}
+        return Correction(
+            labels, {name: resamples_of(tuple(sorted(each)), named[name]) for name, each in tasks.items()}
+        )
+
+    def corrected(self, wanted: Callable[[Slice], bool]) -> Share | str | None:
+        """The corrected adherence in some slices, or why there is none; None if nobody asked for it."""
+        correction = self.correction
+        if not isinstance(correction, Correction):
+            return correction
+        return correction.share(self.cell.source, self.judged_in(wanted))
 
     @property
     def sustained(self) -> list[int]:
@@ -83,7 +131,9 @@ class Outcomes(Verdicts):
 
     def _add_adherence(self, task: str, turn: TurnRecord) -> None:
         if turn.adherence is not None and turn.adherence.verdict != "undecided":
-            for figure in (self.adherence, self.adherence_at[turn.turn]):
+            scope = turn.instruction.scope if turn.instruction is not None and turn.code is not None else NO_CODE
+            own = self.judged[Slice(turn.turn, scope, turn.passed)]
+            for figure in (self.adherence, self.adherence_at[turn.turn], own):
                 figure.count(task, turn.adherence.verdict == "adhered")
 
 

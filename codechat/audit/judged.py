@@ -1,0 +1,203 @@
+"""Kinds of decisions other than those on instructions: their rows with labels, and how they are drawn.
+
+To add a kind, write a file like constraints.py and name what it defines in kinds.py.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+
+from codechat.audit.strata import Stratum, draw_by_stratum, shuffled
+from codechat.datasets import DATASETS
+from codechat.errors import UserError
+from codechat.files import content_hash
+from codechat.records import SessionRecord
+from codechat.report.contents import content_notes
+from codechat.report.loading import load_cells
+from codechat.report.study import LoadedCell
+from codechat.tasks import Task
+
+Judged = Literal["yes", "no", "undecided"]
+WORDS: Mapping[bool | None, Judged] = {True: "yes", False: "no", None: "undecided"}
+"""How a judge's decision is written."""
+
+
+def without_case(value: object) -> object:
+    """A label as people write it, in small letters."""
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+Label = Annotated[Literal["yes", "no", ""], BeforeValidator(without_case)]
+"""A label; empty if there is none."""
+
+
+class JudgedRow(BaseModel):
+    """One decision with its label; an empty label is no label. `place` is its number among those of the turn, from 0.
+
+    A kind adds, in the order of their columns: what its decisions are grouped by, what was asked in words (named as the
+    `question` is), the label (named by `label`), and the decision (`judge_` and the label's name).
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    question: ClassVar[str]
+    label: ClassVar[str]
+    grouped: ClassVar[tuple[str, ...]]
+    by_turn: ClassVar[bool] = True  # whether decisions of several turns can differ in nothing but the turn
+
+    sample: str
+    dataset: str
+    task_id: str
+    turn: int
+    place: int
+    note: str = ""
+    annotator: str = ""
+    judge: str
+    judge_reason: str
+    cell_id: str
+
+    @classmethod
+    def of(cls, cell: LoadedCell, session: SessionRecord, at: tuple[int, int], met: bool | None, **own: str) -> Self:
+        """The row of a decision at a turn and a place in it, without labels. `own` are the judge and the kind's."""
+        judged, (turn, place) = WORDS[met], at
+        known = {"dataset": cell.dataset, "task_id": session.task_id, "cell_id": session.cell_id}
+        key = cls.key_of(session.cell_id, session.task_id, turn, place, judged)
+        return cls.model_validate(
+            {"sample": key, "turn": turn, "place": place, f"judge_{cls.label}": judged, **known, **own}
+        )
+
+    @classmethod
+    def key_of(cls, cell_id: str, task_id: str, turn: int, place: int, judged: str) -> str:
+        """The hash of a decision: where it stands, and what it is."""
+        where = [cell_id, task_id, turn, place] if cls.by_turn else [cell_id, task_id, place]
+        return content_hash([cls.question, *where, judged])[:16]
+
+    @property
+    def said(self) -> str:
+        """The label."""
+        return str(getattr(self, self.label))
+
+    @property
+    def judged(self) -> str:
+        """The decision."""
+        return str(getattr(self, f"judge_{self.label}"))
+
+    @property
+    def is_genuine(self) -> bool:
+        """Whether the row is unchanged except for its labels."""
+        return self.sample == self.key_of(self.cell_id, self.task_id, self.turn, self.place, self.judged)
+
+    @property
+    def instruction(self) -> str:
+        """What was asked, in words."""
+        return str(getattr(self, self.question))
+
+    @property
+    def groups(self) -> Mapping[str, str]:
+        """The groups by which decisions are scored."""
+        return {name: str(getattr(self, name)) for name in self.grouped}
+
+    @property
+    def stratum(self) -> Stratum:
+        """Of what the decision is drawn by its share: its narrowest group, and its judge."""
+        return self.groups[self.grouped[-1]], self.judge, ""
+
+    @model_serializer(mode="wrap")
+    def _in_order(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The columns: the decision itself comes after the label, so that who labels reads it last."""
+        values = handler(self)
+        *own, judged = (name for name in values if name not in JudgedRow.model_fields)
+        first, middle = ("sample", "dataset", "task_id", "turn", "place"), ("note", "annotator")
+        return {name: values[name] for name in (*first, *own, *middle, judged, "judge", "judge_reason", "cell_id")}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedDecision:
+    """A row without labels, and the texts that the decision rests on, by their columns: what was judged comes last."""
+
+    row: JudgedRow
+    texts: Mapping[str, str]
+
+    @property
+    def key(self) -> str:
+        """Identifies the decision."""
+        return self.row.sample
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of decision that people label.
+
+    `what` names one decision and what decisions are on, `one` names it in full. `decisions_of` gives for a cell of
+    `protocols` what finds the decisions in its completed sessions. `ask` is the question of the labelling page, which
+    shows what was judged under `heading`.
+    """
+
+    row: type[JudgedRow]
+    what: tuple[str, str]
+    one: str
+    protocols: tuple[str, ...]
+    decisions_of: Callable[[LoadedCell], Callable[[SessionRecord], Iterator[JudgedDecision]]]
+    ask: str
+    heading: str = "Code"
+
+    @property
+    def name(self) -> str:
+        """What decisions are on: the setting that draws them."""
+        return self.what[1]
+
+    @property
+    def several(self) -> str:
+        """Decisions, in words."""
+        return f"{self.what[0]}s on {self.what[1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The drawn decisions of a kind, how many there are of all, and sentences about the cells."""
+
+    kind: Kind
+    decisions: tuple[JudgedDecision, ...]
+    population: int
+    notes: tuple[str, ...]
+
+
+def draw(kind: Kind, runs: Iterable[Path], size: int, seed: int) -> Drawn:
+    """Draw `size` decisions from all completed sessions of the kind's cells, each stratum by its share.
+
+    Raises `UserError` if there is nothing to draw, or a cell's tasks cannot be read.
+    """
+    cells = [cell for cell in load_cells(list(runs)) if cell.protocol in kind.protocols]
+    found = [one for cell in cells for one in _decisions_in(cell, kind)]
+    if not found:
+        protocols = " or ".join(f"protocol={name}" for name in kind.protocols)
+        raise UserError(f"the runs hold no {kind.one}", f"give cells of {protocols}")
+    ordered = sorted(found, key=lambda one: (one.row.cell_id, one.row.task_id, one.row.turn, one.row.place))
+    strata = [one.row.stratum for one in ordered]
+    drawn = shuffled(draw_by_stratum(ordered, strata, size, seed, f"audit/{kind.name}"), seed)
+    return Drawn(kind, tuple(drawn), len(ordered), tuple(content_notes(cells)))
+
+
+def _decisions_in(cell: LoadedCell, kind: Kind) -> Iterator[JudgedDecision]:
+    find = kind.decisions_of(cell)
+    for session in cell.sessions():
+        if session.status == "completed":
+            yield from find(session)
+
+
+def tasks_of(cell: LoadedCell) -> tuple[Task, ...]:
+    """The cell's tasks, since records do not hold what they ask in words. Repositories are not needed to read them."""
+    values: dict[str, Any] = dict(cell.config.get("dataset") or {})
+    values.pop("repos", None)
+    return tuple(DATASETS.build(DATASETS.validate(values)).tasks)
+
+
+def other_data(cell: LoadedCell, task_id: str, what: str) -> UserError:
+    """The mistake of a dataset that is no longer that of the cell."""
+    return UserError(
+        f"{cell.folder}: {task_id} has other {what} in the dataset now, or is not there",
+        "give dataset.path the file that the cell ran on, or leave the cell out",
+    )

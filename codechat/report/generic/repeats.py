@@ -1,0 +1,240 @@
+"""Entrants with several samples of every task: what is pooled, what any or all of k samples reach, whence they vary."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from codechat.metrics.repeats import (
+    Components,
+    Part,
+    all_of,
+    any_of,
+    components,
+    longest_of,
+    mean_over_tasks,
+    shortest_of,
+    sizes,
+)
+from codechat.metrics.statistics import Figure
+from codechat.report.data import Column, Drawing, Interval, Table, Value, columns_of, with_interval
+from codechat.report.drawing.style import Look, legend, panels, share_range
+from codechat.report.generic.tables import named_table
+from codechat.report.study import Study, V, Verdicts, sustained
+
+GROUP = "repeats"
+TITLE = "What repeated samples tell"
+K_NOTE = (
+    "Unbiased: means over all choices of k of a task's samples, then over the tasks that have k; errored sessions are "
+    "no samples. pass@k: one of the k passes at this turn; pass^k: all k do. Alive: passing at every turn since turn "
+    "0; alive@k: one of the k is, alive^k: all k are. k = 1 is Pass@1 and the share alive. "
+    "Intervals: 95 %, resampled by task, each with all its samples."
+)
+VARIANCE_NOTE = (
+    "The variance of one session's value: between tasks, and between samples of one task, which differ by the drawn "
+    "instructions (agenda) and by the model's own draws (sample). At turn 0 nothing is drawn but the reply. Later the "
+    "two are told apart where samples share the draw of the agenda (agenda.seed), or where the model decodes greedily "
+    "(temperature 0) and its replies at turn 0 agree; elsewhere every seed draws both, and only their sum is known. A "
+    "negative estimate is 0. Standard error: of the mean, by these components, with as many tasks, and one sample of a "
+    "task, as many as there are, or any number."
+)
+
+
+def pooled_in(study: Study[V]) -> list[V]:
+    """The entrants that pool several cells."""
+    return [found for found in study.in_order() if found.cell.samples > 1]
+
+
+def tested_in(study: Study[V]) -> list[V]:
+    """The entrants that pool several cells and have a turn with a verdict."""
+    return [found for found in pooled_in(study) if any(set(verdicts) - {None} for verdicts in found.passed)]
+
+
+def tables(study: Study[Any], *, prefix: str = "", group: str = GROUP) -> Iterator[Table]:
+    """All of them, if an entrant pools several cells; `prefix` begins their names."""
+    if pooled_in(study):
+        yield _pooled(study, f"{prefix}repeats", group)
+    if tested_in(study):
+        yield _turns(study, f"{prefix}repeats_turns", group)
+        yield _lengths(study, f"{prefix}repeats_sustained", group)
+        yield _variance(study, f"{prefix}repeats_variance", group)
+
+
+def _pooled(study: Study[V], name: str, group: str) -> Table:
+    columns = (
+        Column("samples", "Samples", "d"), *columns_of(seeds="Seeds"),
+        *columns_of("d", tasks="Tasks", whole="with all samples", sessions="Completed sessions"),
+        *columns_of(folders="Cells"),
+    )  # fmt: skip
+    rows = []
+    for found in study.in_order():
+        parts, counts = found.cell.parts, [len(places) for places in found.samples.values()]
+        whole = sum(count == len(parts) for count in counts)
+        named = (found.cell.seeds, ", ".join(part.folder.name for part in parts))
+        rows.append((found, (len(parts), named[0], len(counts), whole, sum(counts), named[1])))
+    return named_table(
+        study, columns, rows, title="What is pooled, and from how many samples", name=name, group=group,
+        note="Cells that differ in the seed alone are one entrant: its figures are over all their sessions, and its "
+        "intervals resample tasks, each with all its samples. Samples: sessions that each task has, errored ones "
+        "included.",
+    )  # fmt: skip
+
+
+def _turns(study: Study[V], name: str, group: str) -> Table:
+    columns: list[Column] = [*columns_of("d", turn="Turn", k="k", tasks="Tasks")]
+    for key, title in (
+        ("pass_any", "pass@k"),
+        ("pass_all", "pass^k"),
+        ("alive_any", "alive@k"),
+        ("alive_all", "alive^k"),
+    ):
+        columns += with_interval(key, title, ".3f")
+    rows = []
+    for found in tested_in(study):
+        for turn in range(found.cell.turns):
+            for k in sizes(found.cell.samples):
+                figures = [
+                    of_k(found, turn, k, part, alive=alive) for alive in (False, True) for part in (any_of, all_of)
+                ]
+                values = [value for figure in figures for value in measured(found, figure)]
+                if figures[0].by_task:
+                    rows.append((found, (turn, k, len(figures[0].by_task), *values)))
+    return named_table(
+        study, columns, rows, title="pass@k and pass^k, turn by turn", note=K_NOTE, name=name, group=group
+    )
+
+
+def _lengths(study: Study[V], name: str, group: str) -> Table:
+    columns = (
+        *columns_of("d", k="k", tasks="Tasks"), *with_interval("longest", "Longest of k", ".3f"),
+        *with_interval("shortest", "Shortest of k", ".3f"),
+    )  # fmt: skip
+    rows = [(found, _ends(found, k)) for found in tested_in(study) for k in sizes(found.cell.samples)]
+    return named_table(
+        study, columns, rows, title="Sustained turns of k samples", name=name, group=group,
+        note="Sustained turns: those that pass one after another from turn 0 on. Of k samples of a task the longest, "
+        "and the shortest, which is as long as all k are alive: the sum of alive^k over the turns. k = 1 is the mean "
+        "of the tasks' means. Unbiased, over the tasks that have k samples. Intervals: 95 %, resampled by task.",
+    )  # fmt: skip
+
+
+def _ends(found: Verdicts, k: int) -> tuple[Value, ...]:
+    """k, the tasks with so many samples, and the mean of the longest and of the shortest of them."""
+    longest, shortest = (
+        mean_over_tasks({task: part(_lasting(found, places), k) for task, places in found.samples.items()})
+        for part in (longest_of, shortest_of)
+    )
+    return (k, len(longest.by_task), *measured(found, longest), *measured(found, shortest))
+
+
+def _variance(study: Study[V], name: str, group: str) -> Table:
+    parts = {"task": "Task", "agenda": "Agenda", "sample": "Sample", "within": "Agenda + sample"}
+    columns = (
+        *columns_of(of="Of"), Column("tasks", "Tasks", "d"), *columns_of(".4f", **parts),
+        Column("task_share", "Task, share", ".2f"), *columns_of(apart="Told apart"),
+        *columns_of(".4f", se_one="Standard error, 1 sample", se_own="as measured", se_many="any number"),
+    )  # fmt: skip
+    rows = []
+    for found in tested_in(study):
+        last = found.cell.turns - 1
+        for of, turn in (("Pass@1, turn 0", 0), (f"Pass@1, turn {last}", last), ("Sustained turns", None)):
+            source, words = one_source(found, turn)
+            split = components(_sampled(found, turn), one_source=source)
+            if split is not None:
+                rows.append((found, (of, *_split(split, found.cell.samples, words))))
+    return named_table(
+        study, columns, rows, title="Where the variance comes from", note=VARIANCE_NOTE, name=name, group=group
+    )
+
+
+def _split(found: Components, samples: int, words: str) -> Sequence[Value]:
+    whole = found.task + found.within
+    apart = words or ("samples share draws" if found.agenda is not None else "no: each seed draws both")
+    errors = (found.standard_error(found.tasks, count) for count in (1, samples, 10**12))
+    return (
+        *(found.tasks, found.task, found.agenda, found.sample, found.within),
+        *(found.task / whole if whole else None, apart, *errors),
+    )
+
+
+def one_source(found: Verdicts, turn: int | None) -> tuple[str, str]:
+    """What alone makes samples of a task differ, if it is known, and how that is known."""
+    if turn == 0:
+        return "sample", "no agenda yet"
+    model = found.cell.config.get("model") or {}
+    if model.get("temperature") == 0 and all(len(replies) == 1 for replies in found.openings.values()):
+        return "agenda", "greedy replies agree"
+    return ("sample", "the agenda is drawn once") if len(set(found.draws)) == 1 else ("", "")
+
+
+def _sampled(found: Verdicts, turn: int | None) -> list[list[tuple[int, float]]]:
+    """By task each sample's draw and value: whether the turn passes, or the sustained turns for None."""
+    sampled = []
+    for places in found.samples.values():
+        if turn is None:
+            values: list[int | bool | None] = [*_lasting(found, places)]
+        else:
+            values = [next(iter(found.passed[place][turn : turn + 1]), None) for place in places]
+        sampled.append([(found.draws[p], float(v)) for p, v in zip(places, values, strict=True) if v is not None])
+    return sampled
+
+
+def of_k(found: Verdicts, turn: int, k: int, part: Callable[[int, int, int], Part], *, alive: bool) -> Figure:
+    """What any or all (`part`) of k samples of a task do at a turn: pass, or be alive."""
+
+    def counted(places: Sequence[int]) -> Part:
+        reached = [found.passed[place][: turn + 1] for place in places]
+        scored = [verdicts for verdicts in reached if len(verdicts) > turn and verdicts[-1] is not None]
+        hits = sum((False not in verdicts) if alive else bool(verdicts[-1]) for verdicts in scored)
+        return part(len(scored), hits, k)
+
+    return _mean(found, counted)
+
+
+def _lasting(found: Verdicts, places: Sequence[int]) -> list[int]:
+    return [sustained(found.passed[place]) for place in places]
+
+
+def _mean(found: Verdicts, part: Callable[[Sequence[int]], Part]) -> Figure:
+    return mean_over_tasks({task: part(places) for task, places in found.samples.items()})
+
+
+def measured(found: Verdicts, figure: Figure) -> tuple[float | None, Interval | None]:
+    """A figure's value, and its interval over the cell's resamples of tasks."""
+    return figure.rate, Interval.of(found.resamples.interval(figure))
+
+
+def drawings(study: Study[Any], *, prefix: str = "", group: str = GROUP) -> Iterator[Drawing]:
+    """The figure of pass@k and pass^k, if there is something to draw."""
+    if tested_in(study):
+        yield Drawing(
+            f"{prefix}repeats", "Pass@1 between pass@k and pass^k",
+            "The share of tasks that one sample passes at each turn (line), that one of all k samples passes (upper "
+            "edge) and that all k pass (lower edge), k being the number of samples. The wider the band, the more a "
+            "single run depends on chance.", group, _draw,
+        )  # fmt: skip
+
+
+def _draw(study: Study[V], look: Look) -> Any:
+    entrants = tested_in(study)
+    datasets = list(dict.fromkeys(found.cell.dataset for found in entrants))
+    figure, axes = panels(datasets)
+    heights: list[float] = []
+    for found in entrants:
+        panel, k = axes[datasets.index(found.cell.dataset)], found.cell.samples
+        shown = [(1, any_of), (k, any_of), (k, all_of)]
+        rows = [
+            (turn, *(of_k(found, turn, size, part, alive=False).rate for size, part in shown))
+            for turn in range(found.cell.turns)
+        ]
+        rows = [row for row in rows if None not in row]
+        if not rows:  # no task has as many completed samples as there are cells
+            continue
+        turns, middle, upper, lower = zip(*rows, strict=True)
+        line = look.line(found.cell.label)
+        panel.plot(turns, middle, **{**line, "label": f"{found.cell.label}, k = {k}"})
+        panel.fill_between(turns, lower, upper, color=line["color"], alpha=0.16, linewidth=0)
+        heights += [*upper, *lower]
+    for panel in axes:
+        panel.set(xlabel="Turn", ylim=share_range(heights) if heights else None)
+        panel.set_ylabel("Share of tasks")
+    legend(figure, axes)
+    return figure

@@ -1,0 +1,109 @@
+"""From a cell with a judge that errs at known rates, through people's labels, to adherence corrected for its errors."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from support.plugins import codechat, install
+
+SENSITIVITY, SPECIFICITY = 0.85, 0.75
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def decisions_of(place: Path) -> list[tuple[bool, bool]]:
+    """Of every decided change whether it was followed, which the judge's reason says, and whether the judge said so."""
+    turns = [turn for line in place.read_text().splitlines() for turn in json.loads(line)["turns"]]
+    judged = [turn["adherence"] for turn in turns if turn.get("adherence")]
+    return [(each["reason"] == "in truth adhered", each["verdict"] == "adhered") for each in judged]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A working folder with a cell of a noisy judge, another of a noisier one, and labels of the first."""
+    folder = tmp_path_factory.mktemp("corrected")
+    install(folder, "noisy", ("judge",))
+    for model, limit, sensitivity in (("refactorer", 25, SENSITIVITY), ("echo", 2, 0.6)):
+        words = [
+            f"model={model}",
+            "judge=noisy",
+            f"judge.sensitivity={sensitivity}",
+            f"judge.specificity={SPECIFICITY}",
+        ]
+        status, said = codechat(folder, *words, f"dataset.limit={limit}", "tracking=none", "hardware.workers=2")
+        assert status == 0, said
+    (cell,) = (folder / "runs").glob("refactorer*")
+    status, said = codechat(folder, "audit", "export", f"runs={cell}", "out=audit", "correction=150")
+    assert status == 0, said
+    assert "drawn: 150 of " in said
+    rows = table(folder / "audit" / "sample.csv")
+    with (folder / "audit" / "ada.csv").open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        for row in rows:
+            followed = row["adherence_reason"] == "in truth adhered"
+            writer.writerow({**row, "applicable": "yes", "adherence": "adhered" if followed else "violated"})
+    return folder
+
+
+def test_the_correction_finds_the_truth_beside_the_raw_figure(place: Path) -> None:
+    status, said = codechat(place, "report", "runs=runs", "audit=audit", "out=report")
+    assert status == 0, said
+    assert "corrected" in said
+    assert "echo" in said and "is not corrected: the labels are of another judge" in said
+    (cell,) = (place / "runs").glob("refactorer*")
+    decisions = decisions_of(cell / "sessions.jsonl")
+    followed = [true for true, _ in decisions]
+    truth = sum(followed) / len(followed)
+    rows = table(place / "report" / "tables" / "adherence_corrected.csv")
+    own = {row["of"]: row for row in rows if row["model"] == "refactorer"}
+    whole = own["all turns"]
+    assert int(whole["judged"]) == len(followed) == 225
+    assert float(whole["corrected_ci_low"]) < truth < float(whole["corrected_ci_high"])
+    assert abs(float(whole["corrected"]) - truth) < 0.6 * abs(float(whole["raw"]) - truth)
+    assert truth < float(whole["raw_ci_low"]), "the judge calls adhered what was not followed"
+    assert {"cosmetic", "structural", "semantic", "turn 1", "turn 9", "passing code"} <= own.keys()
+    (other,) = [row for row in rows if row["model"] == "echo"]
+    assert other["corrected"] == ""
+    assert other["note"].startswith("not corrected: the labels are of another judge")
+    errors = {row["scope"]: row for row in table(place / "report" / "tables" / "judge_errors.csv")}["all scopes"]
+    found = [said for true, said in decisions if true]  # what the judge's errors came to in this cell
+    assert float(errors["sensitivity_ci_low"]) < sum(found) / len(found) < float(errors["sensitivity_ci_high"])
+    assert float(errors["specificity_ci_low"]) < SPECIFICITY < float(errors["specificity_ci_high"])
+    board = {row["model"]: row for row in table(place / "report" / "tables" / "leaderboard.csv")}
+    assert board["refactorer"]["adherence"] == whole["raw"], "the raw value stays"
+    assert board["refactorer"]["adherence_corrected"] == whole["corrected"]
+    changes = {row["model"]: row for row in table(place / "report" / "tables" / "adherence_corrected_changes.csv")}
+    assert changes["refactorer"]["delta_corrected"] != changes["refactorer"]["delta_raw"]
+    assert changes["refactorer"]["note"] == "not corrected: all code passes, or all fails"
+    page = (place / "report" / "index.html").read_text(encoding="utf-8")
+    assert "for the judge's errors" in page.replace("&#39;", "'").replace("\\u0027", "'")
+    assert (place / "report" / "figures" / "adherence_corrected.svg").is_file()
+
+
+def test_without_an_audit_nothing_is_corrected(place: Path) -> None:
+    status, said = codechat(place, "report", "runs=runs", "out=plain")
+    assert status == 0, said
+    assert "corrected" not in said
+    assert not list((place / "plain" / "tables").glob("*corrected*"))
+    assert "adherence_corrected" not in (place / "plain" / "tables" / "leaderboard.csv").read_text()
+
+
+def test_the_score_says_that_the_rows_are_no_share_of_all(place: Path) -> None:
+    status, said = codechat(place, "audit", "score", "labels=audit/ada.csv", "out=audit")
+    assert status == 0, said
+    assert "150 rows were drawn by verdict and scope for the correction" in said
+
+
+def test_a_pilot_directs_the_next_draw(place: Path) -> None:
+    (cell,) = (place / "runs").glob("refactorer*")
+    status, said = codechat(place, "audit", "export", f"runs={cell}", "out=second", "correction=150", "pilot=audit")
+    assert status == 0, said
+    first, second = (table(place / name / "sample.csv") for name in ("audit", "second"))
+    assert len(second) == 150
+    assert {row["sample"] for row in first} != {row["sample"] for row in second}
