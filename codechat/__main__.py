@@ -1,8 +1,6 @@
 """`python -m codechat`."""
 
-import sys
-
-from codechat.cli.app import main
+from codechat.cli.app import entry
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    entry()

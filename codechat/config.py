@@ -17,7 +17,7 @@ class Config(BaseModel):
     so that results of two versions never count as one cell.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     version: ClassVar[int] = 1
 

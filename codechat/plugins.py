@@ -1,9 +1,12 @@
 """Find components: in the modules of a folder of codechat, and in those that other installed packages name."""
 
+import functools
 import importlib
 import pkgutil
+import sys
 import traceback
-from importlib.metadata import entry_points
+from collections.abc import Mapping, Sequence
+from importlib.metadata import EntryPoint, entry_points
 
 from codechat.errors import UserError
 
@@ -15,7 +18,7 @@ def import_all(room: str, group: str) -> None:
     """
     for module in pkgutil.iter_modules(getattr(importlib.import_module(room), "__path__", []), f"{room}."):
         importlib.import_module(module.name)
-    for point in entry_points(group=f"codechat.{group}"):
+    for point in _installed(tuple(sys.path)).get(f"codechat.{group}", ()):
         try:
             point.load()
         except (Exception, SystemExit) as error:
@@ -24,6 +27,13 @@ def import_all(room: str, group: str) -> None:
                 f"the {group} '{point.name}' of the package {package} cannot be loaded: {_told(error)}",
                 f"mend or uninstall {package}",
             ) from error
+
+
+@functools.cache
+def _installed(path: tuple[str, ...]) -> Mapping[str, Sequence[EntryPoint]]:
+    """The entry points of all packages on the module path by group, read once: they are in a file a package."""
+    found = entry_points()
+    return {group: tuple(found.select(group=group)) for group in found.groups if group.startswith("codechat.")}
 
 
 def _told(error: BaseException) -> str:

@@ -1,7 +1,7 @@
 """sessions.jsonl: a cell's records, one session a line (contract, section 2)."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,6 +35,10 @@ UNDER_TEST = "model"
 """The role of the model under test; a protocol may declare further roles."""
 TRACKED = "tracking.json"
 """The file of a finished cell that says what its tracked run shows, such as the content hash of its dataset."""
+JUDGE_TAG = "codechat.judge_version"
+"""The tag of a cell whose judge decides by rules: their version."""
+GROUP_TAG = "codechat.repeats"
+"""The tag that cells share which differ in the seed alone: a hash of everything else that can change a result."""
 
 
 class Record(BaseModel):
@@ -67,7 +71,8 @@ class TurnRecord(BaseModel):
 
     `outcome`, `passed` and `passed_base` are null at a turn that is not scored and counts in no rate. `decided` says
     whether the verdict was out of the program's reach (null: not known); if it was not, `inside` says why. A protocol
-    with further roles has `usage_by_role` (tokens by role), and `calls` (their requests and responses).
+    with further roles has `usage_by_role` (tokens by role), and `calls` (their requests and responses). `tested_as` is
+    the earliest turn whose program does the same, if its tests had all been run by then: this turn has its verdict.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -84,6 +89,7 @@ class TurnRecord(BaseModel):
     passed: bool | None = None
     passed_base: bool | None = None
     decided: Decided | None = None
+    tested_as: int | None = None
     failure: Failure | None = None
     cpu_s: float = 0.0
     adherence: AdherenceRecord | None = None
@@ -163,7 +169,9 @@ class CallRecord(Record):
 
 
 ADDED = ("language", "judgement")
-"""Fields of a session that were added later; `decided` of a turn was, too."""
+"""Fields of a session that were added later."""
+ADDED_TO_TURNS = ("decided", "tested_as")
+"""Fields of a turn that were added later; they are None if there is nothing to say."""
 
 
 class SessionRecord(Record):
@@ -201,7 +209,8 @@ class SessionRecord(Record):
         """The session as one line of JSON. Fields that were added later are left out if they are empty."""
         fields = type(self).model_fields
         unsaid: dict[str, Any] = {name: True for name in ADDED if getattr(self, name) == fields[name].default}
-        unknown = {place: {"decided"} for place, turn in enumerate(self.turns) if turn.decided is None}
+        empty = [{name for name in ADDED_TO_TURNS if getattr(turn, name) is None} for turn in self.turns]
+        unknown = {place: names for place, names in enumerate(empty) if names}
         return self.model_dump_json(by_alias=True, exclude=unsaid | ({"turns": unknown} if unknown else {}))
 
     def has_answer(self, turn: TurnRecord) -> bool:
@@ -237,6 +246,23 @@ def read_sessions(path: Path) -> Iterator[SessionRecord]:
                 first: Any = error.errors()[0]
                 place = ".".join(str(part) for part in first["loc"])
                 raise UserError(f"{path}:{number}: not a session record: {place}: {first['msg']}") from error
+
+
+def tags_in(folder: Path) -> Mapping[str, str]:
+    """The tags of a finished cell's tracked run; none if its folder does not hold them."""
+    try:
+        tags = json.loads((folder / TRACKED).read_bytes())["tags"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return tags if isinstance(tags, dict) else {}
+
+
+def tasks_in(folder: Path) -> int | None:
+    """How many tasks the dataset of a finished cell has; None if its folder does not hold it."""
+    try:
+        return int(json.loads((folder / TRACKED).read_bytes())["dataset"]["tasks"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def content_of(folder: Path) -> str | None:

@@ -9,17 +9,55 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from codechat.environment import cache_root
+from support import engines
 
 LOCATION = "CODECHAT_CACHE_DIR"
+
+# A commit passes or fails for what is in it, not for the examples that were drawn this time. To look for new ones:
+# `pytest --hypothesis-profile=search`; what it finds becomes an `@example`.
+hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("search", max_examples=2000, deadline=None)
+hypothesis.settings.load_profile("same")
+
+# Tests start hundreds of processes: if none may keep its bytecode, each compiles all of codechat again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """For `-n auto`: a worker more than cores, since many tests wait for processes, servers and limits of time."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[None]:
+    """A real container engine with the image `tiny`, one for all tests of the process."""
+    if why := engines.lacking():
+        pytest.skip(why)
+    with engines.engine():
+        yield
+
+
+@pytest.fixture(scope="session")
+def python_image(engine: None) -> str:
+    """An image of the engine that has this machine's Python."""
+    engines.make_python_image()
+    return engines.PYTHON
+
+
+@pytest.fixture(scope="module")
+def of_kind(request: pytest.FixtureRequest) -> Callable[[str], dict[str, str]]:
+    """The options of a kind of sandbox, with an image for `docker`, whose tests are skipped if there is no engine."""
+
+    def options(kind: str) -> dict[str, str]:
+        image = {"image": request.getfixturevalue("python_image")} if kind == "docker" else {}
+        return {"kind": kind, **image}
+
+    return options
 
 
 @pytest.fixture(scope="session")

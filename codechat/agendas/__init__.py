@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from codechat.config import Config, original_option
+from codechat.config import Config, original_option, result_option
 from codechat.domain import CHANGES, SCOPES, Instruction
 from codechat.registry import NoTraits, Registry
 
@@ -35,6 +35,9 @@ class AgendaConfig(Config):
     )
     sequence: list[str] | None = original_option(
         None, "the types turn by turn, repeated or cut to N-1 entries; takes the place of distribution", min_length=1
+    )
+    seed: int | None = result_option(
+        None, "seed of the agenda and of the order in which instructions are tried; null: the cell's seed"
     )
 
     @model_validator(mode="after")

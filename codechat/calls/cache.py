@@ -1,8 +1,7 @@
-"""Paid replies, kept across cells and processes: the same question is not asked twice.
+"""Paid replies, kept across cells and processes: the same question is not asked twice, nor by two at a time.
 
-One SQLite file in WAL mode, in `CODECHAT_CACHE_DIR` or else in the user's cache folder. It holds replies under a hash
-of everything that determines them; it contains neither conversations nor keys. The journal is the truth: the cache is
-written later, in groups, and an unusable file causes one warning and nothing else.
+The journal is the truth: the cache is written later, in groups, and an unusable file causes one warning and nothing
+else.
 
 A provider uses it in one line, and calls `settle` when it closes::
 
@@ -14,26 +13,23 @@ import contextlib
 import json
 import logging
 import sqlite3
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codechat.calls.cache_file import BUSY, WrongSchema, location, open_file, unfit, write
 from codechat.calls.traffic import COUNTERS
 from codechat.domain import Reply, Usage
-from codechat.environment import cache_root
-from codechat.errors import UserError
 from codechat.files import content_hash
 
 log = logging.getLogger(__name__)
 
-SCHEMA = 1
 GROUPING_S = 0.25
 """Replies within so many seconds share a transaction."""
-
-_TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL)"
-_ENDPOINTS = "CREATE TABLE IF NOT EXISTS endpoints (address TEXT, model TEXT, said TEXT, PRIMARY KEY (address, model))"
-_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+MOST_USES = 1_000
+"""Uses of replies that are noted in memory before they are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +52,6 @@ class CachedQuestion:
         return content_hash([*parts, self.weights] if self.weights else parts)
 
 
-def location() -> Path:
-    """The cache's file, in its own folder that only this user may enter."""
-    return cache_root() / "replies" / "replies.db"
-
-
 def is_final(reply: Reply) -> bool:
     """Whether the same question would get this answer again; a provider's filter differs from day to day."""
     return reply.finish_reason != "content_filter"
@@ -71,19 +62,25 @@ async def recall_or_ask(
 ) -> Reply:
     """The cached reply, with its recorded usage and latency; else that of `ask`, cached if `keep` agrees.
 
-    A question of None is never cached. Raises only what `ask` raises.
+    Whoever asks what is being asked already waits for that reply, and has it as a cached one. If there is none to
+    keep, it asks for itself; if the first was cancelled, the next becomes the first. A question of None is never
+    cached. Raises only what `ask` raises.
     """
     if question is None:
         return await ask()
-    key, path = question.key(), location()
-    known = _shelf(path).get(key)
-    if known is not None:
-        COUNTERS.cache_hits += 1
-        return known
-    reply = await ask()
-    if keep(reply):
-        _shelf(path).put(key, question.model, reply)
-    return reply
+    place = (asyncio.get_running_loop(), location(), question.key())
+    while (known := _shelf(place[1]).recall(place[2])) is None:
+        first = _UNDER_WAY.get(place)
+        if first is None:
+            return await _ask_first(place, question.model, ask, keep)
+        outcome = await asyncio.shield(first)
+        if outcome is None:
+            return (await _ask(place, question.model, ask, keep))[0]
+        if outcome.reply is not None:
+            known = outcome.reply
+            break
+    COUNTERS.cache_hits += 1
+    return known
 
 
 def has(question: CachedQuestion) -> bool:
@@ -99,16 +96,67 @@ async def settle() -> None:
             del _SHELVES[path]
 
 
+# -- questions under way -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """How the first caller's question ended: with a reply to share, as the cache gives it; None if it was cancelled."""
+
+    reply: Reply | None
+
+
+_Place = tuple[asyncio.AbstractEventLoop, Path, str]
+_UNDER_WAY: dict[_Place, "asyncio.Future[_Answered | None]"] = {}
+"""What is being asked, by loop, file and key. The future is None if nothing came of it that others may have."""
+
+
+async def _ask_first(
+    place: _Place, model: str, ask: Callable[[], Awaitable[Reply]], keep: Callable[[Reply], bool]
+) -> Reply:
+    under_way = _UNDER_WAY[place] = place[0].create_future()
+    outcome: _Answered | None = None
+    try:
+        reply, kept = await _ask(place, model, ask, keep)
+        outcome = _Answered(_reply(_text(reply))) if kept else None
+        return reply
+    except asyncio.CancelledError:
+        outcome = _Answered(None)
+        raise
+    finally:
+        del _UNDER_WAY[place]
+        under_way.set_result(outcome)
+
+
+async def _ask(
+    place: _Place, model: str, ask: Callable[[], Awaitable[Reply]], keep: Callable[[Reply], bool]
+) -> tuple[Reply, bool]:
+    """The reply, and whether it was kept."""
+    reply = await ask()
+    kept = keep(reply)
+    if kept:
+        _shelf(place[1]).put(place[2], model, reply)
+    return reply, kept
+
+
+# -- the file ----------------------------------------------------------------------------------------------------
+
+
 class _Shelf:
     """One process's use of the file. After an error the file is not touched again, as if it were empty."""
 
     def __init__(self, path: Path) -> None:
         self.broken = False
         self._path = path
-        self._pending: list[tuple[str, str, str]] = []
+        self._pending: dict[str, tuple[str, str]] = {}
+        self._used: dict[str, int] = {}
         self._writing: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
         self._files = contextlib.ExitStack()
+        if reason := unfit(path):
+            self.broken = True
+            log.warning("the response cache %s is not used: %s", path, reason)
+            return
         try:
             self._writer = self._files.enter_context(contextlib.closing(open_file(path)))
             self._reader = self._files.enter_context(contextlib.closing(open_file(path, wait_s=0.05)))
@@ -121,77 +169,73 @@ class _Shelf:
         if self.broken:
             return None
         try:
+            if key in self._pending:
+                return _reply(self._pending[key][1])
             row = self._reader.execute("SELECT reply FROM replies WHERE key=?", (key,)).fetchone()
             return None if row is None else _reply(row[0])
         except sqlite3.OperationalError as problem:
-            if problem.sqlite_errorcode not in _BUSY:
+            if problem.sqlite_errorcode not in BUSY:
                 self._give_up(problem)
         except (sqlite3.Error, ValueError, TypeError) as problem:
             self._give_up(problem)
         return None
 
+    def recall(self, key: str) -> Reply | None:
+        """The same, and it counts as a use of the reply, which will leave the file later for it."""
+        found = self.get(key)
+        if found is not None:
+            self._used[key] = time.time_ns() // 1_000_000
+            if len(self._used) >= MOST_USES:
+                self._begin_writing()
+        return found
+
     def put(self, key: str, model: str, reply: Reply) -> None:
         """Keep a reply; a thread writes it a moment later."""
         if self.broken:
             return
-        self._pending.append((key, model, _text(reply)))
+        self._pending[key] = (model, _text(reply))
+        self._begin_writing()
+
+    def _begin_writing(self) -> None:
         if self._writing is None or self._writing.done():
             self._hurry = asyncio.Event()
             self._writing = asyncio.create_task(self._write())
 
     async def _write(self) -> None:
-        while self._pending:
+        while self._pending or len(self._used) >= MOST_USES:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), GROUPING_S)
-            batch, self._pending = self._pending, []
-            await asyncio.to_thread(self._commit, batch)
+            await self._commit()
 
-    def _commit(self, batch: list[tuple[str, str, str]]) -> None:
+    async def _commit(self) -> None:
+        """Write what is pending, which is found in memory until then."""
+        batch, used = dict(self._pending), self._used
+        self._used = {}
+        await asyncio.to_thread(self._store, batch, used)
+        for key in batch:
+            self._pending.pop(key, None)
+
+    def _store(self, batch: Mapping[str, tuple[str, str]], used: Mapping[str, int]) -> None:
         try:
-            with self._writer:
-                self._writer.executemany("INSERT OR IGNORE INTO replies VALUES (?,?,?)", batch)
+            rows = [(key, *each) for key, each in batch.items()]
+            write(self._writer, rows, [(when, key) for key, when in used.items()])
         except sqlite3.Error as problem:
-            self._give_up(problem)
+            if batch:  # else only the order in which replies will leave is not noted
+                self._give_up(problem)
 
     async def settle(self) -> None:
         """Write what is pending, and close."""
         if self._writing is not None and not self._writing.done():
             self._hurry.set()
             await self._writing
-        batch, self._pending = self._pending, []
-        if batch:  # the write was lost with an event loop that ended
-            await asyncio.to_thread(self._commit, batch)
+        if (self._pending or self._used) and not self.broken:  # a write may be lost with an event loop that ended
+            await self._commit()
         self._files.close()
 
     def _give_up(self, problem: Exception) -> None:
         if not self.broken:
             self.broken = True
             log.warning("the response cache %s is not used: %s; `codechat cache clear` renews it", self._path, problem)
-
-
-class WrongSchema(Exception):
-    """The file was written by another version."""
-
-
-def open_file(path: Path, wait_s: float = 10.0) -> sqlite3.Connection:
-    """A connection to the cache's file, made if missing. Raises `sqlite3.Error`, `OSError` or `WrongSchema`."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    db = sqlite3.connect(path, timeout=wait_s, check_same_thread=False)
-    try:
-        if db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-            db.execute("PRAGMA journal_mode=WAL")
-        db.execute("PRAGMA synchronous=NORMAL")
-        found = db.execute("PRAGMA user_version").fetchone()[0]
-        if found not in (0, SCHEMA):
-            raise WrongSchema(f"it has schema {found}, this codechat reads {SCHEMA}")
-        if found == 0:
-            db.execute(_TABLE)
-            db.execute(f"PRAGMA user_version={SCHEMA}")
-        db.execute(_ENDPOINTS)  # later than schema 1, which does without
-    except BaseException:
-        db.close()
-        raise
-    return db
 
 
 def _text(reply: Reply) -> str:
@@ -212,66 +256,3 @@ def _shelf(path: Path) -> _Shelf:
     if path not in _SHELVES:
         _SHELVES[path] = _Shelf(path)
     return _SHELVES[path]
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """The cache's entries, bytes on disk, and per model its name, entries and bytes of replies."""
-
-    path: Path
-    entries: int
-    size: int
-    models: tuple[tuple[str, int, int], ...] = ()
-
-
-def contents() -> Contents:
-    """Read the cache's figures without changing it. Raises `UserError` if the file cannot be read."""
-    path = location()
-    if not path.exists():
-        return Contents(path, 0, 0)
-    try:
-        with contextlib.closing(open_file(path)) as db:
-            rows = db.execute("SELECT model, count(*), sum(length(reply)) FROM replies GROUP BY model ORDER BY model")
-            models = tuple((str(name), int(entries), int(size)) for name, entries, size in rows)
-    except (sqlite3.Error, OSError, WrongSchema) as problem:
-        raise UserError(f"cannot read the response cache {path}: {problem}", "renew it: codechat cache clear") from None
-    return Contents(path, sum(entries for _, entries, _ in models), _size(path), models)
-
-
-def clear() -> Contents:
-    """Empty the cache and free its space, even while runs use it; returns what was removed.
-
-    A file that cannot be read is removed. Raises `UserError` if that fails too.
-    """
-    path, before, entries = location(), _size(location()), 0
-    try:
-        try:
-            if path.exists():
-                entries = _empty(path)
-        except (sqlite3.DatabaseError, WrongSchema) as problem:
-            if getattr(problem, "sqlite_errorcode", None) in _BUSY:
-                raise OSError(str(problem)) from None
-            for file in _files(path):
-                file.unlink(missing_ok=True)
-    except OSError as problem:
-        raise UserError(f"cannot clear the response cache {path}: {problem}", "try again, or remove the file") from None
-    return Contents(path, entries, before - _size(path))
-
-
-def _empty(path: Path) -> int:
-    with contextlib.closing(open_file(path)) as db:
-        with db:
-            entries = int(db.execute("SELECT count(reply) FROM replies").fetchone()[0])
-            db.execute("DELETE FROM replies")
-            db.execute("DELETE FROM endpoints")
-        db.execute("VACUUM")
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return entries
-
-
-def _files(path: Path) -> list[Path]:
-    return [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
-
-
-def _size(path: Path) -> int:
-    return sum(file.stat().st_size for file in _files(path) if file.exists())

@@ -6,7 +6,7 @@ So that a cell that takes replies from the cache knows whose they are, without a
 import contextlib
 import sqlite3
 
-from codechat.calls.cache import WrongSchema, location, open_file
+from codechat.calls.cache_file import WrongSchema, location, open_file, unfit
 
 WAIT_S = 0.05
 
@@ -16,7 +16,7 @@ def recall_statement(address: str, model: str) -> str | None:
 
     The cache itself warns of an unusable file.
     """
-    if not location().exists():
+    if unfit(location()) or not location().exists():
         return None
     query = "SELECT said FROM endpoints WHERE address=? AND model=?"
     try:
@@ -29,6 +29,8 @@ def recall_statement(address: str, model: str) -> str | None:
 
 def keep_statement(address: str, model: str, text: str) -> None:
     """Keep what an endpoint says of a model; an unusable file is left to the cache's own warning."""
+    if unfit(location()):
+        return
     try:
         with contextlib.closing(open_file(location())) as db, db:
             db.execute("INSERT OR REPLACE INTO endpoints VALUES (?,?,?)", (address, model, text))

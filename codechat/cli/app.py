@@ -1,13 +1,14 @@
 """The entry point: runs a command and reports its failures."""
 
 import importlib
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
 
 from codechat.cli.command import Command
 from codechat.cli.terminal import err, out
-from codechat.environment import VERSION, shell_command, silence
+from codechat.environment import VERSION, collect_seldom, leave_uncollected, shell_command, silence
 from codechat.errors import InfrastructureError, UserError, nearest
 from codechat.texts import visible, writable
 
@@ -15,13 +16,17 @@ MISTAKE, FAILED, INTERRUPTED = 2, 3, 130
 
 
 def entry() -> None:
-    """The console script."""
-    sys.exit(main(sys.argv[1:]))
+    """The console script, and `python -m codechat`: the process ends with it."""
+    with collect_seldom(after=400_000):
+        status = main(sys.argv[1:])
+        leave_uncollected()
+    sys.exit(status)
 
 
 def main(argv: Sequence[str]) -> int:
     """Run a command line; returns the exit status (contract, section 1). A bug raises."""
     silence(os.environ)
+    _print_anywhere()
     try:
         return _dispatch(list(argv))
     except UserError as mistake:
@@ -35,7 +40,19 @@ def main(argv: Sequence[str]) -> int:
         return INTERRUPTED
 
 
+def _print_anywhere() -> None:
+    """Have characters that the terminal's encoding lacks, such as those of ASCII, printed as question marks."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def _dispatch(argv: list[str]) -> int:
+    if sys.flags.optimize > 1:
+        raise UserError(
+            "Python was told to drop docstrings (-OO), and codechat describes its options by them",
+            "leave out -OO, and PYTHONOPTIMIZE=2",
+        )
     for word in argv:
         if writable(word) is not word:  # the system hands over bytes that are no UTF-8 as halves of surrogate pairs
             raise UserError(f"'{visible(word)}' is not UTF-8", "give names and paths in UTF-8: records hold them")
@@ -69,8 +86,13 @@ COMMANDS = {
     ),
     "report": Command(
         "codechat.cli.report:run_report",
-        "runs=DIR[,DIR]|experiment=NAME out=DIR",
+        "runs=DIR[,DIR]|experiment=NAME [audit=DIR] out=DIR",
         "tables, figures and one page that compare cells",
+    ),
+    "plan": Command(
+        "codechat.cli.plan:run_plan",
+        "runs=DIR [difference=0.5 metric=mst] [out=DIR]",
+        "from pilot cells: which differences so many tasks and samples detect, and what that costs",
     ),
     "rescore": Command(
         "codechat.cli.rescore:run_rescore", "run=DIR [judge=J] out=DIR", "test and judge recorded replies again"
@@ -82,14 +104,21 @@ COMMANDS = {
     ),
     "upload": Command("codechat.cli.upload:upload", "run=DIR", "send a finished cell to MLflow"),
     "export": Command(
-        "codechat.cli.export:run_export", "run=DIR|runs=DIR[,DIR] out=FILE", "the turns as Parquet or CSV, one a row"
+        "codechat.cli.export:run_export",
+        "run=DIR|runs=DIR[,DIR] [format=inspect|evalplus turn=T] out=FILE",
+        "the turns as Parquet or CSV, one a row; or a cell for Inspect's viewer or EvalPlus",
     ),
     "import": Command(
         "codechat.cli.importing:run_import",
         "format=codeif|multicodeif source=FILE out=FILE",
         "published completions as a sessions.jsonl for model=replay",
     ),
-    "cache": Command("codechat.cli.cache:run_cache", "[clear]", "show or clear the response cache"),
+    "cells": Command(
+        "codechat.cli.cells:run_cells",
+        "file=FILE element=N",
+        "run the cells of one element of launcher=slurm, as its jobs do",
+    ),
+    "cache": Command("codechat.cli.cache:run_cache", "[clear|bytes=N]", "show, clear or bound the response cache"),
 }
 
 
@@ -112,20 +141,38 @@ def _run(argv: list[str]) -> int:
             )
         if word.lstrip("+~").startswith("hydra"):
             raise UserError(f"codechat does not take Hydra's own settings ({word})", "leave it out")
-    if show:
-        return _show_config(settings)
-    if flags:
+    if flags and not show:
         from codechat.cli.sweep import run_sweep
 
         return run_sweep(settings)
+    return _run_one(settings, show=show)
+
+
+def _run_one(words: list[str], *, show: bool) -> int:
+    """Run a single cell, or show its config. A launcher other than the default takes it as a sweep of one.
+
+    Such a launcher runs it by shards if `shard.count` says so. With `samples=k` the cell is a sweep of k seeds.
+    """
+    from codechat.cli.launching import runs_apart, split_running
     from codechat.cli.run import run_cell
+    from codechat.cli.samples import split_samples
     from codechat.engine.compose import compose
 
+    launcher, _, own = split_running(words, several=False)
+    samples, settings = split_samples(own)
+    if show:
+        return _show_config(settings)
     if any(word.startswith("+sweep=") for word in settings):
         raise UserError(
-            "+sweep names a recipe of several cells", "put -m in front: python -m codechat -m " + " ".join(settings)
+            "+sweep names a recipe of several cells", "put -m in front: python -m codechat -m " + " ".join(words)
         )
-    return run_cell(compose(settings), [shell_command("codechat"), *settings], sweep=None).status
+    cell = compose(settings)
+    if samples > 1 or (runs_apart(launcher) and not cell.config.dry_run):
+        from codechat.cli.sweep import run_sweep
+
+        return run_sweep(words, flag=["-m"] if samples == 1 else [])
+    leave_uncollected()
+    return run_cell(cell, [shell_command("codechat"), *settings], sweep=None).status
 
 
 def _show_config(settings: list[str]) -> int:

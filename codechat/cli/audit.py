@@ -16,13 +16,11 @@ from codechat.errors import UserError, nearest
 from codechat.template import counted
 
 if TYPE_CHECKING:
-    from codechat.audit.conditions import DrawnConditions
-    from codechat.audit.constraints import DrawnConstraints
+    from codechat.audit.judged import Drawn
     from codechat.audit.sampling import DrawnSample
     from codechat.audit.triples import RulesScore, Triple
 
 _SHOWN = 50
-_OTHERS = {"constraints": "verdicts on constraints", "conditions": "decisions on conditions"}
 
 
 def run_audit(words: list[str]) -> int:
@@ -34,20 +32,32 @@ def run_audit(words: list[str]) -> int:
     return commands[name](words[1:])
 
 
-def _export(words: list[str]) -> int:
-    allowed = {
+def _keys_of_export() -> dict[str, str]:
+    from codechat.audit.kinds import KINDS
+
+    return {
         "runs": "folders of cells, or folders that hold such: DIR[,DIR]",
         "out": "folder for sample.csv and label.html",
         "n": "decisions to draw for both questions at once (default 100)",
         "applicability": "instead of n: decisions to draw for applicability alone (the paper: 100)",
         "adherence": "instead of n: judged changes to draw for adherence, apart from those (the paper: 100)",
-        "constraints": "instead of n: verdicts on constraints to draw, of cells of repair and levels",
-        "conditions": "instead of n: decisions on satisfaction conditions to draw, of cells of assist",
+        "correction": "instead of n: judged changes to draw by which `report … audit=DIR` corrects adherence best",
+        "pilot": "with correction: the folder of an earlier audit, whose labels say how often the judge errs",
+        **{
+            name: f"instead of n: {kind.several} to draw, of cells of {' and '.join(kind.protocols)}"
+            for name, kind in KINDS.items()
+        },
         "seed": "seed of the draw (default 0)",
     }
-    values = parse_words(words, allowed, required=("runs", "out"))
+
+
+def _export(words: list[str]) -> int:
+    values = parse_words(words, _keys_of_export(), required=("runs", "out"))
     from codechat.audit.labels import sample_csv
     from codechat.audit.page import labelling_page
+    from codechat.audit.people import POPULATION, population_json
+    from codechat.audit.sampling import DrawnSample
+    from codechat.cli.report import options_of
     from codechat.files import write_atomically
 
     sample = _draw(values)
@@ -59,6 +69,8 @@ def _export(words: list[str]) -> int:
         raise UserError(f"{path} is there already, and holds another sample or labels", "choose another out=DIR")
     write_atomically(path, table)
     write_atomically(folder / "label.html", labelling_page(sample.decisions))
+    if isinstance(sample, DrawnSample):
+        write_atomically(folder / POPULATION, population_json(sample.cells, sample.changes, options_of))
     out.print(_drawn(sample))
     out.print(f"label       {folder / 'label.html'} in a browser (or {path})", markup=False)
     then = f"{shell_command('codechat')} audit score labels=FILE[,FILE] out={shlex.quote(str(folder))}"
@@ -66,40 +78,62 @@ def _export(words: list[str]) -> int:
     return 0
 
 
-def _draw(values: Mapping[str, str]) -> "DrawnSample | DrawnConstraints | DrawnConditions":
+def _draw(values: Mapping[str, str]) -> "DrawnSample | Drawn":
     """One sample for both questions about instructions, or one for each that is named; or one of another kind."""
-    for key, what in _OTHERS.items():
-        others = sorted({"n", "applicability", "adherence", *_OTHERS} & {*values} - {key})
-        if key in values and others:
-            other = _OTHERS.get(others[0], "decisions on instructions")
-            raise UserError(f"{key} draws {what}, {others[0]} {other}", "leave one out")
+    from codechat.audit.judged import draw
+    from codechat.audit.kinds import KINDS
+    from codechat.audit.sampling import draw_apart, draw_sample
+
+    runs, seed = [Path(folder) for folder in values["runs"].split(",")], _whole("seed", values.get("seed", "0"), 0)
+    for key in (name for name in KINDS if name in values):
+        others = sorted({"n", "applicability", "adherence", "correction", *KINDS} & {*values} - {key})
+        if others:
+            other = KINDS[others[0]].several if others[0] in KINDS else "decisions on instructions"
+            raise UserError(f"{key} draws {KINDS[key].several}, {others[0]} {other}", "leave one out")
+        return draw(KINDS[key], runs, _whole(key, values[key], 1), seed)
+    if "correction" in values:
+        return _draw_for_correction(values)
+    if "pilot" in values:
+        raise UserError("pilot goes with correction", "such as correction=200 pilot=audit")
     apart = {key: _whole(key, values[key], 1) for key in ("applicability", "adherence") if key in values}
     if apart and "n" in values:
         raise UserError(f"n draws for both questions at once, {next(iter(apart))} for one alone", "leave one out")
-    size, seed = _whole("n", values.get("n", "100"), 1), _whole("seed", values.get("seed", "0"), 0)
-    from codechat.audit.conditions import draw_conditions
-    from codechat.audit.constraints import draw_constraints
-    from codechat.audit.sampling import draw_apart, draw_sample
-
-    runs = [Path(folder) for folder in values["runs"].split(",")]
-    if "constraints" in values:
-        return draw_constraints(runs, _whole("constraints", values["constraints"], 1), seed)
-    if "conditions" in values:
-        return draw_conditions(runs, _whole("conditions", values["conditions"], 1), seed)
     if not apart:
-        return draw_sample(runs, size, seed)
+        return draw_sample(runs, _whole("n", values.get("n", "100"), 1), seed)
     return draw_apart(runs, apart.get("applicability", 0), apart.get("adherence", 0), seed)
 
 
-def _drawn(sample: "DrawnSample | DrawnConstraints | DrawnConditions") -> str:
-    """What was drawn, of how many."""
-    from codechat.audit.conditions import DrawnConditions
-    from codechat.audit.constraints import DrawnConstraints
+def _draw_for_correction(values: Mapping[str, str]) -> "DrawnSample":
+    """Changes of every verdict and scope, as many as make the corrected adherence most precise."""
+    others = sorted({"n", "applicability", "adherence"} & {*values})
+    if others:
+        raise UserError(f"correction draws by verdict, {others[0]} by the decisions' shares", "leave one out")
+    from codechat.audit.allocation import allocation
+    from codechat.audit.people import judge_of, read_people
+    from codechat.audit.sampling import draw_for_correction
+    from codechat.cli.report import options_of
+    from codechat.metrics.corrected import Correction
+    from codechat.report.loading import load_cells
 
-    if isinstance(sample, DrawnConditions):
-        return f"{len(sample.decisions)} of {counted(sample.population, 'decision')} on conditions drawn"
-    if isinstance(sample, DrawnConstraints):
-        return f"{len(sample.decisions)} of {counted(sample.population, 'verdict')} on constraints drawn"
+    runs = [Path(folder) for folder in values["runs"].split(",")]
+    pilots = {}
+    if "pilot" in values:
+        people = read_people(Path(values["pilot"]), load_cells(runs), options_of)
+        pilots = {judge: Correction.alone(labels) for judge, labels in people.by_judge.items()}
+    return draw_for_correction(
+        runs, _whole("correction", values["correction"], 1), _whole("seed", values.get("seed", "0"), 0),
+        lambda cell: judge_of(cell, options_of),
+        lambda judge, sizes, number: allocation(sizes, number, pilots.get(judge)),
+    )  # fmt: skip
+
+
+def _drawn(sample: "DrawnSample | Drawn") -> str:
+    """What was drawn, of how many."""
+    from codechat.audit.judged import Drawn
+
+    if isinstance(sample, Drawn):
+        one, on = sample.kind.what
+        return f"{len(sample.decisions)} of {counted(sample.population, one)} on {on} drawn"
     left = f"\n{sample.unknown} were left out: the pool no longer has their instruction" if sample.unknown else ""
     return _drawn_decisions(sample) + left
 
@@ -107,6 +141,8 @@ def _drawn(sample: "DrawnSample | DrawnConstraints | DrawnConditions") -> str:
 def _drawn_decisions(sample: "DrawnSample") -> str:
     counts = Counter(one.counts_for for one in sample.decisions)
     of = counted(sample.population, "decision")
+    if counts["correction"]:
+        return f"drawn: {counts['correction']} of {counted(sample.judged, 'judged change')}, to correct adherence"
     if not counts["applicability"] and not counts["adherence"]:
         judged = sum(one.adherence is not None for one in sample.decisions)
         return f"{len(sample.decisions)} of {of} drawn, {judged} with an adherence judgement"

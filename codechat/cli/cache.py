@@ -1,30 +1,52 @@
-"""`codechat cache`: show what the response cache and the cache of rooms hold, or empty both."""
+"""`codechat cache`: show what is kept (replies, verdicts, rooms), bound the replies, or empty all."""
+
+from pathlib import Path
 
 from rich.table import Table
 
-from codechat.calls.cache import clear, contents
+from codechat.calls.cache_file import Contents, clear, contents, set_bound
 from codechat.cli.terminal import out
 from codechat.environments import kept
 from codechat.errors import UserError
+from codechat.suites import kept as verdicts
 from codechat.template import counted
 
 
 def run_cache(arguments: list[str]) -> int:
-    """Show the cache, or empty it."""
+    """Show the cache, set its bound, or empty it."""
     if arguments == ["clear"]:
-        gone = clear()
-        replies = counted(gone.entries, "reply", "replies")
-        out.print(f"{replies} removed from {gone.path}, {_megabytes(gone.size)} given back", markup=False)
-        rooms = kept.clear()
-        if rooms.commits or rooms.images:
-            what = f"{counted(rooms.commits, 'unpacked commit')} and {counted(rooms.images, 'image')}"
-            out.print(f"{what} removed from {rooms.path}, {_megabytes(rooms.size)} given back", markup=False)
+        _clear()
         return 0
-    if arguments:
-        raise UserError(f"cache does not take '{arguments[0]}'", "cache shows what is kept, cache clear empties it")
-    found = contents()
+    word, _, value = arguments[0].partition("=") if arguments else ("", "", "")
+    if len(arguments) > 1 or word not in ("", "bytes"):
+        remedy = "cache shows what is kept, cache clear empties it, cache bytes=N bounds the replies"
+        raise UserError(f"cache does not take '{arguments[-1]}'", remedy)
+    if word and not (value.isascii() and value.isdigit()):
+        raise UserError(f"cache {arguments[0]} gives no number of bytes", "write it as digits: cache bytes=500000000")
+    _show(set_bound(int(value)) if word else contents())
+    return 0
+
+
+def _clear() -> None:
+    gone = clear()
+    _say_removed(counted(gone.entries, "reply", "replies"), gone.path, gone.size)
+    tested = verdicts.clear()
+    if tested.entries:
+        _say_removed(counted(tested.entries, "verdict"), tested.path, tested.size)
+    rooms = kept.clear()
+    if rooms.commits or rooms.images:
+        what = f"{counted(rooms.commits, 'unpacked commit')} and {counted(rooms.images, 'image')}"
+        _say_removed(what, rooms.path, rooms.size)
+
+
+def _say_removed(what: str, path: Path, size: int) -> None:
+    out.print(f"{what} removed from {path}, {_megabytes(size)} given back", markup=False)
+
+
+def _show(found: Contents) -> None:
     out.print(f"response cache  {found.path}", markup=False)
     out.print(f"replies         {found.entries}\nsize on disk    {_megabytes(found.size)}")
+    out.print(f"bound           {_megabytes(found.bound)}: beyond it, the least recently used replies leave")
     if found.models:
         table = Table(box=None, padding=(0, 2, 0, 0))
         table.add_column("model")
@@ -34,13 +56,16 @@ def run_cache(arguments: list[str]) -> int:
             table.add_row(name, str(entries), _megabytes(size))
         out.print("")
         out.print(table, markup=False)
+    tested = verdicts.contents()
+    if tested.entries:
+        out.print(f"\nverdicts        {tested.path}", markup=False)
+        out.print(f"verdicts kept   {tested.entries}\nsize on disk    {_megabytes(tested.size)}")
     rooms = kept.contents()
     if rooms.commits or rooms.images:
         out.print(f"\nrooms           {rooms.path}", markup=False)
         out.print(
             f"commits         {rooms.commits}\nimages          {rooms.images}\nsize on disk    {_megabytes(rooms.size)}"
         )
-    return 0
 
 
 def _megabytes(size: int) -> str:

@@ -1,4 +1,4 @@
-"""`codechat export`: the turns of cells as one flat table, for pandas and R."""
+"""`codechat export`: the turns of cells as one flat table, for pandas and R; or a cell in another tool's format."""
 
 import itertools
 import tempfile
@@ -13,6 +13,7 @@ from codechat.cli.export_columns import ExportColumn, Kind, judgement_columns, o
 from codechat.cli.terminal import err, out
 from codechat.cli.words import parse_words
 from codechat.errors import UserError, nearest
+from codechat.exporting import EXPORTS
 from codechat.files import write_atomically
 from codechat.records import SessionRecord, TurnRecord, read_sessions
 from codechat.spreadsheet import csv_text
@@ -26,6 +27,7 @@ KEYS = {
     "run": "the cell's folder",
     "runs": "instead of run: folders of finished cells, or folders that hold such: DIR[,DIR]",
     "out": "the file to write: .parquet or .csv",
+    "format": "another tool's format in place of a table: inspect, or evalplus with turn=T",
 }
 
 
@@ -69,6 +71,7 @@ COLUMNS = (
     ExportColumn("model", "string", _session("model"), "the model under test"),
     ExportColumn("protocol", "string", _session("protocol"), "the protocol"),
     ExportColumn("seed", "int64", _session("seed"), "the cell's seed"),
+    ExportColumn("entrant", "string", _setting, "the group: one name for the cells that differ in the seed alone"),
     ExportColumn("agenda", "string", _setting, "the agenda, if there is one"),
     ExportColumn("turns", "int64", _length, "N: the turns that the agenda asks for, turn 0 included"),
     ExportColumn("judge", "string", _setting, "the judge of instructions, if any"),
@@ -112,6 +115,8 @@ COLUMNS = (
 
 def run_export(words: list[str]) -> int:
     """Write the turns of one or several cells as one table; returns the exit status. Raises `UserError`."""
+    if any(word.startswith("format=") for word in words):
+        return _export_to_tool(words)
     values = parse_words(words, KEYS, required=("out",))
     if ("run" in values) == ("runs" in values):
         mistake = "run and runs are both given" if "run" in values else "run is required"
@@ -136,6 +141,24 @@ def run_export(words: list[str]) -> int:
     if errored:
         told = f"{counted(errored, 'errored session')} in it, which belong in no figure: keep status == completed"
         err.print(f"note: {told}", markup=False)
+    return 0
+
+
+def _export_to_tool(words: list[str]) -> int:
+    """Write one cell in the format of another tool."""
+    chosen = next(word.removeprefix("format=") for word in words if word.startswith("format="))
+    options = EXPORTS[chosen].config.model_fields.items() if chosen else ()
+    keys = {**KEYS, "format": KEYS["format"], **{name: option.description or "" for name, option in options}}
+    keys = {name: meaning for name, meaning in keys.items() if name != "runs"} | {"out": "the file to write"}
+    required = ["run", "out", *(name for name, option in options if option.is_required())]
+    values = parse_words(words, keys, required=required)
+    target = Path(values.pop("out"))
+    _, notes = one_cell(Path(values["run"]))
+    exported = EXPORTS.build(EXPORTS.validate(values))
+    write_atomically(target, exported.text)
+    for note in (*notes, *exported.remarks):
+        err.print(f"note: {note}", markup=False)
+    out.print(f"{exported.counts}: {target}", markup=False)
     return 0
 
 

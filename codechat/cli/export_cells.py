@@ -7,6 +7,8 @@ from typing import Any
 
 import yaml
 
+from codechat.cli.report import options_of
+from codechat.engine.remeasure import remeasure
 from codechat.errors import UserError
 from codechat.protocols import PROTOCOLS
 from codechat.records import SessionRecord, TurnRecord, read_sessions
@@ -19,12 +21,17 @@ Source = Callable[[SessionRecord, TurnRecord], Any]
 
 @dataclass(frozen=True)
 class ExportedCell:
-    """A cell's records. `dataset` replaces the name in them if others of the export have it for different tasks."""
+    """A cell's records. `dataset` replaces the name in them if others of the export have it for different tasks.
+
+    `entrant` is the name that a report gives to it and to the cells which differ from it in the seed alone; empty if it
+    is exported by itself.
+    """
 
     folder: Path
     dataset: str | None
     choices: Mapping[str, str]
     uses: frozenset[str]
+    entrant: str = ""
 
     @property
     def path(self) -> Path:
@@ -48,22 +55,22 @@ def one_cell(folder: Path) -> tuple[ExportedCell, list[str]]:
 
 def several_cells(folders: Sequence[Path]) -> tuple[list[ExportedCell], list[str]]:
     """The finished cells of the folders, and what the user should know of them. Raises `UserError`."""
-    loaded = load_cells(folders)
+    loaded = load_cells(folders, options_of, remeasure)
     notes = list(content_notes(loaded))
     left = [cell.name for folder in folders for cell in cell_folders(folder)[1]]
     if left:
         notes.append(f"Left out, as they have not finished: {', '.join(left)}.")
-    return [_exported(cell.folder, cell.dataset) for cell in loaded], notes
+    return [_exported(part.folder, cell.dataset, cell.label) for cell in loaded for part in cell.parts], notes
 
 
-def _exported(folder: Path, dataset: str | None) -> ExportedCell:
+def _exported(folder: Path, dataset: str | None, entrant: str = "") -> ExportedCell:
     try:
         config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
         choices, kind = config.get("choices") or {}, config["protocol"]["kind"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
-        return ExportedCell(folder, dataset, {}, frozenset())  # a recording without its configuration
+        return ExportedCell(folder, dataset, {}, frozenset(), entrant)  # a recording without its configuration
     installed = {component.name: component.traits.uses for component in PROTOCOLS}
-    return ExportedCell(folder, dataset, choices, installed.get(kind, frozenset(choices)))
+    return ExportedCell(folder, dataset, choices, installed.get(kind, frozenset(choices)), entrant)
 
 
 def cell_columns(cells: Sequence[ExportedCell]) -> dict[str, Source]:
@@ -80,6 +87,7 @@ def cell_columns(cells: Sequence[ExportedCell]) -> dict[str, Source]:
 
     return {
         "dataset": of(lambda cell, session: cell.dataset or session.dataset),
+        "entrant": of(lambda cell, session: cell.entrant or session.model),
         "agenda": of(lambda cell, _: cell.chosen("agenda")),
         "judge": of(lambda cell, _: cell.chosen("judge")),
     }

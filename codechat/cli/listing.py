@@ -7,6 +7,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from codechat.cli.pool_table import print_pool
+from codechat.cli.samples import KEY as SAMPLES
+from codechat.cli.samples import MEANING
 from codechat.cli.terminal import out
 from codechat.config import Config
 from codechat.engine.compose import compose_values
@@ -16,13 +18,18 @@ from codechat.engine.run import MISTAKE
 from codechat.environment import data_folder
 from codechat.errors import UserError, nearest
 from codechat.instructions import INSTRUCTIONS, WrongPool
+from codechat.launchers import LAUNCHERS
 from codechat.models import MODELS
 from codechat.models.roles import presets_in
 from codechat.registry import Registry
 from codechat.suites import SUITES
 
-LISTED: Mapping[str, Registry[Any, Any]] = {**GROUPS, SUITES.group: SUITES}
-SUITE_IS = "the kinds of tests that a row of dataset=jsonl can name: suite: {kind: …}"
+LISTED: Mapping[str, Registry[Any, Any]] = {**GROUPS, LAUNCHERS.group: LAUNCHERS, SUITES.group: SUITES}
+BESIDE = {
+    LAUNCHERS.group: "where the cells of a sweep run, and how many at once; in no cell's config or id",
+    SUITES.group: "the kinds of tests that a row of dataset=jsonl can name: suite: {kind: …}",
+}
+"""What the groups are that are no part of a cell's config."""
 
 
 def options_of(group: str) -> dict[str, str]:
@@ -53,7 +60,7 @@ def list_components(arguments: list[str]) -> int:
             )
         return list_pool(settings)
     if not arguments:
-        for group in GROUPS:
+        for group in (*GROUPS, LAUNCHERS.group):
             _print_options(group)
         return 0
     group = arguments[0]
@@ -85,13 +92,12 @@ def list_pool(settings: list[str]) -> int:
 
 def fixed_keys() -> Table:
     """The keys that belong to no group."""
-    return _table((name, _show(field.get_default()), field.description or "")
-                  for name, field in CellConfig.model_fields.items() if name not in GROUPS)  # fmt: skip
+    own = [row for row in _fields(CellConfig, {}) if row[0].partition(".")[0] not in GROUPS]
+    return _table([*own, (SAMPLES, "1", MEANING)])
 
 
 def _print_options(group: str) -> None:
-    field = CellConfig.model_fields.get(group)
-    out.print(f"\n[bold]{group}[/bold]: {field.description if field else SUITE_IS}")
+    out.print(f"\n[bold]{group}[/bold]: {BESIDE.get(group) or CellConfig.model_fields[group].description}")
     out.print(_table((name, "", text) for name, text in options_of(group).items()))
 
 

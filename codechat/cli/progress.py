@@ -12,8 +12,9 @@ from rich.text import Text
 from codechat.calls import traffic
 from codechat.cli.terminal import err
 from codechat.engine.budget import Budget
+from codechat.engine.counts import Counts
 from codechat.journal import Ledger
-from codechat.records import SessionRecord, TurnRecord
+from codechat.launchers import Tally
 
 REFRESHES_PER_S = 4
 MARGIN = 100  # the width of both lines
@@ -26,13 +27,12 @@ class ProgressBar:
     process.
     """
 
-    def __init__(self, sessions: int, turns: int, ledger: Ledger, budget: Budget) -> None:
-        self._sessions, self._planned = sessions, turns
+    def __init__(self, sessions: int, counts: Counts, ledger: Ledger, budget: Budget) -> None:
+        self._sessions, self._counts = sessions, counts
         self._ledger, self._budget = ledger, budget
-        self._done = self._errored = self._turns = self._scored = self._passed = self._new = 0
         self._began, self._tokens_before, self._traffic_before = time.monotonic(), ledger.tokens, traffic()
         self._bar = _TwoLines(self)
-        self._task = self._bar.add_task("", total=turns, facts="")
+        self._task = self._bar.add_task("", total=counts.planned, facts="")
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -47,31 +47,15 @@ class ProgressBar:
         """Show a line above the bar."""
         self._bar.console.print(text, markup=False)
 
-    def turn(self, turn: TurnRecord, *, new: bool) -> None:
-        """Count a finished turn."""
-        self._count(turn)
-        self._new += new
-
-    def _count(self, turn: TurnRecord) -> None:
-        self._turns += 1
-        self._scored += turn.passed is not None
-        self._passed += turn.passed is True
-
-    def session(self, session: SessionRecord, planned: int) -> None:
-        """Count a session; if it ended early, its missing turns are no longer planned."""
-        self._done += 1
-        self._errored += session.status == "errored"
-        self._planned -= planned - len(session.turns)
-
-    def recalled(self, session: SessionRecord, planned: int) -> None:
-        """Count a session of the journal with its turns."""
-        for turn in session.turns:
-            self._count(turn)
-        self.session(session, planned)
+    def tally(self) -> Tally:
+        """The counts, for the bar of a whole sweep."""
+        counts = self._counts
+        return Tally(counts.turns, counts.planned, counts.passed, counts.scored)
 
     def update(self) -> None:
         """Move the bar to the current counts."""
-        self._bar.update(self._task, completed=self._turns, total=self._planned, facts=" · ".join(self.headline()))
+        done, planned = self._counts.turns, self._counts.planned
+        self._bar.update(self._task, completed=done, total=planned, facts=" · ".join(self.headline()))
 
     def renderable(self) -> RenderableType:
         """Both lines with the current counts."""
@@ -79,15 +63,16 @@ class ProgressBar:
 
     def headline(self) -> list[str]:
         """The progress so far."""
-        elapsed, left = time.monotonic() - self._began, self._planned - self._turns
-        facts = [f"{self._turns:,}/{self._planned:,} turns", f"{self._done:,}/{self._sessions:,} sessions"]
-        if self._scored:
-            facts.append(f"{100 * self._passed / self._scored:.0f} % pass")
-        if self._errored:
-            facts.append(f"{self._errored:,} errored")
-        if self._new and left > 0:
-            facts.append(f"{_clock(elapsed / self._new * left)} left")
-        return [*facts, _clock(elapsed)]
+        counts, elapsed = self._counts, time.monotonic() - self._began
+        left = counts.planned - counts.turns
+        facts = [f"{counts.turns:,}/{counts.planned:,} turns", f"{counts.sessions:,}/{self._sessions:,} sessions"]
+        if counts.scored:
+            facts.append(f"{100 * counts.passed / counts.scored:.0f} % pass")
+        if counts.errored:
+            facts.append(f"{counts.errored:,} errored")
+        if counts.new and left > 0:
+            facts.append(f"{clock(elapsed / counts.new * left)} left")
+        return [*facts, clock(elapsed)]
 
     def spending(self) -> list[str]:
         """The cell's usage over all its processes and the calls of this one, without zeros.
@@ -152,7 +137,8 @@ def _short(count: float) -> str:
     return f"{count:.0f}"
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """A duration as a clock shows it."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

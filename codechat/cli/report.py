@@ -12,10 +12,12 @@ from codechat.cli.terminal import err, out
 from codechat.cli.words import parse_words
 from codechat.config import Config
 from codechat.engine.config import GROUPS, CellConfig
+from codechat.engine.remeasure import remeasure
 from codechat.errors import UserError
 from codechat.report.build import build_report
 from codechat.report.contents import content_notes
 from codechat.report.data import Table
+from codechat.report.generic.overview import pooling_notes
 from codechat.report.loading import cell_folders, load_cells
 from codechat.report.page import write_page
 from codechat.report.study import LoadedCell
@@ -28,6 +30,7 @@ KEYS = {
     "experiment": "the MLflow experiment whose cells are compared, instead of runs",
     "filter": "with experiment: an MLflow filter, such as tags.`codechat.sweep` = 'rq1'",
     "uri": "with experiment: the tracking URI; SQLite mlflow/store.db in the working folder unless given",
+    "audit": "an audit's folder with people's labels: adherence corrected for the judge's errors, beside the raw",
     "out": "the folder that tables, figures and the page are written to",
 }
 
@@ -39,9 +42,12 @@ def run_report(words: list[str]) -> int:
     folder = Path(values["out"])
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is no folder", "out names the folder that the report is written to")
-    loaded = load_cells(_folders(values, folder), options_of)
+    loaded = load_cells(_folders(values, folder), options_of, remeasure)
     cells = [cell for cell in loaded if cell.measures is not None]
     notes = _notes(values, loaded)
+    if "audit" in values:
+        cells, said = _labelled(Path(values["audit"]), cells)
+        notes += said
     if not cells:
         raise UserError("none of these cells says what it measures", notes[-1])
     data = build_report(cells, folder, notes)
@@ -87,13 +93,26 @@ def _folders(values: Mapping[str, str], out: Path) -> list[Path]:
         raise UserError(str(error), "start the server, or give runs=DIR instead") from error
 
 
+def _labelled(place: Path, cells: list[LoadedCell]) -> tuple[list[LoadedCell], list[str]]:
+    """The cells with people's labels of their judge, and remarks. Raises `UserError` if none can be read."""
+    from codechat.audit.people import PROTOCOL, read_people, with_labels
+
+    if all(cell.protocol != PROTOCOL for cell in cells):
+        raise UserError("no cell of this report judges adherence", f"audit goes with cells of protocol={PROTOCOL}")
+    people = read_people(place, cells, options_of)
+    found = with_labels(cells, people, options_of)
+    missed = [f"Adherence of {cell.label} on {cell.dataset} is not corrected: {cell.labels}." for cell in found
+              if isinstance(cell.labels, str)]  # fmt: skip
+    return found, [*people.notes, *missed]
+
+
 def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[str]:
     """Remarks on names that stand for different tasks, and on cells that are left out: unfinished, or without data."""
     unfinished = [
         path.name for name in values.get("runs", "").split(",") if name for path in cell_folders(Path(name))[1]
     ]
     silent = [cell.folder.name for cell in loaded if cell.measures is None]
-    notes = [*content_notes(loaded)]
+    notes = [*pooling_notes(loaded), *content_notes(loaded)]
     if unfinished:
         notes.append(f"Left out, as they have not finished: {', '.join(unfinished)}.")
     if silent:

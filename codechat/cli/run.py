@@ -9,7 +9,7 @@ from typing import Any
 from rich.markup import escape
 
 from codechat.calls import Brake
-from codechat.cli.estimate import show_assumptions, show_estimate
+from codechat.cli.estimate import show_assumptions, show_estimate, show_layout
 from codechat.cli.interruption import on_signal, termination_as_interrupt
 from codechat.cli.progress import ProgressBar
 from codechat.cli.summary import inside_line, summary
@@ -17,10 +17,13 @@ from codechat.cli.terminal import err, out
 from codechat.cli.tracking import show_tracking
 from codechat.engine.budget import Budget, is_free
 from codechat.engine.cell import Cell, Composed
+from codechat.engine.counts import Counts
 from codechat.engine.observer import Silent
 from codechat.engine.run import INTERRUPTED, TOO_MANY_ERRORS, Outcome, run, run_built
+from codechat.engine.shards import Part, without_shard
 from codechat.journal import Ledger
 from codechat.judges import JUDGES
+from codechat.launchers import Report
 from codechat.models import MODELS
 from codechat.models.roles import models_in
 from codechat.records import SessionRecord, TurnRecord, read_sessions
@@ -28,11 +31,11 @@ from codechat.template import counted
 
 
 class Terminal(Silent):
-    """Prints a cell's name and size, a progress bar while it runs, and its summary."""
+    """Prints a cell's name and size, a progress bar while it runs, and its summary. `report` gets the counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, report: Report | None = None) -> None:
+        self._report = report
         self._cell: Cell | None = None
-        self._turns = 0
         self._budget: Budget | None = None
         self._bar: ProgressBar | None = None
         self._finished = ""
@@ -41,7 +44,7 @@ class Terminal(Silent):
         self._finished = f" · {words}"
 
     def begin(self, cell: Cell, turns: int, budget: Budget) -> None:
-        self._cell, self._turns, self._budget = cell, turns, budget
+        self._cell, self._budget = cell, budget
         facts = f"{counted(len(cell.tasks), 'task')}, {counted(turns, 'turn')} · {cell.folder}"
         out.print(f"[bold]{escape(cell.name)}[/bold]{escape(self._finished)} · {escape(facts)}")
 
@@ -51,25 +54,26 @@ class Terminal(Silent):
         else:
             err.print(text, markup=False)
 
-    def watching(self, ledger: Ledger) -> AbstractContextManager[object]:
+    def watching(self, counts: Counts, ledger: Ledger) -> AbstractContextManager[object]:
         assert self._cell is not None and self._budget is not None
-        self._bar = ProgressBar(len(self._cell.tasks), self._turns, ledger, self._budget)
+        self._bar = ProgressBar(len(self._cell.tasks), counts, ledger, self._budget)
         return self._bar
 
     def interruptible(self, brake: Brake) -> AbstractContextManager[object]:
         return on_signal(brake)
 
     def turn(self, turn: TurnRecord, *, new: bool) -> None:
-        if self._bar is not None:
-            self._bar.turn(turn, new=new)
+        self._tell()
 
     def session(self, session: SessionRecord, planned: int) -> None:
-        if self._bar is not None:
-            self._bar.session(session, planned)
+        self._tell()
 
     def recalled(self, session: SessionRecord, planned: int) -> None:
-        if self._bar is not None:
-            self._bar.recalled(session, planned)
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._report is not None and self._bar is not None:
+            self._report(self._bar.tally())
 
     def measured(self, cell: Cell, metrics: Mapping[str, Any], seconds: float) -> None:
         out.print(summary(cell.protocol().measures, metrics, f"\n{escape(cell.name)} ({seconds:.1f} s)"))
@@ -79,12 +83,13 @@ class Terminal(Silent):
         _print_identity(cell)
 
 
-def run_cell(composed: Composed, command: Sequence[str], sweep: str | None) -> Outcome:
+def run_cell(composed: Composed, command: Sequence[str], sweep: str | None, report: Report | None = None) -> Outcome:
     """Build a cell and run it, or only estimate its cost. `command` resumes it. Raises `UserError`."""
     with termination_as_interrupt():
-        outcome = run(composed, Terminal(), sweep=sweep, command=command)
+        outcome = run(composed, Terminal(report), sweep=sweep, command=command)
     if outcome.estimate is not None:
         show_estimate(outcome.cell, outcome.estimate)
+        show_layout(outcome.layout)
         if sweep is None:
             show_assumptions()
         return outcome
@@ -103,11 +108,23 @@ def _report(outcome: Outcome, command: Sequence[str]) -> Outcome:
         err.print(f"interrupted; everything finished is kept. Resume: {shlex.join(command)}", markup=False)
         return outcome
     show_tracking(outcome)
+    if outcome.part is not None:
+        _show_part(outcome.part, command)
     if outcome.unfinished:
         err.print(outcome.unfinished, markup=False)
-    elif outcome.status == TOO_MANY_ERRORS:
+    elif outcome.status == TOO_MANY_ERRORS and outcome.metrics is not None:
         _show_errors(outcome)
     return outcome
+
+
+def _show_part(part: Part, command: Sequence[str]) -> None:
+    """Print what a shard recorded, and the command that merges all of them."""
+    completed = counted(part.completed, "session")
+    out.print(f"shard {part.shard.name}: {completed} completed, {part.errored} errored", markup=False)
+    if part.errored:
+        err.print(f"the first error: {part.error:.400}\nRun the same command again to retry.", markup=False)
+    merging = shlex.join(without_shard(command))
+    out.print(f"when all shards have ended, this merges and measures them: {merging}", markup=False)
 
 
 def _print_identity(cell: Cell) -> None:

@@ -2,35 +2,35 @@
 
 import hashlib
 import itertools
-import shlex
-import traceback
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 from rich.markup import escape
-from rich.table import Table
 
-from codechat.cli.estimate import show_assumptions, show_sum
-from codechat.cli.run import run_cell
+from codechat.cli.launching import DEFAULT, Recalling, run_job, runs_apart, split_running
+from codechat.cli.samples import split_samples, with_seeds
+from codechat.cli.sweep_view import SweepView, show_end
 from codechat.cli.terminal import err, out
 from codechat.config import Config
 from codechat.engine.cell import Composed
-from codechat.engine.compose import compose, compose_values
+from codechat.engine.compose import compose, compose_values, key_of
 from codechat.engine.config import GROUPS
-from codechat.engine.estimate import total
 from codechat.engine.overrides import parse_word
 from codechat.engine.owners import has_key
-from codechat.engine.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS, Outcome
+from codechat.engine.run import DONE
+from codechat.engine.served import servers_needed
+from codechat.engine.track import open_store
 from codechat.environment import data_folder, shell_command
 from codechat.errors import UserError, nearest
-from codechat.metrics.measures import measures_in, value_of
+from codechat.launchers import LAUNCHERS, Job, Result, Sweep
+from codechat.serving import Fleet, by_servers
 from codechat.template import counted
 
-STATES = {DONE: "done", BUG: "bug", MISTAKE: "not run", TOO_MANY_ERRORS: "errors", INTERRUPTED: "interrupted"}
+SWEEPS = ".sweeps"
+"""The folder, beside those of cells, in which launchers keep their files."""
 
 
 class Recipe(BaseModel):
@@ -42,64 +42,89 @@ class Recipe(BaseModel):
     grids: list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class _Planned:
-    overrides: tuple[str, ...]
-    composed: Composed
+def run_sweep(words: Sequence[str], flag: Sequence[str] = ("-m",)) -> int:
+    """Run all cells; returns the highest of their exit statuses. Raises `UserError` before the first cell runs.
 
-
-def run_sweep(words: Sequence[str]) -> int:
-    """Run all cells; returns the highest of their exit statuses. Raises `UserError` before the first cell runs."""
-    names = [word.removeprefix("+sweep=") for word in words if word.startswith("+sweep=")]
-    settings = [word for word in words if not word.startswith("+sweep=")]
+    `flag` stands before the words in the command that resumes the sweep.
+    """
+    chosen, shards, own = split_running(words, several=True)
+    names = [word.removeprefix("+sweep=") for word in own if word.startswith("+sweep=")]
+    settings = [word for word in own if not word.startswith("+sweep=")]
     if len(names) > 1:
         raise UserError("a sweep has one recipe", f"choose one of {', '.join(names)}")
     grids = [[*_grid(grid, settings), *settings] for grid in read_recipe(names[0]).grids] if names else [settings]
-    name = names[0] if names else "adhoc-" + hashlib.sha256("\n".join(settings).encode()).hexdigest()[:8]
     # Every cell is composed and validated before the first one runs.
-    combinations, dropped = fitting([overrides for grid in grids for overrides in expand(grid)])
-    planned = [_Planned(overrides, compose(overrides)) for overrides in combinations]
-    out.print(f"[bold]sweep {escape(name)}[/bold]: {counted(len(planned), 'cell')}")
+    combinations, dropped = fitting([overrides for grid in grids for overrides in _every_seed(grid)])
+    cells = different([compose(overrides) for overrides in combinations])
+    name = names[0] if names else sweep_name(settings, cells)
+    out.print(f"[bold]sweep {escape(name)}[/bold]: {counted(len(cells), 'cell')}")
     for word in dropped:
         out.print(f"only in the cells whose options have it: {word}", markup=False, soft_wrap=True)
-    outcomes: list[tuple[_Planned, int, Outcome | None]] = []
-    for number, cell in enumerate(planned, 1):
-        out.print(f"\n[dim]cell {number} of {len(planned)}: {escape(' '.join(cell.overrides))}[/dim]")
-        status, outcome = _run_one(cell, [shell_command("codechat"), "-m", *words], name)
-        outcomes.append((cell, status, outcome))
-        if status == INTERRUPTED:
-            break
-    estimates = [outcome.estimate for _, _, outcome in outcomes if outcome and outcome.estimate]
-    if estimates:
-        show_sum(total(estimates), f"\nsweep {name}: {counted(len(estimates), 'cell')}, each as if run alone")
-        show_assumptions()
-        return max(status for _, status, _ in outcomes)
-    shared = set.intersection(*(set(cell.overrides) for cell in planned)) if len(planned) > 1 else set()
-    keys = [word.partition("=")[0] for word in dropped]
-    same = {word for word, key in zip(dropped, keys, strict=True) if keys.count(key) == 1}
-    out.print(_table(name, shared | same, outcomes))
-    if len(outcomes) < len(planned):
-        out.print(f"\n{counted(len(planned) - len(outcomes), 'cell was', 'cells were')} not begun")
-    folders = [str(outcome.cell.folder) for _, _, outcome in outcomes if outcome and outcome.metrics]
-    if folders:
-        compare = [shell_command("codechat"), "report", f"runs={','.join(folders)}", f"out=report-{name}"]
-        out.print(f"\ncompare  {shlex.join(compare)}", markup=False)
-    return max(status for _, status, _ in outcomes)
+    if any(cell.config.dry_run for cell in cells):
+        # an estimate starts nothing, so it is made here, once for each whole cell
+        chosen, shards = LAUNCHERS.validate({LAUNCHERS.key: DEFAULT}), 1
+    if runs_apart(chosen):
+        _open_stores(cells)
+    sweep, results = _launch(chosen, name, cells, shards, [shell_command("codechat"), *flag, *words])
+    show_end(sweep, results, dropped)
+    return max((result.status for result in results.values() if result.status is not None), default=DONE)
 
 
-def _run_one(cell: _Planned, command: list[str], sweep: str) -> tuple[int, Outcome | None]:
-    try:
-        outcome = run_cell(cell.composed, command, sweep)
-    except UserError as mistake:
-        err.print(f"error: {mistake}", markup=False)
-        return MISTAKE, None
-    except KeyboardInterrupt:
-        err.print(f"interrupted. Resume: {shlex.join(command)}", markup=False)
-        return INTERRUPTED, None
-    except Exception:  # noqa: BLE001  a bug in one cell is shown with its traceback, and the other cells still run
-        err.print(traceback.format_exc(), markup=False)
-        return BUG, None
-    return outcome.status, outcome
+def _launch(
+    chosen: Config, name: str, cells: Sequence[Composed], shards: int, command: Sequence[str]
+) -> tuple[Sweep, Mapping[int, Result]]:
+    """Run the cells; those that are to be run in shards, and are missing, by their shards first.
+
+    Until all shards have come to their end, the sweep and the results are those of the shards.
+    """
+    whole = planned(name, cells, command)
+    missing = [job.composed for job in whole.jobs if whole.recall(job) is None] if shards > 1 else []
+    with Fleet():
+        if missing:
+            parts = planned(
+                name, [shard_of(cell, index, shards) for cell in missing for index in range(shards)], command
+            )
+            results = LAUNCHERS.build(chosen).launch(parts, SweepView(len(parts.jobs)))
+            if [results[job.number].status for job in parts.jobs if job.number in results] != [DONE] * len(parts.jobs):
+                return parts, results
+            chosen = LAUNCHERS.validate({LAUNCHERS.key: DEFAULT})  # merging asks nobody
+        return whole, LAUNCHERS.build(chosen).launch(whole, SweepView(len(whole.jobs)))
+
+
+def shard_of(cell: Composed, index: int, count: int) -> Composed:
+    """One shard of a cell."""
+    return compose([*cell.words, f"shard.index={index}", f"shard.count={count}"])
+
+
+def different(cells: Sequence[Composed]) -> list[Composed]:
+    """The cells, each config once: two processes must not run the same cell at the same time."""
+    first: dict[str, Composed] = {}
+    for cell in cells:
+        first.setdefault(repr(cell.config), cell)
+    return list(first.values())
+
+
+def planned(name: str, cells: Sequence[Composed], command: Sequence[str]) -> Sweep:
+    """The sweep of these cells, as a launcher takes it: those that need the same model servers follow each other."""
+    numbered = [
+        Job(number, cell, name, tuple(command), servers_needed(cell.config)) for number, cell in enumerate(cells)
+    ]
+    jobs = tuple(itertools.chain(*by_servers(numbered, lambda job: job.servers)))
+    folder = Path(cells[0].config.runs_dir) / SWEEPS / name
+    return Sweep(name, jobs, folder, run_job, Recalling())
+
+
+def _open_stores(cells: Sequence[Composed]) -> None:
+    """Create the stores that the cells share, so that these do not do it all at once."""
+    for config in {(cell.config.runs_dir, repr(cell.config.tracking)): cell.config for cell in cells}.values():
+        if failure := open_store(config.tracking, Path(config.runs_dir)):
+            err.print(f"warning: {failure}\nThe cells run, and try it again.", markup=False)
+
+
+def sweep_name(settings: Sequence[str], cells: Sequence[Composed]) -> str:
+    """The name of a sweep without a recipe: equal for equal cells, wherever and however fast they run."""
+    told = [word for word in settings if not any(cell.config.is_run_option(key_of(word)) for cell in cells)]
+    return "adhoc-" + hashlib.sha256("\n".join(told).encode()).hexdigest()[:8]
 
 
 def expand(settings: Sequence[str]) -> list[tuple[str, ...]]:
@@ -113,6 +138,12 @@ def expand(settings: Sequence[str]) -> list[tuple[str, ...]]:
         else:
             choices.append([text])
     return list(itertools.product(*choices))
+
+
+def _every_seed(settings: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """All combinations of a grid, each with as many seeds as `samples` says."""
+    samples, others = split_samples(settings)
+    return (words for combination in expand(others) for words in with_seeds(combination, samples))
 
 
 def fitting(combinations: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], list[str]]:
@@ -158,37 +189,3 @@ def _grid(grid: dict[str, Any], settings: Sequence[str]) -> list[str]:
     given = {word.partition("=")[0] for word in settings}
     texts = {key: ",".join(map(str, value)) if isinstance(value, list) else str(value) for key, value in grid.items()}
     return [f"{key}={text}" for key, text in texts.items() if key not in given]
-
-
-@dataclass(frozen=True)
-class _Headline:
-    """Both ends of a protocol's first series, and its first final."""
-
-    labels: tuple[str, str, str]
-    values: tuple[float | None, float | None, float | None]
-
-
-def _headline(metrics: Mapping[str, Any]) -> _Headline:
-    measures = measures_in(metrics)
-    if measures is None:
-        raise ValueError("these metrics do not say what they are")
-    series, final = measures.series[0], measures.finals[0]
-    curve = value_of(metrics, series) or [None]
-    return _Headline((f"{series.label} first", "last", final.label), (curve[0], curve[-1], value_of(metrics, final)))
-
-
-def _table(name: str, constant: set[str], outcomes: list[tuple[_Planned, int, Outcome | None]]) -> Table:
-    """A row for every cell, named by all its overrides except the `constant` ones."""
-    table = Table(title=f"\nsweep {escape(name)}", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    headlines = [_headline(outcome.metrics) for _, _, outcome in outcomes if outcome and outcome.metrics]
-    labels = {headline.labels for headline in headlines}
-    own = labels.pop() if len(labels) == 1 else ("first turn", "last", "in all")  # cells of several protocols
-    for header in ("cell", "state", *own, "folder"):
-        table.add_column(header, overflow="fold")
-    for cell, status, outcome in outcomes:
-        varies = " ".join(word for word in cell.overrides if word not in constant)
-        values = _headline(outcome.metrics).values if outcome and outcome.metrics else (None,) * 3
-        shown = ["—" if value is None else f"{value:.3f}" for value in values]
-        folder = str(outcome.cell.folder) if outcome else ""
-        table.add_row(escape(varies), STATES[status], *shown, escape(folder))
-    return table

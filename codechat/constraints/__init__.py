@@ -80,6 +80,12 @@ def constraint_types() -> tuple[ConstraintType, ...]:
     return tuple(_REGISTERED[name] for name in sorted(_REGISTERED))
 
 
+@cache
+def solved_types() -> frozenset[str]:
+    """The names of the types whose published answer is a whole solution."""
+    return frozenset(kind.name for kind in constraint_types() if kind.solved)
+
+
 def constraint_type(name: str) -> ConstraintType:
     """The type of a name. Raises `UserError` if there is none."""
     _discover()
@@ -136,4 +142,5 @@ __all__ = [
     "constraint_type",
     "constraint_types",
     "register",
+    "solved_types",
 ]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from codechat.constraints import Constraint, Finding, Harness
+from codechat.constraints import Constraint, Finding, Harness, constraint_type
 from codechat.errors import InfrastructureError, UserError
 from codechat.languages.parsing import parses
 
@@ -38,6 +38,10 @@ class Inquiry(Protocol):
     def key(self) -> list[Any]:
         """All that decides the answer, as JSON."""
 
+    @property
+    def reads_code(self) -> bool:
+        """Whether the code has to be read for the answer."""
+
     def find(self) -> Finding:
         """The answer. Raises `UserError` if something is not installed."""
 
@@ -54,6 +58,10 @@ class Examination:
     def key(self) -> list[Any]:
         return [self.constraint.type, self.constraint.answer.raw, self.code, self.harness]
 
+    @property
+    def reads_code(self) -> bool:
+        return constraint_type(self.constraint.type).guarded is not None
+
     def find(self) -> Finding:
         return self.constraint.check(self.code, self.harness)
 
@@ -68,6 +76,10 @@ class Parsing:
     @property
     def key(self) -> list[Any]:
         return ["parses", self.language, self.code]
+
+    @property
+    def reads_code(self) -> bool:
+        return True
 
     def find(self) -> Finding:
         return Finding(parses(self.language, self.code), "")
@@ -89,7 +101,7 @@ class Examiner:
         Raises `UserError` if something is not installed, and `InfrastructureError` if no process can be started.
         """
         async with self._places:
-            return [await self._ask(inquiry) for inquiry in inquiries]
+            return [await self._ask(each) if each.reads_code else each.find() for each in inquiries]
 
     async def _ask(self, inquiry: Inquiry) -> Finding:
         process = self._idle.pop() if self._idle else await _start()

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from codechat.calls import Brake
 from codechat.config import Config
 from codechat.engine.config import CellConfig
 from codechat.errors import UserError
@@ -15,11 +16,15 @@ from codechat.models.roles import models_in, role_of
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """US dollars and tokens of all roles together; None is no limit. Replies from the response cache are free."""
+    """US dollars and tokens of all roles together; None is no limit. Replies from the response cache are free.
+
+    `shards` is of how many shards this is the share of one; 1 for a whole cell.
+    """
 
     usd: float | None
     tokens: int | None
     tariff: Tariff
+    shards: int = 1
 
     def __post_init__(self) -> None:
         """Raises `UserError` for a budget in dollars if an endpoint's price is not known."""
@@ -46,10 +51,26 @@ class Budget:
     def reason_to_stop(self, ledger: Ledger) -> str:
         """Which budget is used up, in words; empty if none is."""
         if self.tokens is not None and ledger.tokens >= self.tokens:
-            return f"the budget of {self.tokens:,} tokens (budget_tokens) is reached"
+            return f"the budget of {self.tokens:,} tokens (budget_tokens{self._divided}) is reached"
         if self.usd is not None and (self.spent_usd(ledger) or 0.0) >= self.usd:
-            return f"the budget of ${self.usd:,.2f} (budget_usd) is reached"
+            return f"the budget of ${self.usd:,.2f} (budget_usd{self._divided}) is reached"
         return ""
+
+    def words_on_stop(self, ledger: Ledger, brake: Brake) -> str:
+        """A message for the user if a budget ended the cell early, else empty."""
+        if not brake.refused:
+            return ""
+        paid = self.spent_usd(ledger)
+        spent = f"{ledger.tokens:,} tokens" + (f", ${paid:,.2f}" if paid is not None else "")
+        key = brake.reason.partition("(")[2].partition(")")[0]
+        return (
+            f"{brake.reason}: {spent} spent, and everything finished is kept.\n"
+            f"To go on, run the same command with a higher {key}: it resumes."
+        )
+
+    @property
+    def _divided(self) -> str:
+        return f" / {self.shards} shards" if self.shards > 1 else ""
 
 
 def tariff_of(

@@ -18,9 +18,15 @@ from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.hardware import HARDWARE, Resources
 from codechat.instructions import INSTRUCTIONS, Pool
+from codechat.journal import is_blank
 from codechat.protocols import PROTOCOLS, DialogueProtocol, Parts
 from codechat.tasks import Dataset, Task
 from codechat.tracking.address import without_password
+
+SHARDS = "shards"
+"""The folder, within a cell's, of the processes that run parts of it."""
+
+ASKING_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class Cell:
 
     `pool` is None if the protocol uses no instructions. `older` are the ids of the cell under earlier versions of its
     rules and baselines: a run begun under one of them is not continued. `begun` is the folder in which the cell was
-    begun under another name, which is no part of the id: there it goes on.
+    begun under another name, which is no part of the id: there it goes on. A shard's is within the folder of its cell.
     """
 
     config: CellConfig
@@ -79,7 +85,8 @@ class Cell:
     def protocol(self) -> DialogueProtocol:
         """The protocol, built on the cell's agenda, pool and judge."""
         config = self.config
-        return PROTOCOLS.build(config.protocol, Parts(config.agenda, self.pool, config.judge))
+        parts = Parts(config.agenda, self.pool, config.judge, config.environment)
+        return PROTOCOLS.build(config.protocol, parts)
 
     def resources(self) -> Resources:
         """The share of the machine that the engine may use."""
@@ -97,14 +104,20 @@ class Cell:
         return without_password(as_yaml(self.settings()))
 
     def settings(self) -> dict[str, Any]:
-        """The content of config.yaml."""
-        values = {**self.config.model_dump(mode="json"), "choices": dict(self.choices)}
+        """The content of config.yaml: that of the whole cell, whichever process wrote which of its parts."""
+        values = {**self.config.model_dump(mode="json", exclude={"shard"}), "choices": dict(self.choices)}
         recorded = self.config.model.recorded_model()
         return values if recorded is None else {**values, "recorded_model": recorded}
 
     def abandoned_folder(self) -> Path | None:
         """A folder in which the cell was begun under earlier rules, baselines or repositories, if there is one."""
-        return next((place for place in map(self.folder_of, self.older) if (place / "journal.db").exists()), None)
+        return next((place for place in map(self.folder_of, self.older) if any(journals_in(place))), None)
+
+
+def journals_in(folder: Path) -> Iterator[Path]:
+    """The journals of a cell: its own, if there is one, then those of its shards."""
+    yield from folder.glob("journal.db")
+    yield from sorted(folder.glob(f"{SHARDS}/*/journal.db"))
 
 
 def as_yaml(values: Mapping[str, Any]) -> str:
@@ -135,8 +148,8 @@ def _begun(cell: Cell) -> Path | None:
     """The folder in which a cell was begun under another name, if it has none under this."""
     if cell.folder.exists():
         return None
-    journals = Path(cell.config.runs_dir).glob(f"*-{cell.id[:8]}/journal.db")
-    return min((journal.parent for journal in journals), default=None)
+    folders = Path(cell.config.runs_dir).glob(f"*-{cell.id[:8]}")
+    return min((folder for folder in folders if any(journals_in(folder))), default=None)
 
 
 def load_pool(config: CellConfig) -> Pool | None:
@@ -183,7 +196,11 @@ def session_id(cell: str, task_id: str) -> str:
 
 @contextlib.contextmanager
 def lock(cell: Cell) -> Iterator[None]:
-    """Keep the cell's folder for this process. Raises `UserError` if another process has it."""
+    """Keep the cell's folder for this process. Raises `UserError` if another process has it.
+
+    A mistake that ends the cell before anything of it is recorded leaves no folder that was not there before.
+    """
+    new = not cell.folder.exists()
     try:
         cell.folder.mkdir(parents=True, exist_ok=True)
         file = FileLock(cell.folder / ".lock", timeout=0)
@@ -196,8 +213,34 @@ def lock(cell: Cell) -> Iterator[None]:
         raise UserError(f"cannot write {cell.folder}: {error.strerror}", "set runs_dir to a writable folder") from error
     try:
         yield
+    except UserError:
+        if new:
+            _remove_prepared(cell.folder)
+        raise
     finally:
         file.release()
+
+
+def _remove_prepared(folder: Path) -> None:
+    """Remove the folder of a cell that has not begun: nothing is recorded in its journal, and there is no result."""
+    journal = folder / "journal.db"
+    prepared = (journal, folder / "config.yaml", folder / ".lock")
+    with contextlib.suppress(OSError):
+        if {*folder.iterdir()} <= {*prepared} and is_blank(journal):
+            for path in prepared:
+                path.unlink(missing_ok=True)
+            folder.rmdir()
+
+
+def is_held(folder: Path) -> bool:
+    """Whether another process has the lock of a cell's folder, for longer than to ask this itself."""
+    if not (folder / ".lock").exists():
+        return False
+    try:
+        with FileLock(folder / ".lock", timeout=ASKING_S):
+            return False
+    except Timeout:
+        return True
 
 
 class _BlockDumper(yaml.SafeDumper):

@@ -15,18 +15,25 @@ from codechat.models.roles import presets_in
 
 NAMED = ("model", "model.name", "dataset", "agenda", "agenda.turns")
 """Keys that every cell's name already shows."""
+ELSEWHERE = {
+    ("hardware", "slurm"): (
+        "hardware=slurm: SLURM is a launcher, and hardware is the machine that a cell runs on",
+        "launcher=slurm, with the hardware that one node has, e.g. hardware=h100_3",
+    )
+}
+"""Options that belong to another group: what to say, and what to do."""
 
 
 def compose(overrides: Sequence[str]) -> Composed:
     """The cell that the overrides describe, written as on the command line. Raises `UserError`."""
     values, choices = compose_values(overrides)
     config = CellConfig.from_values(values)
-    last = {_key(word): word for word in overrides}  # of a key that is given twice, the last word counts
+    last = {key_of(word): word for word in overrides}  # of a key that is given twice, the last word counts
     naming = [word for key, word in last.items() if names_cell(config, word)]
     repeated = [
         f"{key} is given more than once: {last[key]} counts"
         for key in last
-        if len({word for word in overrides if _key(word) == key}) > 1
+        if len({word for word in overrides if key_of(word) == key}) > 1
     ]
     settings = _departures(naming, overrides, values, choices)
     return Composed(config, choices, settings, tuple(overrides), tuple(repeated))
@@ -36,13 +43,13 @@ def _departures(
     naming: Sequence[str], overrides: Sequence[str], values: Mapping[str, Any], choices: Mapping[str, str]
 ) -> tuple[str, ...]:
     """The words that change a default: `seed=0` must name the same cell, and folder, as no word at all."""
-    groups = {_key(word) for word in naming} & set(choices)
+    groups = {key_of(word) for word in naming} & set(choices)
     usual_choices = compose_values([])[1] if groups else {}
-    plain = [word for word in naming if _key(word) not in groups]
-    usual_values = compose_values([word for word in overrides if _key(word) in choices])[0] if plain else {}
+    plain = [word for word in naming if key_of(word) not in groups]
+    usual_values = compose_values([word for word in overrides if key_of(word) in choices])[0] if plain else {}
 
     def departs(word: str) -> bool:
-        key = _key(word)
+        key = key_of(word)
         if key in groups:
             return choices[key] != usual_choices.get(key)
         return word.startswith(("+", "~")) or _at(values, key) != _at(usual_values, key)
@@ -50,7 +57,8 @@ def _departures(
     return tuple(word for word in naming if departs(word))
 
 
-def _key(override: str) -> str:
+def key_of(override: str) -> str:
+    """The key that an override sets, as it is written."""
     return override.lstrip("+~").partition("=")[0]
 
 
@@ -62,7 +70,7 @@ def _at(values: Any, key: str) -> Any:
 
 def names_cell(config: CellConfig, override: str) -> bool:
     """Whether an override is part of the cell's name: it can change a result, and the name does not show it yet."""
-    key = _key(override)
+    key = key_of(override)
     if key in NAMED or not config.can_change_result(key):
         return False
     group = getattr(config, key, None) if key in GROUPS else None
@@ -102,11 +110,13 @@ def _explain(error: Exception, overrides: Sequence[str]) -> UserError:
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, option = error.missing_cfg_file.rpartition("/")
         options = error.options or []
+        if (group, option) in ELSEWHERE:
+            raise UserError(*ELSEWHERE[group, option])
         what = f"no {group} is called '{option}'" if group else f"there is no group or key '{option}'"
         return UserError(what, f"{nearest(option, options)} (`codechat list {group}` describes them)")
     key = getattr(error.__cause__, "full_key", None) or getattr(error, "full_key", None)
     if key and "not in struct" in str(error.__cause__ or error):
-        return _unknown_key(str(key), overrides)
+        return _unknownkey_of(str(key), overrides)
     if "@judge." in str(error):
         return UserError(
             str(error).splitlines()[0],
@@ -119,7 +129,7 @@ def _explain(error: Exception, overrides: Sequence[str]) -> UserError:
     return UserError(str(error).strip().splitlines()[0], str(error.__cause__ or "").partition("\n")[0])
 
 
-def _unknown_key(key: str, overrides: Sequence[str]) -> UserError:
+def _unknownkey_of(key: str, overrides: Sequence[str]) -> UserError:
     """Suggest the options that have an unknown key, or the nearest keys of the chosen ones."""
     chosen = [
         text for text in overrides if "=" in text and "." not in text.partition("=")[0] and not text.startswith("+")

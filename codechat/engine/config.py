@@ -1,9 +1,9 @@
 """A cell's whole configuration, validated, and the cell id."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
-from pydantic import ConfigDict, SerializeAsAny
+from pydantic import ConfigDict, SerializeAsAny, model_validator
 from pydantic.fields import FieldInfo
 
 from codechat.agendas import AGENDAS, AgendaConfig
@@ -58,6 +58,34 @@ BEFORE: Mapping[str, Mapping[str, str]] = {"environment": {"kind": "none"}}
 """What cells have in a group that was added after they were begun."""
 
 
+class ShardConfig(Config):
+    """Options of a process that runs one of several equal parts of a cell's tasks."""
+
+    index: int | None = run_option(None, "run only this part of the tasks, counted from 0; null: all tasks")
+    count: int | None = run_option(None, "of so many parts", ge=1)
+
+    @model_validator(mode="after")
+    def _names_a_part(self) -> Self:
+        """Raises `UserError`: both options name one part together."""
+        if self.count is None and self.index is not None:
+            raise UserError(
+                f"shard.index={self.index} needs shard.count",
+                f"say of how many: shard.index={self.index} shard.count=N",
+            )
+        if self.count is not None and self.index is None:
+            raise UserError(
+                f"shard.count={self.count} needs shard.index",
+                f"say which of the {self.count}, from 0 to {self.count - 1}: shard.index=0 shard.count={self.count}; "
+                "the command without both merges",
+            )
+        if self.count is not None and self.index is not None and not 0 <= self.index < self.count:
+            raise UserError(
+                f"there is no shard {self.index} of {self.count}",
+                f"shard.index counts from 0: the last one is shard.index={self.count - 1}",
+            )
+        return self
+
+
 class CellConfig(Config):
     """One cell: a component of every group, and the fixed keys."""
 
@@ -89,6 +117,7 @@ class CellConfig(Config):
         None, "tokens, in and out, that the cell may spend on model and judges; null: no limit", gt=0
     )
     dry_run: bool = run_option(False, "estimate calls, tokens and cost, and run nothing")
+    shard: ShardConfig = run_option(ShardConfig(), "which part of the tasks this process runs")
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "CellConfig":
@@ -144,6 +173,10 @@ class CellConfig(Config):
     def can_change_result(self, key: str) -> bool:
         """Whether a dotted key is part of the cell id: none of its parts may be a run option."""
         return all(field is not None and is_identity(field) for field in self._fields_along(key))
+
+    def is_run_option(self, key: str) -> bool:
+        """Whether a dotted key is one of speed, repetition or machine, or lies within such a group."""
+        return any(field is not None and part_of(field) == "run" for field in self._fields_along(key))
 
     def can_change_in_rescoring(self, key: str) -> bool:
         """Whether a key leaves recorded dialogues as they are: it concerns scoring, paths or this machine."""

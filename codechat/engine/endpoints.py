@@ -64,6 +64,7 @@ class Register:
     async def meets(self, config: ModelConfig, said: Statement) -> None:
         for place in self.places(config):
             refuse_other_weights(place, config, self._met[place], said)
+            refuse_other_length(place, config, said)
             for kind, text in _remarks(place, self._met[place], said):
                 self._remark(place, kind, text)
         for place in self.places(config):
@@ -109,6 +110,18 @@ def refuse_other_weights(place: str, config: ModelConfig, earlier: Sequence[Met]
             f"{place}: {shown(said.base_url)} serves another checkpoint than this cell was begun with: its {key} is "
             f"'{now}', and was '{before[0]}' at {shown(before[1].base_url)} on {date_of(before[1].met)}",
             f"to measure it apart, set {apart}; to go on with this cell, serve the earlier checkpoint",
+        )
+
+
+def refuse_other_length(place: str, config: ModelConfig, said: Statement) -> None:
+    """Raise `UserError` if the endpoint takes conversations of another length than the config says."""
+    weights = getattr(config, "weights", None)
+    wanted, told = getattr(weights, "max_model_len", None), said.facts.get("max_model_len")
+    if wanted is not None and told is not None and told != wanted:
+        raise UserError(
+            f"{place}: {shown(said.base_url)} takes conversations of {told} tokens (max_model_len), and "
+            f"{place}.weights.max_model_len={wanted}",
+            f"start that server with --max-model-len {wanted}, or set {place}.weights.max_model_len={told}",
         )
 
 

@@ -122,7 +122,8 @@ def check_decidable(config: CellConfig, pool: Pool, tasks: tuple[Task, ...]) -> 
         return
     agenda = config.agenda
     decidable = {type_of(one, agenda.axis) for one in pool.instructions if decides(config, one)}
-    drawn = {name for task in tasks for name in draw(agenda, generator(config.seed, task.task_id, "agenda"))}
+    seed = config.seed if agenda.seed is None else agenda.seed
+    drawn = {name for task in tasks for name in draw(agenda, generator(seed, task.task_id, "agenda"))}
     if drawn <= decidable:
         return
     known = {type_of(one, agenda.axis) for one in pool.instructions}

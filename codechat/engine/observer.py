@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from codechat.calls import Brake
 from codechat.engine.budget import Budget
 from codechat.engine.cell import Cell
+from codechat.engine.counts import Counts
 from codechat.journal import Ledger
 from codechat.records import SessionRecord, TurnRecord
 
@@ -23,8 +24,11 @@ class Observer(Protocol):
     def note(self, text: str) -> None:
         """Show the user a remark."""
 
-    def watching(self, ledger: Ledger) -> AbstractContextManager[object]:
-        """Surrounds the sessions; `ledger` has the running sums of their usage."""
+    def watching(self, counts: Counts, ledger: Ledger) -> AbstractContextManager[object]:
+        """Surrounds the sessions; `counts` and `ledger` have the running sums of turns and of usage.
+
+        A turn or session is in `counts` before the observer is called with it.
+        """
 
     def interruptible(self, brake: Brake) -> AbstractContextManager[object]:
         """Surrounds the sessions within the event loop: pulling the brake ends them."""
@@ -51,7 +55,7 @@ class Silent:
 
     def note(self, text: str) -> None: ...
 
-    def watching(self, ledger: Ledger) -> AbstractContextManager[object]:
+    def watching(self, counts: Counts, ledger: Ledger) -> AbstractContextManager[object]:
         return nullcontext()
 
     def interruptible(self, brake: Brake) -> AbstractContextManager[object]:
@@ -64,3 +68,28 @@ class Silent:
     def recalled(self, session: SessionRecord, planned: int) -> None: ...
 
     def measured(self, cell: Cell, metrics: Mapping[str, Any], seconds: float) -> None: ...
+
+
+class Counting(Silent):
+    """Counts a cell's turns and sessions, and passes everything on to another observer."""
+
+    def __init__(self, counts: Counts, observer: Observer) -> None:
+        self._counts, self._observer = counts, observer
+
+    def note(self, text: str) -> None:
+        self._observer.note(text)
+
+    def interruptible(self, brake: Brake) -> AbstractContextManager[object]:
+        return self._observer.interruptible(brake)
+
+    def turn(self, turn: TurnRecord, *, new: bool) -> None:
+        self._counts.turn(turn, new=new)
+        self._observer.turn(turn, new=new)
+
+    def session(self, session: SessionRecord, planned: int) -> None:
+        self._counts.session(session, planned)
+        self._observer.session(session, planned)
+
+    def recalled(self, session: SessionRecord, planned: int) -> None:
+        self._counts.recalled(session, planned)
+        self._observer.recalled(session, planned)

@@ -5,8 +5,11 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 
 from codechat.engine.cell import Cell
+from codechat.engine.config import cell_id
 from codechat.engine.rescore import RescoredCell
 from codechat.environment import PACKAGE, VERSION
+from codechat.files import content_hash
+from codechat.records import GROUP_TAG, JUDGE_TAG
 
 _LIBRARIES = ("mlflow", "evalplus", "openai", "pymannkendall", "radon", "mccabe", "pycodestyle")
 
@@ -22,6 +25,8 @@ def tags_of(cell: Cell) -> dict[str, str]:
         "codechat.model": cell.model_label,
         "codechat.dataset": cell.dataset.name,
         "codechat.seed": str(cell.config.seed),
+        GROUP_TAG: _all_but_seed(cell),
+        JUDGE_TAG: str(cell.config.judge.versions()),
     }
     if cell.config.sandbox.python is not None:
         libraries = cell.config.sandbox.libraries()
@@ -37,6 +42,14 @@ def tags_of(cell: Cell) -> dict[str, str]:
             continue
     commit = git_commit()
     return {**tags, "codechat.git_commit": commit} if commit else tags
+
+
+def _all_but_seed(cell: Cell) -> str:
+    """What cells have in common that differ in the seed, or that of the agenda, alone, as a hash."""
+    agenda = cell.config.agenda.model_copy(update={"seed": None})
+    unseeded = cell.config.model_copy(update={"seed": None, "agenda": agenda})
+    identity = cell_id(unseeded, cell.dataset, cell.tasks, cell.pool)
+    return content_hash([identity, isinstance(cell, RescoredCell)])[:16]
 
 
 def git_commit() -> str | None:

@@ -2,30 +2,33 @@
 
 import asyncio
 import contextlib
-import gc
 import itertools
 import json
 import os
 import shlex
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from codechat.calls import Brake
 from codechat.engine.budget import Budget
-from codechat.engine.cell import Cell, Composed, build_cell, lock
+from codechat.engine.cell import Cell, Composed, build_cell, journals_in, lock
+from codechat.engine.coroutines import run_coroutine
+from codechat.engine.counts import Counts
 from codechat.engine.endpoints import Register
 from codechat.engine.estimate import Estimate, estimate_of
 from codechat.engine.fitting import left_out, left_undecided
-from codechat.engine.observer import Observer, Silent
+from codechat.engine.follow import Follow, following
+from codechat.engine.observer import Counting, Observer, Silent
 from codechat.engine.recalled import is_finished, recall
+from codechat.engine.served import described, layout_of, serving
 from codechat.engine.sessions import Recorded, run_sessions
-from codechat.engine.track import Tracking, track
-from codechat.environment import shell_command, silence
+from codechat.engine.shards import Part, Shard, fill, hold, merge, share_of
+from codechat.engine.track import Tracking, finished_cell, track
+from codechat.environment import caches_in, collect_seldom, shell_command, silence
 from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.journal import Journal
@@ -43,15 +46,14 @@ from codechat.tracking import TRACKING
 DONE, BUG, MISTAKE, TOO_MANY_ERRORS, INTERRUPTED = 0, 1, 2, 3, 130
 """Exit statuses (contract, section 1)."""
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True)
 class Outcome:
     """The result of running a cell.
 
     `status` is the exit status. `metrics` is the content of metrics.json, None if the cell was interrupted or only
-    estimated. `unfinished` says in words why the cell ended early, empty if it did not.
+    estimated, or if a shard of it was run, whose results are in `part`. `unfinished` says in words why the cell ended
+    early, empty if it did not. `layout` has a line for each model server that an estimated cell would start.
     """
 
     status: int
@@ -61,6 +63,8 @@ class Outcome:
     unfinished: str = ""
     seconds: float = 0.0
     tracking: Tracking = field(default_factory=Tracking)
+    part: Part | None = None
+    layout: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -81,7 +85,7 @@ def run(
     sweep: str | None = None,
     command: Sequence[str] | None = None,
 ) -> Outcome:
-    """Build a cell and run its missing sessions; with `dry_run` only estimate its cost.
+    """Build a cell and run its missing sessions, or those of one shard; with `dry_run` only estimate their cost.
 
     Synchronous, even if an event loop is running; prints nothing, but reports progress to `observer`. `sweep` names the
     cell's sweep, and `command` is the command line that starts or resumes it. Raises `UserError` for a user's mistake.
@@ -89,9 +93,13 @@ def run(
     silence(os.environ)
     for remark in composed.remarks:
         (observer or Silent()).note(remark)
-    cell = build_cell(composed)
+    cell, shard = build_cell(composed), Shard.of(composed.config)
     if composed.config.dry_run:
-        return Outcome(DONE, cell, estimate=estimate_of(cell, Budget.of(cell.config).tariff))
+        part = cell if shard is None else shard.part_of(cell)
+        expected = estimate_of(part, Budget.of(cell.config).tariff, journals_in(cell.folder))
+        return Outcome(DONE, part, estimate=expected, layout=layout_of(part))
+    if shard is not None:
+        return run_shard(cell, shard, observer)
     words = command if command is not None else [shell_command("codechat"), *composed.words]
     return run_built(cell, words, observer, sweep=sweep)
 
@@ -100,58 +108,111 @@ def run_built(
     cell: Cell, command: Sequence[str], observer: Observer | None = None, *, sweep: str | None = None
 ) -> Outcome:
     """Run the missing sessions of a cell. Raises `UserError`."""
-    watcher, protocol = observer or Silent(), cell.protocol()
     budget, tracker = Budget.of(cell.config), TRACKING.build(cell.config.tracking)
+    words = shlex.join(command)
+    with following(tracker, budget, lambda: finished_cell(cell, None, sweep, words)) as follow:
+        outcome = _run_whole(cell, observer or Silent(), budget, follow)
+        if outcome.metrics is None:
+            follow.end("KILLED")
+            return outcome
+        tracking = track(outcome.cell, tracker, outcome.metrics, sweep, words)
+        follow.tracked(tracking.failure)
+    return replace(outcome, tracking=tracking)
+
+
+def _run_whole(cell: Cell, watcher: Observer, budget: Budget, follow: Follow) -> Outcome:
+    """Run what is missing of a cell, and write its results. Raises `UserError`."""
+    protocol = cell.protocol()
     abandoned = cell.abandoned_folder() if not cell.folder.exists() else None
     started, brake = time.monotonic(), Brake()
-    with lock(cell):
+    with caches_in(cell.config.hardware.scratch), lock(cell):
+        merge(cell)
         with contextlib.closing(Journal(cell.folder / "journal.db")) as journal:
-            cell = _begin(cell, journal, watcher, brake, budget)
-            if abandoned is not None:
-                watcher.note(f"{abandoned} was begun under other rules, baselines or repositories: it is not continued")
+            cell, finished = _begin(cell, journal, watcher, brake, budget)
+            _note_abandoned(abandoned, watcher)
             break_seal(cell.folder)
             write_atomically(cell.folder / "config.yaml", cell.config_yaml())
-            _run_and_write(cell, journal, watcher, brake, budget)
+            with _write_sessions_at_end(cell, journal):
+                _run(cell, journal, watcher, brake, budget, follow=None if finished else follow)
             effort = _effort(journal, budget, journal.add_wall(time.monotonic() - started))
             if brake.interrupted:
                 return Outcome(INTERRUPTED, cell, unfinished="interrupted", seconds=time.monotonic() - started)
             metrics = _metrics(cell, protocol, journal, effort)
-            unfinished = _unfinished(journal, budget, brake)
+            unfinished = budget.words_on_stop(journal.ledger, brake)
         _write(cell, protocol, metrics)
     seconds = time.monotonic() - started
     watcher.measured(cell, metrics, seconds)
-    tracking = track(cell, tracker, metrics, sweep, shlex.join(command))
     early = unfinished or metrics["errored"] > cell.config.max_errors
-    return Outcome(TOO_MANY_ERRORS if early else DONE, cell, metrics, None, unfinished, seconds, tracking)
+    return Outcome(TOO_MANY_ERRORS if early else DONE, cell, metrics, None, unfinished, seconds)
 
 
-def _begin(cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget) -> Cell:
-    """Announce the cell, or that it is finished. A finished cell keeps the addresses of those who answered.
+def run_shard(cell: Cell, shard: Shard, observer: Observer | None = None) -> Outcome:
+    """Run the missing sessions of a shard of a cell: they are recorded, and nothing is measured. Raises `UserError`."""
+    watcher, brake, started = observer or Silent(), Brake(), time.monotonic()
+    budget, part = Budget.of(cell.config), shard.part_of(cell)
+    abandoned = cell.abandoned_folder() if not cell.folder.exists() else None
+    with caches_in(cell.config.hardware.scratch), hold(cell, shard):
+        budget = share_of(budget, shard, fill(cell, shard))
+        with contextlib.closing(Journal(part.folder / "journal.db")) as journal:
+            part, _ = _begin(part, journal, watcher, brake, budget)
+            _note_abandoned(abandoned, watcher)
+            _run(part, journal, watcher, brake, budget)
+            seconds = time.monotonic() - started
+            journal.add_wall(seconds)
+            if brake.interrupted:
+                return Outcome(INTERRUPTED, part, unfinished="interrupted", seconds=seconds)
+            done, unfinished = Part.of(part, shard, journal), budget.words_on_stop(journal.ledger, brake)
+        done.leave(part.folder)
+    early = unfinished or done.errored > cell.config.max_errors
+    return Outcome(TOO_MANY_ERRORS if early else DONE, part, None, None, unfinished, seconds, part=done)
+
+
+def _note_abandoned(folder: Path | None, watcher: Observer) -> None:
+    if folder is not None:
+        watcher.note(f"{folder} was begun under other rules, baselines or repositories: it is not continued")
+
+
+def _begin(cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget) -> tuple[Cell, bool]:
+    """Announce the cell, or that it is finished: returns which. It then keeps the addresses of those who answered.
 
     Raises `UserError` if an endpoint serves another checkpoint than the cell was begun with: before any call, and
     before anything is written.
     """
     notes: tuple[str, ...] = ()
-    if is_finished(cell, journal):
+    finished = is_finished(cell, journal)
+    if finished:
         found = run_coroutine(lambda: recall(cell, journal), brake)
         cell, notes = found.cell, found.notes
         watcher.finished(cell, found.words)
     else:
         run_coroutine(lambda: Register(cell.config, journal, watcher.note).check_again(), brake)
-    watcher.begin(cell, sum(cell.protocol().turns(task) for task in cell.tasks), budget)
+    watcher.begin(cell, _turns(cell), budget)
     lacking = (left_out(cell.config, cell.pool), left_undecided(cell.config, cell.tasks))
     for note in filter(None, (*notes, *cell.warnings(), *lacking)):
         watcher.note(note)
-    return cell
+    return cell, finished
 
 
-def _run_and_write(cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget) -> None:
-    """Run the missing sessions and write sessions.jsonl in every case. An interruption pulls the brake."""
+def _run(
+    cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget, *, follow: Follow | None = None
+) -> None:
+    """Run the missing sessions, shown by `follow` if it is given. An interruption pulls the brake."""
+    counts, ledger = Counts(_turns(cell)), journal.ledger
+
+    async def work() -> None:
+        async with servers.at_work():
+            with follow.sessions(counts, ledger, watcher.note) if follow else contextlib.nullcontext():
+                await run_missing_sessions(cell, journal, Counting(counts, watcher), brake, budget)
+
     try:
-        with _write_sessions_at_end(cell, journal), watcher.watching(journal.ledger):
-            run_coroutine(lambda: run_missing_sessions(cell, journal, watcher, brake, budget), brake)
+        with watcher.watching(counts, ledger), serving(cell, journal, watcher.note) as servers:
+            run_coroutine(work, brake)
     except (KeyboardInterrupt, asyncio.CancelledError):
         brake.pull("interrupted", interrupted=True)
+
+
+def _turns(cell: Cell) -> int:
+    return sum(cell.protocol().turns(task) for task in cell.tasks)
 
 
 async def run_missing_sessions(cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget) -> None:
@@ -164,55 +225,11 @@ async def run_missing_sessions(cell: Cell, journal: Journal, watcher: Observer, 
 
     journal.watch = check_budget
     check_budget()
-    with watcher.interruptible(brake), _collect_seldom():
+    with watcher.interruptible(brake), collect_seldom():
         try:
             await run_sessions(cell, journal, watcher, brake)
         finally:
             await journal.settle()
-
-
-def run_coroutine(start: Callable[[], Coroutine[Any, Any, T]], brake: Brake) -> T:
-    """Run a coroutine to its end; in a thread of its own if this thread runs an event loop, as in a notebook.
-
-    A `KeyboardInterrupt` meanwhile pulls the brake and waits for the calls under way.
-    """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(start())
-    result: list[T] = []
-    failure: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            result.append(asyncio.run(start()))
-        except BaseException as error:  # noqa: BLE001  raised again below, in the caller's thread
-            failure.append(error)
-
-    thread = threading.Thread(target=work, name="codechat")
-    thread.start()
-    try:
-        thread.join()
-    except KeyboardInterrupt:
-        brake.pull("interrupted", interrupted=True)
-        thread.join()
-    if failure:
-        raise failure[0]
-    return result[0]
-
-
-@contextlib.contextmanager
-def _collect_seldom() -> Iterator[None]:
-    """Run the garbage collector less often: replies make many small objects, hardly any of them in cycles.
-
-    At Python's default rate it takes a fifth of the engine's time.
-    """
-    usual = gc.get_threshold()
-    gc.set_threshold(100_000, *usual[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
 
 
 @contextlib.contextmanager
@@ -246,7 +263,7 @@ def _metrics(cell: Cell, protocol: DialogueProtocol, journal: Journal, effort: E
         decided.update(count_decided((session,)))
         replies.update(count_replies((session,)))
     counts = {DECIDED: dict(decided), REPLIES: dict(replies), LOADED: count_loaded(cell.tasks)}
-    return {**found, **counts, FIELD: protocol.measures.describe()}
+    return {**found, **counts, **described(cell, journal), FIELD: protocol.measures.describe()}
 
 
 def _write(cell: Cell, protocol: DialogueProtocol, metrics: Mapping[str, Any]) -> None:
@@ -266,17 +283,4 @@ def _effort(journal: Journal, budget: Budget, wall_s: float) -> Effort:
         tariff=tariff,
         judged={} if tariff.has_one_price else journal.used(),
         spent=ledger.spent,
-    )
-
-
-def _unfinished(journal: Journal, budget: Budget, brake: Brake) -> str:
-    """A message for the user if a budget ended the cell early, else empty."""
-    if not brake.refused:
-        return ""
-    paid = budget.spent_usd(journal.ledger)
-    spent = f"{journal.ledger.tokens:,} tokens" + (f", ${paid:,.2f}" if paid is not None else "")
-    key = brake.reason.partition("(")[2].partition(")")[0]
-    return (
-        f"{brake.reason}: {spent} spent, and everything finished is kept.\n"
-        f"To go on, run the same command with a higher {key}: it resumes."
     )

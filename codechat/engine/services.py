@@ -8,7 +8,7 @@ from codechat.constraints.examining import Examiner
 from codechat.engine.cell import Cell
 from codechat.engine.config import CellConfig
 from codechat.engine.libraries import preload, refuse_lacking
-from codechat.environments import ENVIRONMENTS
+from codechat.environments import ENVIRONMENTS, Environment
 from codechat.journal import Journal
 from codechat.judges import JUDGES
 from codechat.models import MODELS, UNDER_TEST
@@ -16,6 +16,7 @@ from codechat.models.roles import models_in, role_of
 from codechat.protocols.services import CheckOnce, Player, Services
 from codechat.sandbox import SANDBOXES, Sandbox, admit
 from codechat.suites.checker import Checker, NoSandbox
+from codechat.suites.kept import KeptVerdicts
 
 
 @contextlib.asynccontextmanager
@@ -25,7 +26,11 @@ async def services_of(
     """Build the components, and close them at the end. `note` gets remarks for the user."""
     config = cell.config
     async with contextlib.AsyncExitStack() as stack:
-        players = _players(config, stack)
+        environment = None
+        if "environment" in config.uses:
+            environment = ENVIRONMENTS.build(config.environment)
+            stack.push_async_callback(environment.aclose)
+        players = _players(config, environment, stack)
         judge = gate = None
         offline = False
         if "judge" in config.uses:
@@ -37,17 +42,39 @@ async def services_of(
             sandbox = _sandbox(cell, stack, note)
         examiner = Examiner(cell.resources().workers)
         stack.push_async_callback(examiner.aclose)
-        environment = None
-        if "environment" in config.uses:
-            environment = ENVIRONMENTS.build(config.environment)
-            stack.push_async_callback(environment.aclose)
-        yield Services(players, journal, Checker(sandbox), judge, brake, offline, gate, examiner, environment)
+        yield Services(
+            players,
+            journal,
+            Checker(sandbox, _kept(sandbox, stack)),
+            judge,
+            brake,
+            offline,
+            gate,
+            examiner,
+            environment,
+        )
 
 
-def _players(config: CellConfig, stack: contextlib.AsyncExitStack) -> dict[str, Player]:
-    """The model of each role: the model under test, and the models in the protocol's config."""
-    traits = MODELS.of(config.model).traits
-    players = {UNDER_TEST: Player.of(MODELS.build(config.model), baseline=traits.baseline)}
+def _kept(sandbox: Sandbox, stack: contextlib.AsyncExitStack) -> KeptVerdicts | None:
+    """The verdicts of other cells and processes, unless the sandbox shares none."""
+    if isinstance(sandbox, NoSandbox) or not sandbox.config.share:
+        return None
+    kept = KeptVerdicts(sandbox.config, weak=sandbox.weak)
+    stack.callback(kept.close)
+    return kept
+
+
+def _players(
+    config: CellConfig, environment: Environment | None, stack: contextlib.AsyncExitStack
+) -> dict[str, Player]:
+    """The model of each role: the model under test, and the models in the protocol's config.
+
+    Where there are rooms, whether they can be had is checked before the model under test is asked: what is scored again
+    needs neither.
+    """
+    tested = MODELS.build(config.model)
+    gate = CheckOnce(tested) if environment is None else CheckOnce(environment, tested)
+    players = {UNDER_TEST: Player(tested, gate, MODELS.of(config.model).traits.baseline)}
     for place, model in models_in(config.protocol, "protocol"):
         players[role_of(place)] = Player.of(MODELS.build(model))
     for player in players.values():

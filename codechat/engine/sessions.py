@@ -17,8 +17,8 @@ from codechat.errors import InfrastructureError, Stopped, UserError
 from codechat.journal import Journal
 from codechat.models.endpoints import WITNESS
 from codechat.protocols import DialogueProtocol, Kit
-from codechat.protocols.kit import SessionLog
 from codechat.protocols.services import Services
+from codechat.protocols.session_log import SessionLog
 from codechat.records import SessionRecord
 from codechat.tasks import Task
 from codechat.texts import writable
@@ -27,8 +27,9 @@ from codechat.texts import writable
 # row, without a finished session in between, the cell stops asking.
 FAILURES_IN_A_ROW = 5
 
-# Calls under way when the cell must end may take so long to finish; their answers are kept.
-GRACE_S = 30.0
+# Calls under way when the cell must end may take so long to finish; their answers are kept. It leaves time to write the
+# records: SLURM kills what has not ended 30 s after SIGTERM (its default KillWait).
+GRACE_S = 20.0
 
 
 @dataclass
@@ -172,7 +173,7 @@ class _Workers:
             self.services,
             lambda turn, new: self.observer.turn(turn, new=new),
         )
-        kit.log.agenda = self.protocol.agenda(kit.generator("agenda"))
+        kit.log.agenda = self.protocol.agenda(kit.generator("agenda", self.cell.config.agenda.seed))
         if self.progress.hopeless:
             last = self.progress.last_failure
             return self._record(task, kit.log, f"not attempted: too many failures in a row; the last: {last}"), False

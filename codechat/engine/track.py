@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from codechat.config import Config
 from codechat.datasets import DATASETS
 from codechat.engine.cell import Cell
 from codechat.engine.provenance import tags_of
+from codechat.engine.served import tags_of_servers
 from codechat.metrics import caution_of, headline_of, points_of
-from codechat.tracking import DatasetInfo, FinishedCell, TrackedRun, Tracker, TrackingError
+from codechat.tracking import TRACKING, DatasetInfo, FinishedCell, SharedStore, TrackedRun, Tracker, TrackingError
 from codechat.tracking.address import without_password
 from codechat.tracking.kept import write_tracking
 
@@ -31,8 +34,22 @@ def track(cell: Cell, tracker: Tracker, metrics: Mapping[str, Any], sweep: str |
         return Tracking(failure=str(error))
 
 
-def finished_cell(cell: Cell, metrics: Mapping[str, Any], sweep: str | None, command: str) -> FinishedCell:
-    """All that a tracker shows about a cell."""
+def open_store(config: Config, runs_dir: Path) -> str:
+    """Create the store of a folder's cells before several processes use it.
+
+    Returns why that was impossible, in words; empty if nothing is wrong. Raises `UserError`, as tracking a cell does.
+    """
+    tracker = TRACKING.build(config)
+    try:
+        if isinstance(tracker, SharedStore):
+            tracker.open(runs_dir)
+    except TrackingError as error:
+        return str(error)
+    return ""
+
+
+def finished_cell(cell: Cell, metrics: Mapping[str, Any] | None, sweep: str | None, command: str) -> FinishedCell:
+    """All that a tracker shows about a cell; without metrics, about one that begins."""
     config = cell.config.dataset
     options = config.model_dump(mode="json")
     source = options.get("path") or options.get("url") or f"{config.kind}: {DATASETS.of(config).summary}"
@@ -40,12 +57,13 @@ def finished_cell(cell: Cell, metrics: Mapping[str, Any], sweep: str | None, com
     return FinishedCell(
         cell_id=cell.id,
         name=cell.name,
-        params=cell.config.model_dump(mode="json", exclude={"tracking", "runs_dir"}),
-        tags=tags_of(cell),
+        params=cell.config.model_dump(mode="json", exclude={"tracking", "runs_dir", "shard"}),
+        tags={**tags_of(cell), **tags_of_servers(metrics or {})},
         sweep=sweep,
-        points=points_of(measures, metrics),
+        points=points_of(measures, metrics) if metrics is not None else (),
         headline=headline_of(measures),
-        caution=caution_of(metrics),
+        caution=caution_of(metrics or {}),
+        runs_dir=cell.config.runs_dir,
         folder=cell.folder,
         dataset=DatasetInfo(
             cell.dataset.name,

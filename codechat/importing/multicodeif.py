@@ -16,8 +16,8 @@ from codechat.datasets import DATASETS
 from codechat.domain import Failure, Message, Outcome
 from codechat.errors import UserError
 from codechat.importing import FORMATS, ImportConfig, Imported
-from codechat.importing.multicodeif_rows import NAME, ONE, Line, all_met, beside, read_lines
-from codechat.metrics.constrained import ConstrainedTurn, ConstraintRecord, OfficialTurn
+from codechat.importing.multicodeif_rows import NAME, ONE, Line, beside, read_lines
+from codechat.metrics.constrained import ConstrainedTurn, ConstraintRecord, OfficialTurn, all_met
 from codechat.records import SessionRecord, TurnRecord
 from codechat.tasks import ConstrainedTask, Level
 from codechat.template import counted

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from codechat.datasets.lines import read_values
 from codechat.errors import UserError
+from codechat.metrics.constrained import all_met
 
 NAME = re.compile(r"multicodeif_(?P<mode>single|selfrepair|multi)_(?P<model>.+?)(?P<ending>\.jsonl(?:\.gz)?)")
 REMEDY = "source=FILE names published outputs of MultiCodeIF, .jsonl or .jsonl.gz (docs/multicodeif.md)"
@@ -68,11 +69,6 @@ class Line:
     def met(self) -> bool | None:
         """Whether all constraints are met by the published verdicts."""
         return all_met(self.verdicts)
-
-
-def all_met(verdicts: list[bool | None]) -> bool | None:
-    """False if one is not met, else None if one is undecided."""
-    return False if False in verdicts else None if None in verdicts else True
 
 
 def read_lines(path: Path) -> list[Line]:

@@ -37,6 +37,10 @@ class JudgeConfig(Config):
         """The characters of a question without instruction and code, for estimates."""
         return 0
 
+    def head_length(self, role: str) -> int:
+        """The characters with which all questions begin alike, for estimates."""
+        return 0
+
 
 @dataclass(frozen=True, slots=True)
 class ConstraintQuestion:

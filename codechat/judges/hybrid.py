@@ -47,6 +47,9 @@ class HybridConfig(JudgeConfig):
     def question_length(self, role: str) -> int:
         return self.llm.question_length(role)
 
+    def head_length(self, role: str) -> int:
+        return self.llm.head_length(role)
+
 
 @JUDGES.register("hybrid", HybridConfig, languages=frozenset({"python"}), questions=frozenset(QUESTIONS))
 class HybridJudge:

@@ -90,6 +90,9 @@ class LlmJudgeConfig(JudgeConfig, Roles):
     def question_length(self, role: str) -> int:
         return len(getattr(self.prompts, role) or "")
 
+    def head_length(self, role: str) -> int:
+        return len((getattr(self.prompts, role) or "").partition("{{")[0])
+
 
 @JUDGES.register("llm", LlmJudgeConfig, questions=frozenset(QUESTIONS))
 class LlmJudge:

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from codechat.agendas import AgendaConfig
+from codechat.environments import EnvironmentConfig
 from codechat.instructions import Pool
 from codechat.judges import ADHERENCE, APPLICABILITY, JudgeConfig
 from codechat.metrics import Effort, Measures
-from codechat.protocols.kit import Kit, SessionLog
+from codechat.protocols.kit import Kit
+from codechat.protocols.session_log import SessionLog
 from codechat.records import SessionRecord
 from codechat.registry import Registry
 from codechat.tasks import Task
@@ -25,6 +27,9 @@ class Ask:
 
     `characters` counts one request without the `replies` earlier replies in it; `answer` counts one reply, None for a
     judgement. `times` may be a fraction if only a share of the sessions makes the call.
+
+    With so many `shared` characters, and so many of the replies (`shared_replies`), an earlier request of the role
+    began, or the role's reply to it followed: what a cache of prefixes can serve.
     """
 
     role: str
@@ -33,6 +38,8 @@ class Ask:
     answer: float | None = None
     times: float = 1.0
     replies: int = 0
+    shared: float = 0.0
+    shared_replies: int = 0
 
 
 class DialogueProtocol(Protocol):
@@ -81,6 +88,7 @@ class Parts:
     agenda: AgendaConfig
     pool: Pool | None
     judge: JudgeConfig
+    environment: EnvironmentConfig | None = None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from codechat.constraints.published import extracted
 from codechat.domain import Extraction, Failure, Message, Reply, Spent, Target, Usage, Verdict
 from codechat.judges import CONSTRAINT, ConstraintQuestion, JudgeConfig
 from codechat.languages import extract
-from codechat.metrics.constrained import ConstrainedTurn, ConstraintRecord, OfficialTurn
+from codechat.metrics.constrained import ConstrainedTurn, ConstraintRecord, OfficialTurn, all_met
 from codechat.models import UNDER_TEST
 from codechat.protocols import Ask, Kit
 from codechat.protocols.expecting import PROSE, length_of
@@ -97,11 +97,6 @@ class Found:
         return [check for check in self.checks if check.met is False]
 
 
-def all_met(found: Sequence[bool | None]) -> bool | None:
-    """Whether all are met; None if that is not known."""
-    return False if False in found else None if None in found else True
-
-
 def levels_of(task: Task) -> tuple[Level, ...]:
     """The task's levels; tasks of another kind are refused before."""
     assert isinstance(task, ConstrainedTask)
@@ -117,13 +112,20 @@ def checkable_levels(task: Task) -> tuple[Level, ...]:
     return levels
 
 
-def expected_asks(judge: JudgeConfig, task: Task, round_: Round, characters: float, replies: int = 0) -> Iterator[Ask]:
-    """The calls of one turn whose request has so many characters beside earlier replies, for estimates."""
-    yield Ask(UNDER_TEST, round_.turn, characters, length_of(task) + PROSE, replies=replies)
+def expected_asks(
+    judge: JudgeConfig, task: Task, round_: Round, characters: float, replies: int = 0, *, shared: float = 0.0
+) -> Iterator[Ask]:
+    """The calls of one turn whose request has so many characters beside earlier replies, for estimates.
+
+    It begins with all the replies and so many `shared` characters of earlier requests.
+    """
+    answer = length_of(task) + PROSE
+    yield Ask(UNDER_TEST, round_.turn, characters, answer, replies=replies, shared=shared, shared_replies=replies)
     judged = [each for each in round_.level.constraints if constraint_type(each.type).by == "judge"]
     for each in judged if judge.votes_on_constraint() else ():
         question = judge.question_length(CONSTRAINT) + len(round_.level.prompt) + len(each.words) + length_of(task)
-        yield Ask(CONSTRAINT, round_.turn, question, times=judge.votes_on_constraint())
+        head = judge.head_length(CONSTRAINT)
+        yield Ask(CONSTRAINT, round_.turn, question, times=judge.votes_on_constraint(), shared=head)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,11 +63,14 @@ def task_requirement(task: Task) -> Requirement:
     return Requirement(TASK, BASE, task.prompt, task.suite)
 
 
-def expected_asks(prompts: Prompts, task: Task, turns: int) -> Iterator[Ask]:
-    """The whole conversation at every turn, for estimates: the longest that it can be."""
+def expected_asks(prompts: Prompts, task: Task, turns: int, *, continued: bool = True) -> Iterator[Ask]:
+    """The whole conversation at every turn, for estimates: the longest that it can be.
+
+    `continued`: each request begins with the one before it.
+    """
     texts = [len(need.text) for need in task.requirements]
     asked = round(sum(texts) / len(texts)) if texts else 0
-    return growing_dialogue(task, turns, len(prompts.initial), len(prompts.requirement) + asked)
+    return growing_dialogue(task, turns, len(prompts.initial), len(prompts.requirement) + asked, continued=continued)
 
 
 def requirements_of(task: Task) -> tuple[Requirement, ...]:

@@ -19,8 +19,13 @@ def length_of(task: Task) -> int:
     return len(task.reference) if task.reference else UNKNOWN_CODE
 
 
-def growing_dialogue(task: Task, turns: int, initial: int, followup: int) -> Iterator[Ask]:
-    """The calls of a dialogue sent whole at every turn; `initial` and `followup` are characters around its texts."""
-    answer = length_of(task) + PROSE
+def growing_dialogue(task: Task, turns: int, initial: int, followup: int, *, continued: bool = True) -> Iterator[Ask]:
+    """The calls of a dialogue sent whole at every turn; `initial` and `followup` are characters around its texts.
+
+    `continued`: each request begins with the one before it and the reply to that.
+    """
+    answer, opening = length_of(task) + PROSE, initial + len(task.prompt)
     for turn in range(turns):
-        yield Ask(UNDER_TEST, turn, initial + len(task.prompt) + turn * followup, answer, replies=turn)
+        shared = opening + (turn - 1) * followup if turn and continued else 0
+        told = opening + turn * followup
+        yield Ask(UNDER_TEST, turn, told, answer, replies=turn, shared=shared, shared_replies=turn if shared else 0)

@@ -8,8 +8,8 @@ import functools
 import random
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from codechat.constraints import Finding
 from codechat.constraints.examining import Inquiry
@@ -41,6 +41,7 @@ from codechat.judges.deciding import Decision, Question, decide
 from codechat.models import BaselineView, Request
 from codechat.protocols.answers import Overflowed, by_role, call_record
 from codechat.protocols.services import CheckOnce, Player, Services
+from codechat.protocols.session_log import EqualTurns, SessionLog
 from codechat.protocols.visit import Visit
 from codechat.records import CallRecord, TurnRecord
 from codechat.sandbox import Command, Ran
@@ -49,19 +50,6 @@ from codechat.suites import Suite
 from codechat.tasks import Task
 
 T = TypeVar("T")
-
-
-@dataclass
-class SessionLog:
-    """A session's results so far, from which the engine makes its record.
-
-    `judgement` is the protocol's verdict on the whole dialogue, as JSON.
-    """
-
-    agenda: list[str] = field(default_factory=list)
-    turns: list[TurnRecord] = field(default_factory=list)
-    ended: Literal["context_overflow"] | None = None
-    judgement: Any = None
 
 
 class Kit:
@@ -78,6 +66,7 @@ class Kit:
         self._numbers: Counter[tuple[int, str]] = Counter()
         self._calls: dict[int, list[CallRecord]] = defaultdict(list)  # of protocols with further roles
         self._asked: dict[str, tuple[Message, ...]] = {}  # each role's last request
+        self._tested = EqualTurns()
         self._visit = Visit(task, services.environment, services.brake)
 
     @property
@@ -85,12 +74,13 @@ class Kit:
         """Whether the judge calls no endpoint, so that a decision costs nothing."""
         return self._services.judge_offline
 
-    def generator(self, purpose: str) -> random.Random:
-        """A separate random generator for each purpose, by (seed, task, purpose)."""
-        return generator(self._seed, self._task.task_id, purpose)
+    def generator(self, purpose: str, seed: int | None = None) -> random.Random:
+        """A separate random generator for each purpose, by (seed, task, purpose); `seed` replaces the cell's own."""
+        return generator(self._seed if seed is None else seed, self._task.task_id, purpose)
 
     def finish_turn(self, turn: TurnRecord) -> None:
-        """Append a finished turn to the session's record, with the calls of further roles."""
+        """Append a finished turn to the session's record, with the calls of further roles. Turns come in order."""
+        turn = turn.model_copy(update={"tested_as": self._tested.finish(turn.turn)})
         if self._services.has_roles:
             turn = turn.model_copy(update=by_role(self._calls[turn.turn]))
         self.log.turns.append(turn)
@@ -207,11 +197,14 @@ class Kit:
 
     async def check_program(self, turn: int, source: str, suite: Suite) -> Verdict:
         """The suite's verdict on a whole program for the task."""
-        return await self._check(turn, source, suite, self._services.tests.check)
+        tests, program = self._services.tests, Program(source, self._task.target)
+        verdict = await self._check(turn, program, suite, tests.check)
+        self._tested.add(turn, tests.remember(program, suite, verdict))
+        return verdict
 
     async def check_reference(self, turn: int, source: str, suite: Suite) -> Verdict:
         """The same of a program of the dataset's own, run once a process: its verdict depends on the task alone."""
-        return await self._check(turn, source, suite, self._services.tests.check_reference)
+        return await self._check(turn, Program(source, self._task.target), suite, self._services.tests.check_reference)
 
     async def run(self, turn: int, command: Command) -> Ran:
         """Run a command in a box of the sandbox; its exit status and output."""
@@ -230,19 +223,24 @@ class Kit:
         return output
 
     async def build(self, turn: int, files: Mapping[str, str], dockerfile: str | None) -> Build:
-        """Build the session's environment with a maintainer's files, and its Dockerfile if it gave one."""
+        """Build the session's environment with a maintainer's files, and its Dockerfile if it gave one.
+
+        Whatever comes of it, later commands find the files in the repository, as they were built.
+        """
         name, digest = f"build/{self._number(turn, 'build')}", content_hash([dict(files), dockerfile])
-        return await self._step(turn, name, digest, Build, lambda: self._visit.build(files, dockerfile))
+        built = await self._step(turn, name, digest, Build, lambda: self._visit.build(files, dockerfile))
+        self._visit.remember_build(files)
+        return built
 
     async def aclose(self) -> None:
         """End the session's room."""
         await self._visit.aclose()
 
     async def _check(
-        self, turn: int, source: str, suite: Suite, check: Callable[[Program, Suite], Awaitable[Verdict]]
+        self, turn: int, program: Program, suite: Suite, check: Callable[[Program, Suite], Awaitable[Verdict]]
     ) -> Verdict:
         """The step of a check, the same whoever wrote the program."""
-        program, digest = Program(source, self._task.target), content_hash([source, suite.key])
+        digest = content_hash([program.source, suite.key])
         return await self._step(turn, f"check/{suite.kind}", digest, Verdict, lambda: check(program, suite))
 
     def _request(self, role: str, turn: int, messages: tuple[Message, ...]) -> Request:

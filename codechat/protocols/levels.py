@@ -61,7 +61,7 @@ class Levels:
             own = len(self._config.prompts.initial) + len(level.prompt)
             told += own
             sent, replies = (told, turn) if self._config.context == "full" else (own, 0)
-            yield from expected_asks(self._judge, task, Round(turn, level, ()), sent, replies)
+            yield from expected_asks(self._judge, task, Round(turn, level, ()), sent, replies, shared=sent - own)
 
     async def run(self, task: Task, kit: Kit) -> None:
         checking = Checking(kit, task, self._config.harness)

@@ -76,9 +76,11 @@ class Refine:
         for turn in range(1, self._agenda.turns):
             if share:
                 question = self._judge.question_length(APPLICABILITY) + asked + code
-                yield Ask(APPLICABILITY, turn, question, times=share * checks)
+                head = self._judge.head_length(APPLICABILITY)
+                yield Ask(APPLICABILITY, turn, question, times=share * checks, shared=head)
                 question = self._judge.question_length(ADHERENCE) + asked + 2 * code
-                yield Ask(ADHERENCE, turn, question, times=share)
+                head = self._judge.head_length(ADHERENCE)
+                yield Ask(ADHERENCE, turn, question, times=share, shared=head)
 
     def agenda(self, generator: random.Random) -> list[str]:
         return draw(self._agenda, generator)
@@ -114,7 +116,7 @@ class Refine:
 
     async def _select(self, kit: Kit, turn: int, code: str, candidates: list[Instruction]) -> Selection:
         """Shuffle the candidates and take the first applicable one, checking `lookahead` of them at once."""
-        kit.generator(f"agdis/{turn}").shuffle(candidates)
+        kit.generator(f"agdis/{turn}", self._agenda.seed).shuffle(candidates)
         tried: list[CandidateRecord] = []
         usage = Usage()
         if not code:  # no reply had code, and no instruction applies to that

@@ -108,12 +108,13 @@ class Repair:
         level, prompts = levels_of(task)[0], self._config.prompts
         told = sum(len(each.words) for each in level.constraints)
         for turn in range(self._config.rounds + 1):
-            sent, replies = len(prompts.initial) + len(level.prompt), 0
+            sent, replies, added = len(prompts.initial) + len(level.prompt), 0, len(prompts.followup) + told
+            shared = 0
             if turn and self._config.context == "single":
                 sent = len(prompts.repair) + told + length_of(task) + len(level.prompt)
             elif turn:
-                sent, replies = sent + turn * (len(prompts.followup) + told), turn
-            yield from expected_asks(self._judge, task, Round(turn, level, ()), sent, replies)
+                sent, replies, shared = sent + turn * added, turn, sent + (turn - 1) * added
+            yield from expected_asks(self._judge, task, Round(turn, level, ()), sent, replies, shared=shared)
 
     async def run(self, task: Task, kit: Kit) -> None:
         level, checking = levels_of(task)[0], Checking(kit, task, self._config.harness)

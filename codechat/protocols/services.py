@@ -14,6 +14,7 @@ from codechat.judges import Judge
 from codechat.models import Model
 from codechat.sandbox import Command, Ran
 from codechat.suites import Suite
+from codechat.suites.checker import ProgramKeys
 
 
 class _Checked(Protocol):
@@ -21,20 +22,21 @@ class _Checked(Protocol):
 
 
 class CheckOnce:
-    """Checks a component before its first use: a cell that needs no call contacts nothing."""
+    """Checks components before their first use: a cell that needs no call contacts nothing."""
 
-    def __init__(self, component: _Checked) -> None:
-        self._component = component
+    def __init__(self, *components: _Checked) -> None:
+        self._components = components
         self._lock = asyncio.Lock()
         self._open = False
 
     async def check(self) -> None:
-        """Check unless a check has succeeded. Raises what the component's `check` raises."""
+        """Check unless a check has succeeded. Raises what a component's `check` raises."""
         if self._open:
             return
         async with self._lock:
             if not self._open:
-                await self._component.check()
+                for component in self._components:
+                    await component.check()
                 self._open = True
 
 
@@ -46,6 +48,9 @@ class Tests(Protocol):
 
     async def check_reference(self, program: Program, suite: Suite) -> Verdict:
         """The same of a program of the dataset's own, which further cells of this process test too."""
+
+    def remember(self, program: Program, suite: Suite, verdict: Verdict) -> ProgramKeys | None:
+        """Keep a verdict that may come from the journal, and say what it is on; None if each text is tested apart."""
 
     async def run(self, command: Command) -> Ran:
         """Run a command in a box; its exit status and output."""

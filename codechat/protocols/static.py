@@ -99,7 +99,8 @@ class Static:
         return 1 + len(self._asked(task))
 
     def asks(self, task: Task) -> Iterator[Ask]:
-        return expected_asks(self._config.prompts, task, self.turns(task))
+        continued = self._config.context == "full"
+        return expected_asks(self._config.prompts, task, self.turns(task), continued=continued)
 
     def _asked(self, task: Task) -> tuple[Requirement, ...]:
         """The requirements to ask. If turns are independent, also those that the data's conversation leaves out."""

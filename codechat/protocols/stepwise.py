@@ -102,6 +102,7 @@ class Stepwise:
         steps, answer = steps_of(task), length_of(task) + PROSE
         prompts, told = self._config.prompts, 0
         for turn, step in enumerate(steps):
+            system, before = len(prompts.system), told - (len(steps[turn - 1].instruction) if turn else 0)
             told += len(step.instruction)
             around = len(prompts.system) + len(prompts.problem) + len(_code_above(self._config, task, turn))
             shown, replies = {
@@ -109,7 +110,17 @@ class Stepwise:
                 "code_edit": (len(step.instruction), min(turn, 1)),
                 "cumulative": (told, 0),
             }[self._config.prompting]
-            yield Ask(UNDER_TEST, turn, around + shown, answer, replies=replies)
+            # The last request's own text is worded otherwise once it is history.
+            shared, kept = (system + before, turn - 1) if self._config.prompting == "full_history" else (system, 0)
+            yield Ask(
+                UNDER_TEST,
+                turn,
+                around + shown,
+                answer,
+                replies=replies,
+                shared=shared if turn else 0,
+                shared_replies=max(0, kept),
+            )
 
     async def run(self, task: Task, kit: Kit) -> None:
         steps = steps_of(task)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from codechat.calls import Brake
 from codechat.domain import Build, Output
 from codechat.environments import Environment, Room
+from codechat.environments.writing import commands_writing
 from codechat.tasks import Task, Workspace
 
 
@@ -15,7 +16,7 @@ class Visit:
         self._workspace: Workspace | None = getattr(task, "workspace", None)
         self._environment, self._brake = environment, brake
         self._room: Room | None = None
-        self._told: list[str] = []  # every command whose output the session knows
+        self._told: list[str] = []  # every command whose effect the session knows
 
     async def run(self, command: str) -> Output:
         """Run a new command. Raises as `Environment.open` and `Room.run`."""
@@ -26,8 +27,19 @@ class Visit:
         self._told.append(command)
 
     async def build(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
-        """Build the session's environment with a maintainer's files. Raises as `Environment.open` and `Room.build`."""
-        return await (await self._open()).build(files, dockerfile)
+        """Build the session's environment with a maintainer's files, which are in the room from then on.
+
+        Raises as `Environment.open`, `Room.build` and `Room.run`.
+        """
+        room = await self._open()
+        built = await room.build(files, dockerfile)
+        for command in commands_writing(files):
+            await room.run(command)
+        return built
+
+    def remember_build(self, files: Mapping[str, str]) -> None:
+        """Note the files of a build whose result the session was given, new or recorded."""
+        self._told += commands_writing(files)
 
     async def aclose(self) -> None:
         """Leave the room, if there is one."""

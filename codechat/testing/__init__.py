@@ -29,6 +29,7 @@ from codechat.testing.behaviour import (
     refuses_temperature,
     stall,
 )
+from codechat.testing.prefixes import Prefixes
 from codechat.testing.server import OpenAIServer
 from codechat.testing.solvers import dataset_tasks, fading_solver, reference_solver
 
@@ -42,6 +43,7 @@ __all__ = [
     "Call",
     "Fault",
     "OpenAIServer",
+    "Prefixes",
     "Result",
     "dataset_tasks",
     "drip",

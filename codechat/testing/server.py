@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from codechat.testing.behaviour import Answer, Behaviour, Call, Fault, error
+from codechat.testing.prefixes import Prefixes
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +21,8 @@ class OpenAIServer:
 
     `calls` holds every request for an answer; with `keep_calls` false it stays empty, for runs of many thousand calls.
     `port` 0 takes a free one. `facts` are further fields of every model in its list (`root`, `created`,
-    `max_model_len`), and `fingerprint` is the `system_fingerprint` of its replies. Entering raises `OSError` if the
+    `max_model_len`), and `fingerprint` is the `system_fingerprint` of its replies. `prefixes` tells, in the usage of
+    chat replies, which words it had cached. Entering raises `OSError` if the
     port cannot be had.
     """
 
@@ -33,9 +35,11 @@ class OpenAIServer:
         keep_calls: bool = True,
         facts: Mapping[str, Any] | None = None,
         fingerprint: str | None = None,
+        prefixes: Prefixes | None = None,
     ) -> None:
         self.behaviour = behaviour
         self.facts, self.fingerprint = dict(facts or {}), fingerprint
+        self._prefixes = prefixes
         self.models_fault: Fault | None = None  # the answer to GET /v1/models, if not the list
         self.calls: list[Call] = []
         self.answered = 0
@@ -106,14 +110,15 @@ class OpenAIServer:
         return kept and headers.get("connection", "").lower() != "close"
 
     async def _respond(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Fault:
-        if path == "/v1/models" and method == "GET":
+        page = self.page(path) if method == "GET" else None
+        if page is None and path == "/v1/models" and method == "GET":
             self.probes += 1
             listed = {
                 "object": "list",
                 "data": [{"id": name, "object": "model", **self.facts} for name in self._models],
             }
             return self.models_fault or Fault(200, listed)
-        read = self.reads(path, body) if method == "POST" else None
+        read = page or (self.reads(path, body) if method == "POST" else None)
         if read is None:
             return error(404, f"no {method} {path} here")
         if isinstance(read, Fault):
@@ -137,6 +142,13 @@ class OpenAIServer:
             return result
         return Fault(200, self.writes(call, Answer(result) if isinstance(result, str) else result))
 
+    def page(self, path: str) -> Fault | None:
+        """A page beside the API, such as a server's state, or in place of the list of models; None if there is none.
+
+        Servers with some differ here.
+        """
+        return None
+
     def reads(self, path: str, body: bytes) -> dict[str, Any] | Fault | None:
         """The body of a request for an answer; None for a path that has none. Servers of other protocols differ here.
 
@@ -153,7 +165,14 @@ class OpenAIServer:
     def writes(self, call: Call, answer: Answer) -> dict[str, Any]:
         """The body of a good answer."""
         told = {} if self.fingerprint is None else {"system_fingerprint": self.fingerprint}
-        return told | (_chat(call, answer) if call.path.endswith("completions") else _responses(call, answer))
+        if not call.path.endswith("completions"):
+            return told | _responses(call, answer)
+        written = told | _chat(call, answer)
+        if self._prefixes is not None:
+            cached = self._prefixes.served(call.messages)
+            self._prefixes.keep(call.messages, answer.text or "")
+            written["usage"]["prompt_tokens_details"] = {"cached_tokens": cached}
+        return written
 
 
 async def _send(fault: Fault, writer: asyncio.StreamWriter) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from codechat.domain import Build, Message, Output
+from codechat.environments.writing import commands_writing
 from codechat.judges.deciding import quote
 from codechat.metrics.assist_turns import AssistTurn
 from codechat.tasks import Workspace
@@ -284,7 +285,9 @@ async def test_changes_are_built_again_and_a_failure_forces_incorrect(tmp_path: 
     said = {"model": [f"ANSWER: {FILE}", f"ANSWER: {DOCKER}", "ANSWER: Sorry."], "user": [says("?"), says("??"), DONE]}
     held = await hold(tmp_path, {**said, "judge": [GOOD]}, task=BUILT, rooms=rooms)
     assert held.requests("model")[0] == [opening(means())]
-    assert rooms.built == [({"conf/a.ini": "port = 1\n"}, None), ({"conf/a.ini": "port = 1\n"}, "FROM debian\n")]
+    files = {"conf/a.ini": "port = 1\n"}
+    assert rooms.built == [(files, None), (files, "FROM debian\n")]
+    assert rooms.ran == [*commands_writing(files), *commands_writing(files)], "later commands find what was built"
     failed = {"build": "The build failed. The end of its log:", "build_log": "step 2 failed"}
     refused = {"refused_changes": "CREATE_FILE[../etc/passwd]: it leaves the repository"}
     assert held.requests("user") == [

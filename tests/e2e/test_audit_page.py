@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from codechat.audit.constraints import ConstraintDecision, ConstraintRow, constraint_key
+from codechat.audit.conditions import ConditionRow
+from codechat.audit.constraints import ConstraintRow
+from codechat.audit.judged import JudgedDecision
 from codechat.audit.labels import read_labels
 from codechat.audit.page import labelling_page
 from codechat.cli.audit import run_audit
@@ -198,16 +200,19 @@ def test_constraints_are_labelled_with_the_task_in_sight(tmp_path: Path, opened:
         constraint="Names in snake_case.", judge_met="no", judge="rule", judge_reason="line 1: fooBar", cell_id="c",
     )  # fmt: skip
     decisions = [
-        ConstraintDecision(asked.model_copy(update={"turn": turn, "sample": sample}), f"Task {turn} {HOSTILE}", HOSTILE)
+        JudgedDecision(
+            asked.model_copy(update={"turn": turn, "sample": sample}),
+            {"prompt": f"Task {turn} {HOSTILE}", "code": HOSTILE},
+        )
         for turn in (1, 2)
-        for sample in [constraint_key("c", "t/0", turn, 0, "no")]
+        for sample in [ConstraintRow.key_of("c", "t/0", turn, 0, "no")]
     ]
     page = tmp_path / "label.html"
     page.write_text(labelling_page(decisions), encoding="utf-8")
     driver = opened(page)
     assert text(driver, "ask-first").startswith("Does this code keep the constraint?")
     assert text(driver, "instruction") == "Names in snake_case."
-    assert "Task 1" in text(driver, "task-prompt") and "</script>" in text(driver, "task-prompt")
+    assert "Task 1" in text(driver, "read") and "</script>" in text(driver, "read")
     assert driver.title.startswith("Label"), "a prompt is no markup"
     press(driver, "r", "y")
     assert not shown(driver, "second")
@@ -218,3 +223,39 @@ def test_constraints_are_labelled_with_the_task_in_sight(tmp_path: Path, opened:
     path = tmp_path / "downloads" / "labels-anonymous.csv"
     until(path.is_file, "the download")
     assert [row.met for _, row in read_labels(path).values()] == ["yes", ""]
+
+
+def test_conditions_are_labelled_with_issue_and_thread_in_sight(tmp_path: Path, opened: Callable[[Path], Any]) -> None:
+    """Long texts and long words scroll in panes of their own, from their beginning at every decision."""
+    asked = ConditionRow(
+        sample="", dataset="cab", task_id="own/tool#4", turn=1, place=0, language="c", condition="It is told why. " * 99,
+        judge_satisfied="no", judge="gpt-5", judge_reason="It is not. " * 99, cell_id="c",
+    )  # fmt: skip
+    decisions = [
+        JudgedDecision(
+            asked.model_copy(update={"place": place, "sample": sample}),
+            {"question": "x" * 9_000, "thread": thread, "answer": "Use it."},
+        )
+        for place, thread in enumerate((f"ann:\n{HOSTILE}" + "A line.\n" * 999, ""))
+        for sample in [ConditionRow.key_of("c", "own/tool#4", 0, place, "no")]
+    ]
+    page = tmp_path / "label.html"
+    page.write_text(labelling_page(decisions), encoding="utf-8")
+    driver = opened(page)
+    panes = "return [...document.querySelectorAll('#read details')].map(%s)"
+    assert driver.execute_script(panes % "pane => pane.firstChild.textContent") == [
+        "The issue", "The thread that followed it",
+    ]  # fmt: skip
+    for width in (1440, 500):
+        driver.set_window_size(width, 900)
+        assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+        assert max(driver.execute_script(panes % "pane => pane.offsetHeight")) < 450
+    driver.execute_script("document.querySelector('#read details:last-child pre').scrollTop = 500")
+    press(driver, "y", "r")
+    assert "no (by gpt-5): It is not." in text(driver, "judge")
+    assert driver.execute_script(panes % "pane => pane.lastChild.scrollTop") == [0, 500], "a label moves nothing"
+    press(driver, "\ue014")
+    assert text(driver, "read").endswith("(nothing)")
+    press(driver, "\ue012")
+    assert driver.execute_script(panes % "pane => pane.lastChild.scrollTop") == [0, 0]
+    assert driver.title.startswith("Label"), "a thread is no markup"

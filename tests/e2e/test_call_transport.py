@@ -54,7 +54,7 @@ async def test_a_proxy_of_the_environment_carries_what_leaves_this_machine(monke
 
     server = await asyncio.start_server(proxy, "127.0.0.1", 0)
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    async with server, httpx2.AsyncClient(transport=Carrier("http://api.invalid/v1"), timeout=5) as client:
+    async with server, httpx2.AsyncClient(transport=Carrier("http://api.invalid/v1"), timeout=30) as client:
         assert (await client.get("http://api.invalid/v1/models")).status_code == 204
     assert seen == [b"GET http://api.invalid/v1/models HTTP/1.1"]
 
@@ -71,7 +71,7 @@ def test_a_proxy_that_does_not_speak_http_is_told_without_its_password(
 
 async def test_a_proxy_that_is_down_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://me:secret@127.0.0.1:9")
-    async with httpx2.AsyncClient(transport=Carrier("http://api.invalid/v1"), timeout=5) as client:
+    async with httpx2.AsyncClient(transport=Carrier("http://api.invalid/v1"), timeout=30) as client:
         with pytest.raises(httpx2.ConnectError, match="the proxy that the environment names") as told:
             await client.get("http://api.invalid/v1/models")
     assert "secret" not in str(told.value)
@@ -80,7 +80,7 @@ async def test_a_proxy_that_is_down_is_told_as_such(monkeypatch: pytest.MonkeyPa
 async def test_no_proxy_stands_before_this_machines_own_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("all_proxy", "http://127.0.0.1:9")
     with OpenAIServer(lambda call: "x") as server:
-        async with httpx2.AsyncClient(transport=Carrier(server.base_url), timeout=5) as client:
+        async with httpx2.AsyncClient(transport=Carrier(server.base_url), timeout=30) as client:
             assert (await client.get(f"{server.base_url}/models")).status_code == 200
 
 
@@ -125,7 +125,7 @@ async def test_a_compressed_answer_is_read() -> None:
     head = b"content-encoding: gzip\r\ncontent-length: %d\r\n" % len(packed)
     async with await _serve(head, packed) as server:
         address = _address(server)
-        async with httpx2.AsyncClient(transport=Carrier(address), timeout=5) as client:
+        async with httpx2.AsyncClient(transport=Carrier(address), timeout=30) as client:
             assert (await client.get(f"{address}/models")).json() == {"data": []}
 
 
@@ -140,7 +140,7 @@ async def test_a_compressed_answer_is_read() -> None:
 async def test_an_answer_that_breaks_off_is_no_missing_server(head: bytes, body: bytes) -> None:
     async with await _serve(head, body) as server:
         address = _address(server)
-        async with httpx2.AsyncClient(transport=Carrier(address), timeout=5) as client:
+        async with httpx2.AsyncClient(transport=Carrier(address), timeout=30) as client:
             with pytest.raises(httpx2.RemoteProtocolError):
                 await client.get(f"{address}/models")
 
@@ -170,11 +170,11 @@ async def test_certificates_are_checked_and_the_environment_may_name_further_one
     async with await _serve(b"content-length: 2\r\n", b"ok", tls) as server:
         address = _address(server, "https")
         monkeypatch.setattr("codechat.calls.transport.LOCAL", ())  # as an address elsewhere
-        async with httpx2.AsyncClient(transport=Carrier(address), timeout=5) as client:
+        async with httpx2.AsyncClient(transport=Carrier(address), timeout=30) as client:
             with pytest.raises(httpx2.ConnectError, match="self-signed certificate"):
                 await client.get(f"{address}/models")
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        async with httpx2.AsyncClient(transport=Carrier(address), timeout=5) as client:
+        async with httpx2.AsyncClient(transport=Carrier(address), timeout=30) as client:
             assert (await client.get(f"{address}/models")).text == "ok"
 
 

@@ -243,9 +243,12 @@ def test_a_cell_of_an_older_journal_goes_on_and_is_recorded(serve: Serve, capsys
 
 
 def age(path: Path) -> None:
-    """Make a journal what the version before would have left."""
+    """Make a journal what a version that recorded no endpoints would have left."""
+    later = "DROP TABLE taken; DROP TABLE origin; ALTER TABLE runs DROP COLUMN origin;"
     with closing(sqlite3.connect(path)) as db:
-        db.executescript("DROP TABLE endpoints; ALTER TABLE sessions DROP COLUMN ended; PRAGMA user_version=3;")
+        db.executescript(
+            f"{later} DROP TABLE endpoints; ALTER TABLE sessions DROP COLUMN ended; PRAGMA user_version=3;"
+        )
 
 
 def test_a_cell_without_endpoints_says_that_nothing_was_run(capsys: pytest.CaptureFixture[str]) -> None:

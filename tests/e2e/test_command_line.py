@@ -92,6 +92,32 @@ def test_a_mistake_is_told_in_five_lines_with_status_2(
     assert 1 <= len(said.strip().splitlines()) <= 5, said
 
 
+def test_a_terminal_in_ascii_costs_only_the_characters_that_it_lacks(tmp_path: Path) -> None:
+    ascii_only = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = codechat(tmp_path, "model=echo", "dataset.limit=2", "agenda.turns=3", "tracking=none", **ascii_only)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+    assert "? 2 tasks, 6 turns ? runs/" in done.stdout
+    (folder,) = (tmp_path / "runs").glob("echo-*")
+    assert json.loads((folder / "metrics.json").read_text(encoding="utf-8"))["completed"] == 2
+    for words in (("--help",), ("-m", "model=echo,drifter", "dataset.limit=2", "agenda.turns=3", "tracking=none")):
+        done = codechat(tmp_path, *words, **ascii_only)
+        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+    mistake = codechat(tmp_path, "model=mödel", LC_ALL="C.UTF-8", PYTHONIOENCODING="ascii")
+    assert mistake.returncode == 2 and "m?del" in mistake.stderr
+
+
+def test_an_interpreter_without_docstrings_is_refused_in_words(tmp_path: Path) -> None:
+    done = codechat(tmp_path, "dataset.limit=1", PYTHONOPTIMIZE="2")
+    assert done.returncode == 2 and "-OO" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_mistake_at_the_start_leaves_no_folder(tmp_path: Path) -> None:
+    silent = ("model=openai", "model.name=x", "model.base_url=http://127.0.0.1:9/v1", "model.api_key_env=null")
+    words = ("dataset.limit=1", "agenda.turns=2", "tracking=none")
+    assert codechat(tmp_path, *silent, *words).returncode == 2
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
 def test_an_unwritable_runs_dir_is_told(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("a file, not a folder")
     done = codechat(tmp_path, "dataset.limit=1", "tracking=none")
@@ -184,7 +210,7 @@ def test_the_default_shows_the_curves_people_come_for(tmp_path: Path) -> None:
     # A baseline leaves the code as it is where no transformation fits, so few turns of it are adhered to: not none.
     rates = [rate for rate in metrics["iar"] if rate is not None]
     assert len(rates) == 9
-    assert min(rates) > 0.1
+    assert min(rates) >= 0.1
     assert metrics["skipped_turns"] == 0
 
 

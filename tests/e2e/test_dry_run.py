@@ -6,7 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from codechat.testing import OpenAIServer, dataset_tasks, fading_solver
+import pytest
+
+from codechat.engine.cell import build_cell
+from codechat.engine.compose import compose
+from codechat.engine.estimate import Need, estimate_of
+from codechat.metrics.spending import Price, Tariff
+from codechat.testing import OpenAIServer, Prefixes, dataset_tasks, fading_solver
 from codechat.testing.cells import command
 
 NOBODY = "http://127.0.0.1:9/v1"
@@ -33,10 +39,11 @@ def test_an_estimate_asks_nobody_and_leaves_no_folder(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "would hold 4 sessions, 40 turns" in done.stdout
     assert "Assumed:" in done.stdout
-    calls, sent, received, cost = (float(text.replace(",", "")) for text in row(done.stdout, "model"))
+    calls, sent, _, received, cost, uncached = (float(text.replace(",", "")) for text in row(done.stdout, "model")[:6])
     assert calls == 40
+    assert cost == uncached, "no price of cached input is known"
     assert abs(cost - (sent + 10 * received) / 1e6) <= 0.01
-    calls, sent, received, cost = (float(text.replace(",", "")) for text in row(done.stdout, "judges"))
+    calls, sent, _, received, cost, _ = (float(text.replace(",", "")) for text in row(done.stdout, "judges")[:6])
     assert (calls, received) == (4 * 9 * 3, 4 * 9 * 3 * 200)
     assert abs(cost - 2 * (sent + received) / 1e6) <= 0.01
     assert not list(tmp_path.iterdir())
@@ -68,3 +75,67 @@ def test_what_the_journal_holds_costs_nothing_and_a_sweep_is_summed(tmp_path: Pa
     assert "2 cells" in done.stdout
     assert row(done.stdout, "model")[0] == "9", "the sum of both cells"
     assert len(list((tmp_path / "runs").iterdir())) == 1
+
+
+def test_a_maintainer_without_a_room_is_expected_to_answer_at_once(tmp_path: Path) -> None:
+    """Calls of the maintainer: ten answers of an issue, each after five steps where commands can be run."""
+    words = [sys.executable, "-m", "codechat", "protocol=assist", "dataset=assist_starter", "dry_run=true"]
+    words += ["model=openai", "model.name=nobody", f"model.base_url={NOBODY}", "model.prices={input: 1, output: 10}"]
+    sent = {}
+    for environment, answers in (("checkout", 3 * 10 * 6), ("none", 3 * 10)):
+        done = run([*words, f"environment={environment}"], tmp_path)
+        assert done.returncode == 0, done.stderr
+        calls, sent[environment], _, received = (float(text.replace(",", "")) for text in row(done.stdout, "model")[:4])
+        assert calls == answers and received == answers * 1_200 / 4
+    assert sent["none"] < sent["checkout"] / 10
+
+
+def test_the_share_that_a_prefix_cache_serves_is_near_to_what_a_server_reports(tmp_path: Path) -> None:
+    """Within 0.08 of the input tokens of the model, and within 0.15 of the judges', whose questions are short."""
+    with OpenAIServer(fading_solver(dataset_tasks("starter")), prefixes=Prefixes()) as server:
+        judges = [
+            word
+            for role in ("applicability", "adherence")
+            for word in (f"model@judge.{role}=openai", f"judge.{role}.base_url={server.base_url}",
+                         f"judge.{role}.name=judge-0", f"judge.{role}.cache=false")
+        ]  # fmt: skip
+        words = [*command(server.base_url, 6, "runs", "judge=llm", "judge.max_reasks=0"), *judges]
+        estimated = run([*words, "dry_run=true"], tmp_path)
+        assert estimated.returncode == 0, estimated.stderr
+        assert run(words, tmp_path).returncode == 0
+    (cell,) = (tmp_path / "runs").iterdir()
+    used = json.loads((cell / "metrics.json").read_text())["tokens"]
+    for payer, name, tolerance in (("model", "model", 0.08), ("judge", "judges", 0.15)):
+        calls, sent, cached = (float(text.replace(",", "")) for text in row(estimated.stdout, name)[:3])
+        measured = used[payer]["cached_input_tokens"] / used[payer]["input_tokens"]
+        assert calls > 0
+        assert abs(cached / sent - measured) < tolerance, (name, cached / sent, measured)
+    model = row(estimated.stdout, "model")
+    assert float(model[2].replace(",", "")) / float(model[1].replace(",", "")) > 0.85
+
+
+def test_cached_input_has_its_own_price_and_a_sweep_adds_up_times() -> None:
+    cell = build_cell(compose(["model=openai", "model.name=m", "dataset.limit=2", "model.max_concurrency=2"]))
+    tariff = Tariff({"model": Price(input=10, output=0, cached_input=1)})
+    found = estimate_of(cell, tariff)
+    used = found.tokens["model"]
+    fresh = used.input_tokens - used.cached_input_tokens
+    assert found.usd["model"] == pytest.approx((10 * fresh + used.cached_input_tokens) / 1e6)
+    assert found.uncached_usd["model"] == pytest.approx(10 * used.input_tokens / 1e6)
+    both = found + found
+    assert both.usd["model"] == pytest.approx(2 * (found.usd["model"] or 0))
+    assert both.seconds["model"] == pytest.approx(2 * found.seconds["model"])
+
+
+def test_the_time_of_a_role_is_bounded_by_its_slots_and_by_its_longest_session() -> None:
+    need = Need()
+    for seconds in (3.0, 1.0, 2.0):
+        need.add(Need(1, 0, 0, 0, seconds))
+    assert need.seconds(1) == 6
+    assert need.seconds(2) == 3
+    assert need.seconds(100) == 3, "the calls of one session wait for each other"
+
+
+def test_who_would_be_asked_is_told(tmp_path: Path) -> None:
+    done = run([*command(NOBODY, 1, "runs"), "dry_run=true", "judge=paper"], tmp_path)
+    assert f"asks  model fading-12 at {NOBODY}, judge.applicability openai/gpt-oss-20b at http://" in done.stdout

@@ -123,7 +123,10 @@ def test_long_sessions_are_served(here: Path, turns: int) -> None:
 
 @pytest.mark.parametrize("group", ["sandbox", "tracking", "hardware", "protocol", "instructions"])
 def test_the_other_groups(here: Path, group: str) -> None:
-    needed = {"paper": ["instructions.path=pool.csv", "judge=llm"]}  # the paper's pool is not shipped
+    needed = {
+        "paper": ["instructions.path=pool.csv", "judge=llm"],  # the paper's pool is not shipped
+        "server": ["tracking.uri=http://127.0.0.1:5000"],
+    }
     Path("pool.csv").write_text("text,scope\nUse a set.,semantic\n")
     for option in options_of(group):
         composed = compose([*SMALL, f"{group}={option}", *needed.get(option, [])])

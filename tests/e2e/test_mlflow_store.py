@@ -1,16 +1,9 @@
 """Cells in real MLflow stores: once, complete, found again, and never at the cost of the cell."""
 
-import contextlib
 import dataclasses
-import multiprocessing
-import os
 import shutil
-import signal
 import socket
-import subprocess
-import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +13,8 @@ import pytest
 from codechat.errors import UserError
 from codechat.metrics import Point
 from codechat.tracking import TRACKING, FinishedCell, TrackedRun, TrackingError
-from support.mlflow_store import client_of
+from support.mlflow_server import MlflowServer, mlflow_server
+from support.mlflow_store import client_at, client_of
 
 POINTS = (
     *(Point("turn/pass_at_1", value, turn) for turn, value in enumerate([1.0, 0.75, 0.5])),
@@ -150,6 +144,41 @@ def test_a_run_whose_points_no_longer_hold_gives_way(store: Path, points: tuple[
     assert (run.data.tags["codechat.sweep"], run.data.tags["mlflow.note.content"]) == ("one,two", "look at this")
 
 
+@pytest.mark.parametrize("broken", ["log_batch", "log_artifact", "set_terminated"])
+def test_a_run_that_breaks_off_is_marked_and_then_completed(
+    store: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    import mlflow
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise OSError("the network is gone")
+
+    cell = cell_in(store, sweep="one")
+    with monkeypatch.context() as patch:
+        patch.setattr(mlflow.MlflowClient, broken, fail)
+        with pytest.raises(TrackingError, match="the network is gone"):
+            track({}, cell)
+    (run,) = runs_in(store)
+    assert run.info.status == "FAILED"
+    again = track({}, cell)
+    assert again.run_id == run.info.run_id
+    (run,) = runs_in(store)
+    assert run.info.status == "FINISHED"
+    assert run.data.metrics.keys() == {point.key for point in POINTS}
+    assert files_of(store, again.run_id) == LOGGED
+
+
+def test_files_go_where_the_user_says(store: Path) -> None:
+    cell = cell_in(store)
+    there = track({"experiment": "chosen", "artifacts": "files"}, cell)
+    assert (store / "files" / there.run_id / "artifacts" / "config.yaml").is_file()
+    assert not (store / "mlflow" / "artifacts").exists()
+    assert track({"experiment": "chosen", "artifacts": str(store / "files")}, cell).run_id == there.run_id
+    assert track({"experiment": "chosen"}, cell).run_id == there.run_id
+    with pytest.raises(UserError, match=r"keeps its files in file:.*/files\nleave tracking.artifacts out"):
+        track({"experiment": "chosen", "artifacts": "elsewhere"}, cell)
+
+
 def test_every_sweep_adds_itself_once(store: Path) -> None:
     cell = cell_in(store)
     tags = []
@@ -188,78 +217,40 @@ def test_an_experiment_in_the_trash_is_the_users_to_restore(store: Path) -> None
         track({}, cell_in(store))
 
 
-def log_in_process(folder: str, number: int, start: Any, told: Any) -> None:
-    os.chdir(folder)
-    start.wait()
-    try:
-        track({}, cell_in(Path(folder), f"cell{number}", sweep="race"))
-        told.put("ok")
-    except Exception as error:  # whatever it is, the parent shows it
-        told.put(repr(error))
-
-
-def test_four_cells_that_finish_together_on_a_fresh_store(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    start, told = context.Barrier(4), context.Queue()
-    crew = [context.Process(target=log_in_process, args=(str(tmp_path), n, start, told)) for n in range(4)]
-    for process in crew:
-        process.start()
-    assert [told.get(timeout=120) for _ in crew] == ["ok"] * 4
-    for process in crew:
-        process.join(timeout=30)
-    runs = runs_in(tmp_path)
-    assert {run.info.run_name for run in runs} == {f"echo cell{n}" for n in range(4)}
-    assert all(len(series(tmp_path, run.info.run_id, "turn/pass_at_1")) == 3 for run in runs)
-    assert all(files_of(tmp_path, run.info.run_id) == LOGGED for run in runs)
-    assert [e.name for e in client_of(tmp_path).search_experiments()] == ["codechat", "Default"]
-
-
 @pytest.fixture
-def server(tmp_path: Path, migrated: Path) -> Iterator[str]:
-    """The URI of a running MLflow server with a store of its own."""
+def server(tmp_path: Path, migrated: Path) -> Iterator[MlflowServer]:
+    """A running MLflow server with a store of its own."""
     shutil.copy(migrated, tmp_path / "server.db")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    process = subprocess.Popen(
-        [*command, "--backend-store-uri", "sqlite:///server.db", "--artifacts-destination", "served"],
-        cwd=tmp_path,
-        env={**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        wait_until_healthy(port, process)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    with mlflow_server(f"sqlite:///{tmp_path}/server.db", tmp_path / "served") as running:
+        yield running
 
 
-def wait_until_healthy(port: int, process: "subprocess.Popen[bytes]") -> None:
-    for _ in range(600):
-        assert process.poll() is None, "the server ended"
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
-            return
-        time.sleep(0.1)
-    raise AssertionError("the server did not come up within a minute")
-
-
-def test_a_server_gets_the_same_run(tmp_path: Path, server: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_server_gets_the_same_run(tmp_path: Path, server: MlflowServer, capfd: pytest.CaptureFixture[str]) -> None:
     cell = cell_in(tmp_path)
-    first = track({"uri": server}, dataclasses.replace(cell, sweep="one"))
-    again = track({"uri": server}, dataclasses.replace(cell, sweep="two"))
+    first = track({"kind": "mlflow", "uri": server.uri}, dataclasses.replace(cell, sweep="one"))
+    again = track({"kind": "server", "uri": server.uri}, dataclasses.replace(cell, sweep="two"))
     assert first == again
-    assert first.open_with == f"{server}/#/experiments/{first.experiment_id}/runs/{first.run_id}"
+    assert first.open_with == f"{server.uri}/#/experiments/{first.experiment_id}/runs/{first.run_id}"
     assert capfd.readouterr() == ("", "")
     import mlflow
 
-    run = mlflow.MlflowClient(server).get_run(first.run_id)
+    run = mlflow.MlflowClient(server.uri).get_run(first.run_id)
     assert run.data.tags["codechat.sweep"] == "one,two"
     assert (run.data.metrics["turn/pass_at_1"], run.data.params["model.kind"]) == (0.5, "echo")
     assert (tmp_path / "served" / first.experiment_id / first.run_id / "artifacts" / "tables" / "turns.csv").is_file()
+    # It ends while a second cell is logged: that cell's run is marked, and the next logging takes it up.
+    upload = mlflow.MlflowClient.log_artifact
+
+    def upload_to_a_dead_server(*given: Any, **named: Any) -> None:
+        server.kill()
+        upload(*given, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mlflow.MlflowClient, "log_artifact", upload_to_a_dead_server)
+        with pytest.raises(TrackingError, match="cannot log to MLflow at"):
+            track({"kind": "server", "uri": server.uri}, cell_in(tmp_path, "cut"))
+    runs = client_at(f"sqlite:///{tmp_path}/server.db").search_runs([first.experiment_id])
+    assert {run.info.run_name: run.info.status for run in runs} == {"echo c0ffee": "FINISHED", "echo cut": "FAILED"}
 
 
 def not_a_database(folder: Path) -> dict[str, Any]:
@@ -291,7 +282,7 @@ def test_a_store_that_fails_says_so_soon(tmp_path: Path, monkeypatch: pytest.Mon
     start = time.monotonic()
     with pytest.raises(TrackingError, match="cannot log to MLflow at") as caught:
         track(options, cell)
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 60
     assert "secret" not in str(caught.value)
 
 
@@ -303,7 +294,7 @@ def test_a_server_that_never_answers_costs_seconds(tmp_path: Path, monkeypatch: 
         start = time.monotonic()
         with pytest.raises(TrackingError, match="cannot log to MLflow at"):
             track({"uri": f"http://127.0.0.1:{silent.getsockname()[1]}"}, cell_in(tmp_path))
-        assert time.monotonic() - start < 15
+        assert time.monotonic() - start < 60
 
 
 def test_no_tracking_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

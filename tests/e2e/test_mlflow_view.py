@@ -17,6 +17,7 @@ import pytest
 
 from codechat.metrics import REFINE, Point, headline_of
 from codechat.tracking import TRACKING, FinishedCell, TrackedRun
+from codechat.tracking.runs import CELL_TAG, PROGRESS
 from support.browser import chromium
 from support.mlflow_store import client_of
 
@@ -103,13 +104,28 @@ def shown(driver: Any, *words: str) -> str:
     raise AssertionError(f"MLflow does not show {words}: {text}")
 
 
+def show_progress(folder: Path, cell: str) -> None:
+    """Make the run of a cell that is shown while it runs."""
+    from mlflow.entities import Metric
+
+    client = client_of(folder)
+    experiment = client.create_experiment("codechat", artifact_location=(folder / "artifacts").as_uri())
+    run_id = client.create_run(experiment, tags={CELL_TAG: cell}).info.run_id
+    for step in (0, 5, 10):
+        names = ("sessions", "pass_rate", "tokens", "dollars", "errors")
+        client.log_batch(run_id, [Metric(PROGRESS + name, step, 1000 * step, step) for name in names])
+
+
 def test_mlflow_opens_on_what_one_came_for(folder: Path) -> None:
+    """What was counted while a cell ran comes behind everything else."""
+    (folder / "mlflow").mkdir()
+    show_progress(folder, "one")
     track(folder, "one")
     tracked = track(folder, "two")
     with serving(folder) as site, chromium(folder / "profile") as driver:
         driver.set_window_size(1900, 1600)
         driver.get(tracked.charts.replace("http://127.0.0.1:5000", site))
         text = shown(driver, "Add section", "pass_at_1", "delta_pct")
-    places = [text.find(name) for name in ("pass_at_1", "turn/iar", "mst", "delta_pct", "\ncost")]
+    places = [text.find(name) for name in ("pass_at_1", "turn/iar", "mst", "delta_pct", "\ncost", "\nprogress")]
     assert -1 not in places, text
     assert places == sorted(places), text

@@ -1,5 +1,6 @@
 """The response cache from the command line: what was answered once is paid for once, whatever is measured of it."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,6 +84,30 @@ def test_a_seed_is_a_sample_of_its_own(server: OpenAIServer) -> None:
     assert paid == [4, 4, 0]
 
 
+@pytest.mark.parametrize(("option", "first_calls"), [("model.cache=null", 1), ("model.cache=false", 2)])
+def test_sessions_that_ask_the_same_at_the_same_time_pay_once(option: str, first_calls: int) -> None:
+    row = {"prompt": 'def double(x):\n    """Twice x."""\n', "entry_point": "double", "canonical_solution": "    return 2 * x\n",
+           "base_input": [[1]], "plus_input": [[2]], "contract": "", "atol": 0}  # fmt: skip
+    Path("tasks.jsonl").write_text("".join(json.dumps({"task_id": f"Same/{n}", **row}) + "\n" for n in range(2)))
+    data = ("dataset=jsonl", "dataset.path=tasks.jsonl", "dataset.limit=2")
+    solve = reference_solver(dataset_tasks("jsonl", "tasks.jsonl"))
+
+    async def late(call: Call) -> Any:
+        await asyncio.sleep(0.3)
+        return solve(call)
+
+    with OpenAIServer(late) as started:
+        assert cell(started.base_url, "same", *data, option) == 0
+        firsts = [call for call in requests(started) if len(call.body["messages"]) == 1]
+    assert len(firsts) == first_calls
+    one, other = (session["turns"][0] for session in records("same"))
+    assert one["response"] == other["response"]
+    assert one["usage"] == other["usage"]
+    (folder,) = Path("same").iterdir()
+    spent = json.loads((folder / "metrics.json").read_text())
+    assert (spent["cached_replies"] > 0) == (first_calls == 1)
+
+
 def test_the_command_shows_and_empties_it(server: OpenAIServer, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cache"]) == 0
     assert "replies         0" in capsys.readouterr().out
@@ -98,6 +123,18 @@ def test_the_command_shows_and_empties_it(server: OpenAIServer, capsys: pytest.C
     assert "6 replies removed" in capsys.readouterr().out
     assert cell(server.base_url, "second") == 0
     assert len(requests(server)) == 6
+
+
+def test_the_command_bounds_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cache"]) == 0
+    assert "bound           4000.0 MB" in capsys.readouterr().out
+    assert main(["cache", "bytes=2500000"]) == 0
+    assert "bound           2.5 MB" in capsys.readouterr().out
+    assert main(["cache"]) == 0
+    assert "bound           2.5 MB" in capsys.readouterr().out
+    for word, problem in (("bytes=much", "no number of bytes"), ("bytes=1", "1,000,000 bytes at least")):
+        assert main(["cache", word]) == 2
+        assert problem in capsys.readouterr().err
 
 
 def test_the_command_takes_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from codechat.testing.cells import CONCURRENCY, command, digest, records
 from codechat.testing.cells import without_times as without_seconds
 
 SMALL = ("agenda.turns=3",)
-LONG = 100
+LONG = 300
 
 
 class Held:
@@ -95,7 +95,7 @@ def test_a_second_interruption_ends_at_once_and_the_journal_resumes(tmp_path: Pa
             until_busy(server, process)
             interrupt(process, signal.SIGINT)
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=20)  # well before calls under way would be given up
+            _, errors = process.communicate(timeout=60)  # well before calls under way would be given up
         assert process.returncode == 130
         assert "Resume: " in errors
         assert "Traceback" not in errors

@@ -52,7 +52,7 @@ class Sum:
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
         files = {"program": program.source.encode(), "run.py": RUN.encode()}
-        ran = await sandbox.run(Command(argv=(PYTHON, "run.py"), files=files, wall_s=10.0))
+        ran = await sandbox.run(Command(argv=(PYTHON, "run.py"), files=files, wall_s=60.0))
         if ran.status == 0 and ran.stdout.strip() == str(self.total):
             return Verdict("pass", True, cpu_s=ran.cpu_s, inside="")
         failure = Failure("wrong sum", expected=str(self.total), actual=ran.stdout.strip())

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from codechat.calls import traffic
-from codechat.calls.cache import CachedQuestion, clear, contents, location, open_file, recall_or_ask, settle
+from codechat.calls.cache import CachedQuestion, has, is_final, recall_or_ask, settle
+from codechat.calls.cache_file import clear, contents, location, open_file, set_bound
 from codechat.domain import Reply, Usage
 from codechat.errors import InfrastructureError, UserError
 from support.descriptors import open_files
@@ -269,7 +270,7 @@ def test_processes_share_it_from_the_first_moment() -> None:
 
 def cleared_by_another_process() -> tuple[int, int]:
     """How many entries and bytes it gave back."""
-    script = "from codechat.calls.cache import clear; gone = clear(); print(gone.entries, gone.size)"
+    script = "from codechat.calls.cache_file import clear; gone = clear(); print(gone.entries, gone.size)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
     entries, freed = map(int, done.stdout.split())
     return entries, freed
@@ -292,6 +293,183 @@ async def test_clearing_beside_a_run_gives_the_space_back_and_disturbs_nobody(ca
     await settle()
     assert (await recall_or_ask(replace(QUESTION, sample=0), small.ask)).cached
     assert (small.asked, caplog.records) == (1, [])
+
+
+# -- questions under way -------------------------------------------------------------------------------------------
+
+
+class Slow(Endpoint):
+    """Answers when it is told to, or fails; `begun` counts calls that were not answered at once."""
+
+    def __init__(self, *failures: BaseException) -> None:
+        super().__init__()
+        self.failures, self.go = list(failures), asyncio.Event()
+
+    async def ask(self) -> Reply:
+        self.asked += 1
+        failure = self.failures.pop(0) if self.failures else None
+        await self.go.wait()
+        if failure is not None:
+            raise failure
+        return self.reply
+
+
+async def begun(endpoint: Endpoint, callers: int, keep: Any = is_final) -> list[asyncio.Task[Reply]]:
+    """So many callers with the same question, all of whom wait."""
+    tasks = [asyncio.create_task(recall_or_ask(QUESTION, endpoint.ask, keep)) for _ in range(callers)]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    return tasks
+
+
+async def test_equal_questions_at_the_same_time_make_one_call_that_counts_once() -> None:
+    endpoint, before = Slow(), traffic().cache_hits
+    tasks = await begun(endpoint, 4)
+    endpoint.go.set()
+    first, *others = await asyncio.gather(*tasks)
+    assert (first, endpoint.asked) == (REPLY, 1)
+    assert others == [replace(REPLY, retries=0, rate_limited=0, cached=True)] * 3
+    assert traffic().cache_hits - before == 3
+    assert (await recall_or_ask(QUESTION, endpoint.ask)).cached  # also before it is written
+
+
+async def test_questions_of_different_samples_share_no_call() -> None:
+    endpoint = Slow()
+    asked = [recall_or_ask(replace(QUESTION, sample=sample), endpoint.ask) for sample in (None, 0, 1, 2)]
+    unkept = [recall_or_ask(None, endpoint.ask) for _ in range(2)]
+    endpoint.go.set()
+    replies = await asyncio.gather(*asked, *unkept)
+    assert endpoint.asked == 6
+    assert not any(reply.cached for reply in replies)
+
+
+async def test_when_the_first_fails_the_others_ask_for_themselves_and_at_once() -> None:
+    endpoint = Slow(InfrastructureError("down"))
+    tasks = await begun(endpoint, 3)
+    endpoint.go.set()
+    failed, *others = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(failed, InfrastructureError)
+    assert others == [REPLY, REPLY]
+    assert endpoint.asked == 3
+
+
+async def test_a_reply_that_is_not_kept_is_not_shared() -> None:
+    endpoint = Slow()
+    tasks = await begun(endpoint, 3, keep=lambda reply: False)
+    assert endpoint.asked == 1
+    endpoint.go.set()
+    assert await asyncio.gather(*tasks) == [REPLY] * 3
+    assert endpoint.asked == 3
+
+
+async def test_a_cancelled_caller_cancels_no_other() -> None:
+    endpoint = Slow()
+    tasks = await begun(endpoint, 4)
+    tasks[0].cancel()  # the first: the next asks in its place, and the others wait for that one
+    tasks[2].cancel()  # one that waits
+    await asyncio.sleep(0.01)
+    assert endpoint.asked == 2
+    endpoint.go.set()
+    ends = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(end) for end in ends] == [asyncio.CancelledError, Reply, asyncio.CancelledError, Reply]
+    assert [end.cached for end in ends if isinstance(end, Reply)] == [False, True]
+    assert endpoint.asked == 2
+
+
+# -- the bound -----------------------------------------------------------------------------------------------------
+
+
+async def kept(*samples: int) -> None:
+    """Ask for so many replies of 20 kB each, and wait until they are written."""
+    large = Endpoint(Reply("x" * 20_000))
+    for sample in samples:
+        await recall_or_ask(replace(QUESTION, sample=sample), large.ask)
+        await settle()  # one after the other, so that it is known which is the oldest
+
+
+def held() -> set[int]:
+    return {sample for sample in range(200) if has(replace(QUESTION, sample=sample))}
+
+
+async def test_the_least_recently_used_replies_leave_first() -> None:
+    set_bound(1_000_000)
+    await kept(*range(40))
+    assert held() == set(range(40))
+    await asyncio.sleep(0.01)
+    await kept(0, 1, 2)  # used again
+    await kept(*range(40, 60))
+    left = held()
+    assert {0, 1, 2, *range(40, 60)} <= left
+    assert not {3, 4, 5} & left
+    assert left - {0, 1, 2} == set(range(60 - len(left) + 3, 60))
+    assert contents().entries * 20_000 < 1_000_000
+    assert location().stat().st_size < 1_300_000
+
+
+async def test_a_smaller_bound_holds_at_once_and_is_the_files_own() -> None:
+    await kept(*range(100))
+    assert contents().bound == 4_000_000_000
+    found = set_bound(1_000_000)
+    assert (found.bound, contents().bound) == (1_000_000, 1_000_000)
+    assert 30 < found.entries < 50
+    assert found.size < 1_100_000
+    clear()
+    assert (contents().entries, contents().bound) == (0, 1_000_000)
+
+
+def test_a_bound_that_holds_nothing_is_a_mistake() -> None:
+    with pytest.raises(UserError, match="1,000,000 bytes at least"):
+        set_bound(1000)
+
+
+async def test_replies_of_an_older_codechat_are_kept_and_leave_first() -> None:
+    location().parent.mkdir(parents=True)
+    with contextlib.closing(sqlite3.connect(location())) as db, db:
+        db.execute("CREATE TABLE replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL)")
+        db.execute("PRAGMA user_version=1")
+        text = json.dumps(["x" * 20_000, "stop", [1, 2, 0], 0.5])
+        old = [(replace(QUESTION, sample=sample).key(), "m", text) for sample in range(20)]
+        db.executemany("INSERT INTO replies VALUES (?,?,?)", old)
+    await kept(*range(100, 120))
+    assert held() == {*range(20), *range(100, 120)}
+    set_bound(1_000_000)
+    await kept(*range(120, 140))
+    assert held() >= set(range(110, 140))
+    assert len(held() & set(range(20))) < 10
+    with contextlib.closing(sqlite3.connect(location())) as db, db:  # as the older one writes
+        db.execute("INSERT OR IGNORE INTO replies VALUES (?,?,?)", (replace(QUESTION, sample=150).key(), "m", text))
+    assert 150 in held()
+
+
+BOUNDED = """
+import asyncio, sys
+from codechat.calls.cache import CachedQuestion, recall_or_ask, settle
+from codechat.domain import Reply
+
+async def main(name):
+    async def ask():
+        return Reply("x" * 20_000)
+    for number in range(150):
+        await recall_or_ask(CachedQuestion("here", name, {"n": number}, None), ask)
+        if number % 5 == 0:
+            await settle()
+    await settle()
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+def test_several_processes_keep_to_the_bound() -> None:
+    set_bound(1_000_000)
+    words = [sys.executable, "-c", BOUNDED]
+    writers = [subprocess.Popen([*words, name], stderr=subprocess.PIPE, text=True, cwd=ROOT) for name in ("a", "b")]
+    assert [writer.communicate()[1] for writer in writers] == ["", ""]
+    found = contents()
+    assert 20 < found.entries < 50
+    assert location().stat().st_size < 1_500_000
+    with contextlib.closing(sqlite3.connect(location())) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert db.execute("SELECT count(*) FROM uses").fetchone() == (found.entries,)
 
 
 def test_an_empty_cache_is_no_mistake() -> None:

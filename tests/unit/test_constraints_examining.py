@@ -54,6 +54,13 @@ def test_what_is_not_installed_is_the_users_mistake() -> None:
     assert raised.value.remedy == "install it"
 
 
+def test_what_no_rule_decides_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codechat.constraints.examining._START", "raise SystemExit(3)  # {module}")
+    judged = Constraint("code_quality", constraint_type("code_quality").read("a solution"))
+    (found,) = ask(Examination(judged, "a = 1", "guarded"))
+    assert found == Finding(None, "no rule decides it, but a judge")
+
+
 def test_a_process_that_cannot_begin_is_infrastructure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("codechat.constraints.examining._START", "raise SystemExit(3)  # {module}")
     with pytest.raises(InfrastructureError, match="ended when it began"):

@@ -1,12 +1,15 @@
 """How the user is told to call a tool, and that libraries do not phone home."""
 
+import gc
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from codechat.cli.app import entry
 from codechat.environment import SILENCED, shell_command, silence
 
 
@@ -31,6 +34,26 @@ def test_telemetry_is_off_unless_the_user_turns_it_on() -> None:
     environ = {"VLLM_NO_USAGE_STATS": "0"}
     silence(environ)
     assert environ == {**SILENCED, "VLLM_NO_USAGE_STATS": "0"}
+
+
+def test_a_command_ends_without_a_search_for_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, within = gc.get_threshold(), []
+
+    def command(words: Sequence[str]) -> int:
+        within.append((*words, gc.get_threshold()[0]))
+        return 3
+
+    monkeypatch.setattr("codechat.cli.app.main", command)
+    monkeypatch.setattr(sys, "argv", ["codechat", "--version"])
+    try:
+        with pytest.raises(SystemExit) as left:
+            entry()
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
+    assert left.value.code == 3
+    assert within == [("--version", 400_000)]
+    assert gc.get_threshold() == usual
 
 
 def test_a_command_silences_its_libraries_before_it_loads_them(tmp_path: Path) -> None:

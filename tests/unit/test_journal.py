@@ -223,8 +223,8 @@ def test_a_file_that_is_no_database_is_refused_in_words(tmp_path: Path) -> None:
 async def test_a_full_disk_is_told_and_what_was_written_stays(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.db")
     await journal.step("s", "0/reply", "d", Reply, Counting(Reply("kept")))  # type: ignore[arg-type]
-    pages = journal._db.execute("PRAGMA page_count").fetchone()[0]
-    journal._db.execute(f"PRAGMA max_page_count={pages + 1}")
+    pages = journal._db._writer.execute("PRAGMA page_count").fetchone()[0]
+    journal._db._writer.execute(f"PRAGMA max_page_count={pages + 1}")
     with pytest.raises(UserError, match="cannot write the journal"):
         await journal.step("s", "1/reply", "d", Reply, Counting(Reply("x" * 100_000)))  # type: ignore[arg-type]
     assert (await journal.step("s", "0/reply", "d", Reply, Counting(None))).text == "kept"  # type: ignore[arg-type]
@@ -267,4 +267,21 @@ async def test_a_free_decision_that_cannot_be_written_stops_the_next_call(
     with pytest.raises(UserError, match="the disk is full"):
         await journal.step("s", "0/reply", "d", Reply, call)
     assert call.calls == 0
+    journal.close()
+
+
+async def test_a_journal_from_before_shards_goes_on_with_its_charges_and_times(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    journal = Journal(path)
+    await journal.step("s", "0/model", "d", Reply, Counting(Reply("x", usage=Usage(5, 1))), payer="model")  # type: ignore[arg-type]
+    journal.add_wall(2.0)
+    journal.close()
+    database = sqlite3.connect(path)
+    database.executescript(
+        "DROP TABLE taken; DROP TABLE origin; ALTER TABLE runs DROP COLUMN origin; PRAGMA user_version=4;"
+    )
+    database.close()
+    journal = Journal(path)
+    assert journal.ledger.tokens == 6
+    assert journal.add_wall(1.0) == 3.0
     journal.close()

@@ -292,7 +292,7 @@ def rates_in(value: Any) -> list[float]:
     return [] if value is None else [value]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(any_session(), min_size=1, max_size=8), st.randoms(use_true_random=False))
 def test_laws(sessions: list[SessionRecord], shuffler: random.Random) -> None:
     found = metrics(*sessions)

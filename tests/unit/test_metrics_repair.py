@@ -164,7 +164,7 @@ def test_what_was_met_stays_met_unless_judged_again(passed: list[bool | None], r
     assert set(again[len(passed) :]) <= {passed[-1]}
 
 
-@settings(deadline=None, max_examples=40)  # each draws its resamples
+@settings(max_examples=40)  # each draws its resamples
 @given(st.lists(st.lists(st.sampled_from(["n-", "n+", "n?"]), min_size=1, max_size=4), min_size=1, max_size=12))
 def test_ifrepair_never_falls_unless_replies_are_judged_again(dialogues: list[list[str]]) -> None:
     sessions = []

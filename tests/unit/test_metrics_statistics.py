@@ -3,10 +3,13 @@
 import math
 from statistics import NormalDist
 
+import pymannkendall
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 
+from codechat.metrics.mann_kendall import original_test
 from codechat.metrics.statistics import (
     Figure,
     TaskBootstrap,
@@ -67,6 +70,26 @@ def test_mann_kendall_equals_the_definition(values: list[float]) -> None:
     assert (result.z, result.p) == (pytest.approx(z), pytest.approx(p))
     significant = abs(z) > NormalDist().inv_cdf(0.975)
     assert result.trend == ("no trend" if not significant else "increasing" if z > 0 else "decreasing")
+
+
+@given(st.lists(st.integers(0, 12).map(lambda hits: hits / 12), min_size=2, max_size=20))
+def test_mann_kendall_is_pymannkendalls_original_test(values: list[float]) -> None:
+    found, expected = mann_kendall(values), pymannkendall.original_test(values, alpha=0.05)
+    assert found is not None
+    assert (found.s, found.var_s, found.z, found.trend) == (expected.s, expected.var_s, expected.z, expected.trend)
+    assert found.p == expected.p
+
+
+@given(st.floats(0, 40), st.floats(0.001, 0.999))
+def test_the_two_functions_in_place_of_scipys_distribution_are_its_own(z: float, share: float) -> None:
+    stand_in = original_test().__globals__["norm"]
+    assert (stand_in.cdf(z), stand_in.ppf(share)) == (norm.cdf(z), norm.ppf(share))
+
+
+def test_the_library_and_scipy_stay_as_they_are_for_everybody_else() -> None:
+    original_test()
+    assert pymannkendall.original_test.__globals__["norm"] is norm
+    assert pymannkendall.original_test.__code__.co_code == original_test().__code__.co_code
 
 
 def test_mann_kendall_drops_nulls_and_is_null_below_two_values() -> None:

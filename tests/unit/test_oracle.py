@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,12 +64,38 @@ def test_equality_is_the_languages_own(actual: Any, expected: Any, right: bool) 
         ([1.0, None], [1.0, None], 1e-6, True),
         ([1.1, None], [1.0, None], 1.0, False),
         (1e12, 1e12 + 1e4, 1e-6, True),  # the relative part
-        (10**30, 10**30 + 1, 1e-6, False),  # integers beyond 64 bits are compared exactly
+        (10**98 + 10**82, 10**98, 1e-6, True),  # an integer by itself, of any size
+        (10**98 + 10**92, 10**98, 1e-6, False),
+        (10**400 + 1, 10**400, 1e-6, False),  # but for those that no float holds
+        ([10**30], [10**30 + 1], 1e-6, False),  # integers beyond 64 bits within a list are compared exactly
+        ([2**63 + 2], [2**63], 1e-6, True),
         ([1j], [1j + 1e-9], 1e-6, True),
     ],
 )
 def test_float_tolerance(actual: Any, expected: Any, atol: float, right: bool) -> None:
     assert holds(actual, expected, atol=atol) is right
+
+
+NUMBERS = st.sampled_from([0, 3, -7, 2**53, 2**63, -(2**63) - 1, 2**64, 10**23, 10**98, 10**309, 0.5, 1e300, 1 + 2j])
+NUDGES = st.sampled_from([0.0, 1e-16, 1e-9, 3e-7, 0.1])
+
+
+def nudged(number: Any, by: float) -> Any:
+    """A number of the same type that differs by this share."""
+    return number + number * int(by * 10**17) // 10**17 if isinstance(number, int) else number * (1 + by)
+
+
+@given(st.lists(st.tuples(NUMBERS, NUDGES), min_size=1, max_size=3), st.booleans())
+def test_the_tolerance_is_that_of_numpy(pairs: list[tuple[Any, float]], alone: bool) -> None:
+    expected: Any = [number for number, _ in pairs]
+    actual: Any = [nudged(*pair) for pair in pairs]
+    if alone:
+        actual, expected = actual[0], expected[0]
+    try:
+        near = bool(np.allclose(actual, expected, rtol=1e-7, atol=1e-6))
+    except (TypeError, OverflowError):
+        near = False
+    assert holds(actual, expected, atol=1e-6) is (near or actual == expected)
 
 
 def test_after_a_float_the_tolerance_holds_for_the_rest_of_the_suite() -> None:

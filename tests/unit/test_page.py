@@ -145,7 +145,7 @@ def test_every_session_comes_back_whole(tmp_path: Path) -> None:
 TEXTS = st.text(st.sampled_from("ab\n`𝒳é\ud800<"), max_size=12)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), min_size=1, max_size=4))
 def test_any_text_comes_back_whole(texts: list[tuple[str, str, str]]) -> None:
     turns = []

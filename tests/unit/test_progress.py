@@ -10,6 +10,7 @@ from codechat.calls import COUNTERS
 from codechat.cli import progress
 from codechat.cli.progress import MARGIN, ProgressBar
 from codechat.engine.budget import Budget
+from codechat.engine.counts import Counts
 from codechat.journal import Charge, Ledger
 from codechat.metrics.spending import Price, Tariff
 from codechat.records import SessionRecord, TurnRecord
@@ -30,19 +31,20 @@ def session(turns: int, status: str = "completed") -> SessionRecord:
     )  # fmt: skip
 
 
-def bar(sessions: int, turns: int, ledger: Ledger | None = None, budget: Budget = PRICED) -> ProgressBar:
-    return ProgressBar(sessions, turns, ledger or Ledger(), budget)
+def bar(sessions: int, counts: Counts, ledger: Ledger | None = None, budget: Budget = PRICED) -> ProgressBar:
+    return ProgressBar(sessions, counts, ledger or Ledger(), budget)
 
 
 def test_a_session_that_ends_early_does_not_leave_the_bar_short() -> None:
-    shown = bar(3, 30)
+    counts = Counts(30)
+    shown = bar(3, counts)
     for number in range(10):
-        shown.turn(turn(number, passed=number < 5), new=True)
-    shown.session(session(10), 10)
+        counts.turn(turn(number, passed=number < 5), new=True)
+    counts.session(session(10), 10)
     for number in range(4):
-        shown.turn(turn(number), new=True)
-    shown.session(session(4), 10)
-    shown.session(session(0, "errored"), 10)
+        counts.turn(turn(number), new=True)
+    counts.session(session(4), 10)
+    counts.session(session(0, "errored"), 10)
     assert shown.headline()[:4] == ["14/14 turns", "3/3 sessions", "64 % pass", "1 errored"]
     assert "left" not in " ".join(shown.headline())
 
@@ -50,20 +52,21 @@ def test_a_session_that_ends_early_does_not_leave_the_bar_short() -> None:
 def test_time_left_counts_only_what_this_process_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    shown = bar(100, 1000)
+    counts = Counts(1000)
+    shown = bar(100, counts)
     for _ in range(90):
-        shown.recalled(session(10), 10)
+        counts.recalled(session(10), 10)
     assert "left" not in " ".join(shown.headline()), "nothing is known of the speed yet"
-    shown.turn(turn(0), new=False)
+    counts.turn(turn(0), new=False)
     now[0] += 10
-    shown.turn(turn(1), new=True)
+    counts.turn(turn(1), new=True)
     assert "16:20 left" in shown.headline(), "98 turns at ten seconds each"
 
 
 def test_spending_shows_nothing_that_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = Ledger()
-    assert bar(1, 10, ledger, Budget(None, None, Tariff())).spending() == []
-    shown = bar(1, 10, ledger)
+    assert bar(1, Counts(10), ledger, Budget(None, None, Tariff())).spending() == []
+    shown = bar(1, Counts(10), ledger)
     ledger.add(Charge("model", 1, 0, 1_234_567, 98_765, 400_000))
     monkeypatch.setattr(COUNTERS, "in_flight", 32)
     monkeypatch.setattr(COUNTERS, "retries", COUNTERS.retries + 3)
@@ -78,13 +81,14 @@ def test_both_lines_fit_a_hundred_columns(monkeypatch: pytest.MonkeyPatch) -> No
     screen = Console(file=io.StringIO(), width=MARGIN, force_terminal=True, color_system=None)
     monkeypatch.setattr(progress, "err", screen)
     ledger = Ledger()
-    with bar(10_000, 100_000, ledger) as shown:
+    counts = Counts(100_000)
+    with bar(10_000, counts, ledger) as shown:
         ledger.add(Charge("model", 1, 0, 999_999_999, 888_888_888, 777_777_777))
         for name in ("in_flight", "retries", "rate_limited", "cache_hits"):
             monkeypatch.setattr(COUNTERS, name, 55_555)
         for number in range(2_000):
-            shown.turn(turn(number % 10, passed=number % 3 == 0), new=True)
-        shown.session(session(3, "errored"), 10)
+            counts.turn(turn(number % 10, passed=number % 3 == 0), new=True)
+        counts.session(session(3, "errored"), 10)
         lines = screen.render_lines(shown.renderable(), screen.options, pad=False)
         texts = ["".join(segment.text for segment in line).rstrip() for line in lines]
     assert len(texts) == 2, texts

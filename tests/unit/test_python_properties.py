@@ -93,7 +93,7 @@ FENCES = st.sampled_from(
 NAMED = Target(entry_point="f")
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(REPLIES, NAMES)
 def test_it_never_raises_and_its_fields_agree(reply: str, entry_point: str) -> None:
     found = extract(reply, Target(entry_point=entry_point))
@@ -110,7 +110,7 @@ def test_it_never_raises_and_its_fields_agree(reply: str, entry_point: str) -> N
         assert any(isinstance(node, ast.stmt) for node in tree.body)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(REPLIES)
 def test_extracting_again_changes_nothing(reply: str) -> None:
     first = extract(reply, NAMED)
@@ -120,7 +120,7 @@ def test_extracting_again_changes_nothing(reply: str) -> None:
         assert (again.code, again.program, again.problem) == (first.code, first.program, None)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(REPLIES)
 def test_without_an_entry_point_the_code_is_found_as_well(reply: str) -> None:
     named, found = extract(reply, NAMED), extract(reply, Target())
@@ -134,7 +134,7 @@ def test_without_an_entry_point_the_code_is_found_as_well(reply: str) -> None:
     assert "define ''" not in found.reason
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     PROSE,
     HEADS,
@@ -148,7 +148,7 @@ def test_a_fenced_function_comes_back(prose: str, head: str, body: str, fence: t
     assert (found.problem, found.code, found.program) == (None, code, code + "\n")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(REPLIES)
 def test_history_is_the_reply_with_parts_removed(reply: str) -> None:
     shown = without_thinking(reply)

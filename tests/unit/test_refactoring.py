@@ -39,11 +39,11 @@ HANDLED = {
     "cosmetic/add": (144, 334),
     "cosmetic/modify": (57, 89),
     "cosmetic/remove": (44, 59),
-    "semantic/add": (79, 333),
+    "semantic/add": (68, 304),
     "semantic/modify": (4, 32),
-    "semantic/remove": (2, 24),
-    "structural/add": (60, 303),
-    "structural/modify": (9, 34),
+    "semantic/remove": (2, 25),
+    "structural/add": (60, 300),
+    "structural/modify": (9, 35),
     "structural/remove": (3, 39),
 }
 

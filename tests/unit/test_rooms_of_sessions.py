@@ -11,6 +11,7 @@ from codechat.domain import Build, Output
 from codechat.environments import Room
 from codechat.environments.dockerfiles import Refused, recipe
 from codechat.environments.legible import legible
+from codechat.environments.writing import commands_writing
 from codechat.errors import InfrastructureError, Stopped
 from codechat.journal import Journal
 from codechat.models import UNDER_TEST
@@ -102,6 +103,27 @@ async def test_recorded_commands_are_run_again_before_the_first_new_one(tmp_path
         for turn, word in ((0, "a"), (0, "b"), (0, "a"), (1, "c"), (1, "d")):
             await sitting.kit.command(turn, word)
         assert (await sitting.kit.build(1, {}, "FROM x")).ok
+
+
+async def test_the_files_of_recorded_builds_are_written_again_in_their_order(tmp_path: Path) -> None:
+    first, second = Counting(), Counting()
+    files = {"conf/a.ini": "port = 1\n", "../out": "x"}
+    (wrote,) = commands_writing(files)
+
+    async def so_far(sitting: Sitting) -> None:
+        await sitting.kit.command(0, "a")
+        await sitting.kit.build(0, files, None)
+        await sitting.kit.command(1, "b")
+
+    async with Sitting(tmp_path, first) as sitting:
+        await so_far(sitting)
+    assert first.rooms == [["a", "build", wrote, "b"]]
+    async with Sitting(tmp_path, second) as sitting:
+        await so_far(sitting)
+        assert second.rooms == [], "what is recorded needs no room"
+        await sitting.kit.command(1, "c")
+        await sitting.kit.build(1, files, "FROM x")
+    assert second.rooms == [["a", wrote, "b", "c", "build", wrote]]
 
 
 async def test_a_session_without_commands_has_no_room(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """How a starter task is written: a function with its inputs. Prompt and reference are the function's own source."""
 
 import ast
+import copy
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Sequence
@@ -43,12 +45,17 @@ class Topic:
         return [_row(entry) for entry in self.entries]
 
 
+@functools.lru_cache(maxsize=1)
+def _module(name: str) -> tuple[list[str], ast.Module]:
+    """The lines of a module that is loaded, and its tree, which its tasks share: they come one after another."""
+    source = inspect.getsource(sys.modules[name])
+    return source.splitlines(keepends=True), ast.parse(source)
+
+
 def _row(entry: Entry) -> TaskRow:
     name = entry.function.__name__
-    source = inspect.getsource(sys.modules[entry.function.__module__])
-    tree = ast.parse(source)
+    lines, tree = _module(entry.function.__module__)
     node = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name)
-    lines = source.splitlines(keepends=True)
     docstring_end = node.body[0].end_lineno
     imports = "".join(f"{line}\n" for line in _imports(tree, node))
     return TaskRow(
@@ -71,6 +78,7 @@ def _imports(tree: ast.Module, node: ast.FunctionDef) -> list[str]:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             names = [alias for alias in statement.names if (alias.asname or alias.name).partition(".")[0] in used]
             if names:
-                statement.names = names
-                kept.append(ast.unparse(statement))
+                needed = copy.copy(statement)
+                needed.names = names
+                kept.append(ast.unparse(needed))
     return kept

@@ -14,7 +14,7 @@ from codechat.tasks import AssistTask
 @PROTOCOLS.register("assist", AssistConfig, uses=frozenset({"environment"}), over=AssistTask)
 def assist(config: AssistConfig, parts: Parts) -> Assist:
     """A maintainer who explores a repository to answer a user, and a judge in the end (CodeAssistBench)."""
-    return Assist(config)
+    return Assist(config, rooms=parts.environment is not None and parts.environment.kind != "none")
 
 
 __all__ = ["Assist", "AssistConfig", "assist"]

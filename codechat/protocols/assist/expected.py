@@ -17,17 +17,21 @@ REFERENCE = 800
 """Characters of a reply of another issue with what it replies to."""
 
 
-def expected_asks(config: AssistConfig, task: AssistTask) -> Iterator[Ask]:
-    """The calls of a session whose user is never satisfied and whose maintainer takes every step."""
+def expected_asks(config: AssistConfig, task: AssistTask, *, explores: bool) -> Iterator[Ask]:
+    """The calls of a session whose user is never satisfied, and whose maintainer takes every step if it `explores`.
+
+    A maintainer that cannot run commands answers at once.
+    """
     prompts, conditions = config.prompts, sum(map(len, task.conditions))
-    opening = len(prompts.opening) + len(prompts.explore) + len(task.prompt)
+    opening = len(prompts.opening) + len(prompts.explore if explores else prompts.blind) + len(task.prompt)
     told = replies = 0
+    shared = 0
     for turn in range(config.rounds):
         told += len(prompts.followup) + REPLIED if turn else 0
-        for call in range(config.steps_before(turn) + 1):
+        for call in range(config.steps_before(turn) + 1 if explores else 1):
             told += OUTPUTS + len(prompts.outputs) + len(prompts.more) if call else 0
-            yield Ask(UNDER_TEST, turn, opening + told, SAID, replies=replies)
-            replies += 1
+            yield Ask(UNDER_TEST, turn, opening + told, SAID, replies=replies, shared=shared, shared_replies=replies)
+            replies, shared = replies + 1, opening + told
         dialogue = len(task.prompt) + (turn + 1) * SAID + turn * REPLIED
         shown = len(prompts.user) + conditions + dialogue + config.references * REFERENCE
         yield Ask(USER, turn, shown, REPLIED)

@@ -29,8 +29,9 @@ class Assist:
 
     measures: Measures = ASSIST
 
-    def __init__(self, config: AssistConfig) -> None:
-        self._config = config
+    def __init__(self, config: AssistConfig, *, rooms: bool) -> None:
+        """`rooms`: whether commands can be run where there is a repository, for estimates."""
+        self._config, self._rooms = config, rooms
 
     def turns(self, task: Task) -> int:
         if not assist_task(task).conditions:
@@ -41,7 +42,8 @@ class Assist:
         return []
 
     def asks(self, task: Task) -> Iterator[Ask]:
-        return expected_asks(self._config, assist_task(task))
+        explores = self._rooms and assist_task(task).workspace is not None
+        return expected_asks(self._config, assist_task(task), explores=explores)
 
     async def run(self, task: Task, kit: Kit) -> None:
         stage, dialogue, state = Stage(self._config, assist_task(task), kit), list[Exchange](), _State()
@@ -59,6 +61,7 @@ class Assist:
                 state.replied(said)
             over = _is_over(said) or turn + 1 == self._config.rounds
             if over:
+                await kit.aclose()  # no command follows, and other sessions wait for a room
                 kit.log.judgement = (await judge(stage, turn, dialogue, state.ended(stage))).model_dump()
             kit.finish_turn(_record(turn, answered, made, said))
             if answered.reply is None:

@@ -1,0 +1,137 @@
+"""Launchers on the command line: their words, and the function by which they run one cell."""
+
+import json
+import shlex
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+from codechat.cli.interruption import termination_as_interrupt
+from codechat.cli.run import run_cell
+from codechat.cli.terminal import err
+from codechat.config import Config
+from codechat.engine.cell import Cell, build_cell
+from codechat.engine.overrides import parse_word
+from codechat.engine.run import BUG, DONE, INTERRUPTED, MISTAKE
+from codechat.engine.shards import Shard, errors_in
+from codechat.errors import UserError
+from codechat.launchers import LAUNCHERS, Job, Report, Result
+from codechat.seal import SEAL, edited
+
+GROUP = LAUNCHERS.group
+DEFAULT = "serial"
+
+
+def split_running(words: Sequence[str], *, several: bool) -> tuple[Config, int, list[str]]:
+    """How the words ask cells to be run: the launcher, the shards of every cell, and the words that describe cells.
+
+    A single cell, which is not a sweep of `several`, has shards only under a launcher that runs cells apart from this
+    process. Raises `UserError`.
+    """
+    launcher, others = split_launcher(words)
+    shards, cells = split_shards(others) if several or runs_apart(launcher) else (1, others)
+    return launcher, shards, cells
+
+
+def runs_apart(launcher: Config) -> bool:
+    """Whether the launcher runs cells apart from this process."""
+    return LAUNCHERS.of(launcher).traits.apart
+
+
+def split_launcher(words: Sequence[str]) -> tuple[Config, list[str]]:
+    """The launcher that the words choose, and the words that describe cells. Raises `UserError`.
+
+    The last word for a key counts. Values are texts, so that commas and colons of SLURM's need no quotes.
+    """
+    own = [word for word in words if _key(word).partition(".")[0] == GROUP]
+    values: dict[str, Any] = {}
+    for word in own:
+        if "=" not in word or word.startswith("~"):
+            raise UserError(f"cannot read '{word}'", f"write {GROUP}=NAME or {GROUP}.KEY=VALUE")
+        values[_key(word).removeprefix(GROUP).lstrip(".") or LAUNCHERS.key] = _text(word)
+    component = LAUNCHERS[values.setdefault(LAUNCHERS.key, DEFAULT)]
+    for key in values:
+        able = [each.name for each in LAUNCHERS if key in each.config.model_fields]
+        if key not in component.config.model_fields and able:
+            raise UserError(
+                f"{GROUP}={component.name} has no option {GROUP}.{key}",
+                f"{', '.join(f'{GROUP}={name}' for name in able)} {'has' if len(able) == 1 else 'have'} it",
+            )
+    return LAUNCHERS.validate(values), [word for word in words if word not in own]
+
+
+def split_shards(words: Sequence[str]) -> tuple[int, list[str]]:
+    """The shards by which every cell is to be run, 1 if none, and the other words.
+
+    That is said by `shard.count=N` alone. Beside `shard.index` the words choose a shard, or several one after another.
+    """
+    keys = [_key(word) for word in words]
+    counts = [word for word, key in zip(words, keys, strict=True) if key == "shard.count"]
+    number = counts[-1].partition("=")[2] if counts else ""
+    if "shard.index" in keys or not number.isdecimal() or int(number) < 1:
+        return 1, list(words)
+    return int(number), [word for word in words if word not in counts]
+
+
+def _key(word: str) -> str:
+    return word.lstrip("+~").partition("=")[0]
+
+
+def _text(word: str) -> str | None:
+    """The value as a text: without the quotes of Hydra's grammar, and None for its null."""
+    override, written = parse_word(word), word.partition("=")[2]
+    if override is None or override.is_sweep_override():
+        return written
+    value = override.value()
+    if value is None:
+        return None
+    return value if isinstance(value, str) else written
+
+
+def run_job(job: Job, report: Report | None = None) -> Result:
+    """Run a cell, printing what it says. A mistake, a bug and an interruption are told and become its status."""
+    resume = shlex.join(job.command)
+    try:
+        with termination_as_interrupt():
+            outcome = run_cell(job.composed, job.command, job.sweep, report)
+    except UserError as mistake:
+        err.print(f"error: {mistake}", markup=False)
+        return Result(MISTAKE)
+    except KeyboardInterrupt:
+        err.print(f"interrupted. Resume: {resume}", markup=False)
+        return Result(INTERRUPTED)
+    except Exception:  # noqa: BLE001  a bug in one cell is shown with its traceback, and the other cells still run
+        err.print(traceback.format_exc(), markup=False)
+        return Result(BUG)
+    return Result(
+        outcome.status,
+        folder=outcome.folder,
+        metrics=outcome.metrics,
+        estimate=outcome.estimate,
+        untracked=outcome.tracking.failure,
+    )
+
+
+class Recalling:
+    """Finds the results of cells that have finished. Each cell is built once, since that reads its data."""
+
+    def __init__(self) -> None:
+        self._cells: dict[int, Cell] = {}
+
+    def __call__(self, job: Job) -> Result | None:
+        """The result, read from the cell's folder; None if something is missing in it. Raises `UserError`."""
+        cell = self._cells.get(job.number) or build_cell(job.composed)
+        self._cells[job.number] = cell
+        shard = Shard.of(cell.config)
+        if shard is not None:
+            errors = errors_in(cell, shard)
+            ended = errors is not None and errors <= cell.config.max_errors
+            return Result(DONE, folder=shard.part_of(cell).folder) if ended else None
+        path = cell.folder / "metrics.json"
+        # the journal stays closed: the cell may be running on another machine
+        if not (cell.folder / SEAL).is_file() or edited(cell.folder) or not path.is_file():
+            return None
+        metrics = json.loads(path.read_text(encoding="utf-8"))
+        if metrics["errored"] > cell.config.max_errors:
+            return None
+        return Result(DONE, folder=cell.folder, metrics=metrics)

@@ -1,0 +1,154 @@
+"""`codechat plan`: from pilot cells, which differences how many tasks and samples detect, and what that costs."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from codechat.cli.report import options_of
+from codechat.cli.terminal import err, out
+from codechat.cli.words import parse_words
+from codechat.engine.remeasure import remeasure
+from codechat.errors import UserError
+from codechat.metrics.outline import outlines_of
+from codechat.metrics.power import FIGURES, POWER, UNITS, Spread, parts_of, spread_of
+from codechat.records import tasks_in
+from codechat.report.loading import load_cells
+from codechat.report.power import draw_power
+from codechat.report.study import LoadedCell
+from codechat.template import counted
+
+SAMPLES = (1, 2, 3, 5, 10)
+KEYS = {
+    "runs": "pilot cells of protocol=refine: folders of cells, or folders that hold such, separated by commas",
+    "metric": f"with difference: {', '.join(FIGURES)}",
+    "difference": "the smallest difference of two models that you want to detect, such as difference=0.5 metric=mst",
+    "tasks": "how many tasks there are; those of the pilot's dataset unless given",
+    "out": "a folder for the curve: plan.png and plan.svg",
+}
+
+
+def run_plan(words: list[str]) -> int:
+    """Print the plan; returns the exit status. Raises `UserError`."""
+    values = parse_words(words, KEYS, required=("runs",))
+    wanted = _wanted(values)
+    pilots, dataset = _pilots(values["runs"])
+    found = [parts_of(outlines_of(cell.sessions()).completed) for cell in pilots]
+    spreads = {name: spread for name in FIGURES if (spread := spread_of([f[name] for f in found if name in f]))}
+    if not spreads:
+        raise UserError("the pilot has too few completed sessions", "two tasks at least, better twenty")
+    tasks = _tasks(values, pilots)
+    least = min(cell.samples for cell in pilots)
+    names = ", ".join(dict.fromkeys(cell.label for cell in pilots))
+    out.print(f"pilot: {names} on {dataset}, {counted(least, 'sample')} of a task; up to {tasks} tasks", markup=False)
+    if least == 1:
+        err.print("note: with one sample of a task a pilot does not tell what more of them bring: run samples=2")
+    if len(pilots) == 1:
+        err.print("note: with one model, `paired` assumes that tasks are as hard for the other model as for this one")
+    out.print(_table(spreads, sorted({max(2, tasks // 4), max(2, tasks // 2), tasks})))
+    if wanted is not None:
+        if wanted[0] not in spreads:
+            raise UserError(f"the pilot has no {wanted[0]}", "choose another metric, or run more of the pilot")
+        out.print(_cheapest(spreads[wanted[0]], *wanted, tasks, pilots))
+    if "out" in values:
+        paths = draw_power(spreads, tasks, [k for k in SAMPLES if least > 1 or k == 1], Path(values["out"]))
+        out.print(f"curve  {paths[0]}", markup=False)
+    return 0
+
+
+def _wanted(values: Mapping[str, str]) -> tuple[str, float] | None:
+    if ("metric" in values) != ("difference" in values):
+        raise UserError("metric and difference go together", "such as difference=0.5 metric=mst")
+    if "metric" not in values:
+        return None
+    if values["metric"] not in FIGURES:
+        raise UserError(f"there is no metric '{values['metric']}'", f"choose from: {', '.join(FIGURES)}")
+    try:
+        difference = float(values["difference"])
+    except ValueError:
+        difference = 0.0
+    if not 0 < difference < float("inf"):
+        raise UserError(f"cannot read difference={values['difference']}", "a number above 0, such as difference=0.5")
+    return values["metric"], difference
+
+
+def _pilots(runs: str) -> tuple[list[LoadedCell], str]:
+    """The entrants on the dataset that has most of them."""
+    loaded = load_cells([Path(name) for name in runs.split(",") if name], options_of, remeasure)
+    by_dataset: dict[str, list[LoadedCell]] = defaultdict(list)
+    for cell in loaded:
+        if cell.protocol == "refine":
+            by_dataset[cell.dataset].append(cell)
+    if not by_dataset:
+        raise UserError(f"{runs} holds no cell of protocol=refine", "only its figures can be planned for")
+    dataset = max(sorted(by_dataset), key=lambda name: len(by_dataset[name]))
+    if len(by_dataset) > 1:
+        err.print(f"note: cells on {dataset} alone are used: give those of another dataset by themselves", markup=False)
+    return by_dataset[dataset], dataset
+
+
+def _tasks(values: Mapping[str, str], pilots: Sequence[LoadedCell]) -> int:
+    """How many tasks can be had."""
+    if "tasks" in values:
+        if not values["tasks"].isdecimal() or int(values["tasks"]) < 2:
+            raise UserError(f"cannot read tasks={values['tasks']}", "a whole number from 2 on")
+        return int(values["tasks"])
+    return max(tasks_in(part.folder) or part.metrics["sessions"] for cell in pilots for part in cell.parts)
+
+
+def _table(spreads: Mapping[str, Spread], sizes: Sequence[int]) -> Table:
+    """The smallest detectable differences."""
+    title = f"\nsmallest difference of two models that is detected with {100 * POWER:.0f} % power (two-sided, 5 %)"
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for header in ("metric", "in", "tasks", "samples", "paired", "unpaired"):
+        table.add_column(header, justify="left" if header in ("metric", "in") else "right")
+    for name, spread in spreads.items():
+        for tasks in sizes:
+            for samples in SAMPLES:
+                shown = [spread.detectable(tasks, samples, paired=paired) for paired in (True, False)]
+                if None not in shown:
+                    table.add_row(name, UNITS[name], str(tasks), str(samples), *(f"{value:.3g}" for value in shown))
+    return table
+
+
+def _cheapest(spread: Spread, metric: str, difference: float, most: int, pilots: Sequence[LoadedCell]) -> Table:
+    """The fewest sessions that find the difference, with the calls, tokens and dollars of both models."""
+    title = f"\ncheapest for a difference of {difference:g} in {metric} ({UNITS[metric]}), for both models together"
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for header in ("", "tasks", "samples", "sessions", "calls", "tokens", "US dollars"):
+        table.add_column(header, justify="right" if header else "left")
+    for paired in (True, False):
+        plans = [(tasks, k) for k in range(1, 51) if (tasks := spread.tasks_for(difference, k, paired=paired))]
+        fitting = [plan for plan in plans if plan[0] <= most]
+        word = "paired" if paired else "unpaired"
+        if not fitting:
+            table.add_row(word, f"not within {most} tasks" + (" and 50 samples" if len(plans) > 1 else ""))
+            continue
+        tasks, samples = min(fitting, key=lambda plan: (plan[0] * plan[1], plan[1]))
+        table.add_row(word, str(tasks), str(samples), *_costs(2 * tasks * samples, pilots))
+    return table
+
+
+def _costs(sessions: int, pilots: Sequence[LoadedCell]) -> list[str]:
+    """What so many sessions cost, by the pilot's mean session: calls of the model, tokens and dollars of all payers."""
+    metrics = [cell.metrics for cell in pilots]
+    done = sum(each["completed"] for each in metrics)
+    calls = sum(sum(each["outcomes"].values()) for each in metrics)
+    tokens = sum(
+        used[key] for each in metrics for used in each["tokens"].values() for key in ("input_tokens", "output_tokens")
+    )
+    dollars = [
+        cost
+        for each in metrics
+        for name, cost in each["cost_usd"].items()
+        if any(each["tokens"].get(name, {}).values())
+    ]
+    money = None if not dollars or None in dollars else sum(cost for cost in dollars if cost is not None)
+    per = sessions / done
+    return [
+        f"{sessions:,}",
+        f"{calls * per:,.0f}",
+        f"{tokens * per:,.0f}",
+        "not known" if money is None else f"{money * per:,.2f}",
+    ]

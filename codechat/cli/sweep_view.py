@@ -1,0 +1,164 @@
+"""What the terminal shows of a sweep: a line per cell, a bar over cells that run elsewhere, the table at the end."""
+
+import shlex
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+
+from codechat.cli.estimate import show_assumptions, show_sum
+from codechat.cli.interruption import passed_on
+from codechat.cli.progress import REFRESHES_PER_S, clock
+from codechat.cli.terminal import err, out
+from codechat.engine.estimate import total
+from codechat.engine.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS
+from codechat.environment import shell_command
+from codechat.launchers import Job, Result, Sweep, Tally
+from codechat.metrics.measures import measures_in, value_of
+from codechat.template import counted
+
+STATES = {DONE: "done", BUG: "bug", MISTAKE: "not run", TOO_MANY_ERRORS: "errors", INTERRUPTED: "interrupted"}
+
+
+class SweepView:
+    """The sweep at a terminal."""
+
+    def __init__(self, cells: int) -> None:
+        self._cells, self._ended = cells, 0
+        self._bar: _Bar | None = None
+
+    def begins(self, job: Job) -> None:
+        """Name the cell, and its place in the sweep."""
+        out.print(f"\n[dim]cell {job.number + 1} of {self._cells}: {escape(' '.join(job.composed.words))}[/dim]")
+
+    def ended(self, job: Job, result: Result) -> None:
+        """Show what a cell printed elsewhere, now that it is over."""
+        self._ended += 1
+        with self._bar.hidden() if self._bar is not None else nullcontext():
+            self.begins(job)
+            for piece in result.said:
+                console = err if piece.error else out
+                console.print(piece.text, markup=False, end="")
+
+    def note(self, text: str) -> None:
+        """Show a remark."""
+        err.print(text, markup=False)
+
+    @contextmanager
+    def watching(self, tally: Callable[[], Tally]) -> Iterator[None]:
+        """Show a bar over all cells, on a terminal only."""
+        self._bar = _Bar(lambda: self._headline(tally()), lambda: self._ended, self._cells)
+        self._bar.start()
+        try:
+            yield
+        finally:
+            self._bar.stop()
+            self._bar = None
+
+    def _headline(self, tally: Tally) -> list[str]:
+        facts = [f"{self._ended}/{self._cells} cells"]
+        if tally.planned:
+            facts.append(f"{tally.turns:,}/{tally.planned:,} turns of those begun")
+        if tally.scored:
+            facts.append(f"{100 * tally.passed / tally.scored:.0f} % pass")
+        return facts
+
+    def interruptible(self, stop: Callable[[], None]) -> AbstractContextManager[object]:
+        """Pass the user's interruption on to the cells."""
+        return passed_on(stop)
+
+
+class _Bar(Progress):
+    """One line that a timer draws; it asks for the facts only then."""
+
+    def __init__(self, facts: Callable[[], list[str]], ended: Callable[[], int], cells: int) -> None:
+        self._facts, self._ended, self._began = facts, ended, time.monotonic()
+        super().__init__(
+            BarColumn(bar_width=16),
+            TextColumn("{task.fields[facts]}", markup=False),
+            console=err,
+            disable=not err.is_terminal,
+            refresh_per_second=REFRESHES_PER_S,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._task = self.add_task("", total=cells, facts="")
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        if self.tasks:
+            facts = [*self._facts(), clock(time.monotonic() - self._began)]
+            self.update(self._task, completed=self._ended(), facts=" · ".join(facts))
+        yield self.make_tasks_table(self.tasks)
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Within, other output has the terminal to itself."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
+
+
+def show_end(sweep: Sweep, results: Mapping[int, Result], dropped: Sequence[str]) -> None:
+    """Print the table of the cells, or the sum of their estimates, and the command that compares them."""
+    estimates = [result.estimate for result in results.values() if result.estimate]
+    if estimates:
+        show_sum(total(estimates), f"\nsweep {sweep.name}: {counted(len(estimates), 'cell')}, each as if run alone")
+        show_assumptions()
+        return
+    words = [set(job.composed.words) for job in sweep.jobs]
+    shared = set.intersection(*words) if len(words) > 1 else set()
+    keys = [word.partition("=")[0] for word in dropped]
+    same = {word for word, key in zip(dropped, keys, strict=True) if keys.count(key) == 1}
+    out.print(_table(sweep, shared | same, results))
+    if len(results) < len(sweep.jobs):
+        out.print(f"\n{counted(len(sweep.jobs) - len(results), 'cell was', 'cells were')} not begun")
+    finished = [result for _, result in sorted(results.items()) if result.metrics]
+    if finished:
+        folders = ",".join(str(result.folder) for result in finished)
+        compare = [shell_command("codechat"), "report", f"runs={folders}", f"out=report-{sweep.name}"]
+        out.print(f"\ncompare  {shlex.join(compare)}", markup=False)
+
+
+@dataclass(frozen=True)
+class _Headline:
+    """Both ends of a protocol's first series, and its first final."""
+
+    labels: tuple[str, str, str]
+    values: tuple[float | None, float | None, float | None]
+
+
+def _headline(metrics: Mapping[str, Any]) -> _Headline:
+    measures = measures_in(metrics)
+    if measures is None:
+        raise ValueError("these metrics do not say what they are")
+    series, final = measures.series[0], measures.finals[0]
+    curve = value_of(metrics, series) or [None]
+    return _Headline((f"{series.label} first", "last", final.label), (curve[0], curve[-1], value_of(metrics, final)))
+
+
+def _table(sweep: Sweep, constant: set[str], results: Mapping[int, Result]) -> Table:
+    """A row for every cell that has a result, named by all its overrides except the `constant` ones."""
+    table = Table(title=f"\nsweep {escape(sweep.name)}", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    labels = {_headline(result.metrics).labels for result in results.values() if result.metrics}
+    own = labels.pop() if len(labels) == 1 else ("first turn", "last", "in all")  # cells of several protocols
+    for header in ("cell", "state", *own, "folder"):
+        table.add_column(header, overflow="fold")
+    for job in sorted(sweep.jobs, key=lambda each: each.number):
+        if job.number not in results:
+            continue
+        result = results[job.number]
+        varies = " ".join(word for word in job.composed.words if word not in constant)
+        values = _headline(result.metrics).values if result.metrics else (None,) * 3
+        shown = ["—" if value is None else f"{value:.3f}" for value in values]
+        state = result.state if result.status is None else STATES[result.status]
+        untracked = ", not tracked" if result.untracked else ""
+        table.add_row(escape(varies), state + untracked, *shown, escape(str(result.folder or "")))
+    return table
