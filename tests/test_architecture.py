@@ -31,6 +31,20 @@ LAYERS: list[set[str]] = [
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 
+# The same within a room that has inner rooms.
+INNER: dict[str, list[set[str]]] = {
+    "patterns": [
+        {"reading"},
+        {"base", "substance"},
+        {"finders"},
+        {"places", "purpose"},
+        {"clauses"},
+        {"remnants"},
+        {"rules"},
+        {"__init__"},
+    ],
+}
+
 # The rooms that know a library; no other room imports it.
 KEEPERS = {
     "hydra": {"cli", "engine"},
@@ -151,6 +165,18 @@ def test_a_room_imports_only_rooms_below_it(path: Path) -> None:
             continue
         assert other in LEVEL, f"{path}: {name} is no room"
         assert LEVEL[other] < LEVEL[room], f"{room} must not import {other}"
+
+
+@pytest.mark.parametrize("room", INNER)
+def test_an_inner_room_imports_only_inner_rooms_below_it(room: str) -> None:
+    level = {inner: level for level, inners in enumerate(INNER[room]) for inner in inners}
+    for path in (PACKAGE / room).rglob("*.py"):
+        inner = path.relative_to(PACKAGE / room).parts[0].removesuffix(".py")
+        assert inner in level, f"{inner} has no place in INNER: decide where it belongs"
+        for name, _ in imports(ast.parse(path.read_text())):
+            if name.startswith(f"codechat.{room}."):
+                other = name.split(".")[2]
+                assert other == inner or level.get(other, len(level)) < level[inner], f"{path}: {name} is above it"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

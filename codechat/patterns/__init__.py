@@ -1,7 +1,12 @@
-"""Patterns: what can be found in code by reading it, and the rules that decide instructions from it. Pure functions."""
+"""Patterns: what can be found in code by reading it, and the rules that decide instructions from it. Pure functions.
+
+The inner rooms, from the bottom to the top: `reading` (code read once), `substance` (does what is there do anything),
+`finders` (what is there), `places` (where an addition makes sense), `purpose` (is what was added what was asked for),
+`remnants` (is what was to go gone). `rules` decides by all of them.
+"""
 
 from codechat.patterns.base import Occurrence, Pattern, patterns
-from codechat.patterns.code import Code, read
+from codechat.patterns.reading.code import Code, read
 from codechat.patterns.rules import Rule, adherence, applicable, rule_of
 
 RULES_VERSION = 5

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from codechat.errors import UserError, nearest
-from codechat.patterns.code import Code
+from codechat.patterns.reading.code import Code
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -131,9 +131,9 @@ def _half(sorter: Sorter, wanted: bool) -> Finder:
 
 @cache
 def patterns() -> Mapping[str, Pattern]:
-    """Every pattern of the room by name."""
+    """Every pattern of the room and its inner rooms by name."""
     room = importlib.import_module("codechat.patterns")
-    for module in pkgutil.iter_modules(room.__path__, "codechat.patterns."):
+    for module in pkgutil.walk_packages(room.__path__, "codechat.patterns."):
         importlib.import_module(module.name)
     return _patterns
 

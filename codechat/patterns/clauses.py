@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from codechat.patterns.base import Occurrence, Pattern
-from codechat.patterns.carrying import carriers
-from codechat.patterns.code import Code
-from codechat.patterns.hollow import hollow
-from codechat.patterns.idle import idle
-from codechat.patterns.purpose import serves
-from codechat.patterns.telling import telling
+from codechat.patterns.purpose.constructs import serves
+from codechat.patterns.purpose.prose import telling
+from codechat.patterns.reading.code import Code
+from codechat.patterns.substance.carrying import carriers
+from codechat.patterns.substance.hollow import hollow
+from codechat.patterns.substance.idle import idle
 
 _SHOWN = 5
 

@@ -8,11 +8,10 @@ A rule is data. `pattern` says what the instruction is about and `quantifier` ho
 - *modify* applies where the pattern is present; adhered to when none is left (`all`) or fewer are (`fewer`), and where
   the rule has `into`, when there is more of that than before.
 
-What is added or takes a place has to be used, comments and layout aside (see `codechat.patterns.idle`), has to do
-anything (see `hollow`, `vain` and `dead` there), what such a thing is for (see `purpose`, `roles`, `uses`, `turned`),
-and more than to hand a value through (see `carrying`). What is there to be read has to say something (see `telling`).
-What is removed may not stay in another form (see `remains` and `leftover`) or under the main guard, and what is
-modified may not become something else for a part (see `instead`). `forms` has wider patterns for some of the names.
+What is added or takes a place has to do something, comments and layout aside (see `substance`), to do what such a thing
+is for, and to say something if it is there to be read (see `purpose`). What is removed may not stay in another form or
+under the main guard, and what is modified may not become something else for a part (see `remnants`). `finders.wider`
+has wider patterns for some of the names, `places` where an addition makes sense.
 """
 
 import re
@@ -25,17 +24,17 @@ from codechat.domain import Adherence, Applicability, Change, Instruction, Scope
 from codechat.errors import UserError, nearest
 from codechat.languages.python.syntax import parameters
 from codechat.patterns.base import Occurrence, patterns
-from codechat.patterns.carrying import carriers
 from codechat.patterns.clauses import Clause
-from codechat.patterns.code import Code, read
-from codechat.patterns.forms import PLACES, SEARCHED, SUBJECTS, WIDER
-from codechat.patterns.functions import helper
-from codechat.patterns.hollow import hollow
-from codechat.patterns.instead import other_forms, requoted, swallowing
-from codechat.patterns.remains import remaining
-from codechat.patterns.telling import says_no_more
-from codechat.patterns.tree import FUNCTIONS
-from codechat.patterns.usage import is_example
+from codechat.patterns.finders.functions import helper
+from codechat.patterns.finders.usage import is_example
+from codechat.patterns.finders.wider import PLACES, SEARCHED, SUBJECTS, WIDER
+from codechat.patterns.purpose.prose import says_no_more
+from codechat.patterns.reading.code import Code, read
+from codechat.patterns.reading.tree import FUNCTIONS
+from codechat.patterns.remnants.instead import other_forms, requoted, swallowing
+from codechat.patterns.remnants.remains import remaining
+from codechat.patterns.substance.carrying import carriers
+from codechat.patterns.substance.hollow import hollow
 
 BY = "rules"
 _QUANTIFIERS: dict[Change, tuple[str, ...]] = {

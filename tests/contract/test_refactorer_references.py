@@ -15,7 +15,7 @@ from codechat.instructions import INSTRUCTIONS
 from codechat.languages import extract
 from codechat.models.baselines.refactoring import refactor, transformable
 from codechat.patterns import applicable
-from codechat.patterns.tree import docstring
+from codechat.patterns.reading.tree import docstring
 from codechat.sandbox import SANDBOXES, Sandbox
 from codechat.suites.checker import Checker
 from codechat.tasks import Task

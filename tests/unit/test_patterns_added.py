@@ -3,8 +3,8 @@
 import pytest
 
 from codechat.patterns import patterns, read
-from codechat.patterns.arguments import may_be
-from codechat.patterns.remains import remaining
+from codechat.patterns.finders.arguments import may_be
+from codechat.patterns.remnants.remains import remaining
 
 
 def found(name: str, code: str, **options: object) -> list[int]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from codechat.domain import Instruction
 from codechat.patterns import adherence, applicable, read
-from codechat.patterns.carrying import carriers
+from codechat.patterns.substance.carrying import carriers
 
 CLASSES = """
 import collections, functools, heapq, io, itertools, types

@@ -6,10 +6,10 @@ import pytest
 
 from codechat.domain import Change, Instruction
 from codechat.patterns import adherence, read
-from codechat.patterns.dead import dead
-from codechat.patterns.hollow import hollow
-from codechat.patterns.instead import _INSTEAD, _clauses
-from codechat.patterns.remains import remaining
+from codechat.patterns.remnants.instead import _INSTEAD, _clauses
+from codechat.patterns.remnants.remains import remaining
+from codechat.patterns.substance.dead import dead
+from codechat.patterns.substance.hollow import hollow
 
 
 def lines(nodes: frozenset[object]) -> list[int]:

@@ -10,7 +10,7 @@ import pytest
 
 import codechat
 from codechat.patterns import read
-from codechat.patterns.tree import children, walk
+from codechat.patterns.reading.tree import children, walk
 
 MARKS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 SOURCES = sorted(Path(codechat.__file__).parent.rglob("*.py"))

@@ -7,15 +7,15 @@ import pytest
 from codechat.domain import Change, Instruction
 from codechat.patterns import adherence, applicable, read
 from codechat.patterns.base import Occurrence, at, patterns
-from codechat.patterns.effects import acts, keeps_to_itself
-from codechat.patterns.forms import PLACES, SEARCHED, SUBJECTS, WIDER
-from codechat.patterns.instead import swallowing
-from codechat.patterns.remains import remaining
-from codechat.patterns.roles import CHECKS
-from codechat.patterns.telling import says_no_more, telling
-from codechat.patterns.turned import lasts, stay_whole
-from codechat.patterns.uses import is_kept, makes_missing
-from codechat.patterns.vain import VAIN
+from codechat.patterns.finders.wider import PLACES, SEARCHED, SUBJECTS, WIDER
+from codechat.patterns.purpose.definitions import CHECKS
+from codechat.patterns.purpose.libraries import is_kept, makes_missing
+from codechat.patterns.purpose.prose import says_no_more, telling
+from codechat.patterns.purpose.turned import lasts, stay_whole
+from codechat.patterns.remnants.instead import swallowing
+from codechat.patterns.remnants.remains import remaining
+from codechat.patterns.substance.effects import acts, keeps_to_itself
+from codechat.patterns.substance.vain import VAIN
 
 
 def asked(text: str, change: Change, **rule: object) -> Instruction:

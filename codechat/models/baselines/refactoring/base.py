@@ -11,7 +11,7 @@ from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 from codechat.patterns import Code, read
-from codechat.patterns.tree import first_line
+from codechat.patterns.reading.tree import first_line
 
 if TYPE_CHECKING:
     import libcst as cst

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from codechat.languages.python.syntax import parameters
 from codechat.models.baselines.refactoring.base import Refusal, Source, insert, same_tree, top_line, transforms
-from codechat.patterns.comments import Place, Statement, commented
-from codechat.patterns.tree import Function, docstring, first_line
+from codechat.patterns.finders.comments import Place, Statement, commented
+from codechat.patterns.reading.tree import Function, docstring, first_line
 
 
 def _above(source: Source, node: ast.stmt, text: str) -> tuple[int, str]:

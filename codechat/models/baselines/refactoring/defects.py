@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from codechat.patterns import Code, read
-from codechat.patterns.tree import FUNCTIONS
+from codechat.patterns.reading.tree import FUNCTIONS
 
 _OPPOSITE: dict[type[ast.cmpop], str] = {
     ast.Lt: ">=", ast.LtE: ">", ast.Gt: "<=", ast.GtE: "<", ast.Eq: "!=", ast.NotEq: "==", ast.In: "not in",

@@ -14,7 +14,7 @@ from functools import cache
 from codechat.domain import Instruction
 from codechat.models.baselines.refactoring.base import Refusal, Source, Transformation, registered
 from codechat.patterns import adherence, read
-from codechat.patterns.tree import FUNCTIONS
+from codechat.patterns.reading.tree import FUNCTIONS
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import libcst as cst
 
 from codechat.models.baselines.refactoring.base import Refusal, Source, transforms
 from codechat.models.baselines.refactoring.trees import LOOKERS, Made, has, nodes, replace, variables
-from codechat.patterns.names import local_bindings
+from codechat.patterns.finders.names import local_bindings
 
 _WORDS = {
     "res": "result", "ret": "result", "tmp": "temporary", "temp": "temporary", "cnt": "count", "idx": "index",

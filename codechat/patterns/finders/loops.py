@@ -1,0 +1,223 @@
+"""Loops: over what they run, in which direction, and what they do."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+
+from codechat.patterns.base import Occurrence, at, pattern
+from codechat.patterns.reading.code import Code
+from codechat.patterns.reading.tree import COMPREHENSIONS, FUNCTIONS, LOOPS, blocks, children, own_nodes, walk
+
+
+@pattern("searching_loop", "loop that returns True or False", "loops that return True or False")
+def searching_loop(code: Code) -> Iterable[Occurrence]:
+    """Loops that leave their function with a Boolean literal, or set a variable to one and break."""
+    for node in code.find(*LOOPS):
+        inside = [*own_nodes(node)]
+        values = [inner.value for inner in inside if isinstance(inner, ast.Return)]
+        for block in (block for one in inside if isinstance(one, ast.If) for block in blocks(one)):
+            if isinstance(block[-1], ast.Break):
+                values += [one.value for one in block if isinstance(one, ast.Assign)]
+        if any(isinstance(value, ast.Constant) and isinstance(value.value, bool) for value in values):
+            yield at(node)
+
+
+@pattern("nested_loop", "nested loop")
+def nested_loop(code: Code) -> Iterable[Occurrence]:
+    """Loops inside a loop of the same function, and comprehensions with several `for` clauses or in another's value."""
+    for node in code.find(*LOOPS, *COMPREHENSIONS):
+        if isinstance(node, COMPREHENSIONS):
+            values = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+            inner = [one for value in values for one in walk(value) if isinstance(one, COMPREHENSIONS)]
+            yield from [at(node)] * (len(node.generators) - 1 + bool(inner) + _is_in_loop(code, node))
+            continue
+        around = next((one for one in code.ancestors(node) if isinstance(one, (*LOOPS, *FUNCTIONS))), None)
+        if isinstance(around, LOOPS):
+            yield at(node)
+
+
+def _is_in_loop(code: Code, node: ast.AST) -> bool:
+    """Whether a comprehension is run anew in each round of a loop."""
+    inner = node
+    for above in code.ancestors(node):
+        if isinstance(above, FUNCTIONS):
+            return False
+        if isinstance(above, LOOPS):
+            return inner is not getattr(above, "iter", None)
+        inner = above
+    return False
+
+
+@pattern("index_loop", "loop over range(len(...))", "loops over range(len(...))")
+def index_loop(code: Code) -> Iterable[Occurrence]:
+    """`for` loops and comprehensions over `range(len(x))`, every index of x.
+
+    `range(0, len(x))` is the same, and so are `list(range(len(x)))`, a name that only ever holds such a range, and
+    `range(n)` for a name that only ever holds a length.
+    """
+    lengths = _lengths(code)
+    for node in code.find(ast.For, ast.AsyncFor, ast.comprehension):
+        call: ast.AST = node.iter
+        if isinstance(call, ast.Name):
+            call = code.values.get(call.id, call)
+        while isinstance(call, ast.Call) and code.origin(call.func) in _WRAPPING and call.args:
+            call = call.args[0]
+        if not isinstance(call, ast.Call) or code.origin(call.func) != "range":
+            continue
+        numbers = [part.value if isinstance(part, ast.Constant) else None for part in call.args]
+        stop = call.args[1 if len(numbers) > 1 else 0] if numbers else None
+        whole = numbers[:-1] in ([], [0]) or (numbers[0], numbers[2:]) == (0, [1])
+        if whole and (_calls_len(code, stop) or (isinstance(stop, ast.Name) and stop.id in lengths)):
+            yield at(node.iter)
+
+
+_WRAPPING = ("list", "tuple", "iter", "enumerate")
+
+
+def _lengths(code: Code) -> set[str]:
+    """Names that `name = len(...)` binds and nothing else does."""
+    found: set[str] = set()
+    others = {parameter.arg for parameter in code.find(ast.arg)}
+    for name in code.find(ast.Name):
+        if isinstance(name.ctx, ast.Store):
+            assignment = code.parents.get(name)
+            measured = isinstance(assignment, ast.Assign | ast.AnnAssign) and _calls_len(code, assignment.value)
+            (found if measured else others).add(name.id)
+    return found - others
+
+
+def _calls_len(code: Code, node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Call) and code.origin(node.func) == "len"
+
+
+@pattern("forward_loop", "loop that runs forward", "loops that run forward")
+def forward_loop(code: Code) -> Iterable[Occurrence]:
+    """`for` statements over what no `reversed` or negative step turns around, there or where the iterable is named.
+
+    What is turned around twice runs forward.
+    """
+    turned: set[str] = set()
+    for assignment in code.find(ast.Assign):
+        if _runs_backward(code, assignment.value):
+            turned.update(target.id for target in assignment.targets if isinstance(target, ast.Name))
+    for node in code.find(ast.For):
+        named = isinstance(node.iter, ast.Name) and node.iter.id in turned
+        if _counts_from_end(node):
+            continue
+        if _runs_backward(code, node.iter) is named or turns_back(node):
+            yield at(node)
+
+
+def _counts_from_end(loop: ast.For) -> bool:
+    """Whether a loop's index is only ever taken from the end: `for i in range(n): x[-i - 1]`."""
+    name = loop.target.id if isinstance(loop.target, ast.Name) else ""
+    inside = [one for each in loop.body for one in walk(each)]
+    loads = {one for one in inside if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)}
+    places = [one.slice for one in inside if isinstance(one, ast.Subscript)]
+    ends = {part for place in places if _FROM_END.fullmatch(ast.unparse(place)) for part in walk(place)}
+    return bool(loads) and loads <= ends
+
+
+def turns_back(loop: ast.For) -> bool:
+    """Whether a loop's index is only ever taken from another number: `for i in range(n, 0, -1): x[n - i]`."""
+    name = loop.target.id if isinstance(loop.target, ast.Name) else ""
+    inside = walk(loop)
+    loads = {one for one in inside if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)}
+    stepped = isinstance(loop.iter, ast.Call) and len(loop.iter.args) == 3 and _is_negative(loop.iter.args[2])
+    taken = {
+        one.slice.right for one in inside
+        if isinstance(one, ast.Subscript) and isinstance(one.slice, ast.BinOp) and isinstance(one.slice.op, ast.Sub)
+    }  # fmt: skip
+    return stepped and bool(loads) and loads <= taken
+
+
+def _runs_backward(code: Code, node: ast.AST) -> bool:
+    return sum(turns_around(code, part) for part in _in_order(code, node)) % 2 == 1
+
+
+def _in_order(code: Code, node: ast.AST) -> Iterator[ast.AST]:
+    """The expression's nodes without the arguments of what puts values into an order of its own, or in none."""
+    yield node
+    if isinstance(node, ast.Call) and code.origin(node.func) in ("sorted", "set", "frozenset"):
+        return
+    for child in children(node):
+        yield from _in_order(code, child)
+
+
+def turns_around(code: Code, node: ast.AST) -> bool:
+    """Whether an expression runs backward: `reversed(...)`, or a slice or range with a negative step."""
+    if isinstance(node, ast.Slice):
+        return node.step is not None and _is_negative(node.step)
+    if not isinstance(node, ast.Call):
+        return False
+    stepped = code.origin(node.func) == "range" and len(node.args) == 3 and _is_negative(node.args[2])
+    return stepped or code.origin(node.func) == "reversed"
+
+
+def _is_negative(node: ast.expr) -> bool:
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+
+
+@pattern("backward_iteration", "backward iteration")
+def backward_iteration(code: Code) -> Iterable[Occurrence]:
+    """Expressions that run backward, `while` loops that count an index down, and indices from the end, `x[-i]`."""
+    counted = {one.target.id for one in code.find(ast.For, ast.comprehension) if isinstance(one.target, ast.Name)}
+    for place in code.find(ast.Subscript):
+        if counted and _FROM_END.fullmatch(ast.unparse(place.slice)):
+            names = {one.id for one in walk(place.slice) if isinstance(one, ast.Name)}
+            yield from [at(place)] if names & counted else []
+    undone = {one.iter for one in code.find(ast.For) if turns_back(one)}
+    for node in code.find(ast.Call, ast.Slice, ast.While):
+        if node not in undone and (_counts_down(node) if isinstance(node, ast.While) else turns_around(code, node)):
+            yield at(node)
+
+
+_FROM_END = re.compile(r"-\w+( - 1)?|~\w+|-\(\w+ \+ 1\)|-1 - \w+|(len\([\w.]+\)|\w+) - (1 - \w+|\w+ - 1|\(\w+ \+ 1\))")
+
+
+def _counts_down(loop: ast.While) -> bool:
+    """Whether what the loop tests is lowered in it and used as an index."""
+    inside = [*own_nodes(loop)]
+    lowered = {
+        ast.unparse(one.target) for one in inside if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Sub)
+    }
+    for one in inside:
+        value = one.value if isinstance(one, ast.Assign) and isinstance(one.value, ast.BinOp) else None
+        if value is not None and isinstance(value.op, ast.Sub) and isinstance(value.right, ast.Constant):
+            lowered.add(ast.unparse(value.left))
+    places = {ast.unparse(one.slice) for one in inside if isinstance(one, ast.Subscript)}
+    return any(isinstance(one, ast.Name) and one.id in lowered & places for one in walk(loop.test))
+
+
+@pattern("counting_while", "while loop without next()", "while loops without next()")
+def counting_while(code: Code) -> Iterable[Occurrence]:
+    """`while` loops that take from no iterator."""
+    for node in code.find(ast.While):
+        calls = [one.func for one in walk(node) if isinstance(one, ast.Call)]
+        yield from [] if any(code.called(one) in ("next", ".__next__") for one in calls) else [at(node)]
+
+
+@pattern("collecting_loop", "loop that fills a collection", "loops that fill a collection")
+def collecting_loop(code: Code) -> Iterable[Occurrence]:
+    """`for` loops whose body appends or adds to a collection, also by `+= [...]`."""
+    for node in code.find(ast.For):
+        if any(_collects(code, inner) for inner in walk(node)) or _fills_dict(code, node):
+            yield at(node)
+
+
+def _fills_dict(code: Code, loop: ast.For) -> bool:
+    """Whether a loop does nothing but give a new dict its entries, none made from another."""
+    body = loop.body[0].body if len(loop.body) == 1 and isinstance(loop.body[0], ast.If) else loop.body
+    target = body[0].targets[0] if len(body) == 1 and isinstance(body[0], ast.Assign) else None
+    if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
+        return False
+    made = code.values.get(target.value.id)
+    empty = made is not None and ast.unparse(made) in ("{}", "dict()")
+    reads = [one for one in walk(loop) if isinstance(one, ast.Name) and one.id == target.value.id]
+    return empty and len(reads) == 1
+
+
+def _collects(code: Code, node: ast.AST) -> bool:
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.op, ast.Add) and isinstance(node.value, ast.List)
+    return isinstance(node, ast.Call) and code.called(node.func) in (".append", ".add")

@@ -1,0 +1,273 @@
+"""What a program makes use of: built-ins, library functions, methods, collections."""
+
+import ast
+import builtins
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from codechat.languages.python.syntax import parameters
+from codechat.patterns.base import Occurrence, at, pattern
+from codechat.patterns.finders.hints import parts
+from codechat.patterns.reading.code import Code, is_hint
+from codechat.patterns.reading.tree import COMPREHENSIONS, FUNCTIONS, LOOPS, body_without_docstring, own_nodes, walk
+from codechat.patterns.substance.idle import given
+
+
+@pattern("use", "use of {names}", "uses of {names}")
+def use(code: Code, names: list[str], in_hint: bool = False) -> Iterable[Occurrence]:
+    """Reads of these names, whatever they were imported as: `sorted`, `functools.reduce`, `itertools.*`, `.append`.
+
+    An import alone is no use, nor is an annotation, unless the use is to stand `in_hint`; a name that the program binds
+    itself is its own. Of a module's functions (`math.*`) its constants are none; `typing.Final` in a function declares
+    nothing at module level; an `assert` of what was computed is a use of `__debug__`, on which it depends.
+    """
+    for node in code.find(ast.Name, ast.Attribute):
+        inner = isinstance(code.parents.get(node), ast.Attribute)
+        origin = code.origin(node) if isinstance(node.ctx, ast.Load) and not inner else ""
+        matched = origin and any(fnmatchcase(origin, name) for name in names) and is_hint(code, node) is in_hint
+        local = origin == "typing.Final" and (code.function_of(node) is not None or _declares_nothing(code, node))
+        if matched and not local and (origin not in _CONSTANTS or origin in names) and not _is_own_method(code, node):
+            yield at(node, origin.removeprefix("."))
+    for part, place in parts(code) if in_hint else ():  # in quotes
+        matched = part is not place and isinstance(part, ast.Name | ast.Attribute)
+        dotted = ast.unparse(part) if matched and code.function_of(place) is None else ""
+        root, _, rest = dotted.partition(".")
+        if f"{code.imports.get(root, root)}{'.' if rest else ''}{rest}" in names:
+            yield at(place, dotted)
+    if "__debug__" in names:
+        yield from (
+            at(node, "assert") for node in code.find(ast.Assert)
+            if looks_at_work(code, node, node.test) and not _is_left_out(code, node)
+        )  # fmt: skip
+
+
+def _is_left_out(code: Code, node: ast.Assert) -> bool:
+    """Whether an assertion stands under `if not __debug__`, where none is run."""
+    tests = [one.test for one in code.ancestors(node) if isinstance(one, ast.If)]
+    return any(ast.unparse(test) == "not __debug__" for test in tests)
+
+
+def _is_own_method(code: Code, node: ast.Name | ast.Attribute) -> bool:
+    """Whether a method is one of a class of the program: of an object whose variable is bound once."""
+    base = node.value if isinstance(node, ast.Attribute) else None
+    made = code.values.get(base.id) if isinstance(base, ast.Name) else base
+    maker = made.func.id if isinstance(made, ast.Call) and isinstance(made.func, ast.Name) else ""
+    classes = [one for one in code.find(ast.ClassDef) if one.name == maker] if maker else []
+    return any(getattr(each, "name", "") == getattr(node, "attr", None) for one in classes for each in one.body)
+
+
+def _declares_nothing(code: Code, node: ast.AST) -> bool:
+    """Whether a hint at module level belongs to a name without a value."""
+    statement = next((one for one in code.ancestors(node) if isinstance(one, ast.stmt)), None)
+    return isinstance(statement, ast.AnnAssign) and statement.value is None
+
+
+_CONSTANTS = {f"math.{name}" for name in ("pi", "e", "inf", "nan", "tau")} | {
+    f"re.{name}" for name in ("I", "IGNORECASE", "M", "MULTILINE", "S", "DOTALL", "X", "VERBOSE", "Match", "Pattern")
+}
+
+
+def looks_at_work(code: Code, node: ast.AST, value: ast.expr, *, calls: bool = False) -> bool:
+    """Whether a value in a function's node is of what the function computed, not just of what it was given.
+
+    With `calls` what a call makes of an argument right there counts as computed.
+    """
+    function = code.function_of(node)
+    if function is None:
+        return True
+    line, inside = getattr(node, "lineno", 0), walk(value)
+    inner = {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    stored = {one.id: one for one in walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    given = {one.arg for one in parameters(function) if one.arg not in stored or stored[one.arg].lineno >= line}
+    given -= {"self"}
+    given |= {name for name, made in code.values.items() if isinstance(made, ast.Name) and made.id in given}
+    loops = [one for one in walk(function) if isinstance(one, ast.For) and not calls]
+    given |= {one.target.id for one in loops if isinstance(one.target, ast.Name) and ast.unparse(one.iter) in given}
+    read = {one.id for one in inside if isinstance(one, ast.Name)} - given - inner
+    if calls and any(isinstance(one, ast.Call | ast.BinOp | ast.Subscript) for one in inside):
+        return True
+    return any(not hasattr(builtins, name) and name not in code.imports for name in read)
+
+
+@pattern("call", "call of {names}", "calls of {names}")
+def call(code: Code, names: list[str]) -> Iterable[Occurrence]:
+    """Calls of these names, read as in `use`, also by a name that stands for one; `log(DEBUG, ...)` is `debug(...)`."""
+    for node in code.find(ast.Call):
+        origin = code.called(node.func)
+        level = node.args[0] if origin in ("logging.log", ".log") and node.args else None
+        if level is not None and (code.origin(level) == "logging.DEBUG" or ast.unparse(level) == "10"):
+            origin = "logging.debug"
+        if origin and any(fnmatchcase(origin, name) for name in names):
+            yield at(node, origin.removeprefix("."))
+
+
+@pattern("imported", "import of {modules}", "imports of {modules}")
+def imported(code: Code, modules: list[str]) -> Iterable[Occurrence]:
+    """Import statements that name one of these modules, or one of these names as `module.name`."""
+    for node in code.find(ast.Import, ast.ImportFrom):
+        named = [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom):
+            named = [node.module or "", *(f"{node.module}.{name}" for name in named)]
+        if any(fnmatchcase(name, module) for name in named for module in modules) and _is_on_top(code, node):
+            yield at(node, named[0])
+
+
+def _is_on_top(code: Code, node: ast.Import | ast.ImportFrom) -> bool:
+    """Whether a `__future__` import stands where alone it may: at the top, under the docstring at most."""
+    if not isinstance(node, ast.ImportFrom) or node.module != "__future__":
+        return True
+    body = body_without_docstring(code.tree) if code.tree else []
+    before = body[: body.index(node)] if node in body else [node]
+    return all(isinstance(one, ast.ImportFrom) and one.module == "__future__" for one in before) and node in body
+
+
+_MAKERS: dict[str, tuple[tuple[type[ast.expr], ...], tuple[str, ...]]] = {
+    "list": ((ast.List, ast.ListComp), ("list",)),
+    "dict": (
+        (ast.Dict, ast.DictComp),
+        ("dict", "collections.defaultdict", "collections.Counter", "collections.OrderedDict"),
+    ),
+    "set": ((ast.Set, ast.SetComp), ("set", "frozenset")),
+    "tuple": ((ast.Tuple,), ("tuple",)),
+}
+
+
+@pattern("collection", "{kind}")
+def collection(code: Code, kind: Literal["list", "dict", "set", "tuple"]) -> Iterable[Occurrence]:
+    """Collections that the program makes by display, comprehension or call; annotations and indices are none."""
+    displays, makers = _MAKERS[kind]
+    for node in code.find(ast.Call, *displays):
+        if isinstance(node, ast.Call):
+            made = code.called(node.func) in makers and not _gives_back_list(code, node)
+        else:
+            index = getattr(code.parents.get(node), "slice", None) is node
+            made = isinstance(getattr(node, "ctx", ast.Load()), ast.Load) and not index and not is_hint(code, node)
+        if made and not (kind == "list" and _becomes_deque(code, node)):
+            yield at(node)
+
+
+def is_example(code: Code, one: Occurrence) -> bool:
+    """Whether it is data that a program with functions is tried on: in a call or a variable at module level."""
+    if one.node is None or not code.functions or code.function_of(one.node) is not None:
+        return False
+    statement = next((each for each in code.ancestors(one.node) if isinstance(each, ast.stmt)), None)
+    if isinstance(statement, ast.Assign):
+        return all(isinstance(target, ast.Name) and target.id.islower() for target in statement.targets)
+    return isinstance(statement, ast.Expr)
+
+
+def _becomes_deque(code: Code, node: ast.AST) -> bool:
+    """`deque([start])`: a list that only says what a deque begins with."""
+    above = code.parents.get(node)
+    return isinstance(above, ast.Call) and node in above.args and code.called(above.func) == "collections.deque"
+
+
+def _gives_back_list(code: Code, node: ast.Call) -> bool:
+    """Whether a deque that the program made becomes a list only to be returned."""
+    name = node.args[0].id if len(node.args) == 1 and isinstance(node.args[0], ast.Name) else ""
+    made = [
+        value for place, targets, value in given(code)
+        if name and code.function_of(place) is code.function_of(node)
+        and name in [getattr(one, "id", "") for one in targets]
+    ]  # fmt: skip
+    deques = [isinstance(one, ast.Call) and code.origin(one.func) == "collections.deque" for one in made]
+    returned = any(isinstance(above, ast.Return) for above in code.ancestors(node))
+    return returned and code.origin(node.func) == "list" and bool(deques) and all(deques)
+
+
+@pattern("bit_operation", "bitwise operation")
+def bit_operation(code: Code) -> Iterable[Occurrence]:
+    """`&`, `|`, `^`, `~`, `<<`, `>>` outside annotations."""
+    operators = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.Invert)
+    for node in code.find(ast.BinOp, ast.AugAssign, ast.UnaryOp):
+        if isinstance(node.op, operators) and not is_hint(code, node):
+            yield at(node)
+
+
+_TRAVERSING = [
+    "sum", "min", "max", "any", "all", "map", "filter", "sorted", "reversed", "zip", "enumerate", "range", "list",
+    "set", "tuple", "functools.reduce", ".join", ".sort", ".count", ".index", ".reverse",
+]  # fmt: skip
+
+
+@pattern("traversal", "walk through values", "walks through values")
+def traversal(code: Code) -> Iterable[Occurrence]:
+    """Loops, comprehensions, and calls that go through all elements."""
+    yield from (at(node) for node in code.find(*LOOPS, *COMPREHENSIONS))
+    yield from call(code, _TRAVERSING)
+
+
+@pattern("global_counter", "global counter")
+def global_counter(code: Code) -> Iterable[Occurrence]:
+    """Updates by one of a name that their function declares global: `n += 1` or `n = n + 1`.
+
+    `calls[0] += 1` and `f.calls += 1` of what stands at module level, and `next(...)` of an `itertools.count`, are too.
+    """
+    body = code.tree.body if code.tree else []
+    outer = {
+        one.id for each in body if isinstance(each, ast.Assign) for one in each.targets if isinstance(one, ast.Name)
+    }
+    outer |= {each.name for each in body if isinstance(each, FUNCTIONS)}
+    for function in code.functions:
+        declared: set[str] = set()
+        updates: list[ast.stmt] = []
+        for node in own_nodes(function):
+            if isinstance(node, ast.Global):
+                declared.update(node.names)
+            elif isinstance(node, ast.AugAssign | ast.Assign) and isinstance(node.value, ast.Constant | ast.BinOp):
+                updates.append(node)
+            elif isinstance(node, ast.Call) and node.args and code.origin(node.func) == "next":
+                made = code.values.get(getattr(node.args[0], "id", ""))
+                if isinstance(made, ast.Call) and code.origin(made.func) == "itertools.count":
+                    yield at(node)
+        for update in updates:
+            name = _raised_by_one(update, declared, outer)
+            if name:
+                yield at(update, f"'{name}'")
+
+
+def _raised_by_one(update: ast.stmt, declared: set[str], outer: set[str]) -> str:
+    """The declared name that a statement raises by one, or the outer one that holds what it raises; nothing if none."""
+    text = ast.unparse(update)
+    raised = re.fullmatch(r"(\w+) (?:\+= 1|= \1 \+ 1|= 1 \+ \1)", text)
+    held = re.fullmatch(r"(\w+)(\.\w+|\[(\d+|'.*')\]) \+= 1", text)
+    if raised is not None and raised[1] in declared:
+        return raised[1]
+    named = re.fullmatch(r"globals\(\)\['(\w+)'\] \+= 1", text)
+    held = named or held
+    return held[1] if held is not None and held[1] in outer else ""
+
+
+@pattern("text_work", "use of {names}, or text that grows", "uses of {names}, or texts that grow")
+def text_work(code: Code, names: list[str]) -> Iterable[Occurrence]:
+    """Uses of these names, f-strings, and texts that grow: `text += …` for a name that is bound to a text literal."""
+    yield from use(code, names)
+    texts = {
+        target.id for node in code.find(ast.Assign) if isinstance(node.value, ast.Constant | ast.JoinedStr)
+        for target in node.targets
+        if isinstance(target, ast.Name) and isinstance(getattr(node.value, "value", ""), str)
+    }  # fmt: skip
+    for node in code.find(ast.AugAssign):
+        if isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name) and node.target.id in texts:
+            yield at(node)
+    yield from (at(node) for node in code.find(ast.JoinedStr))
+    for sum_ in code.find(ast.BinOp):
+        if isinstance(sum_.op, ast.Add) and any(_is_literal_text(side) for side in (sum_.left, sum_.right)):
+            yield at(sum_)
+
+
+def _is_literal_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+@pattern("yieldable", "walk through values or list that is returned", "walks through values or lists that are returned")
+def yieldable(code: Code) -> Iterable[Occurrence]:
+    """What could be yielded one by one: walks through values, and lists with entries that a function returns."""
+    yield from traversal(code)
+    for node in code.find(ast.Return):
+        value = code.values.get(node.value.id) if isinstance(node.value, ast.Name) else node.value
+        split = isinstance(value, ast.Call) and code.origin(value.func) in (".split", ".splitlines")
+        if split or (isinstance(value, ast.List) and (value.elts or isinstance(node.value, ast.Name))):
+            yield at(node)

@@ -1,0 +1,296 @@
+"""Code read once: its syntax tree, its tokens, and the few derived views that patterns share."""
+
+import ast
+import builtins
+import io
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any, TypeVar, overload
+
+from codechat.languages.python.syntax import tree_of
+from codechat.patterns.reading.tokens import with_whole_strings
+from codechat.patterns.reading.tree import FUNCTIONS, Function, children, is_main_guard, may_quote_hash, walk
+
+MAX_NODES = 20_000  # some patterns compare nodes with each other; no program for a task has so many
+MAX_BITS = 10_000  # of a whole number: Python refuses to write longer ones in decimal digits
+MAX_DEPTH = 180  # deeper trees are no code a person wrote, and would exhaust the stack of recursive readers
+_SAME = {"builtins": "", "typing_extensions": "typing."}  # modules that give what another one has
+_DIRECTIVES = ("type:", "noqa", "pylint:", "pragma:", "fmt:", "mypy:", "ruff:", "isort:", "flake8:", "-*-", "pyright:")
+
+N = TypeVar("N", bound=ast.AST)
+M = TypeVar("M", bound=ast.AST)
+L = TypeVar("L", bound=ast.AST)
+
+
+@dataclass(frozen=True)
+class Comment:
+    """A comment that speaks to people; what speaks to tools (`# type:`, `# noqa`, a shebang) is none."""
+
+    line: int
+    column: int
+    text: str
+    own_line: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Code:
+    """One version of a program. `tree` is None where it does not parse, and `problem` says why.
+
+    `nodes` leaves out the main guard. `text` has line ends normalised and no byte order mark. `tokens_problem` tells
+    why the token stream is incomplete.
+    """
+
+    text: str
+    tree: ast.Module | None
+    problem: str
+    nodes: tuple[ast.AST, ...]
+    parents: dict[ast.AST, ast.AST]
+    found: dict[object, Any] = field(default_factory=dict, repr=False)
+    """What was looked for before, by what asked for it: a turn's code is the next turn's code before."""
+
+    @overload
+    def find(self, one: type[N], /) -> Iterator[N]: ...
+    @overload
+    def find(self, one: type[N], two: type[M], /) -> Iterator[N | M]: ...
+    @overload
+    def find(self, one: type[N], two: type[M], three: type[L], /) -> Iterator[N | M | L]: ...
+    @overload
+    def find(self, *kinds: type[N]) -> Iterator[N]: ...
+    def find(self, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+        """The nodes of these kinds, in source order."""
+        for node in self.nodes:
+            if isinstance(node, kinds):
+                yield node
+
+    @cached_property
+    def whole(self) -> "Code":
+        """The program with its main guard; the same code where it has none, or where that is beyond reading."""
+        if self.tree is None or not any(map(is_main_guard, self.tree.body)):
+            return self
+        nodes, parents, problem = _gathered(self.tree, guarded=True)
+        return self if problem else Code(self.text, self.tree, "", nodes, parents)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    @cached_property
+    def _tokenized(self) -> tuple[tuple[tokenize.TokenInfo, ...], str]:
+        found: list[tokenize.TokenInfo] = []
+        try:
+            found.extend(with_whole_strings(tokenize.generate_tokens(io.StringIO(self.text).readline), self.lines))
+        except (tokenize.TokenError, SyntaxError, ValueError, SystemError) as error:  # a NUL, in Python 3.13's own code
+            return tuple(found), f"cannot be read as Python tokens: {error.args[0]}"
+        return tuple(found), ""
+
+    @property
+    def tokens(self) -> tuple[tokenize.TokenInfo, ...]:
+        return self._tokenized[0]
+
+    @property
+    def tokens_problem(self) -> str:
+        return self._tokenized[1] if self.tree is None else ""
+
+    @cached_property
+    def comments(self) -> tuple[Comment, ...]:
+        found = []
+        for line, column in self._comment_places():
+            written = self.lines[line - 1]
+            string = written[column:]
+            text = string.lstrip("#").strip()
+            shebang = (line, column) == (1, 0) and string.startswith("#!")
+            if not shebang and not text.lower().startswith(_DIRECTIVES):
+                found.append(Comment(line, column, string, not written[:column].strip()))
+        return tuple(found)
+
+    def _comment_places(self) -> Iterator[tuple[int, int]]:
+        """Line and column of every comment: the first # of a line; where a string may hold one, what the tokens say."""
+        if "#" not in self.text:
+            return
+        if self.tree is None or any(map(may_quote_hash, walk(self.tree))):
+            yield from (token.start for token in self.tokens if token.type == tokenize.COMMENT)
+        else:
+            yield from ((line, text.index("#")) for line, text in enumerate(self.lines, 1) if "#" in text)
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, FUNCTIONS))
+
+    @cached_property
+    def string_lines(self) -> frozenset[int]:
+        """The lines that begin inside a string that spans lines: their layout is content."""
+        strings = (token for token in self.tokens if token.type == tokenize.STRING)
+        return frozenset(line for token in strings for line in range(token.start[0] + 1, token.end[0] + 1))
+
+    @cached_property
+    def imports(self) -> dict[str, str]:
+        """The dotted origin of every imported name: `{"np": "numpy", "reduce": "functools.reduce"}`.
+
+        What `typing_extensions` has is typing's, and what `builtins` has is built in.
+        """
+        origin: dict[str, str] = {}
+        for node in self.find(ast.Import, ast.ImportFrom):
+            for alias in node.names:
+                if isinstance(node, ast.ImportFrom):
+                    module = _SAME.get(node.module or "", f"{node.module or ''}.")
+                    origin[alias.asname or alias.name] = f"{module}{alias.name}"
+                else:
+                    root = alias.name if alias.asname else alias.name.partition(".")[0]
+                    origin[alias.asname or root] = root
+        return origin
+
+    @cached_property
+    def _bound(self) -> dict[ast.AST, set[str]]:
+        """The names that each function, lambda and the module bind by assignment, definition or parameter."""
+        names: dict[ast.AST, set[str]] = {}
+        for node in self.nodes:
+            name = getattr(node, "name", None) if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else None
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                name = node.id
+            elif isinstance(node, ast.arg):
+                name = node.arg
+            if name is not None:
+                names.setdefault(self._scope(node), set()).add(name)
+        return names
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        """All names that are bound anywhere."""
+        return frozenset().union(*self._bound.values())
+
+    def _scope(self, node: ast.AST) -> ast.AST:
+        kinds = (*FUNCTIONS, ast.Lambda, ast.ClassDef, ast.Module)
+        return next((above for above in self.ancestors(node) if isinstance(above, kinds)), node)
+
+    def is_own(self, node: ast.Name, *, inner: bool = False) -> bool:
+        """Whether a name is one that the program binds in a scope around it; `inner`: in one but the module's."""
+        scopes = self.ancestors(node) if node.id in self._names else ()
+        return any(node.id in self._bound.get(one, ()) for one in scopes if not inner or one is not self.tree)
+
+    @cached_property
+    def _star_modules(self) -> list[str]:
+        """The modules whose names are all imported by `from module import *`."""
+        return [node.module or "" for node in self.find(ast.ImportFrom) if node.names[0].name == "*"]
+
+    def origin(self, expression: ast.AST) -> str:
+        """What a name or attribute stands for: `functools.reduce`, `sorted`, `.append` for a method; "" if unknown."""
+        if isinstance(expression, ast.Name):
+            if self.is_own(expression):
+                return ""
+            if expression.id not in self.imports and not hasattr(builtins, expression.id):
+                return next((f"{module}.{expression.id}" for module in self._star_modules), expression.id)
+            return self.imports.get(expression.id, expression.id)
+        if isinstance(expression, ast.Attribute):
+            base = expression.value
+            parts = [expression.attr]
+            while isinstance(base, ast.Attribute):
+                parts.append(base.attr)
+                base = base.value
+            if isinstance(base, ast.Name) and base.id in self.imports and not self.is_own(base):
+                module = _SAME.get(self.imports[base.id], f"{self.imports[base.id]}.")
+                return module + ".".join(reversed(parts))
+            loaded = self._loaded(base)
+            return f"{loaded}.{'.'.join(reversed(parts))}" if loaded else f".{expression.attr}"
+        return ""
+
+    def _loaded(self, base: ast.AST) -> str:
+        """The module that `__import__("math")` and `importlib.import_module("math")` give, also by a name."""
+        if isinstance(base, ast.Name):
+            base = self.values.get(base.id, base)
+        name = base.args[0] if isinstance(base, ast.Call) and len(base.args) == 1 else None
+        if not isinstance(base, ast.Call) or not isinstance(name, ast.Constant) or not isinstance(name.value, str):
+            return ""
+        loads = self.origin(base.func) in ("__import__", "importlib.import_module")
+        return name.value if loads else ""
+
+    @cached_property
+    def values(self) -> dict[str, ast.expr]:
+        """The values of names that the program binds once, by an assignment."""
+        found: dict[str, ast.expr | None] = {}
+        for node in self.find(ast.Name, ast.arg, *FUNCTIONS, ast.ClassDef):
+            if isinstance(node, ast.Name):
+                above, name = self.parents.get(node), node.id
+                if isinstance(node.ctx, ast.Store):
+                    assigned = isinstance(above, ast.Assign | ast.AnnAssign | ast.NamedExpr)
+                    found[name] = getattr(above, "value", None) if assigned and name not in found else None
+            else:
+                found[node.arg if isinstance(node, ast.arg) else getattr(node, "name", "")] = None
+        return {name: value for name, value in found.items() if value is not None}
+
+    def called(self, expression: ast.AST) -> str:
+        """The origin of what is called, also by another name: `show = print` makes `show(x)` a call of `print`."""
+        origin, seen = self.origin(expression), set[str]()
+        while not origin and isinstance(expression, ast.Name) and expression.id not in seen:
+            seen.add(expression.id)
+            expression = self.values.get(expression.id, expression)
+            origin = self.origin(expression)
+        return origin
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around one, innermost first."""
+        while node in self.parents:
+            node = self.parents[node]
+            yield node
+
+    def function_of(self, node: ast.AST) -> Function | None:
+        """The innermost function around a node (its defaults and decorators count as inside)."""
+        return next((above for above in self.ancestors(node) if isinstance(above, FUNCTIONS)), None)
+
+
+def is_hint(code: Code, node: ast.AST) -> bool:
+    """Whether a node stands in a type hint."""
+    inner = node
+    for above in code.ancestors(node):
+        if inner in (getattr(above, "annotation", None), getattr(above, "returns", None)):
+            return True
+        if isinstance(above, ast.stmt):
+            return False
+        inner = above
+    return False
+
+
+def _beyond_reading(node: ast.AST, depth: int, before: int) -> str:
+    """Why a tree is not read further than a node that so many were read before; empty if it is."""
+    if depth > MAX_DEPTH:
+        return "nested too deeply to read"
+    if before >= MAX_NODES:
+        return f"more than {MAX_NODES:,} parts"
+    number = node.value if isinstance(node, ast.Constant) and isinstance(node.value, int) else 0
+    return "a number with too many digits" if number.bit_length() > MAX_BITS else ""
+
+
+def _gathered(tree: ast.Module, *, guarded: bool) -> tuple[tuple[ast.AST, ...], dict[ast.AST, ast.AST], str]:
+    """The nodes in source order, their parents, and why the tree is beyond reading. `guarded`: with the main guard."""
+    nodes: list[ast.AST] = []
+    parents: dict[ast.AST, ast.AST] = {}
+    stack: list[tuple[ast.AST, int]] = [(tree, 0)]
+    while stack:
+        node, depth = stack.pop()
+        if problem := _beyond_reading(node, depth, len(nodes)):
+            return (), {}, f"does not parse: {problem}"
+        if depth == 1 and not guarded and is_main_guard(node):  # not the program's own: dropped before anything runs
+            continue
+        nodes.append(node)
+        below = children(node)
+        for child in below:
+            parents[child] = node
+        below.reverse()
+        stack += [(child, depth + 1) for child in below]
+    return tuple(nodes), parents, ""
+
+
+@lru_cache(maxsize=256)
+def read(text: str) -> Code:
+    """Parse a program. Never raises, whatever the text."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    try:
+        tree = tree_of(text)
+    except SyntaxError as error:
+        place = f" (line {error.lineno})" if error.lineno else ""
+        return Code(text, None, f"does not parse: {error.msg}{place}", (), {})
+    except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+        return Code(text, None, f"does not parse: {error or type(error).__name__}", (), {})
+    nodes, parents, problem = _gathered(tree, guarded=False)
+    return Code(text, None if problem else tree, problem, nodes, parents)
