@@ -57,7 +57,7 @@ def _dispatch(argv: list[str]) -> int:
         if writable(word) is not word:  # the system hands over bytes that are no UTF-8 as halves of surrogate pairs
             raise UserError(f"'{visible(word)}' is not UTF-8", "give names and paths in UTF-8: records hold them")
     if any(flag in argv for flag in ("-h", "--help")):
-        from codechat.cli.help import print_help
+        from codechat.cli.commands.help import print_help
 
         return print_help(COMMANDS)
     if "--version" in argv:
@@ -70,55 +70,59 @@ def _dispatch(argv: list[str]) -> int:
 
 COMMANDS = {
     "list": Command(
-        "codechat.cli.listing:list_components",
+        "codechat.cli.commands.listing:list_components",
         "[GROUP] [instructions.path=FILE]",
         "describe options and keys, or your pool",
     ),
     "verify": Command(
-        "codechat.cli.verify:verify",
+        "codechat.cli.commands.verify:verify",
         "dataset=D [samples=FILE out=FILE]",
         "test EvalPlus-style samples, or the dataset's references; no model",
     ),
     "requirements": Command(
-        "codechat.cli.requirements:print_requirements",
+        "codechat.cli.commands.requirements:print_requirements",
         "dataset=D [versions=newest]",
         "what to install for the tests of tasks, as lines for pip (sandbox.python)",
     ),
     "report": Command(
-        "codechat.cli.report:run_report",
+        "codechat.cli.commands.report:run_report",
         "runs=DIR[,DIR]|experiment=NAME [audit=DIR] out=DIR",
         "tables, figures and one page that compare cells",
     ),
     "plan": Command(
-        "codechat.cli.plan:run_plan",
+        "codechat.cli.commands.plan:run_plan",
         "runs=DIR [difference=0.5 metric=mst] [out=DIR]",
         "from pilot cells: which differences so many tasks and samples detect, and what that costs",
     ),
     "rescore": Command(
-        "codechat.cli.rescore:run_rescore", "run=DIR [judge=J] out=DIR", "test and judge recorded replies again"
+        "codechat.cli.commands.rescore:run_rescore",
+        "run=DIR [judge=J] out=DIR",
+        "test and judge recorded replies again",
     ),
     "audit": Command(
-        "codechat.cli.audit:run_audit",
+        "codechat.cli.commands.audit:run_audit",
         "export|score|rules …",
         "draw decisions to label (n=100, or as the paper: applicability=100 adherence=100); score labels or rules",
     ),
-    "upload": Command("codechat.cli.upload:upload", "run=DIR", "send a finished cell to MLflow"),
+    "upload": Command("codechat.cli.commands.upload:upload", "run=DIR", "send a finished cell to MLflow"),
     "export": Command(
-        "codechat.cli.export:run_export",
+        "codechat.cli.commands.export:run_export",
         "run=DIR|runs=DIR[,DIR] [format=inspect|evalplus turn=T] out=FILE",
         "the turns as Parquet or CSV, one a row; or a cell for Inspect's viewer or EvalPlus",
     ),
     "import": Command(
-        "codechat.cli.importing:run_import",
+        "codechat.cli.commands.importing:run_import",
         "format=codeif|multicodeif source=FILE out=FILE",
         "published completions as a sessions.jsonl for model=replay",
     ),
     "cells": Command(
-        "codechat.cli.cells:run_cells",
+        "codechat.cli.commands.cells:run_cells",
         "file=FILE element=N",
         "run the cells of one element of launcher=slurm, as its jobs do",
     ),
-    "cache": Command("codechat.cli.cache:run_cache", "[clear|bytes=N]", "show, clear or bound the response cache"),
+    "cache": Command(
+        "codechat.cli.commands.cache:run_cache", "[clear|bytes=N]", "show, clear or bound the response cache"
+    ),
 }
 
 

@@ -7,10 +7,10 @@ from typing import Literal
 
 from codechat.config import original_option, place_option, run_option
 from codechat.datasets import DATASETS, DatasetConfig, select
-from codechat.datasets.checkouts import folder_of
-from codechat.datasets.clones import require_commits
-from codechat.datasets.issues import IssueRow, issue_of, with_replies
-from codechat.datasets.lines import read_values
+from codechat.datasets.reading.checkouts import folder_of
+from codechat.datasets.reading.clones import require_commits
+from codechat.datasets.reading.issues import IssueRow, issue_of, with_replies
+from codechat.datasets.reading.lines import read_values
 from codechat.errors import UserError, nearest
 from codechat.files import content_hash
 from codechat.languages import language_of

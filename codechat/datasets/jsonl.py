@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from codechat.config import original_option, place_option
 from codechat.datasets import DATASETS, DatasetConfig
-from codechat.datasets.rows import load_rows
+from codechat.datasets.reading.rows import load_rows
 from codechat.tasks import Dataset
 
 

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from codechat.config import original_option, place_option
 from codechat.datasets import DATASETS, DatasetConfig
-from codechat.datasets.release import Release
-from codechat.datasets.rows import load_rows
+from codechat.datasets.reading.release import Release
+from codechat.datasets.reading.rows import load_rows
 from codechat.suites.calls import Calls
 from codechat.suites.calls.oracle import Oracle
 from codechat.tasks import Dataset

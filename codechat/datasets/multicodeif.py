@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from codechat.config import original_option, place_option, run_option
 from codechat.constraints import Constraint, ConstraintType, constraint_types
 from codechat.datasets import DATASETS, DatasetConfig
-from codechat.datasets.lines import read_values
+from codechat.datasets.reading.lines import read_values
 from codechat.domain import Target
 from codechat.errors import UserError, nearest
 from codechat.files import content_hash

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from codechat.config import original_option, place_option
 from codechat.datasets import DATASETS, DatasetConfig
-from codechat.datasets.lines import read_tasks
-from codechat.datasets.unit_tests import unit_tests
+from codechat.datasets.reading.lines import read_tasks
+from codechat.datasets.reading.unit_tests import unit_tests
 from codechat.domain import Target
 from codechat.files import content_hash
 from codechat.languages.python.assembly import signature_of

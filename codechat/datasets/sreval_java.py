@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from codechat.config import original_option, place_option
 from codechat.datasets import DATASETS, DatasetConfig
-from codechat.datasets.lines import read_tasks
+from codechat.datasets.reading.lines import read_tasks
 from codechat.datasets.sreval import REMEDY, SREvalRow, SREvalTurn
 from codechat.domain import Target
 from codechat.files import content_hash

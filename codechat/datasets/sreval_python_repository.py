@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from codechat.config import original_option, place_option
 from codechat.datasets import DATASETS, DatasetConfig, select
-from codechat.datasets.checkouts import folder_of, require_repositories
-from codechat.datasets.lines import read_tasks, read_values
+from codechat.datasets.reading.checkouts import folder_of, require_repositories
+from codechat.datasets.reading.lines import read_tasks, read_values
 from codechat.datasets.sreval import REMEDY, SREvalRow
 from codechat.domain import Target
 from codechat.errors import UserError, nearest

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from codechat.config import original_option
 from codechat.datasets import DATASETS
-from codechat.datasets.lines import lines_of
+from codechat.datasets.reading.lines import lines_of
 from codechat.domain import Failure, Outcome
 from codechat.errors import UserError
 from codechat.importing import FORMATS, ImportConfig, Imported

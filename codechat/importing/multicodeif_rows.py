@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from codechat.datasets.lines import read_values
+from codechat.datasets.reading.lines import read_values
 from codechat.errors import UserError
 from codechat.metrics.constrained import all_met
 

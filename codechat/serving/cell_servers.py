@@ -14,7 +14,7 @@ from codechat.calls.brake import BRAKE
 from codechat.errors import EndpointDown, UserError
 from codechat.hardware import HardwareConfig
 from codechat.models import ModelConfig
-from codechat.models.served import SERVERS
+from codechat.models.remote.served import SERVERS
 from codechat.serving.diagnosis import PORT_TAKEN, why
 from codechat.serving.fleet import Fleet, Running
 from codechat.serving.planning import Placement

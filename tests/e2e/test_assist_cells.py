@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from codechat.cli.rescore import run_rescore
+from codechat.cli.commands.rescore import run_rescore
 from codechat.datasets import DATASETS
 from codechat.engine.cell import build_cell
 from codechat.engine.compose import compose

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codechat.cli.audit import run_audit
+from codechat.cli.commands.audit import run_audit
 from codechat.engine.compose import compose
 from codechat.engine.run import run
 from codechat.errors import UserError

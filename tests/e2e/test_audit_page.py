@@ -14,7 +14,7 @@ from codechat.audit.constraints import ConstraintRow
 from codechat.audit.judged import JudgedDecision
 from codechat.audit.labels import read_labels
 from codechat.audit.page import labelling_page
-from codechat.cli.audit import run_audit
+from codechat.cli.commands.audit import run_audit
 from codechat.records import SessionRecord
 from support.audit_cells import CODE, of, session, turn, write_cell
 from support.browser import chromium, requested, until

@@ -151,7 +151,7 @@ def test_help_loads_no_heavy_library(tmp_path: Path) -> None:
     "group", ["model", "dataset", "instructions", "agenda", "protocol", "judge", "sandbox", "tracking"]
 )
 def test_list_describes_every_option_in_one_line(tmp_path: Path, group: str) -> None:
-    from codechat.cli.listing import options_of
+    from codechat.cli.commands.listing import options_of
 
     for name, text in options_of(group).items():
         assert len(text) > 10, f"{group}={name} has no description"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from codechat.cli.rescore import run_rescore
+from codechat.cli.commands.rescore import run_rescore
 from codechat.cli.sweep import run_sweep
 from codechat.engine.compose import compose
 from codechat.engine.run import Outcome

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from codechat.cli.app import main
-from codechat.cli.listing import options_of
+from codechat.cli.commands.listing import options_of
 from codechat.cli.sweep import expand, read_recipe, run_sweep
 from codechat.engine.compose import compose
 from codechat.engine.prompts import presets_of

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from codechat.cli.report import run_report
-from codechat.cli.upload import upload
+from codechat.cli.commands.report import run_report
+from codechat.cli.commands.upload import upload
 from codechat.engine.compose import compose
 from codechat.engine.run import run
 from support.mlflow_store import client_of

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from codechat.cli.export import COLUMNS, run_export
-from codechat.cli.report import run_report
+from codechat.cli.commands.export import COLUMNS, run_export
+from codechat.cli.commands.report import run_report
 from codechat.datasets import DATASETS
 from codechat.engine.compose import compose
 from codechat.engine.run import run

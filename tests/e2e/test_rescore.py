@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from codechat.cli.rescore import run_rescore
+from codechat.cli.commands.rescore import run_rescore
 from codechat.engine.compose import compose
 from codechat.engine.run import run
 from codechat.errors import UserError

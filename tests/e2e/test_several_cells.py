@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from codechat.cli.app import main
-from codechat.cli.export import run_export
+from codechat.cli.commands.export import run_export
 from codechat.errors import UserError
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ import yaml
 from codechat.audit.conditions import CONDITIONS
 from codechat.audit.judged import draw
 from codechat.audit.labels import read_labels
-from codechat.cli.audit import run_audit
+from codechat.cli.commands.audit import run_audit
 from codechat.errors import UserError
 from support.assist_cells import Assisted, write_assisted
 from support.audit_cells import of, session, turn, write_cell

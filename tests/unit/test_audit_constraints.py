@@ -11,7 +11,7 @@ import yaml
 from codechat.audit.constraints import CONSTRAINTS
 from codechat.audit.judged import draw
 from codechat.audit.labels import read_labels
-from codechat.cli.audit import run_audit
+from codechat.cli.commands.audit import run_audit
 from codechat.errors import UserError
 from codechat.metrics.constrained import ConstrainedTurn, ConstraintRecord
 from codechat.metrics.levels import LEVELS, levels_metrics

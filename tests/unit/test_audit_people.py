@@ -9,8 +9,8 @@ import pytest
 from codechat.audit.labels import sample_csv
 from codechat.audit.people import POPULATION, judge_of, population_json, read_people, with_labels
 from codechat.audit.sampling import DrawnSample, draw_apart, draw_for_correction
-from codechat.cli.audit import run_audit
-from codechat.cli.report import options_of, run_report
+from codechat.cli.commands.audit import run_audit
+from codechat.cli.commands.report import options_of, run_report
 from codechat.errors import UserError
 from codechat.metrics.judge_errors import JudgeLabels
 from codechat.report.loading import load_cells

@@ -9,7 +9,7 @@ import pytest
 
 from codechat.audit.second import by_second, digest, read_second
 from codechat.audit.triples import Triple, read_triples
-from codechat.cli.audit import run_audit
+from codechat.cli.commands.audit import run_audit
 from codechat.errors import UserError
 from codechat.instructions.pool import EMBEDDED, read_pool
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codechat.audit.triples import read_triples, score_rules
-from codechat.cli.audit import run_audit
+from codechat.cli.commands.audit import run_audit
 from codechat.errors import UserError
 from codechat.instructions.pool import EMBEDDED, read_pool
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from codechat.datasets import DATASETS
-from codechat.datasets.clones import find_clone, require_commits
+from codechat.datasets.reading.clones import find_clone, require_commits
 from codechat.errors import UserError
 from codechat.tasks import AssistTask, Workspace
 from support.cab_rows import NOWHERE, git, issue, repository, write

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from codechat.datasets import DATASETS
-from codechat.datasets.unit_tests import needs_of
+from codechat.datasets.reading.unit_tests import needs_of
 from codechat.errors import UserError
 from codechat.suites.assertions import Assertions
 from codechat.tasks import Dataset, StepTask

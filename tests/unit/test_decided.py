@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from codechat.cli.export import run_export
+from codechat.cli.commands.export import run_export
 from codechat.cli.summary import inside_line
 from codechat.engine.samples import Summary
 from codechat.metrics import points_of

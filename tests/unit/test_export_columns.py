@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from pyarrow import parquet
 
-from codechat.cli import export
-from codechat.cli.export import COLUMNS, run_export
-from codechat.cli.export_columns import own_columns
+from codechat.cli.commands import export
+from codechat.cli.commands.export import COLUMNS, run_export
+from codechat.cli.commands.export_columns import own_columns
 from codechat.records import SessionRecord, read_sessions, write_sessions
 from support.assist_cells import Assisted, write_assisted
 from support.constrained_cells import Constrained, write_constrained

@@ -9,7 +9,7 @@ import yaml
 from codechat.config import defaults_of
 from codechat.engine.compose import compose
 from codechat.models import MODELS
-from codechat.models.openai_config import OpenAIConfig
+from codechat.models.openai.config import OpenAIConfig
 
 FOLDER = Path(__file__).parents[2] / "conf" / "model"
 PAPER = {

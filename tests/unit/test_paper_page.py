@@ -14,8 +14,8 @@ from codechat.instructions.taxonomy import VERBS
 from codechat.languages import extract
 from codechat.metrics.statistics import phi
 from codechat.models.openai import OpenAIWire
-from codechat.models.openai_config import OpenAIConfig
-from codechat.models.refusals import Dialect
+from codechat.models.openai.config import OpenAIConfig
+from codechat.models.remote.refusals import Dialect
 from codechat.tasks import Target
 from codechat.testing import dataset_tasks
 

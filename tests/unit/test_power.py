@@ -8,7 +8,7 @@ from statistics import fmean, pstdev
 import pytest
 
 from codechat.cli.app import main
-from codechat.cli.plan import run_plan
+from codechat.cli.commands.plan import run_plan
 from codechat.errors import UserError
 from codechat.metrics.outline import SessionOutline, TurnOutline
 from codechat.metrics.power import Spread, parts_of, spread_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codechat.cli.report import _terminal_tables
+from codechat.cli.commands.report import _terminal_tables
 from codechat.cli.terminal import out
 from codechat.report.build import headline_of, studies_of
 from codechat.report.chapters import chapter_of

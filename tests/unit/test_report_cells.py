@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from codechat.cli.report import options_of
+from codechat.cli.commands.report import options_of
 from codechat.environment import data_folder
 from codechat.errors import UserError
 from codechat.report.build import build_report

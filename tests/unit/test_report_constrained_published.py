@@ -2,7 +2,7 @@
 
 from statistics import fmean
 
-from codechat.cli.listing import options_of
+from codechat.cli.commands.listing import options_of
 from codechat.models import MODELS
 from codechat.report.chapters.constrained.published import CHAINS, TASKS, paper
 from support.constrained_cells import SIZES

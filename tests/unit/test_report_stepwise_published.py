@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from codechat.cli.listing import options_of
+from codechat.cli.commands.listing import options_of
 from codechat.report.chapters.stepwise.published import DATA, LEVELS, Figures, Setting, paper
 from support.stepwise_cells import TURNS
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from codechat.cli.export import run_export
+from codechat.cli.commands.export import run_export
 from codechat.metrics import refine_metrics
 from codechat.metrics.conversation import conversation_metrics
 from codechat.metrics.measures import FIELD

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codechat.datasets.rows import load_rows
+from codechat.datasets.reading.rows import load_rows
 from codechat.errors import UserError
 from codechat.sandbox.inside.snippets import NotRun, compile_pieces, refuse_unrun
 from codechat.suites.assertions import Assertions

@@ -6,7 +6,7 @@ from typing import Literal
 from codechat.config import original_option
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.datasets.assist_starter import kettle, pebble, till
-from codechat.datasets.issues import with_replies
+from codechat.datasets.reading.issues import with_replies
 from codechat.files import content_hash
 from codechat.tasks import Dataset
 

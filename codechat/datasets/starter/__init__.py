@@ -8,7 +8,7 @@ from typing import Literal
 
 from codechat.config import original_option
 from codechat.datasets import DATASETS, DatasetConfig
-from codechat.datasets.rows import hash_rows, task_from
+from codechat.datasets.reading.rows import hash_rows, task_from
 from codechat.datasets.starter import calendar, grids, machines, mappings, numbers, parsing, recursion, sequences, texts
 from codechat.tasks import Dataset
 

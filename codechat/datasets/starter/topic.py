@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from codechat.datasets.rows import TaskRow
+from codechat.datasets.reading.rows import TaskRow
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Call = tuple[Any, ...]

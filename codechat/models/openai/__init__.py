@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from codechat.domain import Message, Reply
 from codechat.models import MODELS
 from codechat.models.endpoints import ARGUMENTS, LONGEST, VLLM, Statement, statement_of
-from codechat.models.failures import Advice, Failures, cause_of
-from codechat.models.openai_config import OpenAIConfig
-from codechat.models.openai_protocol import PATHS, Decoding, Unreadable, body_of, refusal_of, reply_of
-from codechat.models.refusals import Dialect
+from codechat.models.openai.config import OpenAIConfig
+from codechat.models.openai.protocol import PATHS, Decoding, Unreadable, body_of, refusal_of, reply_of
 from codechat.models.remote import Refused, Remote, Unreachable, key_from_environment
-from codechat.models.served import SERVERS
+from codechat.models.remote.failures import Advice, Failures, cause_of
+from codechat.models.remote.refusals import Dialect
+from codechat.models.remote.served import SERVERS
 
 if TYPE_CHECKING:
     import httpx2

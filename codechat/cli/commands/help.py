@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from rich.markup import escape
 
 from codechat.cli.command import Command
-from codechat.cli.listing import fixed_keys, options_of
+from codechat.cli.commands.listing import fixed_keys, options_of
 from codechat.cli.terminal import out
 from codechat.engine.config import GROUPS
 from codechat.launchers import LAUNCHERS

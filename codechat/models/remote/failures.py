@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from codechat.calls import Passing, retry_after
 from codechat.errors import ContextOverflow, EndpointDown, InfrastructureError, UserError, nearest
 from codechat.models.endpoints import key_of
-from codechat.models.refusals import NO_QUOTA, Refusal
-from codechat.models.remote_config import RemoteConfig
+from codechat.models.remote.config import RemoteConfig
+from codechat.models.remote.refusals import NO_QUOTA, Refusal
 
 BUSY = (408, 409, 429)
 NO_MONEY = 402

@@ -6,8 +6,8 @@ from typing import Any, Literal
 from pydantic import field_validator
 
 from codechat.config import original_option, run_option
-from codechat.models.openai_protocol import Api
-from codechat.models.remote_config import RemoteConfig
+from codechat.models.openai.protocol import Api
+from codechat.models.remote.config import RemoteConfig
 
 NEUTRAL: Mapping[str, float] = {
     "repetition_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0, "top_p": 1, "top_k": -1, "min_p": 0,

@@ -6,7 +6,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from codechat.cli.pool_table import print_pool
+from codechat.cli.commands.pool_table import print_pool
 from codechat.cli.samples import KEY as SAMPLES
 from codechat.cli.samples import MEANING
 from codechat.cli.terminal import out

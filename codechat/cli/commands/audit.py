@@ -57,7 +57,7 @@ def _export(words: list[str]) -> int:
     from codechat.audit.page import labelling_page
     from codechat.audit.people import POPULATION, population_json
     from codechat.audit.sampling import DrawnSample
-    from codechat.cli.report import options_of
+    from codechat.cli.commands.report import options_of
     from codechat.files import write_atomically
 
     sample = _draw(values)
@@ -111,7 +111,7 @@ def _draw_for_correction(values: Mapping[str, str]) -> "DrawnSample":
     from codechat.audit.allocation import allocation
     from codechat.audit.people import judge_of, read_people
     from codechat.audit.sampling import draw_for_correction
-    from codechat.cli.report import options_of
+    from codechat.cli.commands.report import options_of
     from codechat.metrics.corrected import Correction
     from codechat.report.loading import load_cells
 

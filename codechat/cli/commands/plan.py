@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from codechat.cli.report import options_of
+from codechat.cli.commands.report import options_of
 from codechat.cli.terminal import err, out
 from codechat.cli.words import parse_words
 from codechat.engine.remeasure import remeasure

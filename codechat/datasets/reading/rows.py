@@ -16,10 +16,10 @@ from pydantic import (
     model_validator,
 )
 
-from codechat.datasets.constrained import ConstraintRow, constrained_task, refuse_tests
-from codechat.datasets.given import GivenSuite, Snippets, make_suite
-from codechat.datasets.lines import read_tasks
-from codechat.datasets.steps import StepRow, refuse_more, step_of
+from codechat.datasets.reading.constrained import ConstraintRow, constrained_task, refuse_tests
+from codechat.datasets.reading.given import GivenSuite, Snippets, make_suite
+from codechat.datasets.reading.lines import read_tasks
+from codechat.datasets.reading.steps import StepRow, refuse_more, step_of
 from codechat.domain import Target
 from codechat.files import content_hash
 from codechat.languages import language_of

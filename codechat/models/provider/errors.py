@@ -1,4 +1,4 @@
-"""What pydantic-ai's errors mean, in the words of `codechat.models.refusals`.
+"""What pydantic-ai's errors mean, in the words of `codechat.models.remote.refusals`.
 
 No exception that is raised here is chained to the library's, whose text may quote the key.
 """
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from codechat.errors import UserError
-from codechat.models.failures import Failures
-from codechat.models.refusals import INVALID_KEY, NO_QUOTA, TOO_LONG, UNKNOWN_MODEL, Refusal
 from codechat.models.remote import Refused
+from codechat.models.remote.failures import Failures
+from codechat.models.remote.refusals import INVALID_KEY, NO_QUOTA, TOO_LONG, UNKNOWN_MODEL, Refusal
 
 if TYPE_CHECKING:
     from pydantic_ai.exceptions import ModelHTTPError

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from codechat.cli.report import options_of
+from codechat.cli.commands.report import options_of
 from codechat.engine.remeasure import remeasure
 from codechat.errors import UserError
 from codechat.protocols import PROTOCOLS

@@ -5,7 +5,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from codechat.datasets.given import GivenSuite, Snippets, make_suite
+from codechat.datasets.reading.given import GivenSuite, Snippets, make_suite
 from codechat.suites.assertions import Assertions
 from codechat.tasks import Step
 

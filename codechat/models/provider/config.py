@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from codechat.config import result_option, run_option
-from codechat.models.remote_config import RemoteConfig
+from codechat.models.remote.config import RemoteConfig
 
 
 class ProviderConfig(RemoteConfig):

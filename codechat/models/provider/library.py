@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from codechat.errors import UserError
 from codechat.models.endpoints import key_of
-from codechat.models.provider_config import ProviderConfig
+from codechat.models.provider.config import ProviderConfig
 from codechat.models.remote import key_from_environment
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from codechat.domain import Message, Reply
 from codechat.errors import UserError
 from codechat.models import Request
 from codechat.models.endpoints import WITNESS, Statement, key_of, read_statement
-from codechat.models.failures import Failures
-from codechat.models.refusals import Dialect, Refusal
-from codechat.models.remote_config import RemoteConfig
-from codechat.models.served import is_down, is_kept, outlasting
+from codechat.models.remote.config import RemoteConfig
+from codechat.models.remote.failures import Failures
+from codechat.models.remote.refusals import Dialect, Refusal
+from codechat.models.remote.served import is_down, is_kept, outlasting
 
 log = logging.getLogger(__name__)
 

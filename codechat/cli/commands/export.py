@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codechat.cli.export_cells import ExportedCell, cell_columns, one_cell, several_cells
-from codechat.cli.export_columns import ExportColumn, Kind, judgement_columns, own_columns
+from codechat.cli.commands.export_cells import ExportedCell, cell_columns, one_cell, several_cells
+from codechat.cli.commands.export_columns import ExportColumn, Kind, judgement_columns, own_columns
 from codechat.cli.terminal import err, out
 from codechat.cli.words import parse_words
 from codechat.errors import UserError, nearest

@@ -1,7 +1,7 @@
 """Any model that pydantic-ai reaches in its provider's own protocol: Anthropic, Google, Amazon Bedrock and others.
 
 This file makes one attempt; the library's own retries and its telemetry are off. `codechat.models.remote` has
-everything around it, and `codechat.models.provider_errors` says what a failure means.
+everything around it, and `codechat.models.provider.errors` says what a failure means.
 """
 
 from collections.abc import Sequence
@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 from codechat.domain import Message, Reply, Usage
 from codechat.models import MODELS
 from codechat.models.endpoints import Statement
-from codechat.models.failures import Advice, Failures
-from codechat.models.provider_config import ProviderConfig
-from codechat.models.refusals import FILTERED, Dialect, Refusal
+from codechat.models.provider.config import ProviderConfig
 from codechat.models.remote import Refused, Remote
+from codechat.models.remote.failures import Advice, Failures
+from codechat.models.remote.refusals import FILTERED, Dialect, Refusal
 from codechat.texts import writable
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
 
-    from codechat.models.provider_library import Library
+    from codechat.models.provider.library import Library
 
 SAMPLING = ("anthropic_disallows_sampling_settings", "bedrock_disallows_sampling_settings")
 """What pydantic-ai knows of models that refuse a temperature: it would leave it out with a Python warning."""
@@ -71,7 +71,7 @@ class ProviderWire:
 
     def _connect(self) -> "Library":
         if self._library is None:
-            from codechat.models.provider_library import Library
+            from codechat.models.provider.library import Library
 
             self._library = Library(self.config)
         return self._library
@@ -84,7 +84,7 @@ class ProviderWire:
                 said = f"temperature is not supported by {self.config.name}"
                 raise Refused(Refusal(400, said, param="temperature"), {})
             settings["temperature"] = body["temperature"]
-        from codechat.models.provider_errors import translated
+        from codechat.models.provider.errors import translated
 
         try:
             with translated(self.failures, library.mistakes, is_first=not self._has_reached):

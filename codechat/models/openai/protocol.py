@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from codechat.domain import Message, Reply, Usage
-from codechat.models.refusals import Dialect, Refusal
+from codechat.models.remote.refusals import Dialect, Refusal
 from codechat.texts import writable
 
 Api = Literal["chat", "responses"]

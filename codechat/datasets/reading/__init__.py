@@ -1,0 +1,1 @@
+"""What datasets share: lines, rows and their fields, releases, clones of repositories, and how each is refused."""
