@@ -124,6 +124,11 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+ROOMS: dict[str, list[Path]] = {room: [] for room in sorted({room_of(path) for path in MODULES})}
+for module in MODULES:
+    ROOMS[room_of(module)].append(module)
+
+
 def imports(tree: ast.AST) -> Iterator[tuple[str, bool]]:
     """Imported module names, and whether the import runs when the module is loaded."""
     waiting = [(tree, True)]
@@ -141,30 +146,31 @@ def imports(tree: ast.AST) -> Iterator[tuple[str, bool]]:
             yield from ((f"{node.module}.{alias.name}", at_top) for alias in node.names)
 
 
+def imported_in(room: str) -> Iterator[tuple[Path, str, bool]]:
+    """What the files of a room import: the file, the name, and whether it is imported when the file is loaded."""
+    for path in ROOMS[room]:
+        yield from ((path, name, at_top) for name, at_top in imports(ast.parse(path.read_text())))
+
+
 def runs_late(node: ast.AST) -> bool:
     """Whether what is in a node does not run when its module is loaded."""
     typing_only = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
     return typing_only or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_room_imports_only_rooms_below_it(path: Path) -> None:
-    room = room_of(path)
-    if room == "__init__":
-        at_top = [name for name, top in imports(ast.parse(path.read_text())) if top and name.startswith("codechat")]
-        assert {".".join(name.split(".")[:2]) for name in at_top} == {"codechat.environment"}, (
-            "importing the package costs nothing"
-        )
-        return
+@pytest.mark.parametrize("room", sorted(ROOMS.keys() - {"__init__"}))
+def test_a_room_imports_only_rooms_below_it(room: str) -> None:
     assert room in LEVEL, f"{room} has no place in LAYERS: decide where it belongs"
-    for name, _ in imports(ast.parse(path.read_text())):
-        if not name.startswith("codechat."):
-            continue
-        other = name.split(".")[1]
-        if other == room:
-            continue
-        assert other in LEVEL, f"{path}: {name} is no room"
-        assert LEVEL[other] < LEVEL[room], f"{room} must not import {other}"
+    for path, name, _ in imported_in(room):
+        other = name.split(".")[1] if name.startswith("codechat.") else room
+        if other != room:
+            assert other in LEVEL, f"{path}: {name} is no room"
+            assert LEVEL[other] < LEVEL[room], f"{path}: {room} must not import {other}"
+
+
+def test_importing_the_package_costs_nothing() -> None:
+    at_top = {name for _, name, top in imported_in("__init__") if top and name.startswith("codechat")}
+    assert {".".join(name.split(".")[:2]) for name in at_top} == {"codechat.environment"}
 
 
 @pytest.mark.parametrize("room", INNER)
@@ -179,18 +185,15 @@ def test_an_inner_room_imports_only_inner_rooms_below_it(room: str) -> None:
                 assert other == inner or level.get(other, len(level)) < level[inner], f"{path}: {name} is above it"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_libraries_stay_in_their_room_and_heavy_ones_load_late(path: Path) -> None:
-    for name, at_top in imports(ast.parse(path.read_text())):
+@pytest.mark.parametrize("room", ROOMS)
+def test_libraries_stay_in_their_room_and_heavy_ones_load_late(room: str) -> None:
+    for path, name, at_top in imported_in(room):
         library = name.split(".")[0]
         if library in KEEPERS:
-            assert room_of(path) in KEEPERS[library], f"{library} belongs to {sorted(KEEPERS[library])}"
-        if module_of(path) in LATE:
-            continue
-        if library in HEAVY:
-            assert not at_top, f"{library} is slow to import: do it inside the function that needs it"
-        if name in LATE:
-            assert not at_top, f"{name} imports a slow library: import it inside the function that needs it"
+            assert room in KEEPERS[library], f"{path}: {library} belongs to {sorted(KEEPERS[library])}"
+        if at_top and module_of(path) not in LATE:
+            slow = library in HEAVY or name in LATE
+            assert not slow, f"{path}: {name} is slow to import: do it inside the function that needs it"
 
 
 def module_of(path: Path) -> str:
@@ -201,14 +204,15 @@ def test_the_store_folder_never_shadows_the_library() -> None:
     assert not list((ROOT / "mlflow").rglob("*.py"))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_rooms_stay_small(path: Path) -> None:
-    source = path.read_text()
-    assert source.count("\n") <= LONGEST_FILE, "split it: a file is one room"
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
-            lines = node.end_lineno - node.lineno + 1
-            assert lines <= LONGEST_FUNCTION, f"{node.name} has {lines} lines"
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_stay_small(room: str) -> None:
+    for path in ROOMS[room]:
+        source = path.read_text()
+        assert source.count("\n") <= LONGEST_FILE, f"{path}: split it"
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
+                lines = node.end_lineno - node.lineno + 1
+                assert lines <= LONGEST_FUNCTION, f"{path}: {node.name} has {lines} lines"
 
 
 def test_no_room_is_named_for_odds_and_ends() -> None:
@@ -224,12 +228,13 @@ def libraries(path: Path) -> set[str]:
     return {name.split(".")[0] for name, _ in imports(ast.parse(path.read_text()))}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_every_imported_library_is_a_declared_dependency(path: Path) -> None:
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_imported_library_is_a_declared_dependency(room: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lines = [*project["dependencies"], *(line for extra in project["optional-dependencies"].values() for line in extra)]
     declared = {distribution(re.split(r"[^\w.-]", line)[0]) for line in lines}
-    for library in libraries(path) - sys.stdlib_module_names - {"codechat"}:
+    used = {library for path in ROOMS[room] for library in libraries(path)}
+    for library in used - sys.stdlib_module_names - {"codechat"}:
         brought_by = {distribution(name) for name in DISTRIBUTIONS.get(library, [library])}
         assert brought_by & declared, f"{library} is imported and not declared in pyproject.toml"
 

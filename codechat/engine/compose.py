@@ -1,6 +1,7 @@
 """From overrides to a validated cell config: the only file that composes with Hydra."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from codechat.config import Config, defaults_of, is_identity
@@ -12,6 +13,7 @@ from codechat.engine.prompts import read_prompt
 from codechat.environment import data_folder
 from codechat.errors import UserError, nearest
 from codechat.models.roles import presets_in
+from codechat.registry import Component
 
 NAMED = ("model", "model.name", "dataset", "agenda", "agenda.turns")
 """Keys that every cell's name already shows."""
@@ -44,9 +46,9 @@ def _departures(
 ) -> tuple[str, ...]:
     """The words that change a default: `seed=0` must name the same cell, and folder, as no word at all."""
     groups = {key_of(word) for word in naming} & set(choices)
-    usual_choices = compose_values([])[1] if groups else {}
+    usual_choices = _usual()[1] if groups else {}
     plain = [word for word in naming if key_of(word) not in groups]
-    usual_values = compose_values([word for word in overrides if key_of(word) in choices])[0] if plain else {}
+    usual_values = _usual(*(word for word in overrides if key_of(word) in choices))[0] if plain else {}
 
     def departs(word: str) -> bool:
         key = key_of(word)
@@ -55,6 +57,12 @@ def _departures(
         return word.startswith(("+", "~")) or _at(values, key) != _at(usual_values, key)
 
     return tuple(word for word in naming if departs(word))
+
+
+@lru_cache(maxsize=256)  # composing takes 0.1 s, and the cells of a sweep depart from the same few
+def _usual(*chosen: str) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """What `compose_values` gives for words that choose options of groups and nothing else: not to be changed."""
+    return compose_values(chosen)
 
 
 def key_of(override: str) -> str:
@@ -165,6 +173,9 @@ def _keys_below(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
             yield from _keys_below(value, f"{prefix}{name}.")
 
 
+_offered: set[Component[Any, Any]] = set()
+
+
 def offer_components() -> None:
     """Make every registered kind an option of its group, with its defaults, unless a YAML has that name.
 
@@ -176,6 +187,9 @@ def offer_components() -> None:
     store = ConfigStore.instance()
     for group, registry in GROUPS.items():
         for component in registry:
+            if component in _offered:
+                continue
+            _offered.add(component)
             if not (data_folder("conf") / group / f"{component.name}.yaml").exists():
                 node = {**defaults_of(component.config), component.key: component.name}
                 roles = [{f"/model@{place}": preset} for place, preset in presets_in(component.config)]

@@ -35,7 +35,7 @@ class Perl:
             raise UserError("the suite perl needs perl", "apt install perl")
         files = {"program.pl": program.source.encode()}
         ran = await sandbox.run(
-            Command(argv=(perl, "program.pl", self.argument), files=files, tools=(perl,), wall_s=60.0)
+            Command(argv=(perl, "program.pl", self.argument), files=files, tools=(perl,), wall_s=10.0)
         )
         if ran.why is not None:
             return Verdict("timeout", False, Failure(f"killed: {ran.why}"), ran.cpu_s)
