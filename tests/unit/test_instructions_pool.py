@@ -95,7 +95,8 @@ def test_every_embedded_instruction_has_a_rule_that_makes_sense(pool: Pool) -> N
         used.update(clause.pattern.name for clause in (rule.subject, rule.where, rule.into) if clause)
         quantifiers.add((instruction.change, rule.quantifier))
     assert len(quantifiers) == 7, "a quantifier that no instruction uses is dead code"
-    source = [ast.parse(path.read_text(encoding="utf-8")) for path in Path(codechat.patterns.__path__[0]).glob("*.py")]
+    files = Path(codechat.patterns.__path__[0]).rglob("*.py")
+    source = [ast.parse(path.read_text(encoding="utf-8")) for path in files]
     texts = Counter(each.value for tree in source for each in ast.walk(tree) if isinstance(each, ast.Constant))
     named = {name for name in patterns() if texts[name] > 1}  # once where it is defined
     assert used <= set(patterns()) <= used | named, "a pattern that neither an instruction nor a rule uses is dead code"

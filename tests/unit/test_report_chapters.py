@@ -133,7 +133,8 @@ def generic_sources() -> list[Path]:
     room = Path(report_room.__file__).parent
     files = [path for path in room.rglob("*") if path.suffix in (".py", ".js", ".css", ".html")]
     own = [path for path in files if path.parent != room / "chapters" / REFINE.protocol]
-    return [*own, *(room.parent / "cli" / f"{name}.py" for name in ("summary", "report", "export", "export_columns"))]
+    shown = ("summary", "commands/report", "commands/export", "commands/export_columns")
+    return [*own, *(room.parent / "cli" / f"{name}.py" for name in shown)]
 
 
 @pytest.mark.parametrize("path", generic_sources(), ids=lambda path: f"{path.parent.name}/{path.name}")
