@@ -1,8 +1,9 @@
 """`--help`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from rich.markup import escape
+from rich.table import Table
 
 from codechat.cli.command import Command
 from codechat.cli.commands.listing import fixed_keys, options_of
@@ -10,33 +11,42 @@ from codechat.cli.terminal import out
 from codechat.engine.config import GROUPS
 from codechat.launchers import LAUNCHERS
 
-USAGE = """\
-[bold]codechat[/bold]: does a model keep code working while a developer keeps asking for changes?
-
-  python -m codechat \\[group=option ...] \\[key=value ...]     run one cell (no arguments: the offline default)
-  python -m codechat samples=3 ...                           run a cell with three seeds, which reports pool
-  python -m codechat -m key=a,b ...                          run a sweep: one cell per combination
-  python -m codechat -m +sweep=NAME                          run the recipe sweeps/NAME.yaml
-  python -m codechat -m … launcher=joblib|slurm|ray          run its cells at once, here or on a cluster
-  python -m codechat --cfg \\[...]                            show the composed config and run nothing
-  python -m codechat COMMAND …                               one of the commands below
-
+USAGE = {
+    "[group=option …] [key=value …]": "run one cell (no arguments: the offline default)",
+    "samples=3 …": "run a cell with three seeds, which reports pool",
+    "-m key=a,b …": "run a sweep: one cell per combination",
+    "-m +sweep=NAME": "run the recipe sweeps/NAME.yaml",
+    "-m … launcher=joblib|slurm|ray": "run its cells at once, here or on a cluster",
+    "--cfg […]": "show the composed config and run nothing",
+    "COMMAND …": "one of the commands below",
+}
+ENDING = """
 The same command run again resumes: it does only what is missing.
 Exit status: 0 done, 1 bug, 2 your mistake, 3 too many errored sessions or a budget reached, 130 interrupted.
 """
+WIDEST = 50
+"""Characters of a command or a usage in a line."""
 
 
 def print_help(commands: Mapping[str, Command]) -> int:
     """Print usage, the commands, the groups with their options, and the fixed keys."""
-    out.print(USAGE)
+    out.print("[bold]codechat[/bold]: does a model keep code working while a developer keeps asking for changes?\n")
+    out.print(_explained((f"python -m codechat {words}", meaning) for words, meaning in USAGE.items()))
+    out.print(ENDING)
     out.print("[bold]Commands[/bold]")
-    for name, command in commands.items():
-        words = escape(f"{name} {command.usage}")
-        out.print(f"  [cyan]{words:<48}[/cyan] {command.summary}")
-    out.print()
-    out.print("[bold]Groups[/bold] (group=option; `list GROUP` describes them and their keys)")
-    for group in (*GROUPS, LAUNCHERS.group):
-        out.print(f"  [cyan]{group:<13}[/cyan] {', '.join(options_of(group))}")
+    out.print(_explained((f"{name} {command.usage}", command.summary) for name, command in commands.items()))
+    out.print("\n[bold]Groups[/bold] (group=option; `list GROUP` describes them and their keys)")
+    out.print(_explained((group, ", ".join(options_of(group))) for group in (*GROUPS, LAUNCHERS.group)))
     out.print("\n[bold]Keys[/bold]")
     out.print(fixed_keys())
     return 0
+
+
+def _explained(rows: Iterable[tuple[str, str]]) -> Table:
+    """What can be written, and what it means: each in a column that wraps, so that the other stays readable."""
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 2))
+    table.add_column(style="cyan", max_width=WIDEST)
+    table.add_column()
+    for words, meaning in rows:
+        table.add_row(escape(words), escape(meaning))
+    return table
