@@ -11,7 +11,7 @@ from codechat.metrics.statistics import Figure, TaskBootstrap
 from codechat.report.chapters.refine.breaks import wilson
 from codechat.report.chapters.refine.differences import Survival, log_rank
 from codechat.report.data import Interval
-from codechat.report.generic.paired import Agreement, SignedRanks, difference, holm, signed_ranks
+from codechat.report.generic.matched import Agreement, SignedRanks, difference, holm, signed_ranks
 
 
 def test_mcnemar_on_a_table_worked_out_by_hand() -> None:

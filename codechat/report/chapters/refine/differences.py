@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from codechat.metrics.statistics import percent_change
 from codechat.report.chapters.refine.outcomes import Outcomes, RefineStudy
 from codechat.report.data import Column, Interval, Table, columns_of, with_interval
-from codechat.report.generic import paired
+from codechat.report.generic import matched, paired
 from codechat.report.study import sustained
 
 Survival = tuple[Sequence[int], int]
@@ -40,7 +40,7 @@ def _delta(pair: paired.Pair[Outcomes]) -> tuple[float | None, Interval | None]:
     sides = list(zip(pair.at(0), pair.at(-1), strict=True))
     changes = [percent_change(first.rate, last.rate) for first, last in sides]
     drawn = [list(map(percent_change, pair.ratios(first), pair.ratios(last))) for first, last in sides]
-    return paired.minus(*changes), paired.difference(*drawn)
+    return matched.minus(*changes), matched.difference(*drawn)
 
 
 def turns(compared: list[paired.Pair[Outcomes]]) -> Table:
@@ -58,7 +58,7 @@ def turns(compared: list[paired.Pair[Outcomes]]) -> Table:
     for pair in compared:
         for turn in range(pair.turns):
             a, b = pair.at(turn)
-            (found, p), interval = pair.agreement(turn), paired.difference(pair.ratios(a), pair.ratios(b))
+            (found, p), interval = pair.agreement(turn), matched.difference(pair.ratios(a), pair.ratios(b))
             rows.append((*pair.names, turn, *found, p, found.risk_difference, interval, found.odds_ratio))
     return paired.corrected(Table(
         "pairs_turns", "McNemar's test per turn", columns, tuple(rows), group="pairs",
