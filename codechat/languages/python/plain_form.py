@@ -23,7 +23,8 @@ NOT_ALONE = frozenset({"Optional", "Union"})
 
 
 def to_plain_form(code: Nodes) -> None:
-    """Change the tree, in place."""
+    """Change the tree, in place. Raises `SyntaxError` if it cannot be compiled as it is."""
+    _check_beginning(code.tree)
     names = _Names(code)
     for each in code.nodes:
         node = each.node
@@ -32,9 +33,19 @@ def to_plain_form(code: Nodes) -> None:
             node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             _strip_annotations(node, names)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
+            _strip_docstring(node)
+        elif isinstance(node, ast.ClassDef) and "dataclass" not in code.identifiers:  # it asks for a class's docstring
             _strip_docstring(node)
     code.tree.body = [_without_annotation(statement, names) for statement in code.tree.body]
+
+
+def _check_beginning(tree: ast.Module) -> None:
+    """One text may stand before an import of the future; a second one makes the module invalid."""
+    if len(tree.body) < 2 or not all(map(_is_text, tree.body[:2])):
+        return
+    if any(isinstance(each, ast.ImportFrom) and each.module == "__future__" for each in tree.body):
+        raise SyntaxError("an import of the future after a statement")
 
 
 def _strip_docstring(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module) -> None:
@@ -56,8 +67,8 @@ class _Names:
     def __init__(self, code: Nodes) -> None:
         self._bound = code.bound
         self._typing: dict[str, str] = {}
-        for statement in code.tree.body:  # imports at the top, before the first definition
-            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        for statement in code.tree.body:  # imports at the top, before anything that may hold an annotation
+            if not isinstance(statement, ast.Import | ast.ImportFrom | ast.Expr | ast.Assign):
                 break
             if isinstance(statement, ast.ImportFrom) and statement.module == "typing" and not statement.level:
                 given = [(alias.asname or alias.name, alias.name) for alias in statement.names]
