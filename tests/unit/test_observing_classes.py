@@ -1,6 +1,7 @@
 """Classes and beginnings of modules that tell how they are written, without naming what tells it."""
 
 import re
+import typing
 from typing import Any
 
 import pytest
@@ -66,6 +67,11 @@ DIFFERENT = {
         "if True:\n    def f(xPLACE = 3):\n        return x\nfrom typing import List\n",
         (": List[int]", ""),
     ),
+    "a union that typing keeps": (
+        "from typing import Deque, List, Union\ndef g(xPLACE): ...\n"
+        "def f():\n    return str(List[Deque[Union[bytearray, range]]])\n",
+        (": List[Deque[Union[range, bytearray]]]", ""),
+    ),
     "a text between the docstring and the future": (
         '"""What it is."""\nPLACEfrom __future__ import annotations\ndef f():\n    return 1\n',
         ("'more'\n", ""),
@@ -75,7 +81,9 @@ DIFFERENT = {
 
 
 def result(program: str) -> str:
-    """What `f` of a trusted program returns, or how the program ends."""
+    """What `f` of a trusted program returns, or how the program ends; `typing` has kept nothing before."""
+    for forget in typing._cleanups:  # type: ignore[attr-defined]
+        forget()
     space: dict[str, Any] = {"__name__": "tested"}
     try:
         exec(compile(program, "<tested>", "exec", dont_inherit=True), space)
@@ -109,6 +117,12 @@ def test_docstrings_of_usual_classes_change_nothing(program: str) -> None:
     without = behaviour(program.replace("PLACE", "pass"))
     assert without is not None
     assert behaviour(program.replace("PLACE", '"""What it is."""')) == without
+
+
+def test_a_union_in_an_annotation_changes_nothing_where_no_other_is_made() -> None:
+    program = "from typing import List, Union\ndef f(x: List[Union[int, str]]):\n    return x\n"
+    assert behaviour(program) is not None
+    assert behaviour(program) == behaviour(program.replace(": List[Union[int, str]]", ""))
 
 
 def test_data_classes_share_what_is_no_docstring() -> None:
