@@ -8,7 +8,7 @@ In intervals the tasks are resampled in the labelled cells and in the corrected 
 specificity are as uncertain as the labels leave them (`codechat.metrics.judge_errors`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,10 +72,16 @@ class Correction:
         """Whether every one of some scopes has labels enough."""
         return all(not self.errors(scope).refusal for scope in scopes)
 
+    def _nothing_of(self, scopes: Collection[str]) -> str:
+        """Why a single scope cannot be corrected though it has labels enough: errors in others are not its own."""
+        own = [self.errors(scope) for scope in scopes]
+        return own[0].refusal if len(own) == 1 and own[0].sensitivity is not None else ""
+
     def share(self, dataset: str, judged: Judged) -> Share | str:
         """The corrected share of followed instructions; the reason if it cannot be told.
 
         It is corrected scope by scope if every scope that occurs has labels enough, else by the labels of all scopes.
+        A single scope whose own labels are enough, and leave its verdicts without meaning, is not corrected by others'.
         """
         import numpy as np
 
@@ -84,7 +90,7 @@ class Correction:
         if not scopes:
             return "nothing was judged"
         apart = self.by_scope(scopes)
-        if not apart and (refusal := self.errors(ALL).refusal):
+        if not apart and (refusal := self._nothing_of(scopes) or self.errors(ALL).refusal):
             return refusal
         errors = [SURE if scope == NO_CODE else self.errors(scope if apart else ALL) for scope in known]
         whole = [summed(figure) for figure in known.values()]

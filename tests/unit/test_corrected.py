@@ -154,3 +154,21 @@ def test_one_task_has_no_interval() -> None:
     share = shared(correction(judged, drawn, tasks=TASKS[:1]).share("d", judged))
     assert share.value == pytest.approx(0.62)
     assert share.interval is None
+
+
+def test_a_scope_whose_own_labels_tell_nothing_is_not_corrected_by_other_scopes() -> None:
+    """In semantic changes half of either verdict are followed, so the verdicts there are a coin's."""
+    judged = {"cosmetic": figure(50, 100), "semantic": figure(50, 100)}
+    found = correction(judged, labels("cosmetic", (29, 30), (1, 30)), labels("semantic", (15, 30), (15, 30)))
+    assert not found.errors(ALL).refusal
+    refused = found.share("d", {"semantic": judged["semantic"]})
+    assert isinstance(refused, str)
+    assert refused.startswith("not identified: sensitivity 0.50 + specificity 0.50")
+    assert shared(found.share("d", {"cosmetic": judged["cosmetic"]})).by_scope
+    assert not shared(found.share("d", judged)).by_scope
+
+
+def test_a_scope_with_too_few_labels_is_corrected_by_all() -> None:
+    judged = {"cosmetic": figure(50, 100), "semantic": figure(50, 100)}
+    found = correction(judged, labels("cosmetic", (29, 30), (1, 30)), labels("semantic", (5, 6), (1, 6)))
+    assert not shared(found.share("d", {"semantic": judged["semantic"]})).by_scope

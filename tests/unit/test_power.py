@@ -111,11 +111,30 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "run samples=2" in capsys.readouterr().err
 
 
+def test_a_pilot_without_variance_promises_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The refactorer breaks nothing, so that any difference in MST would seem to be found with two tasks."""
+    monkeypatch.chdir(tmp_path)
+    words = ["model=refactorer", "dataset.limit=4", "agenda.turns=4", "tracking=none", "hardware.workers=1"]
+    assert main(words) == 0
+    capsys.readouterr()
+    assert main(["plan", "runs=runs"]) == 0
+    told = capsys.readouterr()
+    assert "alike in mst and delta and regression" in " ".join(told.err.split())
+    assert "`paired` gains nothing" in told.err
+    assert not any(line.startswith("mst") for line in told.out.splitlines())
+    assert any(line.startswith("adherence") for line in told.out.splitlines())
+    with pytest.raises(UserError, match="the pilot has no mst"):
+        run_plan(["runs=runs", "metric=mst", "difference=0.5"])
+
+
 def test_what_the_command_refuses(tmp_path: Path) -> None:
     for words, what in (
         (["runs=x", "metric=mst"], "metric and difference"),
         (["runs=x", "metric=speed", "difference=1"], "no metric"),
         (["runs=x", "metric=mst", "difference=none"], "cannot read difference"),
+        (["runs=x", "metric=adherence", "difference=5"], "adherence is a share from 0 to 1"),
     ):
         with pytest.raises(UserError, match=what):
             run_plan(words)

@@ -12,7 +12,7 @@ from codechat.cli.words import parse_words
 from codechat.engine.remeasure import remeasure
 from codechat.errors import UserError
 from codechat.metrics.outline import outlines_of
-from codechat.metrics.power import FIGURES, POWER, UNITS, Spread, parts_of, spread_of
+from codechat.metrics.power import FIGURES, POWER, UNITS, Parts, Spread, parts_of, spread_of
 from codechat.records import tasks_in
 from codechat.report.loading import load_cells
 from codechat.report.power import draw_power
@@ -20,6 +20,7 @@ from codechat.report.study import LoadedCell
 from codechat.template import counted
 
 SAMPLES = (1, 2, 3, 5, 10)
+_NOTHING = 1e-12  # a variance that is rounding alone
 KEYS = {
     "runs": "pilot cells of protocol=refine: folders of cells, or folders that hold such, separated by commas",
     "metric": f"with difference: {', '.join(FIGURES)}",
@@ -35,17 +36,12 @@ def run_plan(words: list[str]) -> int:
     wanted = _wanted(values)
     pilots, dataset = _pilots(values["runs"])
     found = [parts_of(outlines_of(cell.sessions()).completed) for cell in pilots]
-    spreads = {name: spread for name in FIGURES if (spread := spread_of([f[name] for f in found if name in f]))}
-    if not spreads:
-        raise UserError("the pilot has too few completed sessions", "two tasks at least, better twenty")
+    spreads = _spreads(found)
     tasks = _tasks(values, pilots)
     least = min(cell.samples for cell in pilots)
     names = ", ".join(dict.fromkeys(cell.label for cell in pilots))
     out.print(f"pilot: {names} on {dataset}, {counted(least, 'sample')} of a task; up to {tasks} tasks", markup=False)
-    if least == 1:
-        err.print("note: with one sample of a task a pilot does not tell what more of them bring: run samples=2")
-    if len(pilots) == 1:
-        err.print("note: with one model, `paired` assumes that tasks are as hard for the other model as for this one")
+    _note(least, len(pilots))
     out.print(_table(spreads, sorted({max(2, tasks // 4), max(2, tasks // 2), tasks})))
     if wanted is not None:
         if wanted[0] not in spreads:
@@ -55,6 +51,30 @@ def run_plan(words: list[str]) -> int:
         paths = draw_power(spreads, tasks, [k for k in SAMPLES if least > 1 or k == 1], Path(values["out"]))
         out.print(f"curve  {paths[0]}", markup=False)
     return 0
+
+
+def _spreads(found: Sequence[Mapping[str, Parts]]) -> dict[str, Spread]:
+    """The variance of every figure that the pilot has; without one it would promise that any difference is found."""
+    spreads = {name: spread for name in FIGURES if (spread := spread_of([f[name] for f in found if name in f]))}
+    if not spreads:
+        raise UserError("the pilot has too few completed sessions", "two tasks at least, better twenty")
+    alike = [name for name, spread in spreads.items() if spread.task + (spread.within or 0.0) < _NOTHING]
+    if alike:
+        words = f"all sessions of the pilot are alike in {' and '.join(alike)}: that tells no variance to plan by"
+        if len(alike) == len(spreads):
+            raise UserError(words, "take a pilot of a weaker model, or of a harder dataset")
+        err.print(f"note: {words}")
+    return {name: spread for name, spread in spreads.items() if name not in alike}
+
+
+def _note(samples: int, models: int) -> None:
+    """What the pilot does not tell."""
+    if samples == 1:
+        err.print("note: with one sample of a task a pilot does not tell what more of them bring: run samples=2")
+    if models == 1 and samples == 1:
+        err.print("note: nor does one model with one sample tell how hard tasks are: `paired` gains nothing here")
+    elif models == 1:
+        err.print("note: with one model, `paired` assumes that tasks are as hard for the other model as for this one")
 
 
 def _wanted(values: Mapping[str, str]) -> tuple[str, float] | None:
@@ -70,6 +90,11 @@ def _wanted(values: Mapping[str, str]) -> tuple[str, float] | None:
         difference = 0.0
     if not 0 < difference < float("inf"):
         raise UserError(f"cannot read difference={values['difference']}", "a number above 0, such as difference=0.5")
+    if UNITS[values["metric"]] == "share" and difference >= 1:
+        raise UserError(
+            f"{values['metric']} is a share from 0 to 1, so that no two models differ by {difference:g}",
+            f"for {difference:g} percentage points give difference={difference / 100:g}",
+        )
     return values["metric"], difference
 
 

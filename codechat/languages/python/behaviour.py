@@ -26,7 +26,7 @@ from codechat.languages.python.observing import observes
 from codechat.languages.python.plain_form import to_plain_form
 from codechat.languages.python.syntax import fresh_tree_of, tree_of
 
-VERSION = 2
+VERSION = 3
 LONGEST = 20_000
 """Characters of a program that is compiled: the compiler's time may grow with the square of some parts."""
 _OPTIMIZED = 1  # a code's flag CO_OPTIMIZED: it is a function's
@@ -82,8 +82,8 @@ def _of_compiled(code: Nodes) -> Behaviour | None:
     """What the tree does when it is compiled, which changes it."""
     if observes(code):
         return None
-    to_plain_form(code)
     try:
+        to_plain_form(code)
         compiled = _compiled(code.tree)
         written, names = _written(compiled), list(_names(compiled))
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError, _Unknown):

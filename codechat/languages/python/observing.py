@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from codechat.languages.python.bases import bases_that_tell, renamed_field
 from codechat.languages.python.nodes import GENERIC, PLAIN, Node, Nodes
 
 MODULES = frozenset(
@@ -42,7 +43,8 @@ BUILTINS = frozenset(
 """Built-in functions that must not be named; an attribute may have such a name (`re.compile`)."""
 REVEALING = frozenset(
     {
-        *("ABCMeta", "ForwardRef", "Formatter", "_eval_type", "_evaluate", "attrgetter", "format_map"),
+        *("ABCMeta", "ForwardRef", "Formatter", "_eval_type", "_evaluate", "assertLogs", "attrgetter"),
+        *("dispatch_table", "format_map", "lineno"),
         *(
             "get_args",
             "get_origin",
@@ -58,7 +60,7 @@ REVEALING = frozenset(
     }
 )
 """Names that must not occur at all: they read documentation or annotations, run a text as code, read attributes by a
-text, or make classes that are told what others read."""
+text, set attributes by a text, make classes that are told what others read, or tell lines."""
 _INNER = (
     *(types.CodeType, types.FrameType, types.TracebackType),
     *(types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType),
@@ -99,7 +101,7 @@ def observes(code: Nodes, modules: frozenset[str] = frozenset()) -> str:
         if problem := _import(each, MODULES | modules, imported):
             return problem
     look = _Look(imported, code.bound)
-    return next(filter(None, map(look.at, code.nodes)), "")
+    return next(filter(None, map(look.at, code.nodes)), "") or bases_that_tell(code, imported) or renamed_field(code)
 
 
 def _tells(name: str) -> bool:
@@ -197,7 +199,7 @@ class _Look:
             return _is_called(node, each.parent)
         base = node.value
         if isinstance(base, ast.Name) and base.id in self.modules:
-            return True  # its name was looked at
+            return isinstance(node.ctx, ast.Load)  # its name was looked at
         own = isinstance(base, ast.Name) and base.id in _OBJECTS
         return not _is_module(node.attr) and (node.attr[:1] != "_" or node.attr in SPECIAL or own)
 

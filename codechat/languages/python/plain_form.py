@@ -23,7 +23,12 @@ NOT_ALONE = frozenset({"Optional", "Union"})
 
 
 def to_plain_form(code: Nodes) -> None:
-    """Change the tree, in place."""
+    """Change the tree, in place. Raises `SyntaxError` if it cannot be compiled as it is, `ValueError` if what is taken
+    out could be told."""
+    _check_beginning(code.tree)
+    documented = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
+    if "dataclass" not in code.identifiers:  # which asks for a class's docstring
+        documented = (*documented, ast.ClassDef)  # type: ignore[assignment]
     names = _Names(code)
     for each in code.nodes:
         node = each.node
@@ -32,9 +37,19 @@ def to_plain_form(code: Nodes) -> None:
             node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             _strip_annotations(node, names)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
+        if isinstance(node, documented):
             _strip_docstring(node)
     code.tree.body = [_without_annotation(statement, names) for statement in code.tree.body]
+    if names.merged and _uses_typing(code):
+        raise ValueError("what an annotation made may come back from the cache of typing")
+
+
+def _check_beginning(tree: ast.Module) -> None:
+    """One text may stand before an import of the future; a second one makes the module invalid."""
+    if len(tree.body) < 2 or not all(map(_is_text, tree.body[:2])):
+        return
+    if any(isinstance(each, ast.ImportFrom) and each.module == "__future__" for each in tree.body):
+        raise SyntaxError("an import of the future after a statement")
 
 
 def _strip_docstring(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module) -> None:
@@ -55,13 +70,25 @@ class _Names:
 
     def __init__(self, code: Nodes) -> None:
         self._bound = code.bound
+        self.merged = False
+        """Whether an annotation that was taken out has a union within brackets: `typing` keeps `List[Union[int, str]]`
+        and gives it back for `List[Union[str, int]]`, which has another text."""
         self._typing: dict[str, str] = {}
-        for statement in code.tree.body:  # imports at the top, before the first definition
-            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        for statement in code.tree.body:  # imports at the top, before anything that may hold an annotation
+            if not isinstance(statement, ast.Import | ast.ImportFrom | ast.Expr | ast.Assign):
                 break
             if isinstance(statement, ast.ImportFrom) and statement.module == "typing" and not statement.level:
                 given = [(alias.asname or alias.name, alias.name) for alias in statement.names]
                 self._typing |= {name: meant for name, meant in given if self._bound[name] == 1}
+
+    def take_out(self, annotation: ast.expr) -> bool:
+        """Whether an annotation may be taken out."""
+        if not _does_nothing(annotation, self):
+            return False
+        if isinstance(annotation, ast.Subscript):
+            inner = ast.walk(annotation.slice)
+            self.merged |= any(isinstance(n, ast.BinOp) or self._typing.get(_name(n)) in NOT_ALONE for n in inner)
+        return True
 
     def typing(self, node: ast.expr) -> str | None:
         """The name of `typing` that is meant; None for anything else."""
@@ -77,11 +104,26 @@ class _Names:
         return self.builtin(node) and isinstance(node, ast.Name) and node.id in GENERIC
 
 
+def _name(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _uses_typing(code: Nodes) -> bool:
+    """Whether the tree, as it is now, reads anything that comes from `typing`."""
+    given: set[str] = set()
+    for each in code.of(ast.Import, ast.ImportFrom):
+        node = each.node
+        whole = getattr(node, "module", "typing") == "typing"
+        aliases: list[ast.alias] = node.names  # type: ignore[attr-defined]
+        given |= {one.asname or one.name for one in aliases if whole}
+    return any(_name(node) in given for node in ast.walk(code.tree))
+
+
 def _strip_annotations(node: ast.FunctionDef | ast.AsyncFunctionDef, names: _Names) -> None:
     for parameter in parameters(node):
-        if parameter.annotation is not None and _does_nothing(parameter.annotation, names):
+        if parameter.annotation is not None and names.take_out(parameter.annotation):
             parameter.annotation = None
-    if node.returns is not None and _does_nothing(node.returns, names):
+    if node.returns is not None and names.take_out(node.returns):
         node.returns = None
 
 
@@ -89,7 +131,7 @@ def _without_annotation(statement: ast.stmt, names: _Names) -> ast.stmt:
     """A variable of the module with its value alone."""
     if not isinstance(statement, ast.AnnAssign) or statement.value is None or not statement.simple:
         return statement
-    if not _does_nothing(statement.annotation, names):
+    if not names.take_out(statement.annotation):
         return statement
     place = {"lineno": 1, "end_lineno": 1, "col_offset": 0, "end_col_offset": 0}
     return ast.Assign(targets=[statement.target], value=statement.value, type_comment=None, **place)
