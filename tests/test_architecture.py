@@ -173,6 +173,13 @@ def test_importing_the_package_costs_nothing() -> None:
     assert {".".join(name.split(".")[:2]) for name in at_top} == {"codechat.environment"}
 
 
+def test_the_readme_says_what_every_room_does() -> None:
+    rows = [line.split("|")[1] for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("| `")]
+    named = {room for row in rows for room in re.findall("`([a-z]+)`", row)}
+    folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    assert folders <= named, f"the README's table of rooms lacks {folders - named}"
+
+
 @pytest.mark.parametrize("room", INNER)
 def test_an_inner_room_imports_only_inner_rooms_below_it(room: str) -> None:
     level = {inner: level for level, inners in enumerate(INNER[room]) for inner in inners}
