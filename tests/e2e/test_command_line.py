@@ -65,6 +65,7 @@ MISTAKES = [
     (("lst",), "list"),
     (("--helpp",), "--help"),
     (("-m", "+sweep=smok"), "smoke"),
+    (("sweep=smoke",), "-m +sweep=NAME"),
     (("-m", "model=echo,gpt6"), "gpt5"),
     (("list", "modl"), "model"),
     (("hydra.run.dir=x",), "hydra.run.dir"),
@@ -104,6 +105,11 @@ def test_a_terminal_in_ascii_costs_only_the_characters_that_it_lacks(tmp_path: P
         assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
     mistake = codechat(tmp_path, "model=mödel", LC_ALL="C.UTF-8", PYTHONIOENCODING="ascii")
     assert mistake.returncode == 2 and "m?del" in mistake.stderr
+
+
+def test_tasks_that_need_no_package_say_so(tmp_path: Path) -> None:
+    done = codechat(tmp_path, "requirements", "dataset=starter")
+    assert (done.returncode, done.stdout) == (0, "# nothing to install for 50 tasks\n")
 
 
 def test_an_interpreter_without_docstrings_is_refused_in_words(tmp_path: Path) -> None:

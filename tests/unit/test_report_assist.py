@@ -170,6 +170,26 @@ def test_a_cells_own_figures_are_few(study: Path, tmp_path: Path, monkeypatch: p
     assert len(drawn) == 4 + 2 + 3, "series, rounds and thread turns by verdict, correct by each of three"
 
 
+def test_numbers_have_a_scale_of_their_own_beside_shares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    panels = figures.panels
+
+    def kept(*words: Any, **options: Any) -> Any:
+        figure, axes = panels(*words, **options)
+        drawn.extend(axes)
+        return figure, axes
+
+    monkeypatch.setattr(figures, "panels", kept)
+    parts = (
+        Breakdown("rate", "Rate", "kind", "by_kind"),
+        Breakdown("rounds", "Rounds", "kind", "rounds", unit="number"),
+    )
+    metrics = {"by_kind": {"a": 0.5, "b": 0.7}, "rounds": {"a": 4.0, "b": 6.5}}
+    figures.write_cell_figures(Measures("own", "Own", breakdowns=parts), metrics, "m", tmp_path)
+    rate, rounds = (panel.get_ylim()[1] for panel in drawn)
+    assert rate <= 1.02 and rounds > 6.5, "no point lies outside its panel, and shares are not pressed to its floor"
+
+
 @pytest.mark.parametrize(("groups", "there"), [(1, False), (16, True), (17, False)])
 def test_a_breakdown_by_very_many_groups_is_not_drawn(tmp_path: Path, groups: int, there: bool) -> None:
     part = Breakdown("rate", "Rate", "kind", "by_kind")
