@@ -170,6 +170,19 @@ def test_a_cells_own_figures_are_few(study: Path, tmp_path: Path, monkeypatch: p
     assert len(drawn) == 4 + 2 + 3, "series, rounds and thread turns by verdict, correct by each of three"
 
 
+def test_numbers_and_shares_by_group_are_all_within_their_panels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = (Breakdown("rate", "Rate", "kind", "of.rate"), Breakdown("rounds", "Rounds", "kind", "of.rounds", "number"))
+    metrics = {"of": {"rate": {"a": 0.25, "b": 0.5}, "rounds": {"a": 1.0, "b": 3.0}}}
+    drawn: list[Any] = []
+    monkeypatch.setattr(figures, "save", lambda figure, folder, name: drawn.append(figure))
+    figures.write_cell_figures(Measures("own", "Own", breakdowns=parts), metrics, "m", tmp_path)
+    ((rate, rounds),) = (figure.axes for figure in drawn)
+    assert rate.get_ylim()[1] < 1
+    assert 3 < rounds.get_ylim()[1] < 4
+
+
 @pytest.mark.parametrize(("groups", "there"), [(1, False), (16, True), (17, False)])
 def test_a_breakdown_by_very_many_groups_is_not_drawn(tmp_path: Path, groups: int, there: bool) -> None:
     part = Breakdown("rate", "Rate", "kind", "by_kind")

@@ -104,13 +104,18 @@ def whiskers(values: Sequence[float], ends: Sequence[Sequence[float]]) -> list[l
     return [[max(v - low, 0.0) for v, (low, _) in pairs], [max(high - v, 0.0) for v, (_, high) in pairs]]
 
 
-def from_zero(figure: Any, axes: Sequence[Any]) -> Any:
-    """Set all panels to one scale from zero and add the legend; None if nothing is drawn."""
-    tops = [panel.dataLim.ymax for panel in axes if panel.lines]
-    if not tops:
+def from_zero(figure: Any, axes: Sequence[Any], numbers: Sequence[Any] = ()) -> Any:
+    """Set all panels to one scale from zero and add the legend; None if nothing is drawn.
+
+    The panels show shares, but for those of `numbers`, which may exceed 1: each of them has a scale of its own.
+    """
+    drawn = [panel for panel in axes if panel.lines]
+    if not drawn:
         return None
-    height = min(max(1.06 * max(tops), 0.05), 1.02)
+    tops = [panel.dataLim.ymax for panel in drawn if panel not in numbers]
+    share = min(max(1.06 * max(tops, default=1.0), 0.05), 1.02)
     for panel in axes:
+        height = max(1.06 * panel.dataLim.ymax, 0.05) if panel in numbers and panel in drawn else share
         panel.set_ylim(-0.025 * height, height)  # a point at zero stays whole
     legend(figure, axes)
     return figure

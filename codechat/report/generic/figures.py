@@ -76,13 +76,14 @@ def _breakdown(by: str, study: Study[Any], look: Look) -> Any:
     groups = groups_in(parts, [found.cell.metrics for found in study.cells])
     if not 2 <= len(groups) <= MOST:
         return None
-    few = len(groups) <= FEW
-    figure, axes = panels(titles, width=3.6, height=2.7, columns=3) if few else panels(titles, height=3.3)
+    width, height, columns = (3.6, 2.7, 3) if len(groups) <= FEW else (5.0, 3.3, 2)
+    figure, axes = panels(titles, width, height, columns, one_scale=all(part.unit == "share" for part in parts))
     for panel, (dataset, part) in zip(axes, places, strict=True):
         cells = study.on(dataset)
         names = groups_in(parts, [found.cell.metrics for found in cells])
         points(panel, look, names, cells, partial(_one, part))
-    return from_zero(figure, axes)
+    numbers = [panel for panel, (_, part) in zip(axes, places, strict=True) if part.unit != "share"]
+    return from_zero(figure, axes, numbers)
 
 
 def _one(part: Breakdown, found: Verdicts, name: str) -> tuple[float | None, Sequence[float] | None]:
