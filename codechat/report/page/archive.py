@@ -3,7 +3,7 @@
 import base64
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,8 @@ class Index:
     `outcomes` has a letter per turn (`LETTERS`); `judged` `a`, `v`, `u` as the judge said, `s` for a skipped turn,
     `o` for one after the context overflowed, `-` for one that nobody judged; `asked` the instruction's number, or -1;
     `state` 0 for a completed session, 1 for an errored one, 2 for one that a context overflow ended. `seeds` is there
-    only if a cell has sessions of several seeds.
+    only if a cell has sessions of several seeds, and `verdicts`, empty where there is none, only if a protocol judges
+    whole dialogues.
     """
 
     tasks: dict[str, int] = field(default_factory=dict)
@@ -32,6 +33,7 @@ class Index:
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
     seeds: list[int] = field(default_factory=list)
+    verdicts: list[str] = field(default_factory=list)
 
     def add(self, cell: int, session: SessionRecord) -> None:
         name = session.session_id if session.session_id not in self.seen else f"{session.session_id}-{cell}"
@@ -44,6 +46,7 @@ class Index:
         state = 1 if session.status == "errored" else 2 if overflowed else 0
         self.rows.append((name, cell, task, outcomes, judged, asked, state))
         self.seeds.append(session.seed)
+        self.verdicts.append(_verdict(session))
 
     def _number(self, turn: TurnRecord) -> int:
         key = instruction_key(turn)
@@ -55,6 +58,8 @@ class Index:
         values = {name: [row[place] for row in self.rows] for place, name in enumerate(names)}
         if len({(row[1], seed) for row, seed in zip(self.rows, self.seeds, strict=True)}) > len(set(values["cell"])):
             values["seeds"] = self.seeds
+        if any(self.verdicts):
+            values["verdicts"] = self.verdicts
         return {"starts": starts, "tasks": list(self.tasks), "instructions": list(self.instructions), **values}
 
 
@@ -96,6 +101,13 @@ def _batches(
                 first, texts, size = first + len(texts), [], 0
     if texts:
         yield first, texts
+
+
+def _verdict(session: SessionRecord) -> str:
+    """The judge's word on the whole dialogue, as text; empty if there is none."""
+    if not isinstance(session.judgement, Mapping) or "verdict" not in session.judgement:
+        return ""
+    return str(session.judgement["verdict"] or "undecided").lower().replace("_", " ")
 
 
 def _judged(turn: TurnRecord, overflowed: bool) -> str:

@@ -1,6 +1,6 @@
 // Small line charts over the turns, as SVG.
 
-const PLOT = { left: 34, right: 10, top: 10, bottom: 24 };
+const PLOT = { left: 40, right: 10, top: 10, bottom: 24 };
 
 function scales(turns, width, height, right = PLOT.right) {
   const inner = width - PLOT.left - right;
@@ -10,7 +10,7 @@ function scales(turns, width, height, right = PLOT.right) {
   };
 }
 
-function axes(turns, width, height, scale, right = PLOT.right, shown = (share) => `${100 * share}`) {
+function axes(turns, width, height, scale, right = PLOT.right, shown = (share) => `${100 * share}${share === 1 ? "\u00a0%" : ""}`) {
   const step = turns > 30 ? 10 : turns > 16 ? 5 : width < 400 && turns > 8 ? 3 : 1;
   const grid = [0, 0.25, 0.5, 0.75, 1].map((share) => [
     svg("line", { class: share ? "grid" : "base", x1: PLOT.left, x2: width - right, y1: scale.y(share), y2: scale.y(share) }),
@@ -18,7 +18,7 @@ function axes(turns, width, height, scale, right = PLOT.right, shown = (share) =
   ]);
   const ticks = [];
   for (let turn = 0; turn < turns; turn += step) {
-    ticks.push(svg("text", { class: "tick", x: scale.x(turn), y: height - 7, "text-anchor": "middle" }, `${turn}`));
+    ticks.push(svg("text", { class: "tick", x: scale.x(turn), y: height - 7, "text-anchor": "middle" }, turn ? `${turn}` : "turn 0"));
   }
   return [...grid.flat(), ...ticks];
 }

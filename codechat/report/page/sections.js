@@ -2,13 +2,15 @@
 
 const UNITS = { share: percent, change: signed, count, number: fixed, percent: fixed, p: fixed, text: (text) => text ?? DASH };
 
+const unbroken = (text) => text.replaceAll(" %", "\u00a0%"); // no line begins with the sign
+
 function drawFindings() {
   const { title, text, facts, kicker } = REPORT.findings;
   document.title = `${title} – codechat`;
   byId("headline").textContent = title;
   byId("cautions").append(...REPORT.cautions.map((text) => el("li", {}, `Caution: ${text}.`)));
   byId("kicker").textContent = kicker;
-  byId("lede").textContent = text;
+  byId("lede").textContent = unbroken(text);
   byId("facts").append(...facts.map(([figure, what]) => el("li", {}, el("strong", {}, figure), el("span", {}, what))));
 }
 
@@ -19,7 +21,7 @@ function drawSections() {
 }
 
 function drawPart(part) {
-  if (typeof part === "string") return el("p", { class: "note" }, part);
+  if (typeof part === "string") return el("p", { class: "note" }, unbroken(part));
   if (Array.isArray(part)) return el("div", { class: "wide-charts" }, part.map(drawChart));
   return part.is === "Board" ? drawBoard(part) : drawCards(part);
 }

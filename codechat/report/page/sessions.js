@@ -135,7 +135,7 @@ const strip = (number) => el("span", { class: "strip", "aria-hidden": "true" },
 
 function fate(number) {
   if (INDEX.state[number] === 1) return "errored";
-  if (![...INDEX.outcomes[number]].some((letter) => letter !== "-")) return "not scored";
+  if (![...INDEX.outcomes[number]].some((letter) => letter !== "-")) return INDEX.verdicts?.[number] || "not scored";
   const [turn, [holds, breaks]] = [brokenAt(number), cellOf(number).fates];
   return turn < 0 ? holds : `${breaks} ${turn}`;
 }
@@ -146,6 +146,7 @@ const rowHeight = () => {
   const list = byId("list");
   if (tallest.width !== list.clientWidth) tallest = { width: list.clientWidth, height: measuredRow(list) };
   list.style.setProperty("--row", `${tallest.height}px`);
+  list.style.setProperty("--all", `${INDEX.key.length * tallest.height + 2}px`); // no higher than all sessions with the border
   return tallest.height;
 };
 
