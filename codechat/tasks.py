@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from codechat.constraints import Constraint
 from codechat.domain import Target
@@ -43,6 +44,9 @@ class Task:
     requirements: tuple[Requirement, ...] = ()
     level: str | None = None
 
+    told: ClassVar[str] = "programming tasks"
+    """What tasks of this kind are called in messages."""
+
     @property
     def suites(self) -> tuple[Suite, ...]:
         """The task's own suite, if it has one, and those of its requirements."""
@@ -77,6 +81,8 @@ class StepTask(Task):
     steps: tuple[Step, ...] = ()
     above: str = ""
 
+    told: ClassVar[str] = "tasks whose requirements come step by step"
+
     @property
     def suites(self) -> tuple[Suite, ...]:
         """The suites of the steps."""
@@ -105,6 +111,8 @@ class ConstrainedTask(Task):
     """
 
     levels: tuple[Level, ...] = ()
+
+    told: ClassVar[str] = "tasks with constraints on the code"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +167,8 @@ class AssistTask(Task):
     created_at: str = ""
     replies: tuple[Reference, ...] = field(default=(), repr=False, compare=False)
     needs_build: bool = False
+
+    told: ClassVar[str] = "issues of repositories"
 
 
 @dataclass(frozen=True, slots=True)

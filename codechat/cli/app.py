@@ -128,7 +128,7 @@ COMMANDS = {
 
 def _command(name: str) -> Callable[[list[str]], int]:
     if name not in COMMANDS:
-        raise UserError(f"there is no command '{name}'", f"{nearest(name, COMMANDS)} Settings are written key=value.")
+        raise UserError(f"there is no command '{name}'", f"{nearest(name, COMMANDS)} (settings are written key=value)")
     module, _, function = COMMANDS[name].function.partition(":")
     found: Callable[[list[str]], int] = getattr(importlib.import_module(module), function)
     return found

@@ -133,8 +133,8 @@ def _print_identity(cell: Cell) -> None:
         further = models_in(cell.config.protocol, "protocol")
         offline = JUDGES.of(cell.config.judge).traits.offline and all(map(is_free, (each for _, each in further)))
         part = "involved" if offline else "tested"
-        out.print(f"\nNo language model was {part}: model={component.name} is a baseline. {component.summary}.\n")
-    out.print(f"run folder  {cell.folder}", markup=False)
+        out.print(f"\nNo language model was {part}: model={component.name} is a baseline. {component.summary}.")
+    out.print(f"\nrun folder  {cell.folder}", markup=False)
 
 
 def _show_errors(outcome: Outcome) -> None:

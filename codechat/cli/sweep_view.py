@@ -35,7 +35,7 @@ class SweepView:
 
     def begins(self, job: Job) -> None:
         """Name the cell, and its place in the sweep."""
-        out.print(f"\n[dim]cell {job.number + 1} of {self._cells}: {escape(' '.join(job.composed.words))}[/dim]")
+        out.print(f"\n[dim]cell {job.number + 1} of {self._cells}: {escape(_named(job.composed.words))}[/dim]")
 
     def ended(self, job: Job, result: Result) -> None:
         """Show what a cell printed elsewhere, now that it is over."""
@@ -144,6 +144,11 @@ def _headline(metrics: Mapping[str, Any]) -> _Headline:
     return _Headline((f"{series.label} first", "last", final.label), (curve[0], curve[-1], value_of(metrics, final)))
 
 
+def _named(words: Sequence[str]) -> str:
+    """What tells a cell from others."""
+    return " ".join(words) or "the defaults"
+
+
 def _table(sweep: Sweep, constant: set[str], results: Mapping[int, Result]) -> Table:
     """A row for every cell that has a result, named by all its overrides except the `constant` ones."""
     table = Table(title=f"\nsweep {escape(sweep.name)}", title_justify="left", box=None, padding=(0, 2, 0, 0))
@@ -155,7 +160,7 @@ def _table(sweep: Sweep, constant: set[str], results: Mapping[int, Result]) -> T
         if job.number not in results:
             continue
         result = results[job.number]
-        varies = " ".join(word for word in job.composed.words if word not in constant)
+        varies = _named([word for word in job.composed.words if word not in constant])
         values = _headline(result.metrics).values if result.metrics else (None,) * 3
         shown = ["—" if value is None else f"{value:.3f}" for value in values]
         state = result.state if result.status is None else STATES[result.status]

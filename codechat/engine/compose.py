@@ -143,6 +143,8 @@ def _unknownkey_of(key: str, overrides: Sequence[str]) -> UserError:
         text for text in overrides if "=" in text and "." not in text.partition("=")[0] and not text.startswith("+")
     ]
     chosen = [text for text in chosen if text.partition("=")[0] in GROUPS]
+    if key == "sweep":
+        return UserError("there is no option sweep", "a recipe is run by -m +sweep=NAME")
     node, choices = compose_values(chosen)
     group, _, rest = key.partition(".")
     *parents, last = key.split(".")

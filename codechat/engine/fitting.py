@@ -24,8 +24,8 @@ def check_fit(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...]) -> 
     for task in tasks:
         if not isinstance(task, over):
             raise UserError(
-                f"protocol={protocol.name} works on tasks of the kind {over.__name__}, and {task.task_id} of "
-                f"{dataset.name} is a {type(task).__name__}",
+                f"protocol={protocol.name} works on {over.told}, and {task.task_id} of {dataset.name} is one of the "
+                f"{type(task).told}",
                 "choose a dataset that is made for the protocol: codechat list dataset",
             )
     _check_players(config, dataset)

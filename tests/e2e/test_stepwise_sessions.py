@@ -92,7 +92,7 @@ def test_a_report_and_an_export(here: Path) -> None:
 
 def test_other_protocols_and_tasks_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["protocol=stepwise", "model=echo", "tracking=none"]) == 2
-    assert "protocol=stepwise works on tasks of the kind StepTask" in capsys.readouterr().err
+    assert "protocol=stepwise works on tasks whose requirements come step by step, and " in capsys.readouterr().err
     assert main(["dataset=sreval_python", "dataset.path=tasks.jsonl", "model=reference", "tracking=none"]) == 2
     assert "has no tests, and protocol=refine needs to know" in capsys.readouterr().err
 

@@ -59,7 +59,8 @@ def run_report(words: list[str]) -> int:
             out.print(f"caution: {cell.caution}", markup=False)
     for shown in (shown for table in data.opening for shown in _terminal_tables(table)):
         out.print(shown)
-    made = {"cell": cells, "table": data.tables, "figure": data.figures}
+    parts = [part for cell in cells for part in cell.parts]
+    made = {"cell": parts, "table": data.tables, "figure": data.figures}
     out.print("\n" + ", ".join(counted(len(each), noun) for noun, each in made.items()), markup=False, end="")
     out.print(f" ({time.monotonic() - started:.1f} s)", markup=False)
     out.print(f"tables   {folder / 'tables'}\nfigures  {folder / 'figures'}\npage     {page}", markup=False)

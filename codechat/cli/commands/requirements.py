@@ -9,6 +9,7 @@ from codechat.engine.compose import compose
 from codechat.engine.libraries import packages_by_task
 from codechat.errors import UserError
 from codechat.languages.python.distributions import requirements
+from codechat.template import counted
 
 VERSIONS = ("fitting", "newest")
 SETTINGS = {"versions": f"{' or '.join(VERSIONS)}: those that SR-Eval's tests fit, where they are known, or none"}
@@ -33,6 +34,8 @@ def print_requirements(words: Sequence[str]) -> int:
     others = sorted({task.target.language for task in tasks} - {"python"})
     if others:
         out.print(f"# only Python's packages are known: what {', '.join(others)} needs, the docs say", markup=False)
-    if touched or not others:
+    if touched:
         out.print(f"# for {len(touched)} of {len(tasks)} tasks; the others need none of them", markup=False)
+    elif not others:
+        out.print(f"# nothing to install for {counted(len(tasks), 'task')}", markup=False)
     return 0

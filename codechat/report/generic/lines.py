@@ -26,7 +26,7 @@ def summary_lines(measures: Measures, metrics: Mapping[str, Any]) -> Iterator[Te
     for part in measures.breakdowns:
         groups = (value_of(metrics, part) or {}).items()
         if part.key == leading and len(groups) > 1:
-            each = [f"{name} {value:{SPECS[part.unit]}}" for name, value in groups if value is not None]
+            each = [f"{name}: {value:{SPECS[part.unit]}}" for name, value in groups if value is not None]
             yield f"{part.label} by {part.by}", ", ".join(each) or NONE
     if any(metrics["outcomes"].values()):  # nothing is tested under some protocols
         yield "outcomes", outcomes_text(metrics)
