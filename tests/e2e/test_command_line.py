@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from codechat.cli.app import main
+from codechat.cli.sweep_view import SweepView
+from codechat.engine.compose import compose
+from codechat.launchers import Job
 
 ROOT = Path(__file__).parents[2]
 
@@ -63,9 +66,15 @@ MISTAKES = [
     (("verify", "dataset=starter", "sampels=x"), "samples"),
     (("seed=[1",), "seed: [1"),
     (("lst",), "list"),
+    (("runn",), "verify (settings are written key=value)"),
+    (("sweep=smoke",), "-m +sweep=NAME"),
+    (("-m", "sweep=smoke"), "-m +sweep=NAME"),
+    (
+        ("protocol=assist", "model=maintainer"),
+        "works on issues of repositories, and starter has programming tasks",
+    ),
     (("--helpp",), "--help"),
     (("-m", "+sweep=smok"), "smoke"),
-    (("sweep=smoke",), "-m +sweep=NAME"),
     (("-m", "model=echo,gpt6"), "gpt5"),
     (("list", "modl"), "model"),
     (("hydra.run.dir=x",), "hydra.run.dir"),
@@ -107,11 +116,6 @@ def test_a_terminal_in_ascii_costs_only_the_characters_that_it_lacks(tmp_path: P
     assert mistake.returncode == 2 and "m?del" in mistake.stderr
 
 
-def test_tasks_that_need_no_package_say_so(tmp_path: Path) -> None:
-    done = codechat(tmp_path, "requirements", "dataset=starter")
-    assert (done.returncode, done.stdout) == (0, "# nothing to install for 50 tasks\n")
-
-
 def test_an_interpreter_without_docstrings_is_refused_in_words(tmp_path: Path) -> None:
     done = codechat(tmp_path, "dataset.limit=1", PYTHONOPTIMIZE="2")
     assert done.returncode == 2 and "-OO" in done.stderr and "Traceback" not in done.stderr
@@ -122,6 +126,20 @@ def test_a_mistake_at_the_start_leaves_no_folder(tmp_path: Path) -> None:
     words = ("dataset.limit=1", "agenda.turns=2", "tracking=none")
     assert codechat(tmp_path, *silent, *words).returncode == 2
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_sweep_of_nothing_but_the_defaults_names_its_cell(capsys: pytest.CaptureFixture[str]) -> None:
+    SweepView(1).begins(Job(0, compose([]), "adhoc", ()))
+    assert capsys.readouterr().out == "\ncell 1 of 1: the defaults\n"
+
+
+def test_the_folder_stands_apart_from_the_figures(tmp_path: Path) -> None:
+    for model in ("model=echo", "model=scripted"):
+        done = codechat(
+            tmp_path, model, *(["model.replies=[x]"] if "scripted" in model else []), "dataset.limit=2",
+            "agenda.turns=2", "tracking=none",
+        )  # fmt: skip
+        assert "\n\nrun folder  runs/" in done.stdout, done.stderr
 
 
 def test_an_unwritable_runs_dir_is_told(tmp_path: Path) -> None:

@@ -51,6 +51,9 @@ def test_what_to_install(python: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out.splitlines()[:2] == ["numpy==1.26.4", "scikit-learn==1.3.1"]
     assert main(["requirements", "dataset=jsonl", "dataset.path=own.jsonl", "versions=newest"]) == 0
     assert capsys.readouterr().out.splitlines()[:2] == ["numpy", "scikit-learn"]
+    Path("plain.jsonl").write_text(Path("tasks.jsonl").read_text().splitlines()[-1])
+    assert main(["requirements", RUN[1], "dataset.path=plain.jsonl"]) == 0
+    assert capsys.readouterr().out == "# nothing to install for 1 task\n"
     assert main(["requirements", *RUN[1:3], "versions=old"]) == 2
     assert main(["requirements"]) == 2
 

@@ -354,12 +354,16 @@ def test_code_is_coloured_if_it_is_python_and_a_turn_without_a_verdict_says_so(d
     for turn in mute.turns:
         turn.outcome = turn.passed = turn.passed_base = turn.failure = None
     java.turns[1].outcome = java.turns[1].passed = java.turns[1].passed_base = java.turns[1].failure = None
-    report = made_report([cell_of((python, java, mute), 3)], tmp_path / "figures")
+    judged = mute.model_copy(update={"judgement": {"verdict": "PARTIALLY_CORRECT"}, "session_id": "judged"})
+    report = made_report([cell_of((python, java, mute, judged), 3)], tmp_path / "figures")
     show(driver, write_page(report, tmp_path).as_uri())
-    assert texts(driver, ".session .fate")[2] == "not scored"
+    assert texts(driver, ".session .fate")[2:] == ["not scored", "partially correct"]
+    room = "const list = document.getElementById('list'); return [list.scrollHeight - list.clientHeight,"
+    room += " list.clientHeight - document.getElementById('rows').offsetHeight]"
+    assert script(driver, room) == [0, 0], "a short list is no higher than its sessions"
     assert "not scored" in texts(driver, "#filters option")
     choose(driver, "outcome", "-")
-    assert counted(driver) == 2
+    assert counted(driver) == 3
     choose(driver, "outcome", "")
     choose(driver, "event", "broke")
     assert counted(driver) == 0, "no verdict breaks nothing"

@@ -75,6 +75,8 @@ def test_every_protocol_has_a_section(driver: Any, folder: Path) -> None:
     assert drawn > 100
     ticks = [texts(driver, f"#protocol-static figure:nth-child({place}) .tick")[:3] for place in (1, 5)]
     assert ticks == [["0", "25", "50"], ["0.00", "0.25", "0.50"]], "shares in per cent, efficiency as it is"
+    ends = texts(driver, "#protocol-static figure:nth-child(1) .tick")[4:6]
+    assert ends == ["100\u00a0%", "turn 0"], "both axes say what they show"
     assert len(texts(driver, "#protocol-static .parts details")) == 1, "its tables are in its own section"
     quiet(driver)
 
@@ -103,6 +105,8 @@ def test_a_page_without_refinements_has_nothing_of_them(driver: Any, folder: Pat
     show(driver, folder, {"static"})
     assert texts(driver, "h1")[0].startswith("strong leads: Instruction Accuracy")
     assert texts(driver, "#kicker") == ["CodeIF-Bench, static conversation"]
+    (lede,) = texts(driver, "#lede")
+    assert "\u00a0%" in lede and " %" not in lede, "no line begins with the sign"
     assert texts(driver, ".bar nav a") == ["Static", "Sessions"]
     for part in ("leaderboard", "survival", "curves", "results"):
         assert script(driver, "return document.getElementById(arguments[0]) === null", part)

@@ -51,3 +51,20 @@ def test_a_short_text_takes_one_line(driver: Any, tmp_path: Path) -> None:
     )
     assert any(text.startswith("judge rules") for text, _ in heights)
     assert [text for text, height in heights if height > 45] == []
+
+
+def test_the_charts_of_a_row_stand_on_one_line(driver: Any, tmp_path: Path) -> None:
+    long = "escalating, a variant whose name takes two lines"
+    cells = [
+        replace(made_cell(name, tasks=6), variant=words, differences={"a": words})
+        for name, words in (("a", "iid"), ("b", long))
+    ]
+    screen = {"width": 1440, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    driver.get(write_page(made_report(cells, tmp_path / "figures"), tmp_path).as_uri())
+    until(lambda: driver.execute_script("return document.querySelectorAll('.session').length > 3"), "the sessions")
+    find = "return [...document.querySelectorAll('.card %s')].map((each) => each.getBoundingClientRect().%s)"
+    captions = driver.execute_script(find % ("figcaption", "height"))
+    tops = driver.execute_script(find % ("svg", "top"))
+    assert len({*captions}) == 2, "one name is longer"
+    assert len({*tops}) == 1

@@ -41,6 +41,7 @@ def test_several_seeds_by_one_command(capsys: pytest.CaptureFixture[str]) -> Non
     assert len(set(groups.values())) == 2, "the other agenda is another group"
     assert main(["report", "runs=runs", "out=report"]) == 0
     told = capsys.readouterr()
+    assert "\n3 cells, " in told.out, "pooled ones are counted too"
     assert "drifter (balanced) on starter pools 2 cells that differ in the seed alone (seeds 5, 6)" in told.err
     board = pd.read_csv("report/tables/leaderboard.csv")
     assert dict(zip(board["variant"], board["samples"], strict=True)) == {"balanced": 2, "semantic": 1}

@@ -307,6 +307,10 @@ def test_the_index_tells_outcomes_judgements_and_states() -> None:
     assert columns["judged"] == ["-svo", "-"]
     assert columns["asked"] == [[-1, -1, 0, -1], [-1]]
     assert columns["state"] == [2, 1]
+    assert "verdicts" not in columns, "nobody judges a whole dialogue"
+    for said in ("PARTIALLY_CORRECT", None):
+        index.add(2, session.model_copy(update={"judgement": {"verdict": said}}))
+    assert index.columns([0])["verdicts"] == ["", "", "partially correct", "undecided"]
     assert columns["key"] == [session.session_id, f"{session.session_id}-1"], "an address names one session"
 
 

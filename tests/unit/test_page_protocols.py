@@ -107,18 +107,6 @@ def test_the_headline_without_refinements_is_of_most_rivals(cells: tuple[LoadedC
     assert told.facts[0] == ("1", "cell"), "baselines are no rivals"
 
 
-def test_a_dialogue_that_is_judged_as_a_whole_is_listed_by_its_verdict() -> None:
-    plain, *others = talks_of(Talk("m", "dynamic", tasks=3))
-    judgements = ({"verdict": "PARTIALLY_CORRECT"}, {"verdict": None})
-    judged = [each.model_copy(update={"judgement": own}) for each, own in zip(others, judgements, strict=True)]
-    index, without = Index(), Index()
-    for session in (plain, *judged):
-        index.add(0, session)
-    without.add(0, plain)
-    assert index.columns([])["verdicts"] == ["", "partially correct", "undecided"]
-    assert "verdicts" not in without.columns([])
-
-
 def test_a_verifiable_instruction_is_searched_and_filtered_like_any(tmp_path: Path) -> None:
     index = Index()
     sessions = list(talks_of(Talk("m", "dynamic", tasks=2)))

@@ -44,4 +44,4 @@ def test_any_other_protocol_shows_all_that_it_measures(tmp_path: Path) -> None:
     forgetting = [name for name in lines if name.startswith("Instruction Forgetting Ratio, turn 1")]
     assert forgetting, "a series is told from its first value on"
     strategies = lines["Instruction Accuracy by strategy"]
-    assert f"Code Standard {metrics['by_strategy']['ia']['Code Standard']:.3f}" in strategies
+    assert f"Code Standard: {metrics['by_strategy']['ia']['Code Standard']:.3f}" in strategies
