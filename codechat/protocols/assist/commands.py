@@ -4,7 +4,9 @@ import re
 from dataclasses import dataclass
 
 _LIST_OR_QUOTE = re.compile(r"(?:>[ \t]*)*(?:(?:[-*+]|#{1,6}|\d{1,3}[.)])[ \t]+)?")
-_MARKED = re.compile(r"(\*{0,3}|_{0,3})(EXPLORE|ANSWER)(?::\1|\1[ \t]*:)[ \t]*(.*)$", re.DOTALL)
+_MARKED = re.compile(r"(\*{0,3}|_{0,3}|`)(EXPLORE|ANSWER)(?::\1|\1[ \t]*:)[ \t]*(.*)$", re.DOTALL)
+_WHOLE = re.compile(r"(\*{1,3}|_{1,3}|`)((?:EXPLORE|ANSWER)[ \t]*:.*)\1$", re.DOTALL)
+"""A line that is emphasised, or in backticks, from its mark to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +22,9 @@ def read_reply(reply: str) -> Said:
     """Read a reply, thinking removed.
 
     A command is the rest of a line that begins with `EXPLORE:`, in capitals; the line may be indented, quoted, an item
-    of a list, a heading, bold, in backticks, or in a fence. The answer is everything behind the first `ANSWER:` that
-    begins a line: lines behind it are never commands. An answer or a command without text is none.
+    of a list, a heading, or in a fence; it, or its mark alone, may be bold or in backticks. The answer is everything
+    behind the first `ANSWER:` that begins a line: lines behind it are never commands. An answer or a command without
+    text is none.
     """
     commands: list[str] = []
     rest: list[str] = []
@@ -42,8 +45,9 @@ def _marked(line: str) -> tuple[str | None, str]:
     """The mark that a line begins with, and the text behind it."""
     begun = line.lstrip()
     begun = begun[_prefix(begun) :].strip()
-    if len(begun) > 2 and begun[0] == begun[-1] == "`" and "`" not in begun[1:-1]:
-        begun = begun[1:-1]
+    whole = _WHOLE.match(begun)
+    if whole is not None and whole[1] not in whole[2]:
+        begun = whole[2]
     match = _MARKED.match(begun)
     if match is None:
         return None, ""
