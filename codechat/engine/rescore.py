@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from codechat.config import scoring_identity
-from codechat.datasets import DATASETS
+from codechat.datasets import DATASETS, DatasetConfig
 from codechat.engine.cell import Cell, load_pool
 from codechat.engine.config import NEEDED, CellConfig, content_outside, scoring_groups
 from codechat.engine.fitting import check_judgeable, check_questions, check_texts
@@ -117,7 +117,7 @@ def rescored_cell(
 ) -> RescoredCell:
     """The cell that scores a recording by the config's judge and sandbox. Raises `UserError`."""
     check_questions(config)
-    dataset = DATASETS.build(config.dataset)
+    dataset = DATASETS.build(_without_rooms(config))
     pool = load_pool(config)
     if pool is not None:
         check_judgeable(config, pool.instructions)
@@ -140,6 +140,12 @@ def rescored_cell(
     return RescoredCell(
         config, choices, dataset, tasks, pool, content_hash(identity), name, recording=recording, place=place
     )
+
+
+def _without_rooms(config: CellConfig) -> DatasetConfig:
+    """The dataset's options, without the clones that only rooms are made of: no command runs again."""
+    rooms = "environment" in config.uses and "repos" in type(config.dataset).model_fields
+    return config.dataset.model_copy(update={"repos": None}) if rooms else config.dataset
 
 
 def other_tests(cell: RescoredCell) -> str:

@@ -23,7 +23,7 @@ from codechat.records import read_sessions
 from codechat.tasks import AssistTask
 from codechat.testing import Call, OpenAIServer, Result, error
 from support.assisting import Rooms, hold, judges, says
-from support.cab_rows import issue, write
+from support.cab_rows import issue, repository, write
 
 STARTER = ("protocol=assist", "dataset=assist_starter", "tracking=none", "hardware.workers=1")
 
@@ -117,6 +117,24 @@ def test_recorded_dialogues_are_judged_by_another_judge(here: Path) -> None:
     assert run_rescore([f"run={first.folder}", "out=whole", "protocol.judged=dialogue"]) == 0
     ids = {each["cell_id"] for folder in ("again", "whole") for each in sessions(here / folder)}
     assert len(ids) == 2, "another judge, another cell"
+
+
+def test_dialogues_are_judged_again_without_the_clones(here: Path) -> None:
+    commit = repository(here / "clones" / "ann" / "shop", {"README": "Set it."})
+    write(here / "issues", issue(commit_id=commit))
+
+    def answer(call: Call) -> Result:
+        given = {"model": "ANSWER: Set it.", "user": says("Thanks.", "FULLY_SATISFIED"), "judge": judges(True)}
+        return given[call.body["model"]]
+
+    with OpenAIServer(answer, models=["model", "user", "judge"]) as server:
+        words = ["protocol=assist", "dataset=cab", "dataset.path=issues", "dataset.repos=clones", "tracking=none"]
+        first = run(compose([*words, *served(server)]))
+        assert first.status == 0
+        (here / "clones").rename(here / "elsewhere")
+        assert run_rescore([f"run={first.folder}", "out=again", "protocol.judged=dialogue"]) == 0
+        asked = Counter(call.body["model"] for call in server.calls)
+    assert asked == {"model": 1, "user": 1, "judge": 2}
 
 
 def test_an_estimate_knows_the_calls_of_an_issue(here: Path) -> None:
