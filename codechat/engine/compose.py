@@ -1,5 +1,6 @@
 """From overrides to a validated cell config: the only file that composes with Hydra."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -24,6 +25,8 @@ ELSEWHERE = {
     )
 }
 """Options that belong to another group: what to say, and what to do."""
+MISPLACED = re.compile(r"Could not override 'model@([^'=]+)'")
+"""Hydra's words for a model at a place that has none, `model@protocol.roles.nobody=gpt5`."""
 
 
 def compose(overrides: Sequence[str]) -> Composed:
@@ -130,11 +133,21 @@ def _explain(error: Exception, overrides: Sequence[str]) -> UserError:
             str(error).splitlines()[0],
             "choose judge=llm for model@judge.ROLE, or judge=hybrid for model@judge.llm.ROLE: others ask no model",
         )
+    if misplaced := MISPLACED.match(str(error)):
+        return _no_role(misplaced[1], overrides)
     if str(error).startswith("Ambiguous value"):
         word = next((each for each in overrides if f"'{each}'" in str(error)), "key=value")
         quote = f"or quote the value, for the shell and within: {quoted(*word.split('=', 1))}"
         return UserError(str(error).splitlines()[0], f"put -m in front to sweep over the values, {quote}")
     return UserError(str(error).strip().splitlines()[0], str(error.__cause__ or "").partition("\n")[0])
+
+
+def _no_role(place: str, overrides: Sequence[str]) -> UserError:
+    """Say which roles there are in the protocol that the overrides choose."""
+    values, choices = compose_values([word for word in overrides if key_of(word) == "protocol"])
+    roles = [f"protocol.roles.{role}" for role in sorted(_at(values, "protocol.roles") or {})]
+    remedy = nearest(place, roles) if roles else f"leave it out: protocol={choices['protocol']} asks model=NAME alone"
+    return UserError(f"there is no role {place}", remedy)
 
 
 def _unknownkey_of(key: str, overrides: Sequence[str]) -> UserError:

@@ -84,6 +84,8 @@ MISTAKES = {
     "model=gpt (new)": "cannot read the value of model: gpt (new)\n"
     "close its brackets and quotes; one text is quoted for the shell and within: 'model=\"gpt (new)\"'",
     "model.nme=a (b)": "there is no option model.nme\ndid you mean 'name'? (options of model)",
+    "model@protocol.roles.boss=gpt5": "there is no role protocol.roles.boss\n"
+    "leave it out: protocol=refine asks model=NAME alone",
     "~seed(": "cannot read '~seed('\nsettings are written key=value",
 }
 
@@ -95,3 +97,11 @@ def test_what_cannot_be_read_is_told_with_the_option_and_the_quotes(folder: Path
     with pytest.raises(UserError) as raised:
         compose([*([] if word.startswith("model=") else ["model=openai"]), word])
     assert str(raised.value) == MISTAKES[word]
+
+
+def test_a_role_that_a_protocol_lacks_is_told_with_those_that_it_has() -> None:
+    with pytest.raises(UserError) as raised:
+        compose(["protocol=assist", "model@protocol.roles.usr=gpt5"])
+    assert str(raised.value) == (
+        "there is no role protocol.roles.usr\ndid you mean 'protocol.roles.user' or 'protocol.roles.judge'?"
+    )
