@@ -29,8 +29,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """For `-n auto`: two workers more than cores, since tests wait for processes, servers and limits a third of the time."""
-    return (os.cpu_count() or 1) + 2
+    """For `-n auto`: a worker more than cores, since many tests wait for processes, servers and limits of time."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(scope="session")
