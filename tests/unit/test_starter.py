@@ -1,19 +1,21 @@
 """The embedded tasks: examples that hold, references that run alone, and values worked out by hand."""
 
 import doctest
+import shutil
 import time
+from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from codechat.datasets import DATASETS
-from codechat.datasets.starter import TOPICS
-from codechat.datasets.starter.topic import Entry
+from codechat.datasets import DATASETS, starter
 from codechat.suites.calls import Calls
 from codechat.tasks import Dataset, Task
 
-ENTRIES: dict[str, Entry] = {entry.function.__name__: entry for module in TOPICS for entry in module.topic.entries}
+DATASET: Dataset = DATASETS.build(DATASETS.validate({"kind": "starter"}))
+TASKS: dict[str, Task] = {task.target.entry_point: task for task in DATASET.tasks}
 BY_HAND: dict[str, list[tuple[tuple[Any, ...], Any]]] = {
     "mask_middle": [(("wonderful", 3), "won***ful"), (("aé日b", 1), "a**b"), (("ok", 0), "**")],
     "name_initials": [(("rosa  von-luxemburg",), "R.V-L."), (("- x",), "X.")],
@@ -68,65 +70,63 @@ BY_HAND: dict[str, list[tuple[tuple[Any, ...], Any]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def dataset() -> Dataset:
-    return DATASETS.build(DATASETS.validate({"kind": "starter"}))
-
-
-def run_alone(task: Task) -> Any:
+def reference_of(name: str) -> Callable[..., Any]:
     """The entry point of a reference that is executed with nothing around it."""
     space: dict[str, Any] = {}
-    assert task.reference is not None
-    exec(compile(task.reference, task.task_id, "exec"), space)
-    return space[task.target.entry_point]
+    exec(compile(TASKS[name].reference or "", name, "exec"), space)
+    return space[name]
 
 
-def test_size_and_names(dataset: Dataset) -> None:
-    assert [task.task_id for task in dataset.tasks] == [f"starter/{name}" for name in ENTRIES]
-    assert len(dataset.tasks) == 50 and set(BY_HAND) == set(ENTRIES)
+def suite_of(name: str) -> Calls:
+    suite = TASKS[name].suite
+    assert isinstance(suite, Calls)
+    return suite
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+def test_the_tasks_are_those_of_every_cell_so_far() -> None:
+    assert [task.task_id for task in DATASET.tasks] == [f"starter/{name}" for name in BY_HAND]
+    assert len(DATASET.tasks) == 50
+    assert DATASET.content_hash == "7e1beddb8e8ad96c53ae6740271e09a72afcc52b0a252aae5a5bf8032d8c7ccf"
+
+
+def test_they_are_tasks_of_your_own_if_the_file_is_copied(tmp_path: Path) -> None:
+    shutil.copy(Path(starter.__file__).with_suffix(".jsonl"), tmp_path / "mine.jsonl")
+    mine = DATASETS.build(DATASETS.validate({"kind": "jsonl", "path": str(tmp_path / "mine.jsonl")}))
+    assert mine.own and mine.name == "mine" and mine.content_hash == DATASET.content_hash
+
+
+@pytest.mark.parametrize("name", BY_HAND)
 def test_examples_in_the_docstring_hold(name: str) -> None:
-    function = ENTRIES[name].function
+    function = reference_of(name)
     (examples,) = doctest.DocTestFinder(recurse=False).find(function, name, globs={name: function})
     report: list[str] = []
     failed, tried = doctest.DocTestRunner().run(examples, out=report.append)
     assert tried >= 1 and failed == 0, "".join(report)
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", BY_HAND)
 def test_values_worked_out_by_hand(name: str) -> None:
     for arguments, expected in BY_HAND[name]:
-        assert ENTRIES[name].function(*arguments) == expected
+        assert reference_of(name)(*arguments) == expected
 
 
-@pytest.mark.parametrize("name", ENTRIES)
-def test_inputs_are_enough_and_left_alone(name: str) -> None:
-    entry = ENTRIES[name]
-    assert 3 <= len(entry.base) <= 8 and 10 <= len(entry.plus) <= 40
-    calls = [*entry.base, *entry.plus]
-    before = repr(calls)
-    assert len({repr(call) for call in calls}) == len(calls), "an input is there twice"
-    for call in calls:
-        entry.function(*call)
-    assert repr(calls) == before, "the reference changes its arguments"
+@pytest.mark.parametrize("name", BY_HAND)
+def test_inputs_are_enough_and_references_leave_them_alone_and_are_quick(name: str) -> None:
+    suite, function = suite_of(name), reference_of(name)
+    assert 3 <= len(suite.base) <= 8 and 10 <= len(suite.plus) <= 40
+    before = repr(suite.inputs)
+    assert len({repr(call) for call in suite.inputs}) == len(suite.inputs), "an input is there twice"
+    begin = time.process_time()
+    for call in suite.inputs:
+        function(*call)
+    assert time.process_time() - begin < 0.1
+    assert repr(suite.inputs) == before, "the reference changes its arguments"
 
 
-def test_references_run_alone_and_quickly(dataset: Dataset) -> None:
-    for task in dataset.tasks:
-        assert isinstance(task.suite, Calls)
-        assert task.reference is not None and task.reference.startswith(task.prompt)
-        assert ">>> " in task.prompt and "topic" not in task.prompt
-        alone, original = run_alone(task), ENTRIES[task.target.entry_point].function
-        begin = time.process_time()
-        results = [alone(*call) for call in task.suite.inputs]
-        assert time.process_time() - begin < 0.1, task.task_id
-        assert results == [original(*call) for call in task.suite.inputs]
-
-
-def test_imports_come_along(dataset: Dataset) -> None:
-    prompts = {task.target.entry_point: task.prompt for task in dataset.tasks}
+def test_a_prompt_begins_with_the_imports_that_its_task_needs() -> None:
+    for task in DATASET.tasks:
+        assert task.reference is not None and task.reference.startswith(task.prompt) and ">>> " in task.prompt
+    prompts = {name: task.prompt for name, task in TASKS.items()}
     assert prompts["count_weekday"].startswith("from datetime import date, timedelta\n\n\ndef count_weekday(")
     assert prompts["days_apart"].startswith("from datetime import date\n\n\ndef ")
     assert prompts["look_up"].startswith("from typing import Any\n")
@@ -135,8 +135,8 @@ def test_imports_come_along(dataset: Dataset) -> None:
 
 def test_properties() -> None:
     """Laws that hold for every input of a task, whatever the reference does to get there."""
-    calls = {name: [*entry.base, *entry.plus] for name, entry in ENTRIES.items()}
-    of = {name: entry.function for name, entry in ENTRIES.items()}
+    calls = {name: suite_of(name).inputs for name in TASKS}
+    of = {name: reference_of(name) for name in TASKS}
     for (number,) in calls["balanced_ternary"]:
         value = 0
         for digit in of["balanced_ternary"](number):
