@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from codechat.constraints import constraint_types
-from codechat.metrics.constrained import ConstrainedTurn, ConstraintRecord
-from codechat.metrics.repair import repair_metrics
 from codechat.records import SessionRecord, read_sessions
-from codechat.report.chapters.constrained.published import paper
+from codechat.studies.multicodeif.chapter.published import paper
+from codechat.studies.multicodeif.metrics import ConstrainedTurn, ConstraintRecord
+from codechat.studies.multicodeif.metrics_repair import repair_metrics
 
 MODELS = ("gpt-4o", "deepseek-v3-0324", "Qwen3-1.7B")
 REPAIRED = "gpt-4o"

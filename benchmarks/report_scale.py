@@ -18,9 +18,9 @@ from itertools import cycle, islice
 from pathlib import Path
 
 from codechat import compose, run
-from codechat.metrics import refine_metrics
 from codechat.metrics.measures import FIELD
 from codechat.records import read_sessions, write_sessions
+from codechat.studies.refine.metrics import refine_metrics
 
 ROOT = Path(__file__).parent.parent
 MODELS = 8

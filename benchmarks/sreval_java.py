@@ -24,11 +24,11 @@ from tree import Peak
 from codechat.datasets import DATASETS
 from codechat.domain import Program
 from codechat.sandbox import SANDBOXES, Sandbox
+from codechat.studies.sreval.tasks import StepTask
 from codechat.suites import Suite
 from codechat.suites.jdk import find_home
 from codechat.suites.junit import JUnit
 from codechat.suites.junit.toolchain import PARTS, find_jars
-from codechat.tasks import StepTask
 
 CPU_BAR, TIME_BAR, MEMORY_BAR_MB = 1 / 3, 1 / 4, 600
 Turn = tuple[Program, JUnit]

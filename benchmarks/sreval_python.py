@@ -22,8 +22,9 @@ from codechat.datasets import DATASETS
 from codechat.domain import Program, Target
 from codechat.engine.libraries import preload
 from codechat.sandbox import PYTHON, SANDBOXES, Command, Sandbox
+from codechat.studies.sreval.tasks import StepTask
 from codechat.suites.assertions import TOOLS, Assertions
-from codechat.tasks import StepTask, Task
+from codechat.tasks import Task
 
 MOST_RATIO, MOST_MB = 1 / 5, 400.0
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -1,32 +1,62 @@
-"""Find components: in the modules of a folder of codechat, and in those that other installed packages name."""
+"""Find components: in a room of codechat, in the studies, and in what other installed packages name.
+
+A study is a package whose files are found by their names: `dataset.py`, `dataset_*.py` or a package `dataset` for the
+group `dataset`, and so for every group. Those of `codechat.studies` are found, and those that an installed package
+names under the entry-point group `codechat.study`.
+"""
 
 import functools
 import importlib
 import pkgutil
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+from typing import Any
 
 from codechat.errors import UserError
 
+STUDIES = "codechat.studies"
+
 
 def import_all(room: str, group: str) -> None:
-    """Import every module of the package `room`, then those under the entry-point group `codechat.<group>`.
+    """Import every module of the package `room`, those of the studies for `group`, and those of the entry points.
 
-    Raises `UserError` that names the package whose module cannot be loaded.
+    Raises `UserError` that names the installed package whose module cannot be loaded.
     """
-    for module in pkgutil.iter_modules(getattr(importlib.import_module(room), "__path__", []), f"{room}."):
-        importlib.import_module(module.name)
+    for name in _modules_in(importlib.import_module(room)):
+        importlib.import_module(name)
+    for study in _modules_in(importlib.import_module(STUDIES)):
+        _import_files(importlib.import_module(study), group)
+    for point in _installed(tuple(sys.path)).get("codechat.study", ()):
+        _load(point, "study", lambda package: _import_files(package, group))
     for point in _installed(tuple(sys.path)).get(f"codechat.{group}", ()):
-        try:
-            point.load()
-        except (Exception, SystemExit) as error:
-            package = point.dist.name if point.dist else point.value
-            raise UserError(
-                f"the {group} '{point.name}' of the package {package} cannot be loaded: {_told(error)}",
-                f"mend or uninstall {package}",
-            ) from error
+        _load(point, group)
+
+
+def _modules_in(package: ModuleType) -> Iterator[str]:
+    for module in pkgutil.iter_modules(getattr(package, "__path__", []), f"{package.__name__}."):
+        yield module.name
+
+
+def _import_files(study: ModuleType, group: str) -> None:
+    for name in _modules_in(study):
+        file = name.rpartition(".")[2]
+        if file == group or file.startswith(f"{group}_"):
+            importlib.import_module(name)
+
+
+def _load(point: EntryPoint, what: str, then: Callable[[Any], None] = lambda loaded: None) -> None:
+    """Load an entry point. Raises `UserError` if that fails, for whatever reason."""
+    try:
+        then(point.load())
+    except (Exception, SystemExit) as error:
+        package = point.dist.name if point.dist else point.value
+        raise UserError(
+            f"the {what} '{point.name}' of the package {package} cannot be loaded: {_told(error)}",
+            f"mend or uninstall {package}",
+        ) from error
 
 
 @functools.cache

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from codechat.constraints import Constraint
 from codechat.domain import Target
 from codechat.suites import Suite
 
@@ -27,114 +26,6 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """One task. Only its id and its prompt are required; a dataset with further material subclasses it.
-
-    `prompt` is the dataset's problem text, `target` the requirements on an answer, `suite` the task's own tests.
-    `reference` is a complete right program, shown to baselines and to the sandbox, never to a model under test.
-    `requirements` are asked after the prompt, in order, if the dataset has its own conversation. `level` is the
-    dataset's own grading.
-    """
-
-    task_id: str
-    prompt: str
-    target: Target = field(default_factory=Target)
-    suite: Suite | None = None
-    reference: str | None = None
-    requirements: tuple[Requirement, ...] = ()
-    level: str | None = None
-
-    told: ClassVar[str] = "programming tasks"
-    """What tasks of this kind are called in messages."""
-
-    @property
-    def suites(self) -> tuple[Suite, ...]:
-        """The task's own suite, if it has one, and those of its requirements."""
-        own = (self.suite,) if self.suite is not None else ()
-        return (*own, *(requirement.suite for requirement in self.requirements))
-
-    def solutions(self) -> Iterator[tuple[str, str | None, Suite]]:
-        """The suites of the task's own, each with the program that is to pass it and with what it belongs to."""
-        if self.suite is not None:
-            yield "", self.reference, self.suite
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A requirement of a task that grows: its text, the suite of it alone, and a right program for it.
-
-    A later step may contradict an earlier one, so the suites need not hold together.
-    """
-
-    instruction: str
-    suite: Suite
-    reference: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class StepTask(Task):
-    """A task whose requirements come step by step: `prompt` is the first one, `reference` the last right program.
-
-    `above` is the code above the function in a repository's file, empty if the program stands alone.
-    """
-
-    steps: tuple[Step, ...] = ()
-    above: str = ""
-
-    told: ClassVar[str] = "tasks whose requirements come step by step"
-
-    @property
-    def suites(self) -> tuple[Suite, ...]:
-        """The suites of the steps."""
-        return tuple(step.suite for step in self.steps)
-
-    def solutions(self) -> Iterator[tuple[str, str | None, Suite]]:
-        """The steps' suites, each with its own program."""
-        for number, step in enumerate(self.steps, 1):
-            yield f"turn {number}", step.reference, step.suite
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A level of a task with constraints: its name, a prompt that states all, and all constraints so far."""
-
-    name: str
-    prompt: str
-    constraints: tuple[Constraint, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ConstrainedTask(Task):
-    """A task whose answers must keep constraints: `prompt` is the first level's; most tasks have but one level.
-
-    The target's language is empty if the task names none.
-    """
-
-    levels: tuple[Level, ...] = ()
-
-    told: ClassVar[str] = "tasks with constraints on the code"
-
-
-@dataclass(frozen=True, slots=True)
-class Comment:
-    """One comment of an issue's thread; `created_at` is its ISO 8601 time."""
-
-    user: str
-    created_at: str
-    body: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """How a user replied to a maintainer in the thread of an issue, which `url` names."""
-
-    id: str
-    url: str
-    maintainer: str
-    user: str
-
-
-@dataclass(frozen=True, slots=True)
 class Workspace:
     """The repository that a session works in: the path of a clone or mirror on this machine, and the commit.
 
@@ -147,28 +38,57 @@ class Workspace:
 
 
 @dataclass(frozen=True, slots=True)
-class AssistTask(Task):
-    """An issue of a repository: `prompt` is the title and the body that the user opens with.
+class Task:
+    """One task. Only its id and its prompt are required; a study with further material subclasses it (`studies/`).
 
-    `pull` is True for a pull request. `conditions` say what satisfies the user, `thread` is what was really said; no
-    model under test sees either. The target's language is the repository's. `workspace` is None without a repository.
-    `replies` are those in all threads of the dataset, this one's too. `needs_build`: the dataset has a Dockerfile for
-    it, which `workspace` holds if there is one.
+    Engine, baselines and audit ask a task what they need to know; none asks for its kind.
+
+    `prompt` is the dataset's problem text, `target` the requirements on an answer, `suite` the task's own tests.
+    `reference` is a complete right program, shown to baselines and to the sandbox, never to a model under test.
+    `requirements` are asked after the prompt, in order, if the dataset has its own conversation. `level` is the
+    dataset's own grading. `workspace` is the repository that commands run in, None without one.
     """
 
-    title: str = ""
-    body: str = ""
-    author: str = ""
-    url: str = ""
-    pull: bool = False
-    conditions: tuple[str, ...] = ()
-    thread: tuple[Comment, ...] = ()
+    task_id: str
+    prompt: str
+    target: Target = field(default_factory=Target)
+    suite: Suite | None = None
+    reference: str | None = None
+    requirements: tuple[Requirement, ...] = ()
+    level: str | None = None
     workspace: Workspace | None = None
-    created_at: str = ""
-    replies: tuple[Reference, ...] = field(default=(), repr=False, compare=False)
-    needs_build: bool = False
 
-    told: ClassVar[str] = "issues of repositories"
+    plural: ClassVar[str] = "programming tasks"
+    """The name of tasks of this kind in messages."""
+    needs_libraries: ClassVar[bool] = False
+    """Whether a cell is refused if programs cannot import what the tests and references import."""
+
+    @property
+    def asks_judge(self) -> bool:
+        """Whether the task has a constraint that only a judge can decide."""
+        return False
+
+    @property
+    def suites(self) -> tuple[Suite, ...]:
+        """The task's own suite, if it has one, and those of its requirements."""
+        own = (self.suite,) if self.suite is not None else ()
+        return (*own, *(requirement.suite for requirement in self.requirements))
+
+    def solutions(self) -> Iterator[tuple[str, str | None, Suite]]:
+        """The suites of the task's own, each with the program that is to pass it and with what it belongs to."""
+        if self.suite is not None:
+            yield "", self.reference, self.suite
+
+    def reference_at(self, turn: int) -> str | None:
+        """The right answer to a turn, counted from 0, if the task has one of its own for each turn."""
+        return None
+
+    def texts(self) -> Iterator[str]:
+        """Every text of the task that can reach a model, a record or a table."""
+        target = self.target
+        yield from (self.prompt, target.language, target.entry_point, target.signature, self.level or "")
+        for each in self.requirements:
+            yield from (each.id, each.strategy, each.text)
 
 
 @dataclass(frozen=True, slots=True)

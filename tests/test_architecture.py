@@ -24,7 +24,7 @@ LAYERS: list[set[str]] = [
     {"datasets", "models", "metrics", "journal"},
     {"judges", "report", "importing", "exporting", "tracking", "environments"},
     {"audit", "protocols", "serving"},
-    {"engine"},
+    {"engine", "studies"},
     {"launchers"},
     {"cli", "testing"},
     {"__main__"},
@@ -51,7 +51,7 @@ KEEPERS = {
     "omegaconf": {"engine"},
     "rich": {"cli"},
     "pyarrow": {"cli"},
-    "pandas": {"cli", "report"},
+    "pandas": {"cli", "report", "studies"},
     "mlflow": {"tracking"},
     "opentelemetry": {"tracking"},
     "requests": {"tracking"},
@@ -68,12 +68,12 @@ KEEPERS = {
     "evalplus": {"datasets"},
     "libcst": {"models"},
     "pymannkendall": {"metrics"},
-    "numpy": {"metrics", "audit", "sandbox"},
+    "numpy": {"metrics", "audit", "sandbox", "studies"},
     "joblib": {"launchers"},
     "ray": {"launchers"},
-    "scipy": {"metrics", "report"},
-    "statsmodels": {"report", "audit"},
-    "matplotlib": {"report"},
+    "scipy": {"metrics", "report", "studies"},
+    "statsmodels": {"report", "audit", "studies"},
+    "matplotlib": {"report", "studies"},
 }
 HEAVY = {
     "mlflow",
@@ -113,7 +113,7 @@ LATE = {
     "codechat.models.baselines.refactoring.trees",
     "codechat.models.baselines.refactoring.values",
 }
-LONGEST_FILE, LONGEST_FUNCTION = 300, 40  # lines
+LONGEST_FILE, LONGEST_FUNCTION = 500, 60  # lines
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
@@ -166,6 +166,22 @@ def test_a_room_imports_only_rooms_below_it(room: str) -> None:
         if other != room:
             assert other in LEVEL, f"{path}: {name} is no room"
             assert LEVEL[other] < LEVEL[room], f"{path}: {room} must not import {other}"
+
+
+@pytest.mark.parametrize(
+    "study", sorted(path.name for path in (PACKAGE / "studies").iterdir() if (path / "__init__.py").exists())
+)
+def test_a_study_imports_no_other(study: str) -> None:
+    for path, name, _ in imported_in("studies"):
+        if path.relative_to(PACKAGE / "studies").parts[0] == study and name.startswith("codechat.studies."):
+            assert name.split(".")[2] == study, f"{path}: what two studies need belongs in a room below them"
+
+
+def test_no_room_names_a_study() -> None:
+    names = [path.name for path in (PACKAGE / "studies").iterdir() if (path / "__init__.py").exists()]
+    for path in MODULES:
+        if room_of(path) != "studies":
+            assert not re.search(rf"studies[./](?:{'|'.join(names)})\b", path.read_text()), f"{path} names a study"
 
 
 def test_importing_the_package_costs_nothing() -> None:

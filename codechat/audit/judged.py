@@ -1,10 +1,11 @@
 """Kinds of decisions other than those on instructions: their rows with labels, and how they are drawn.
 
-To add a kind, write a file like constraints.py and name what it defines in kinds.py.
+To add a kind, register one in the file `audit.py` of a study.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -14,6 +15,7 @@ from codechat.audit.strata import Stratum, draw_by_stratum, shuffled
 from codechat.datasets import DATASETS
 from codechat.errors import UserError
 from codechat.files import content_hash
+from codechat.plugins import import_all
 from codechat.records import SessionRecord
 from codechat.report.contents import content_notes
 from codechat.report.loading import load_cells
@@ -153,6 +155,22 @@ class Kind:
     def several(self) -> str:
         """Decisions, in words."""
         return f"{self.what[0]}s on {self.what[1]}"
+
+
+_KINDS: dict[str, Kind] = {}
+
+
+def register(kind: Kind) -> Kind:
+    """Add a kind. Its name is that of the setting that draws it."""
+    _KINDS[kind.name] = kind
+    return kind
+
+
+@cache
+def kinds() -> Mapping[str, Kind]:
+    """The kinds of decisions that people label besides those on instructions, by the setting that draws them."""
+    import_all("codechat.audit", "audit")
+    return dict(sorted(_KINDS.items(), reverse=True))
 
 
 @dataclass(frozen=True, slots=True)

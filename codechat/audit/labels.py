@@ -7,17 +7,25 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from codechat.audit.judged import WORDS, Judged, JudgedDecision, JudgedRow, without_case
-from codechat.audit.kinds import KINDS
+from codechat.audit.judged import WORDS, Judged, JudgedDecision, JudgedRow, kinds, without_case
 from codechat.audit.sampling import AuditDecision, CountsFor, decision_key
 from codechat.domain import AdherenceVerdict, Change, Scope
 from codechat.errors import UserError
 from codechat.spreadsheet import csv_text, unescape_formula
 
-_YES_OR_NO = ("applicable", *(kind.row.label for kind in KINDS.values()))
-LABELS = ("adherence", *_YES_OR_NO, "note", "annotator")
 CODES = ("code_before", "code_after")
 _LONGEST_FIELD = 2**30  # csv's own limit of 128 KiB is below what a model may write
+
+
+def _yes_or_no() -> tuple[str, ...]:
+    """The columns whose labels are yes or no."""
+    return ("applicable", *(kind.row.label for kind in kinds().values()))
+
+
+def label_columns() -> tuple[str, ...]:
+    """The columns that people fill in, of all kinds of decisions."""
+    return ("adherence", *_yes_or_no(), "note", "annotator")
+
 
 Truth = Literal["yes", "no", "adhered", "violated", "inapplicable"]
 
@@ -79,9 +87,8 @@ class LabelRow(BaseModel):
 
 
 Row = LabelRow | JudgedRow
-"""A file has rows of one kind: decisions about instructions, or another of `KINDS`."""
+"""A file has rows of one kind: decisions about instructions, or another of `kinds()`."""
 Decision = AuditDecision | JudgedDecision
-_ROWS: Mapping[str, type[Row]] = {f"judge_{kind.row.label}": kind.row for kind in KINDS.values()}
 
 
 def row_of(decision: Decision) -> Row:
@@ -115,7 +122,7 @@ def sample_csv(decisions: Sequence[Decision]) -> str:
     for one in decisions:
         values = row_of(one).model_dump()
         names, texts = _texts(one)
-        place = min([*values].index(name) for name in LABELS if name in values)
+        place = min([*values].index(name) for name in label_columns() if name in values)
         if not rows:
             rows.append([*[*values][:place], *names, *[*values][place:]])
         rows.append([*[*values.values()][:place], *texts, *[*values.values()][place:]])
@@ -169,11 +176,11 @@ def _check_order(row: LabelRow, place: str) -> None:
 
 
 def _labels(kind: type[Row]) -> str:
-    return ", ".join(name for name in LABELS if name in kind.model_fields)
+    return ", ".join(name for name in label_columns() if name in kind.model_fields)
 
 
 def _remedy(kind: type[Row], column: str) -> str:
-    words = {"adherence": "adhered or violated", **dict.fromkeys(_YES_OR_NO, "yes or no")}
+    words = {"adherence": "adhered or violated", **dict.fromkeys(_yes_or_no(), "yes or no")}
     return f"write {words[column]}, or leave it empty" if column in words else f"change nothing but {_labels(kind)}"
 
 
@@ -186,7 +193,8 @@ def _rows(path: Path) -> Iterator[tuple[int, type[Row], dict[str, str | None]]]:
             stream.seek(0)
             # in locales with a decimal comma, spreadsheets save with semicolons
             reader = csv.DictReader(stream, delimiter=";" if header.count(";") > header.count(",") else ",")
-            kind = next((_ROWS[name] for name in reader.fieldnames or () if name in _ROWS), LabelRow)
+            rows: Mapping[str, type[Row]] = {f"judge_{kind.row.label}": kind.row for kind in kinds().values()}
+            kind = next((rows[name] for name in reader.fieldnames or () if name in rows), LabelRow)
             needed = [name for name in kind.model_fields if name != "counts_for"]
             missing = [name for name in needed if name not in (reader.fieldnames or ())]
             if missing:

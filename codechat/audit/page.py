@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from codechat.audit.diff import changes
-from codechat.audit.kinds import KINDS
-from codechat.audit.labels import LABELS, Decision, LabelRow, row_of
+from codechat.audit.judged import kinds
+from codechat.audit.labels import Decision, LabelRow, label_columns, row_of
 from codechat.audit.sampling import AuditDecision
 from codechat.files import content_hash
 
@@ -22,12 +22,12 @@ _READ = {"prompt": "The task", "question": "The issue", "thread": "The thread th
 def labelling_page(decisions: Sequence[Decision]) -> str:
     """The page for a sample. Labels are kept by the browser under the sample's own name."""
     columns = list(row_of(decisions[0]).model_dump() if decisions else LabelRow.model_fields)
-    kind = next((each for each in KINDS.values() if each.row.label in columns), None)
+    kind = next((each for each in kinds().values() if each.row.label in columns), None)
     script, style = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("label.js", "label.css"))
     data = {
         "sample": content_hash([one.key for one in decisions])[:16],
         "columns": columns,
-        "labels": [name for name in LABELS if name in columns],
+        "labels": [name for name in label_columns() if name in columns],
         "first": kind.row.label if kind else "applicable",
         "question": kind.ask if kind else "1. Does the instruction apply to this code?",
         "heading": kind.heading if kind else "Code",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from codechat.audit.allocation import Group
+from codechat.audit.judged import kinds
 from codechat.audit.reasons import applicability_reasons
 from codechat.audit.strata import Stratum, draw_by_stratum, shuffled
 from codechat.domain import AdherenceVerdict, Instruction
@@ -163,7 +164,9 @@ def draw_for_correction(
         if one.adherence != "undecided":
             groups[names[one.cell_id]][Group(one.instruction.scope, one.adherence == "adhered")].append(one)
     if not groups:
-        raise UserError("the runs hold no judgement of adherence to draw from", "give cells of protocol=refine")
+        raise UserError(
+            "the runs hold no judgement of adherence to draw from", "give cells whose turns have instructions"
+        )
     drawn: list[AuditDecision] = []
     for place, (judge, own) in enumerate(sorted(groups.items())):
         number = size // len(groups) + (place < size % len(groups))
@@ -194,10 +197,10 @@ def _population_of(runs: Iterable[Path]) -> _Population:
                 decisions += found
                 unknown += missed
     if not decisions:
-        remedy = (
-            "give cells of protocol=refine with follow-up turns; of repair and levels, constraints=100 draws verdicts, "
-            "of assist, conditions=100"
+        others = (
+            f"of {' and '.join(kind.protocols)}, {kind.name}=100 draws {kind.several}" for kind in kinds().values()
         )
+        remedy = "; ".join(("give cells whose turns have instructions, after the first turn", *others))
         raise UserError("the runs hold no decision of a judge about an instruction to draw from", remedy)
     decisions.sort(key=lambda one: (one.cell_id, one.task_id, one.turn, one.instruction.id))
     return _Population(decisions, unknown, cells)

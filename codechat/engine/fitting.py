@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from codechat.agendas import AgendaConfig, draw, type_of
-from codechat.constraints import constraint_type
 from codechat.domain import Instruction
 from codechat.engine.config import CellConfig
 from codechat.errors import UserError
@@ -13,7 +12,7 @@ from codechat.models import MODELS
 from codechat.models.roles import models_in
 from codechat.protocols import PROTOCOLS
 from codechat.seeding import generator
-from codechat.tasks import ConstrainedTask, Dataset, Level, Requirement, StepTask, Task
+from codechat.tasks import Dataset, Task
 from codechat.texts import problem_of_name, visible, writable
 
 
@@ -24,7 +23,7 @@ def check_fit(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...]) -> 
     for task in tasks:
         if not isinstance(task, over):
             raise UserError(
-                f"protocol={protocol.name} works on {over.told}, and {dataset.name} has {type(task).told}, such as "
+                f"protocol={protocol.name} works on {over.plural}, and {dataset.name} has {type(task).plural}, such as "
                 f"{task.task_id}",
                 "choose a dataset that is made for the protocol: codechat list dataset",
             )
@@ -66,7 +65,7 @@ def _check_workspaces(config: CellConfig, tasks: Iterable[Task]) -> None:
     environment = config.environment
     if "environment" not in config.uses or environment.kind == "none":
         return
-    lacking = next((task for task in tasks if getattr(task, "workspace", None) is None), None)
+    lacking = next((task for task in tasks if task.workspace is None), None)
     if lacking is not None:
         raise UserError(
             f"environment={environment.kind} runs commands in a task's repository, and {lacking.task_id} has none",
@@ -83,23 +82,10 @@ def check_texts(dataset: Dataset, tasks: Iterable[Task], pool: Pool | None) -> N
             raise UserError(
                 f"the {what} '{visible(name)[:60]}' {problem}", "rename it: names stand in tables, pages and terminals"
             )
-    texts = [(task.task_id, [task.prompt, task.target, task.level, *map(_asked, task.requirements)]) for task in tasks]
-    growing = [task for task in tasks if isinstance(task, StepTask)]
-    texts += [(task.task_id, [task.above, *(one.instruction for one in task.steps)]) for task in growing]
-    chains = [task for task in tasks if isinstance(task, ConstrainedTask)]
-    texts += [(task.task_id, list(map(_stated, task.levels))) for task in chains]
-    texts += [(one.id, [one.text]) for one in instructions]
+    texts = [*((task.task_id, list(task.texts())) for task in tasks), *((one.id, [one.text]) for one in instructions)]
     for name, parts in texts:
         if writable(parts) is not parts:
             raise UserError(f"a text of {name} has half of a surrogate pair (\\ud800 to \\udfff)", "leave it out")
-
-
-def _stated(level: Level) -> str:
-    return "\n".join([level.prompt, *(each.words for each in level.constraints)])
-
-
-def _asked(requirement: Requirement) -> list[str]:
-    return [requirement.id, requirement.strategy, requirement.text]
 
 
 def _check_languages(part: str, languages: frozenset[str] | None, tasks: tuple[Task, ...]) -> None:
@@ -166,15 +152,10 @@ def left_undecided(config: CellConfig, tasks: tuple[Task, ...]) -> str:
     """A remark on tasks with a constraint that only a judge can decide, and this one does not; empty without one."""
     if CONSTRAINT not in config.questions or CONSTRAINT in JUDGES.of(config.judge).traits.questions:
         return ""
-    count = sum(isinstance(task, ConstrainedTask) and _asks_judge(task) for task in tasks)
+    count = sum(task.asks_judge for task in tasks)
     able = " or ".join(f"judge={each.name}" for each in JUDGES if CONSTRAINT in each.traits.questions)
     told = f"{count} of {len(tasks)} tasks have a constraint that no rule decides, and judge="
     return f"{told}{JUDGES.of(config.judge).name} leaves it undecided; {able} decides it" if count else ""
-
-
-def _asks_judge(task: ConstrainedTask) -> bool:
-    kinds = {constraint.type for level in task.levels for constraint in level.constraints}
-    return any(constraint_type(kind).by == "judge" for kind in kinds)
 
 
 def decides(config: CellConfig, instruction: Instruction) -> bool:

@@ -8,7 +8,7 @@ from codechat.errors import UserError
 from codechat.languages.python.imports import imported_modules
 from codechat.sandbox import Preloading, Sandbox, SandboxConfig
 from codechat.suites.assertions import Assertions
-from codechat.tasks import StepTask, Task
+from codechat.tasks import Task
 from codechat.template import counted
 
 # TensorFlow starts threads, which a fork does not take along, and takes over 300 MB; NLTK brings tkinter, for which
@@ -47,7 +47,7 @@ def packages_by_task(tasks: Sequence[Task], *, certain: bool = True) -> dict[str
 
 def refuse_lacking(config: SandboxConfig, tasks: Sequence[Task]) -> None:
     """Raises `UserError` if programs cannot import what tests and references of tasks that grow by steps do."""
-    growing = [task for task in tasks if isinstance(task, StepTask)]
+    growing = [task for task in tasks if task.needs_libraries]
     wanted = packages_by_task(growing)
     lacking = config.libraries().missing(wanted)
     if not lacking:

@@ -6,14 +6,14 @@ from codechat.calls import Brake
 from codechat.domain import Build, Output
 from codechat.environments import Environment, Room
 from codechat.environments.writing import commands_writing
-from codechat.tasks import Task, Workspace
+from codechat.tasks import Task
 
 
 class Visit:
     """One session's stay in its repository. A resumed session gets another room, made what the first one was."""
 
     def __init__(self, task: Task, environment: Environment | None, brake: Brake) -> None:
-        self._workspace: Workspace | None = getattr(task, "workspace", None)
+        self._workspace = task.workspace
         self._environment, self._brake = environment, brake
         self._room: Room | None = None
         self._told: list[str] = []  # every command whose effect the session knows

@@ -12,11 +12,14 @@ import pytest
 from codechat.config import is_identity
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.languages.python.assembly import parse
+from codechat.studies.cab.tasks import AssistTask
+from codechat.studies.multicodeif.tasks import ConstrainedTask
+from codechat.studies.sreval.tasks import StepTask
 from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls
 from codechat.suites.calls.oracle import ORACLES, Comparison
 from codechat.suites.junit import JUnit
-from codechat.tasks import AssistTask, ConstrainedTask, Dataset, StepTask, Task
+from codechat.tasks import Dataset, Task
 from support import java_rows, repository_rows
 from support.cab_rows import issue
 from support.codeif_rows import FUNCTION, write_rows

@@ -14,7 +14,7 @@ from codechat.config import is_identity
 from codechat.domain import Message, Reply
 from codechat.judges.deciding import quote
 from codechat.models import MODELS, BaselineView, Model, ModelConfig, Request
-from codechat.tasks import AssistTask, Comment
+from codechat.studies.cab.tasks import AssistTask, Comment
 from codechat.testing import OpenAIServer
 from support.provider_servers import AnthropicServer
 from support.tasks import task_of

@@ -15,7 +15,9 @@ from codechat.metrics.decided import count_decided
 from codechat.metrics.measures import COMMON, Breakdown, Series, interval_of, value_of
 from codechat.protocols import PROTOCOLS
 from codechat.records import SessionRecord, read_sessions
-from codechat.tasks import AssistTask, ConstrainedTask, StepTask
+from codechat.studies.cab.tasks import AssistTask
+from codechat.studies.multicodeif.tasks import ConstrainedTask
+from codechat.studies.sreval.tasks import StepTask
 
 ROW = {
     "task_id": "mine/1",

@@ -17,10 +17,10 @@ from codechat.engine.compose import compose
 from codechat.engine.estimate import estimate_of
 from codechat.engine.run import Outcome, run
 from codechat.errors import UserError
-from codechat.metrics.assist_turns import AssistTurn
 from codechat.metrics.spending import Tariff
 from codechat.records import read_sessions
-from codechat.tasks import AssistTask
+from codechat.studies.cab.tasks import AssistTask
+from codechat.studies.cab.turns import AssistTurn
 from codechat.testing import Call, OpenAIServer, Result, error
 from support.assisting import Rooms, hold, judges, says
 from support.cab_rows import issue, repository, write

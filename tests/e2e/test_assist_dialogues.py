@@ -8,7 +8,7 @@ import pytest
 from codechat.domain import Build, Message, Output
 from codechat.environments.writing import commands_writing
 from codechat.judges.deciding import quote
-from codechat.metrics.assist_turns import AssistTurn
+from codechat.studies.cab.turns import AssistTurn
 from codechat.tasks import Workspace
 from codechat.testing import overflow
 from support.assisting import (

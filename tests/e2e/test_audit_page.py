@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from codechat.audit.conditions import ConditionRow
-from codechat.audit.constraints import ConstraintRow
 from codechat.audit.judged import JudgedDecision
 from codechat.audit.labels import read_labels
 from codechat.audit.page import labelling_page
 from codechat.cli.commands.audit import run_audit
 from codechat.records import SessionRecord
+from codechat.studies.cab.audit import ConditionRow
+from codechat.studies.multicodeif.audit import ConstraintRow
 from support.audit_cells import CODE, of, session, turn, write_cell
 from support.browser import chromium, requested, until
 

@@ -17,9 +17,9 @@ from codechat.cli.app import main
 from codechat.datasets import DATASETS
 from codechat.engine.compose import compose
 from codechat.engine.run import run
-from codechat.metrics.constrained import ConstrainedTurn
 from codechat.records import SessionRecord
-from codechat.tasks import ConstrainedTask
+from codechat.studies.multicodeif.metrics import ConstrainedTurn
+from codechat.studies.multicodeif.tasks import ConstrainedTask
 from codechat.testing import Answer, Call, OpenAIServer, Result
 from support.codeif_rows import write_rows
 from support.multicodeif_rows import constrained

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from codechat.metrics import REFINE, Point, headline_of
+from codechat.metrics import Point, headline_of
+from codechat.studies.refine.measures import REFINE
 from codechat.tracking import TRACKING, DatasetInfo, FinishedCell, TrackedRun
 from codechat.tracking.kept import read_tracking, write_tracking
 from support.mlflow_store import client_of

@@ -13,8 +13,8 @@ from codechat.engine.compose import compose
 from codechat.engine.run import Outcome
 from codechat.engine.run import run as run_composed
 from codechat.errors import UserError
+from codechat.studies.sreval.tasks import StepTask
 from codechat.suites import maven
-from codechat.tasks import StepTask
 from support.java_rows import COMMAND, FILES, METADATA, STAND_IN, TWICE, sandbox_words
 from support.repository_rows import write_files, write_lines
 

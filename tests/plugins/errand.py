@@ -18,7 +18,8 @@ from codechat.models import UNDER_TEST, ModelConfig
 from codechat.models.roles import Roles, role
 from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.records import SessionRecord, TurnRecord
-from codechat.tasks import AssistTask, Task
+from codechat.studies.cab.tasks import AssistTask
+from codechat.tasks import Task
 
 WORDS = {VERDICT: ("FOUND", "MISSED")}
 ASK = "The issue:\n{{issue}}\nWas it found in this?\n{{printed}}\nEnd with a line VERDICT: FOUND or VERDICT: MISSED."

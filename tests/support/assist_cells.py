@@ -10,10 +10,10 @@ from typing import Any
 import yaml
 
 from codechat.domain import Usage
-from codechat.metrics.assist import ASSIST, assist_metrics
-from codechat.metrics.assist_turns import AssistJudgement, AssistTurn, BuildRecord, ExploredRecord, Status, UserReply
 from codechat.metrics.measures import FIELD
 from codechat.records import SessionRecord, TurnRecord, write_sessions
+from codechat.studies.cab.metrics import ASSIST, assist_metrics
+from codechat.studies.cab.turns import AssistJudgement, AssistTurn, BuildRecord, ExploredRecord, Status, UserReply
 
 LANGUAGES = ("c", "c++", "c#", "java", "javascript", "python", "typescript")
 CREATED = {"recent": "2025-03-01T00:00:00Z", "all_time": "2019-03-01T00:00:00Z"}

@@ -11,11 +11,12 @@ from codechat.journal import Journal
 from codechat.judges.deciding import quote
 from codechat.models import MODELS
 from codechat.protocols import Kit
-from codechat.protocols.assist import Assist
-from codechat.protocols.assist.config import AssistConfig, AssistPrompts, AssistRoles
 from codechat.protocols.services import Player, Services
 from codechat.records import TurnRecord
-from codechat.tasks import AssistTask, Comment, Workspace
+from codechat.studies.cab.config import AssistConfig, AssistPrompts, AssistRoles
+from codechat.studies.cab.protocol import Assist
+from codechat.studies.cab.tasks import AssistTask, Comment
+from codechat.tasks import Workspace
 from codechat.testing import Call, Fault, OpenAIServer, Result
 from support.conversing import NoJudge, Words
 

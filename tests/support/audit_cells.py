@@ -10,8 +10,9 @@ import yaml
 from codechat.domain import Instruction
 from codechat.files import write_atomically
 from codechat.instructions.pool import EMBEDDED, read_pool
-from codechat.metrics import Effort, refine_metrics
+from codechat.metrics import Effort
 from codechat.records import CandidateRecord, InstructionRecord, SessionRecord, TurnRecord
+from codechat.studies.refine.metrics import refine_metrics
 
 POOL: tuple[Instruction, ...] = read_pool(EMBEDDED, {}).instructions
 CODE = "def double(x):\n    # twice\n    return x * 2\n"

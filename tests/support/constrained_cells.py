@@ -10,10 +10,10 @@ from typing import Any
 import yaml
 
 from codechat.constraints import ConstraintType, constraint_types
-from codechat.metrics.levels import LEVELS, levels_metrics
 from codechat.metrics.measures import FIELD
-from codechat.metrics.repair import REPAIR, repair_metrics
 from codechat.records import SessionRecord, write_sessions
+from codechat.studies.multicodeif.metrics_levels import LEVELS, levels_metrics
+from codechat.studies.multicodeif.metrics_repair import REPAIR, repair_metrics
 
 SIZES = {  # tasks of the published file by category
     "environment": 341, "coding_style": 274, "interface_specification": 296, "data_structure": 165, "algorithm": 165,

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from codechat.metrics.constrained import ConstrainedTurn, ConstraintRecord
 from codechat.records import SessionRecord, TurnRecord
+from codechat.studies.multicodeif.metrics import ConstrainedTurn, ConstraintRecord
 
 KINDS = {  # a constraint's letter: its type, its category, what decides it
     "n": ("naming", "coding_style", "rule"),

@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 
 from codechat.metrics import Measures
-from codechat.metrics.conversation import DYNAMIC, conversation_metrics, static_measures
 from codechat.metrics.measures import FIELD
 from codechat.records import SessionRecord, write_sessions
+from codechat.studies.codeif.metrics import DYNAMIC, conversation_metrics, static_measures
 
 STRATEGIES = (
     "Input-Output Conditions", "Exception Handling", "Edge Case Handling", "Annotation Coverage", "Code Complexity",

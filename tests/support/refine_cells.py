@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from codechat.domain import CHANGES, SCOPES, Failure, Message, Usage
-from codechat.metrics import Effort, refine_metrics
+from codechat.metrics import Effort
 from codechat.records import (
     AdherenceRecord,
     CandidateRecord,
@@ -19,6 +19,7 @@ from codechat.records import (
     TurnRecord,
     write_sessions,
 )
+from codechat.studies.refine.metrics import refine_metrics
 
 WEIGHT = {"cosmetic": 0.4, "structural": 1.0, "semantic": 1.8, "add": 1.4, "remove": 0.9, "modify": 0.7}
 POOL = [

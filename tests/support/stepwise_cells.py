@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 from codechat.metrics.measures import FIELD
-from codechat.metrics.stepwise import STEPWISE, stepwise_metrics
 from codechat.records import SessionRecord, write_sessions
+from codechat.studies.sreval.metrics import STEPWISE, stepwise_metrics
 
 TURNS = {  # how many tasks of the published files have a first turn, a second, …
     "sreval_python": (142, 142, 142, 100, 34),

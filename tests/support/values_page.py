@@ -27,18 +27,10 @@ from codechat.models import Request
 from codechat.protocols import Ask, Parts
 from codechat.records import SessionRecord, TurnRecord
 from codechat.sandbox import Command, Ran
-from codechat.tasks import (
-    AssistTask,
-    Comment,
-    ConstrainedTask,
-    Dataset,
-    Level,
-    Requirement,
-    Step,
-    StepTask,
-    Task,
-    Workspace,
-)
+from codechat.studies.cab.tasks import AssistTask, Comment
+from codechat.studies.multicodeif.tasks import ConstrainedTask, Level
+from codechat.studies.sreval.tasks import Step, StepTask
+from codechat.tasks import Dataset, Requirement, Task, Workspace
 
 VALUES = {
     "codechat.domain": (

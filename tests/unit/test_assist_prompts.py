@@ -4,9 +4,9 @@ import pytest
 
 from codechat.engine.compose import compose
 from codechat.errors import UserError
-from codechat.protocols.assist.config import AssistConfig
-from codechat.protocols.assist.judging import form, read_judge
-from codechat.protocols.assist.user import read_user
+from codechat.studies.cab.config import AssistConfig
+from codechat.studies.cab.judging import form, read_judge
+from codechat.studies.cab.user import read_user
 from support.assisting import judges, says
 
 STARTER = ("protocol=assist", "dataset=assist_starter")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from codechat.protocols.assist.changes import Changes, read_changes
-from codechat.protocols.assist.commands import read_reply
-from codechat.protocols.assist.judging import Parts, implied, read_judge, thread_turns
-from codechat.protocols.assist.user import passable, read_user
+from codechat.studies.cab.changes import Changes, read_changes
+from codechat.studies.cab.commands import read_reply
+from codechat.studies.cab.judging import Parts, implied, read_judge, thread_turns
+from codechat.studies.cab.user import passable, read_user
 from support.assisting import CONDITIONS, FORM, ISSUE, judges, says
 
 # -- the maintainer ------------------------------------------------------------------------------------------------

@@ -15,8 +15,9 @@ from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.judges.deciding import quote
 from codechat.models import MODELS, BaselineView, Model, Request
-from codechat.protocols.assist.references import references_for
-from codechat.tasks import AssistTask, Task
+from codechat.studies.cab.references import references_for
+from codechat.studies.cab.tasks import AssistTask
+from codechat.tasks import Task
 from support.cab_rows import git
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from codechat.audit.conditions import CONDITIONS
 from codechat.audit.judged import draw
 from codechat.audit.labels import read_labels
 from codechat.cli.commands.audit import run_audit
 from codechat.errors import UserError
+from codechat.studies.cab.audit import CONDITIONS
 from support.assist_cells import Assisted, write_assisted
 from support.audit_cells import of, session, turn, write_cell
 from support.cab_rows import issue

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 import yaml
 
-from codechat.audit.constraints import CONSTRAINTS
 from codechat.audit.judged import draw
 from codechat.audit.labels import read_labels
 from codechat.cli.commands.audit import run_audit
 from codechat.errors import UserError
-from codechat.metrics.constrained import ConstrainedTurn, ConstraintRecord
-from codechat.metrics.levels import LEVELS, levels_metrics
 from codechat.metrics.measures import FIELD
-from codechat.metrics.repair import REPAIR, repair_metrics
 from codechat.records import SessionRecord, TurnRecord, write_sessions
+from codechat.studies.multicodeif.audit import CONSTRAINTS
+from codechat.studies.multicodeif.metrics import ConstrainedTurn, ConstraintRecord
+from codechat.studies.multicodeif.metrics_levels import LEVELS, levels_metrics
+from codechat.studies.multicodeif.metrics_repair import REPAIR, repair_metrics
 from support.audit_cells import of, session, turn, write_cell
 from support.multicodeif_rows import chain, constrained
 

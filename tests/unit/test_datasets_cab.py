@@ -10,7 +10,8 @@ import pytest
 
 from codechat.datasets import DATASETS, select
 from codechat.errors import UserError
-from codechat.tasks import AssistTask, Comment, Dataset
+from codechat.studies.cab.tasks import AssistTask, Comment
+from codechat.tasks import Dataset
 from support.cab_rows import issue, write
 
 DATA = Path(os.environ.get("CODECHAT_TEST_DATA", ""))

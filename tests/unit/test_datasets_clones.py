@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from codechat.datasets import DATASETS
-from codechat.datasets.reading.clones import find_clone, require_commits
 from codechat.errors import UserError
-from codechat.tasks import AssistTask, Workspace
+from codechat.studies.cab.clones import find_clone, require_commits
+from codechat.studies.cab.tasks import AssistTask
+from codechat.tasks import Workspace
 from support.cab_rows import NOWHERE, git, issue, repository, write
 
 FILES = {"shop/__init__.py": "", "README.md": "A shop.\n"}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from codechat.datasets import DATASETS
-from codechat.datasets.codeif_bench import Strategy
 from codechat.errors import UserError
+from codechat.studies.codeif.dataset import Strategy
 from codechat.suites import Suite
 from codechat.suites.assertions import Assertions
 from codechat.suites.repository import Repository

@@ -8,7 +8,8 @@ import pytest
 
 from codechat.datasets import DATASETS
 from codechat.errors import UserError
-from codechat.tasks import ConstrainedTask, Dataset
+from codechat.studies.multicodeif.tasks import ConstrainedTask
+from codechat.tasks import Dataset
 
 NAMING = {"type": "naming", "answer": "rust;function:snake_case"}
 WORDS = {"type": "requirement", "answer": "Read the file line by line"}

@@ -9,7 +9,8 @@ import pytest
 
 from codechat.datasets import DATASETS
 from codechat.errors import UserError
-from codechat.tasks import ConstrainedTask, Dataset
+from codechat.studies.multicodeif.tasks import ConstrainedTask
+from codechat.tasks import Dataset
 from support.multicodeif_rows import chain, constrained
 
 PUBLISHED = Path(os.environ.get("CODECHAT_TEST_DATA", "")) / "multicodeif_tasks.jsonl.gz"

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from codechat.datasets import DATASETS
-from codechat.datasets.reading.unit_tests import needs_of
 from codechat.errors import UserError
+from codechat.studies.sreval.tasks import StepTask
+from codechat.studies.sreval.unit_tests import needs_of
 from codechat.suites.assertions import Assertions
-from codechat.tasks import Dataset, StepTask
+from codechat.tasks import Dataset
 from support.sreval_rows import GROWING, growing
 
 PUBLISHED = Path(os.environ.get("CODECHAT_TEST_DATA", "")) / "sreval_python_function.jsonl.gz"

@@ -11,9 +11,10 @@ import pytest
 
 from codechat.datasets import DATASETS
 from codechat.errors import UserError
+from codechat.studies.sreval.tasks import StepTask
 from codechat.suites.environments import environment_at
 from codechat.suites.inserted import Inserted
-from codechat.tasks import Dataset, StepTask
+from codechat.tasks import Dataset
 from support.repository_rows import FILES, PLACE, PROJECT, TOTAL, write_files, write_lines
 
 DATA = Path(os.environ.get("CODECHAT_TEST_DATA", ""))

@@ -10,8 +10,8 @@ from codechat.judges import JudgeConfig
 from codechat.metrics.exchange import Exchange
 from codechat.models import Request
 from codechat.protocols import Parts
-from codechat.protocols.dynamic import Dynamic, DynamicConfig, DynamicPrompts, dynamic
 from codechat.records import TurnRecord
+from codechat.studies.codeif.protocol_dynamic import Dynamic, DynamicConfig, DynamicPrompts, dynamic
 from codechat.tasks import Requirement
 from support.conversing import asking, code, conversation_task, converse, shape
 

@@ -11,8 +11,8 @@ from codechat.cli.app import main
 from codechat.config import original_option
 from codechat.errors import UserError
 from codechat.importing import FORMATS, ImportConfig, Imported
-from codechat.importing.codeif import import_codeif
 from codechat.records import SessionRecord, read_sessions
+from codechat.studies.codeif.format import import_codeif
 from support.codeif_rows import FUNCTION, write_rows
 
 ORDER = ["Exception Handling", "Code Standard", "Functionality Extension"]  # as the protocol asks for them

@@ -7,9 +7,9 @@ from typing import Any
 from codechat.domain import Target
 from codechat.engine.compose import compose
 from codechat.errors import ContextOverflow
-from codechat.metrics.constrained import ConstrainedTurn
-from codechat.protocols.levels import Levels, LevelsConfig
-from codechat.tasks import ConstrainedTask
+from codechat.studies.multicodeif.metrics import ConstrainedTurn
+from codechat.studies.multicodeif.protocol_levels import Levels, LevelsConfig
+from codechat.studies.multicodeif.tasks import ConstrainedTask
 from support.constraining import SNAKE, SPACES, level
 from support.conversing import converse, fenced
 

@@ -14,8 +14,8 @@ from codechat.engine.compose import compose
 from codechat.engine.run import run
 from codechat.metrics.loaded import count_loaded
 from codechat.report.build import studies_of
-from codechat.report.chapters.refine.seeds import datasets
 from codechat.report.loading import load_cells
+from codechat.studies.refine.chapter.seeds import datasets
 from codechat.suites import Counted
 from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from codechat.domain import Usage
-from codechat.metrics.assist import ASSIST, assist_metrics
-from codechat.metrics.assist_turns import AssistJudgement, AssistTurn, ExploredRecord, UserReply
 from codechat.records import SessionRecord, TurnRecord
+from codechat.studies.cab.metrics import ASSIST, assist_metrics
+from codechat.studies.cab.turns import AssistJudgement, AssistTurn, ExploredRecord, UserReply
 
 
 def ran(status: int | None, ended: Any = "exit", *, cut: bool = False) -> ExploredRecord:

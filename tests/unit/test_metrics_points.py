@@ -1,7 +1,9 @@
 """Which of a cell's figures reach MLflow, and under which names."""
 
-from codechat.metrics import REFINE, Effort, Point, points_of, refine_metrics
+from codechat.metrics import Effort, Point, points_of
 from codechat.records import SessionRecord
+from codechat.studies.refine.measures import REFINE
+from codechat.studies.refine.metrics import refine_metrics
 
 
 def record(*passed: bool) -> SessionRecord:

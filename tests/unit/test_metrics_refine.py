@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codechat.domain import CHANGES, OUTCOMES, SCOPES, Usage
-from codechat.metrics import Effort, Price, RefineMetrics, refine_metrics
+from codechat.metrics import Effort, Price
 from codechat.metrics.spending import Tariff
 from codechat.records import AdherenceRecord, CandidateRecord, SessionRecord, TurnRecord
+from codechat.studies.refine.metrics import RefineMetrics, refine_metrics
 
 VERDICTS = {"a": "adhered", "v": "violated", "u": "undecided"}
 OUTCOME_OF = {"P": "pass", "F": "fail", "N": "no_code"}

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from codechat.report.build import headline_of, studies_of
-from codechat.report.chapters.refine.differences import differences
 from codechat.report.data import Table
 from codechat.report.generic.paired import pairs
 from codechat.report.sections import Headline
+from codechat.studies.refine.chapter.differences import differences
 from support.page_input import MadeCell, made_cell
 
 

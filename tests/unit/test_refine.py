@@ -12,8 +12,8 @@ from codechat.instructions import Pool
 from codechat.judges import JudgeConfig
 from codechat.models import Request
 from codechat.protocols import Kit, Parts
-from codechat.protocols.refine import RefineConfig, RefinePrompts, refine
 from codechat.records import TurnRecord
+from codechat.studies.refine.protocol import RefineConfig, RefinePrompts, refine
 from codechat.tasks import Task
 from support import conversing
 from support.conversing import Answer, Judging, Script, fenced, shape

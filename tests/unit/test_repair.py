@@ -11,11 +11,11 @@ from codechat.domain import Message
 from codechat.engine.compose import compose
 from codechat.engine.fitting import left_undecided
 from codechat.errors import ContextOverflow, UserError
-from codechat.metrics.constrained import ConstrainedTurn
 from codechat.protocols import Kit
-from codechat.protocols.repair import Repair, RepairConfig
 from codechat.records import SessionRecord
-from codechat.tasks import ConstrainedTask
+from codechat.studies.multicodeif.metrics import ConstrainedTurn
+from codechat.studies.multicodeif.protocol_repair import Repair, RepairConfig
+from codechat.studies.multicodeif.tasks import ConstrainedTask
 from support.constraining import SNAKE, SOLUTION, SPACES, Quoting, constrained, level
 from support.conversing import Answer, Judging, Script, converse, fenced, shape
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from codechat.metrics.assist import assist_metrics
-from codechat.metrics.assist_turns import AssistJudgement
-from codechat.metrics.conversation import conversation_metrics
-from codechat.metrics.levels import levels_metrics
-from codechat.metrics.repair import repair_metrics
-from codechat.metrics.stepwise import stepwise_metrics
 from codechat.records import SessionRecord, read_sessions
 from codechat.report.build import build_report
 from codechat.report.loading import load_cells
+from codechat.studies.cab.metrics import assist_metrics
+from codechat.studies.cab.turns import AssistJudgement
+from codechat.studies.codeif.metrics import conversation_metrics
+from codechat.studies.multicodeif.metrics_levels import levels_metrics
+from codechat.studies.multicodeif.metrics_repair import repair_metrics
+from codechat.studies.sreval.metrics import stepwise_metrics
 from support.assist_cells import Assisted, write_assisted
 from support.constrained_cells import Constrained, write_constrained
 from support.conversation_cells import MEASURES, Talk, write_talk

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from codechat.metrics import Breakdown, Measures, points_of
-from codechat.metrics.assist import ASSIST, GRADES
 from codechat.report.build import build_report
 from codechat.report.chapters import chapter_of
-from codechat.report.chapters.assist.published import COHORTS, paper
 from codechat.report.data import ReportData
 from codechat.report.generic import figures
 from codechat.report.loading import load_cells
 from codechat.report.sections import Board
+from codechat.studies.cab.chapter.published import COHORTS, paper
+from codechat.studies.cab.metrics import ASSIST, GRADES
 from support.assist_cells import LANGUAGES, Assisted, write_assisted
 
 MODELS = ("gpt-4.1-mini", "mine")

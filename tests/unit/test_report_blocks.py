@@ -10,12 +10,12 @@ from codechat.cli.commands.report import _terminal_tables
 from codechat.cli.terminal import out
 from codechat.report.build import headline_of, studies_of
 from codechat.report.chapters import chapter_of
-from codechat.report.chapters.refine.ablations import ablation_figure
-from codechat.report.chapters.refine.leaderboard import ranks
 from codechat.report.data import Table
 from codechat.report.drawing.style import Look
 from codechat.report.loading import load_cells
 from codechat.report.study import Study
+from codechat.studies.refine.chapter.ablations import ablation_figure
+from codechat.studies.refine.chapter.leaderboard import ranks
 from support.refine_cells import Made, write_cell
 
 

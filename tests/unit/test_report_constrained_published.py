@@ -4,7 +4,7 @@ from statistics import fmean
 
 from codechat.cli.commands.listing import options_of
 from codechat.models import MODELS
-from codechat.report.chapters.constrained.published import CHAINS, TASKS, paper
+from codechat.studies.multicodeif.chapter.published import CHAINS, TASKS, paper
 from support.constrained_cells import SIZES
 
 ROUNDING = 0.05 + 1e-9  # of a figure in per cent with one decimal

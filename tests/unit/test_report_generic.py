@@ -11,14 +11,14 @@ import yaml
 from scipy.stats import wilcoxon
 
 from codechat.errors import UserError
-from codechat.metrics.conversation import static_measures
 from codechat.report import write_figures, write_tables
 from codechat.report.build import build_report
 from codechat.report.chapters import Chapter
-from codechat.report.chapters.refine import RefineChapter
 from codechat.report.data import Drawing, ReportData
 from codechat.report.loading import load_cells
 from codechat.report.study import Study
+from codechat.studies.codeif.metrics import static_measures
+from codechat.studies.refine.chapter import RefineChapter
 from support.conversation_cells import MEASURES, Talk, write_talk
 from support.refine_cells import Made, write_cell
 

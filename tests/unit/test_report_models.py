@@ -12,16 +12,16 @@ from codechat.metrics.statistics import phi
 from codechat.records import AdherenceRecord, InstructionRecord, SessionRecord, TurnRecord
 from codechat.report.build import studies_of
 from codechat.report.chapters import chapter_of
-from codechat.report.chapters.refine.means import tables
-from codechat.report.chapters.refine.pooled import drawings
-from codechat.report.chapters.refine.setups import setups_of
-from codechat.report.chapters.refine.together import Draws, change, together
 from codechat.report.data import Interval, Table
 from codechat.report.drawing.style import Look
 from codechat.report.formats import as_markdown
 from codechat.report.latex import COMPACT, WIDE, as_latex
 from codechat.report.loading import load_cells
 from codechat.report.study import LoadedCell
+from codechat.studies.refine.chapter.means import tables
+from codechat.studies.refine.chapter.pooled import drawings
+from codechat.studies.refine.chapter.setups import setups_of
+from codechat.studies.refine.chapter.together import Draws, change, together
 from support.page_input import MadeCell, cell_of
 from support.refine_cells import Made, write_cell
 

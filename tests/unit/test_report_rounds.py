@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from codechat.metrics.conversation import DYNAMIC, conversation_metrics
 from codechat.metrics.measures import FIELD
 from codechat.records import SessionRecord, write_sessions
 from codechat.report.build import build_report, studies_of
 from codechat.report.loading import load_cells
 from codechat.report.page.document import summary_values
+from codechat.studies.codeif.metrics import DYNAMIC, conversation_metrics
 from support.conversation_cells import Talk, write_talk
 
 NAMES = {"task": "Base", "A": "Edge Case Handling", "B": "Code Standard", "F": "Functionality Extension"}

@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from codechat.metrics.statistics import Figure, TaskBootstrap
-from codechat.report.chapters.refine.breaks import wilson
-from codechat.report.chapters.refine.differences import Survival, log_rank
 from codechat.report.data import Interval
 from codechat.report.generic.matched import Agreement, SignedRanks, difference, holm, signed_ranks
+from codechat.studies.refine.chapter.breaks import wilson
+from codechat.studies.refine.chapter.differences import Survival, log_rank
 
 
 def test_mcnemar_on_a_table_worked_out_by_hand() -> None:

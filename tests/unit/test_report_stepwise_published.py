@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from codechat.cli.commands.listing import options_of
-from codechat.report.chapters.stepwise.published import DATA, LEVELS, Figures, Setting, paper
+from codechat.studies.sreval.chapter.published import DATA, LEVELS, Figures, Setting, paper
 from support.stepwise_cells import TURNS
 
 RAW: dict[str, Any] = yaml.safe_load(DATA.read_text())

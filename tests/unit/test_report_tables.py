@@ -11,11 +11,11 @@ import pytest
 
 from codechat.report.build import build_report, studies_of
 from codechat.report.chapters import chapter_of
-from codechat.report.chapters.refine.ablations import ablation_figure
-from codechat.report.chapters.refine.drawings import DRAWINGS
 from codechat.report.data import Column, Interval, ReportData, Value
 from codechat.report.drawing.style import Look, share_range
 from codechat.report.loading import load_cells
+from codechat.studies.refine.chapter.ablations import ablation_figure
+from codechat.studies.refine.chapter.drawings import DRAWINGS
 from support.recount import near, recount
 from support.refine_cells import Made, paper, write_cell
 

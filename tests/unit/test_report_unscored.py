@@ -9,8 +9,6 @@ import pytest
 import yaml
 
 from codechat.cli.commands.export import run_export
-from codechat.metrics import refine_metrics
-from codechat.metrics.conversation import conversation_metrics
 from codechat.metrics.measures import FIELD
 from codechat.records import SessionRecord, read_sessions, write_sessions
 from codechat.report.build import build_report
@@ -19,6 +17,8 @@ from codechat.report.loading import load_cells
 from codechat.report.page import write_page
 from codechat.report.page.archive import Index
 from codechat.report.study import sustained
+from codechat.studies.codeif.metrics import conversation_metrics
+from codechat.studies.refine.metrics import refine_metrics
 from support.conversation_cells import MEASURES, Talk, talks_of, write_talk
 from support.refine_cells import Made, config_of, sessions_of
 

@@ -14,8 +14,9 @@ from codechat.languages.python.distributions import PINNED, requirements
 from codechat.languages.python.imports import imported_modules
 from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.sandbox.libraries import libraries_at
+from codechat.studies.sreval.tasks import Step, StepTask
 from codechat.suites.assertions import Assertions
-from codechat.tasks import Step, StepTask, Task
+from codechat.tasks import Task
 
 
 def environment(folder: Path, *packages: tuple[str, str]) -> str:

@@ -12,8 +12,8 @@ from codechat.judges import JudgeConfig
 from codechat.metrics.exchange import Exchange
 from codechat.models import Request
 from codechat.protocols import PROTOCOLS, Parts
-from codechat.protocols.static import Static, StaticConfig, StaticPrompts, layout, static
 from codechat.records import TurnRecord
+from codechat.studies.codeif.protocol_static import Static, StaticConfig, StaticPrompts, layout, static
 from support.conversing import asking, code, conversation_task, converse, shape
 from support.tasks import task_of
 

@@ -8,11 +8,11 @@ from pydantic import ValidationError
 from codechat.domain import Message, Usage
 from codechat.engine.compose import compose
 from codechat.errors import UserError
-from codechat.metrics.stepwise import CHECKS, stepwise_metrics
-from codechat.protocols.stepwise import StepwiseConfig, layout, official_code
 from codechat.records import SessionRecord, TurnRecord
+from codechat.studies.sreval.metrics import CHECKS, stepwise_metrics
+from codechat.studies.sreval.protocol import StepwiseConfig, layout, official_code
+from codechat.studies.sreval.tasks import Step, StepTask
 from codechat.suites.assertions import Assertions
-from codechat.tasks import Step, StepTask
 
 TASK = StepTask(
     "t",

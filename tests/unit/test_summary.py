@@ -7,7 +7,9 @@ from pathlib import Path
 from rich.console import Console
 
 from codechat.cli.summary import summary
-from codechat.metrics import REFINE, Measures, refine_metrics
+from codechat.metrics import Measures
+from codechat.studies.refine.measures import REFINE
+from codechat.studies.refine.metrics import refine_metrics
 from support.conversation_cells import MEASURES, Talk, write_talk
 from support.refine_cells import Made, sessions_of
 

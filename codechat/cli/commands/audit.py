@@ -33,7 +33,7 @@ def run_audit(words: list[str]) -> int:
 
 
 def _keys_of_export() -> dict[str, str]:
-    from codechat.audit.kinds import KINDS
+    from codechat.audit.judged import kinds
 
     return {
         "runs": "folders of cells, or folders that hold such: DIR[,DIR]",
@@ -45,7 +45,7 @@ def _keys_of_export() -> dict[str, str]:
         "pilot": "with correction: the folder of an earlier audit, whose labels say how often the judge errs",
         **{
             name: f"instead of n: {kind.several} to draw, of cells of {' and '.join(kind.protocols)}"
-            for name, kind in KINDS.items()
+            for name, kind in kinds().items()
         },
         "seed": "seed of the draw (default 0)",
     }
@@ -80,17 +80,16 @@ def _export(words: list[str]) -> int:
 
 def _draw(values: Mapping[str, str]) -> "DrawnSample | Drawn":
     """One sample for both questions about instructions, or one for each that is named; or one of another kind."""
-    from codechat.audit.judged import draw
-    from codechat.audit.kinds import KINDS
+    from codechat.audit.judged import draw, kinds
     from codechat.audit.sampling import draw_apart, draw_sample
 
     runs, seed = [Path(folder) for folder in values["runs"].split(",")], _whole("seed", values.get("seed", "0"), 0)
-    for key in (name for name in KINDS if name in values):
-        others = sorted({"n", "applicability", "adherence", "correction", *KINDS} & {*values} - {key})
+    for key in (name for name in kinds() if name in values):
+        others = sorted({"n", "applicability", "adherence", "correction", *kinds()} & {*values} - {key})
         if others:
-            other = KINDS[others[0]].several if others[0] in KINDS else "decisions on instructions"
-            raise UserError(f"{key} draws {KINDS[key].several}, {others[0]} {other}", "leave one out")
-        return draw(KINDS[key], runs, _whole(key, values[key], 1), seed)
+            other = kinds()[others[0]].several if others[0] in kinds() else "decisions on instructions"
+            raise UserError(f"{key} draws {kinds()[key].several}, {others[0]} {other}", "leave one out")
+        return draw(kinds()[key], runs, _whole(key, values[key], 1), seed)
     if "correction" in values:
         return _draw_for_correction(values)
     if "pilot" in values:

@@ -1,10 +1,12 @@
 """EvalPlus's row format: one JSON object a line, plain or gzip, read into tasks (docs/datasets.md)."""
 
 import difflib
+import inspect
 import keyword
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -16,27 +18,25 @@ from pydantic import (
     model_validator,
 )
 
-from codechat.datasets.reading.constrained import ConstraintRow, constrained_task, refuse_tests
 from codechat.datasets.reading.given import GivenSuite, Snippets, make_suite
 from codechat.datasets.reading.lines import read_tasks
-from codechat.datasets.reading.steps import StepRow, refuse_more, step_of
 from codechat.domain import Target
 from codechat.files import content_hash
 from codechat.languages import language_of
 from codechat.languages.python.assembly import assemble, signature_of
+from codechat.plugins import import_all
 from codechat.suites import OfOneLanguage, Suite
 from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls, require_results
 from codechat.suites.calls.oracle import Oracle
-from codechat.tasks import Dataset, Requirement, StepTask, Task
+from codechat.tasks import Dataset, Requirement, Task
 
 PYTHON = "python"
 _EVALPLUS = frozenset({"contract", "test", "assertion"})  # its fields that are not used here
 RESERVED = "task"  # the id of the task's own tests
 REMEDY = (
     "a line is one JSON object with task_id, prompt, entry_point, canonical_solution, and base_input, tests or suite; "
-    "optional: plus_input, atol, oracle, base_output, plus_output, requirements, language; or task_id and turns; "
-    "or task_id, prompt and constraints"
+    "optional: plus_input, atol, oracle, base_output, plus_output, requirements, language"
 )
 
 
@@ -82,7 +82,6 @@ class TaskRow(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
     task_id: str = Field(min_length=1)
-    turns: list[StepRow] = []
     prompt: str = ""
     language: str = Field(PYTHON, min_length=1)
     entry_point: str = ""
@@ -96,7 +95,6 @@ class TaskRow(BaseModel):
     tests: Snippets = []
     suite: GivenSuite = None
     requirements: list[RequirementRow] = []
-    constraints: list[ConstraintRow] = []
 
     @field_validator("entry_point")
     @classmethod
@@ -108,15 +106,17 @@ class TaskRow(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         for name in set(self.model_extra or {}) - _EVALPLUS:
-            for meant in difflib.get_close_matches(name, type(self).model_fields, n=1, cutoff=0.8):
+            if name in forms():
+                continue
+            for meant in difflib.get_close_matches(name, (*type(self).model_fields, *forms()), n=1, cutoff=0.8):
                 raise ValueError(f"unknown field '{name}': did you mean '{meant}'?")
-        if "prompt" not in self.model_fields_set and not self.turns:
+        self.check()
+        return self
+
+    def check(self) -> None:
+        """Raises `ValueError` if the fields do not fit each other or the language."""
+        if "prompt" not in self.model_fields_set:
             raise ValueError("prompt: Field required")
-        if self.turns:
-            refuse_more({name for name in self.model_fields_set if getattr(self, name)})
-        if self.constraints:
-            refuse_tests({name for name in self.model_fields_set if getattr(self, name)})
-            return self
         self._one_suite()
         ids = [each.id for each in self.named_requirements()]
         for name in ids:
@@ -125,7 +125,14 @@ class TaskRow(BaseModel):
         reference = self.canonical_solution
         require_results("base_output", self.base_input, self.base_output, "canonical_solution", reference)
         require_results("plus_output", self.plus_input, self.plus_output, "canonical_solution", reference)
-        return self
+
+    def given(self) -> set[str]:
+        """The names of the fields that hold something, those of other forms too."""
+        return {
+            name
+            for name in (*type(self).model_fields, *forms())
+            if getattr(self, name, None) and name in self.model_fields_set
+        }
 
     def _one_suite(self) -> None:
         """Refuse tests that do not fit each other or the language."""
@@ -154,8 +161,66 @@ class TaskRow(BaseModel):
             for number, each in enumerate(self.requirements, 1)
         ]
 
+    def task(self, adapt: "Adapt") -> Task:
+        """The task that the row describes. Raises `ValueError` if its texts make no program or show no signature."""
+        reference, signature = self.canonical_solution, ""
+        if self.language == PYTHON and self.entry_point:
+            if reference is not None:
+                reference = assemble(self.prompt, reference, self.entry_point)
+            signature = signature_of(reference or self.prompt, self.entry_point) or ""
+            if not signature and (self.base_input or self.tests):
+                raise ValueError(
+                    f"prompt: without canonical_solution it must show the line 'def {self.entry_point}(...):'"
+                )
+        target = Target(self.language, self.entry_point, signature)
+        suite = self._suite(reference, adapt)
+        return Task(self.task_id, self.prompt, target, suite, reference, tuple(self.named_requirements()))
+
+    def _suite(self, reference: str | None, adapt: "Adapt") -> Suite | None:
+        """The task's own tests; None if it has none."""
+        if self.suite is not None:
+            return make_suite(self.suite, self.task_id)
+        if self.tests:
+            return Assertions(tuple(self.tests))
+        if not self.base_input:
+            return None
+        calls = Calls(
+            self.entry_point,
+            reference,
+            base=tuple(tuple(call) for call in self.base_input),
+            plus=tuple(tuple(call) for call in self.plus_input),
+            atol=self.atol,
+            oracle=self.oracle,
+            expected_base=None if self.base_output is None else tuple(self.base_output),
+            expected_plus=None if self.plus_output is None else tuple(self.plus_output),
+            name=self.task_id,
+        )
+        return adapt(calls)
+
 
 Adapt = Callable[[Calls], Calls]
+_FORMS: dict[str, type[TaskRow]] = {}
+F = TypeVar("F", bound=type[TaskRow])
+
+
+def register_form(field: str) -> Callable[[F], F]:
+    """Decorator for a further form of row, for tasks of another kind: that of the rows in which `field` is not empty.
+
+    A study registers its form in its file `rows.py`; the last line of the form's docstring says what a row needs.
+    """
+
+    def remember(form: F) -> F:
+        _FORMS[field] = form
+        return form
+
+    return remember
+
+
+@cache
+def forms() -> Mapping[str, type[TaskRow]]:
+    """The further forms by their fields."""
+    import_all("codechat.datasets.reading", "rows")
+    return _FORMS
 
 
 def load_rows(name: str, path: Path, adapt: Adapt = lambda calls: calls) -> Dataset:
@@ -166,36 +231,18 @@ def load_rows(name: str, path: Path, adapt: Adapt = lambda calls: calls) -> Data
     """
 
     def parse(value: dict[str, Any]) -> tuple[TaskRow, Task]:
-        row = TaskRow.model_validate(value)
+        form = next((form for field, form in forms().items() if value.get(field, []) != []), TaskRow)
+        row = form.model_validate(value)
         return row, task_from(row, adapt)
 
-    read = read_tasks(path, parse, REMEDY)
+    remedies = (REMEDY, *((inspect.getdoc(form) or "").splitlines()[-1] for form in forms().values()))
+    read = read_tasks(path, parse, "; or ".join(remedies))
     return read.dataset(name, hash_rows(read.rows))
 
 
 def task_from(row: TaskRow, adapt: Adapt = lambda calls: calls) -> Task:
-    """The task that a row describes.
-
-    Raises `ValueError` if its texts make no program or show no signature, or if nothing would run some of its tests.
-    """
-    if row.constraints:
-        language = row.language if "language" in row.model_fields_set else None
-        return constrained_task(row.task_id, row.prompt, language, row.canonical_solution, row.constraints)
-    reference, signature = row.turns[-1].solution if row.turns else row.canonical_solution, ""
-    if row.language == PYTHON and row.entry_point:
-        if reference is not None and not row.turns:
-            reference = assemble(row.prompt, reference, row.entry_point)
-        signature = signature_of(reference or row.prompt, row.entry_point) or ""
-        if not signature and (row.base_input or row.tests):
-            raise ValueError(f"prompt: without canonical_solution it must show the line 'def {row.entry_point}(...):'")
-    target = Target(row.language, row.entry_point, signature)
-    task = (
-        StepTask(row.task_id, row.turns[0].instruction, target, None, reference,
-                 steps=tuple(step_of(turn, row.task_id) for turn in row.turns))
-        if row.turns
-        else Task(row.task_id, row.prompt, target, _suite(row, reference, adapt), reference,
-                  tuple(row.named_requirements()))
-    )  # fmt: skip
+    """The task that a row describes. Raises `ValueError`, also if nothing would run some of its tests."""
+    task = row.task(adapt)
     for suite in task.suites:
         if isinstance(suite, OfOneLanguage) and language_of(suite.language) != language_of(row.language):
             raise ValueError(f"tests of kind {suite.kind} are for {suite.language}: give suite for {row.language}")
@@ -204,40 +251,16 @@ def task_from(row: TaskRow, adapt: Adapt = lambda calls: calls) -> Task:
     return task
 
 
-def _suite(row: TaskRow, reference: str | None, adapt: Adapt) -> Suite | None:
-    """The task's own tests; None if it has none."""
-    if row.suite is not None:
-        return make_suite(row.suite, row.task_id)
-    if row.tests:
-        return Assertions(tuple(row.tests))
-    if not row.base_input:
-        return None
-    calls = Calls(
-        row.entry_point,
-        reference,
-        base=tuple(tuple(call) for call in row.base_input),
-        plus=tuple(tuple(call) for call in row.plus_input),
-        atol=row.atol,
-        oracle=row.oracle,
-        expected_base=None if row.base_output is None else tuple(row.base_output),
-        expected_plus=None if row.plus_output is None else tuple(row.plus_output),
-        name=row.task_id,
-    )
-    return adapt(calls)
-
-
 def hash_rows(rows: list[TaskRow]) -> str:
     """The hash of the fields that make a task, in task order.
 
     Fields that are newer than the format count only if a row has them, so that older files keep their hash.
     """
-    return content_hash([row.model_dump(include=set(TaskRow.model_fields), exclude=_unused(row)) for row in rows])
+    return content_hash([row.model_dump(include=set(type(row).model_fields), exclude=_unused(row)) for row in rows])
 
 
 def _unused(row: TaskRow) -> dict[str, Any]:
-    unused: dict[str, Any] = {
-        name: True for name in ("tests", "suite", "requirements", "turns", "constraints") if not getattr(row, name)
-    }
+    unused: dict[str, Any] = {name: True for name in ("tests", "suite", "requirements") if not getattr(row, name)}
     if row.language == PYTHON:
         unused["language"] = True
     if row.requirements:

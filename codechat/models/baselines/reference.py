@@ -6,7 +6,6 @@ from codechat.config import original_option
 from codechat.domain import Reply
 from codechat.models import MODELS, ModelConfig, Request
 from codechat.models.baselines.answering import answer, reference_of, view_of
-from codechat.tasks import StepTask
 
 
 class ReferenceConfig(ModelConfig):
@@ -36,8 +35,8 @@ class References:
         """The reference in a fence; the first turn has none before it. Raises `UserError` if there is none."""
         view = view_of(request)
         before = None
-        if self._late and request.turn and isinstance(view.task, StepTask):
-            before = view.task.steps[request.turn - 1].reference
+        if self._late and request.turn:
+            before = view.task.reference_at(request.turn - 1)
         return answer(reference_of(view) if before is None else before, view)
 
     async def aclose(self) -> None:

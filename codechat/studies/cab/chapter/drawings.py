@@ -1,0 +1,118 @@
+"""The figures of CodeAssistBench's paper over the report's cells: stacked shares by language and cohort, by round."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from codechat.report.data import Drawing
+from codechat.report.drawing.style import Look, legend, panels
+from codechat.report.study import Study, Verdicts
+from codechat.studies.cab.chapter.published import COHORTS
+from codechat.studies.cab.chapter.tables import GROUP, WORDS
+from codechat.studies.cab.metrics import GRADES, STATUSES
+
+GOOD, MIDDLING, BAD = "#009E73", "#E69F00", "#B64A5A"
+SHADES: Mapping[str, str] = {
+    **dict(zip(GRADES, (GOOD, MIDDLING, BAD), strict=True)),
+    "appropriate": GOOD, "verbose": MIDDLING, "concise": "#8C8C8C",
+    **dict(zip(STATUSES, (GOOD, MIDDLING, BAD), strict=True)),
+}  # fmt: skip
+STACKED = ("appropriate", "verbose", "concise")
+MOST = 12  # entrants whose bars stand side by side, or whose panels fit a figure
+FILLED = 0.84  # of a language's strip: how much of it the bars fill
+
+
+def drawings(study: Study[Any]) -> Iterator[Drawing]:
+    """Every figure that there is something for."""
+    for number, what, names in ((6, "Verdicts", GRADES), (7, "Verbosity", STACKED)):
+        key = what.lower()
+        yield Drawing(
+            f"figure_{number}_{key}", f"{what} by language and cohort (paper, Fig. {number})",
+            "Shares of the decided issues, stacked; a bar for each entrant, numbered as above. The number of issues "
+            "stands above the first of a language.", GROUP, partial(_by_language, names=names),
+        )  # fmt: skip
+    yield Drawing(
+        "assist_satisfaction", "Satisfaction by round",
+        "How satisfied the users are at each round, of the dialogues that reach it; their number stands above the bar.",
+        GROUP, _by_round,
+    )  # fmt: skip
+
+
+def _by_language(study: Study[Any], look: Look, names: Sequence[str]) -> Any:
+    """A panel per dataset and cohort: a strip for each language, in it a bar for each entrant."""
+    places = [(dataset, cohort) for dataset in study.datasets for cohort in COHORTS]
+    shown = [(place, groups) for place in places if (groups := _languages(study.on(place[0]), place[1], names[0]))]
+    if not shown or max(len(study.on(dataset)) for dataset in study.datasets) > MOST:
+        return None
+    many, several = len(study.datasets) > 1, len(study.labels) > 1
+    titles = [f"{COHORTS[cohort]}, {dataset}" if many else COHORTS[cohort] for (dataset, cohort), _ in shown]
+    figure, axes = panels([title.capitalize() for title in titles], width=10.0, height=3.2, columns=1)
+    for panel, ((dataset, cohort), groups) in zip(axes, shown, strict=True):
+        numbers = {label: str(number) for number, label in enumerate(study.labels, 1)} if several else {}
+        bars = [(numbers.get(found.cell.label, ""), found) for found in study.on(dataset)]
+        for place, group in enumerate(groups):
+            _strip(panel, place, bars, f"{group}, {cohort}", names)
+        panel.set_xticks(range(len(groups)), groups)
+        panel.tick_params(axis="x", length=0, pad=14 if several else 3)
+        _shares(panel, len(groups))
+    legend(figure, axes)
+    if several:
+        figure.suptitle("   ".join(f"{number}: {label}" for number, label in enumerate(study.labels, 1)), fontsize=9)
+    return figure
+
+
+def _languages(cells: Sequence[Verdicts], cohort: str, name: str) -> list[str]:
+    """The languages of which any of the cells has decided issues in a cohort."""
+    places = {place for found in cells for place in found.cell.metrics["by_language_cohort"][name]}
+    return sorted(language for language, each in (place.rsplit(", ", 1) for place in places) if each == cohort)
+
+
+def _strip(panel: Any, place: int, bars: Sequence[tuple[str, Verdicts]], group: str, names: Sequence[str]) -> None:
+    """The bars of a language, each over its entrant's number."""
+    width = FILLED / len(bars)
+    for number, (entrant, found) in enumerate(bars):
+        metrics = found.cell.metrics
+        shares = [metrics["by_language_cohort"][name].get(group) for name in names]
+        if None in shares:
+            continue
+        x = place + width * (number + 0.5) - FILLED / 2
+        _stack(panel, x, shares, names, width * 0.9)
+        if number == 0:
+            panel.text(x, 1.02, f"n={metrics['n']['by_language_cohort'][names[0]][group]}", ha="center", fontsize=8)
+        panel.text(x, -0.03, entrant, ha="center", va="top", fontsize=8, color="#666666")
+
+
+def _by_round(study: Study[Any], look: Look) -> Any:
+    """A panel per entrant and dataset: a bar for each round."""
+    cells = list(study.in_order())
+    if len(cells) > MOST:
+        return None
+    many = len(study.datasets) > 1
+    titles = [f"{found.cell.label}, {found.cell.dataset}" if many else found.cell.label for found in cells]
+    figure, axes = panels(titles, width=4.4, height=2.9, columns=3)
+    for panel, found in zip(axes, cells, strict=True):
+        metrics, keys = found.cell.metrics, [f"{name}_at" for name in STATUSES]
+        sizes = metrics["n"][keys[0]]
+        for place, size in enumerate(sizes):
+            if size:
+                _stack(panel, place, [metrics[key][place] for key in keys], STATUSES, FILLED)
+                panel.text(place, 1.02, str(size), ha="center", fontsize=8)
+        panel.set_xticks(range(len(sizes)), [str(place + 1) for place in range(len(sizes))])
+        panel.set_xlabel("Round")
+        _shares(panel, len(sizes))
+    legend(figure, axes)
+    return figure
+
+
+def _stack(panel: Any, x: float, shares: Sequence[float], names: Sequence[str], width: float) -> None:
+    """One bar of shares, the first at its foot."""
+    foot = 0.0
+    for name, share in zip(names, shares, strict=True):
+        label = WORDS.get(name, name.replace("_", " ").capitalize())
+        panel.bar(x, share, width, bottom=foot, color=SHADES[name], label=label, linewidth=0)
+        foot += share
+
+
+def _shares(panel: Any, places: int) -> None:
+    panel.set(xlim=(-0.5, places - 0.5), ylim=(0, 1.1), yticks=[0, 0.25, 0.5, 0.75, 1])
+    panel.grid(visible=False, axis="x")

@@ -1,0 +1,152 @@
+"""The tables of CodeAssistBench's paper over the report's cells, with what it prints beside them, and two more."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from codechat.report.data import Column, Table, Value
+from codechat.report.generic.tables import named_table
+from codechat.report.study import LoadedCell, Study, Verdicts
+from codechat.studies.cab.chapter.published import COHORTS, paper
+from codechat.studies.cab.metrics import GRADES, VERBOSITIES
+
+GROUP = "assist_paper"
+MEASURED, PUBLISHED = "measured", "published"
+WORDS: Mapping[str, str] = {
+    "correct": "Correct", "partially_correct": "Partial", "incorrect": "Incorrect",
+    "concise": "Terse", "appropriate": "Appropriate", "verbose": "Verbose",
+}  # fmt: skip
+PER_CENT, TURNS = ".1f", ".2f"
+SOURCE = (
+    "Published: from CodeAssistBench's paper, not like for like: a balanced sample of its issues (194 recent ones, 350 "
+    "of all time), judged by Sonnet 3.7 under prompts that are worded otherwise, at temperature 0."
+)
+NOWHERE = "What the paper prints stands here only if a cell has dataset=cab, and none has."
+
+
+def paper_tables(study: Study[Any]) -> Iterator[Table]:
+    """Every table."""
+    yield correctness(study)
+    yield languages(study)
+    yield satisfaction(study)
+    yield user_and_judge(study)
+
+
+def correctness(study: Study[Any]) -> Table:
+    """Verdicts by cohort, with the rounds and the turns of the real thread by verdict (the paper's Table 2)."""
+    heads = [Column("cohort", "Cohort"), Column("model", "Model"), Column("source", "Source")]
+    several = len(study.datasets) > 1
+    heads += [Column("dataset", "Dataset")] if several else []
+    columns = [Column("n", "Issues", "d"), *(Column(f"{name}_share", f"{WORDS[name]}, %", PER_CENT) for name in GRADES)]
+    for key, title in (("thread_turns", "Thread turns"), ("rounds", "Rounds")):
+        columns += [Column(f"{key}_{name}", f"{title}, {WORDS[name].lower()}", TURNS) for name in GRADES]
+    cells = [found.cell for found in study.in_order()]
+    stands = any(map(is_published, cells))
+    rows: list[tuple[Value, ...]] = []
+    for cohort, word in COHORTS.items():
+        left = dict(paper().figures[cohort]) if stands else {}
+        last = {paper().name_of(cell.model): cell for cell in cells}
+        for cell in cells:
+            if measured := _of_cohort(cell.metrics, cohort):
+                rows.append((word, cell.label, MEASURED, *([cell.dataset] if several else []), *measured))
+            name = paper().name_of(cell.model)
+            if last[name] is cell and name in left:
+                rows.append(_published(word, name, paper().issues[cohort], left.pop(name), several=several))
+        rows += [_published(word, name, paper().issues[cohort], each, several=several) for name, each in left.items()]
+    return Table(
+        "assist_correctness", "Verdicts, rounds and turns of the real thread (as CodeAssistBench's Table 2)",
+        (*heads, *columns), tuple(rows),
+        "Shares of the decided issues of a cohort. Rounds: the user's replies until the dialogue ends; thread turns: "
+        "the maintainers' turns of the real thread; both averaged over the issues of a verdict. "
+        f"{SOURCE if stands else NOWHERE} Intervals are in assist_by_cohort and assist_by_verdict.", GROUP,
+    )  # fmt: skip
+
+
+def is_published(cell: LoadedCell) -> bool:
+    """Whether the paper's issues are of a cell's dataset."""
+    return bool((cell.config.get("dataset") or {}).get("benchmark") == "cab")
+
+
+def _of_cohort(metrics: Mapping[str, Any], cohort: str) -> list[Value]:
+    """A cell's figures of a cohort; nothing if none of its issues was decided."""
+    shares, sizes = metrics["by_cohort"], metrics["n"]["by_cohort"]
+    if cohort not in shares.get("correct", {}):
+        return []
+    places = [f"{name}, {cohort}" for name in GRADES]
+    turns = metrics["by_verdict_cohort"]
+    return [
+        sizes["correct"][cohort],
+        *(100 * shares[name][cohort] for name in GRADES),
+        *(turns[key].get(place) for key in ("thread_turns", "rounds") for place in places),
+    ]
+
+
+def _published(
+    cohort: str, name: str, issues: int, figures: Sequence[Sequence[float]], *, several: bool
+) -> tuple[Value, ...]:
+    dataset = [None] if several else []
+    return (cohort, name, PUBLISHED, *dataset, issues, *(value for triple in figures for value in triple))
+
+
+def languages(study: Study[Any]) -> Table:
+    """Verdicts and verbosity by language and cohort: what the paper's Figures 6 and 7 draw."""
+    names = (*GRADES, *VERBOSITIES)
+    columns = [Column("language", "Language"), Column("cohort", "Cohort"), Column("n", "Issues", "d")]
+    columns += [Column(name, f"{WORDS[name]}, %", PER_CENT) for name in names]
+    rows: list[tuple[Verdicts, list[Value]]] = []
+    for found in study.in_order():
+        metrics = found.cell.metrics
+        shares, sizes = metrics["by_language_cohort"], metrics["n"]["by_language_cohort"]
+        for place in shares["rounds"]:
+            language, cohort = place.rsplit(", ", 1)
+            known = [shares[name].get(place) for name in names]
+            values = [None if share is None else 100 * share for share in known]
+            rows.append((found, [language, COHORTS[cohort], sizes["rounds"][place], *values]))
+    return named_table(
+        study, columns, rows, name="assist_languages", group=GROUP,
+        title="Verdicts and verbosity by language and cohort, % (as CodeAssistBench's Figures 6 and 7)",
+        note="Issues: completed dialogues, undecided ones included, which are in no share. The paper prints no numbers "
+        "for these figures.",
+    )  # fmt: skip
+
+
+def satisfaction(study: Study[Any]) -> Table:
+    """How satisfied users are at each round."""
+    keys = ("fully_satisfied_at", "partially_satisfied_at", "not_satisfied_at", "satisfied_by")
+    titles = ("Fully satisfied, %", "Partially, %", "Not, %", "Satisfied so far, %")
+    columns = [Column("round", "Round", "d"), Column("n", "Replies", "d")]
+    columns += [Column(key, title, PER_CENT) for key, title in zip(keys, titles, strict=True)]
+    rows: list[tuple[Verdicts, list[Value]]] = []
+    for found in study.in_order():
+        metrics = found.cell.metrics
+        for place, size in enumerate(metrics["n"][keys[0]]):
+            if size:
+                rows.append((found, [place + 1, size, *(100 * metrics[key][place] for key in keys)]))
+    return named_table(
+        study, columns, rows, name="assist_satisfaction", group=GROUP, title="Satisfaction by round, %",
+        note="Replies: the dialogues with a readable reply at the round; the first three shares are of these. "
+        "Satisfied so far: of all completed dialogues. Round k is turn k − 1 of the records.",
+    )  # fmt: skip
+
+
+def user_and_judge(study: Study[Any]) -> Table:
+    """Satisfied users against correct verdicts."""
+    counts = {
+        "satisfied_correct": "Satisfied, correct",
+        "satisfied_other": "Satisfied, not correct",
+        "unsatisfied_correct": "Not satisfied, correct",
+        "unsatisfied_other": "Not satisfied, not correct",
+    }
+    columns = [Column(key, title, "d") for key, title in counts.items()]
+    columns += [Column("same", "Same, %", PER_CENT), Column("phi", "Phi", ".3f")]
+    rows: list[tuple[Verdicts, list[Value]]] = []
+    for found in study.in_order():
+        table = found.cell.metrics["user_and_judge"]
+        total = sum(table[key] for key in counts)
+        same = table["satisfied_correct"] + table["unsatisfied_other"]
+        rows.append((found, [*(table[key] for key in counts), 100 * same / total if total else None, table["phi"]]))
+    return named_table(
+        study, columns, rows, name="assist_user_judge", group=GROUP, title="The user against the judge",
+        note="Dialogues by whether the user was fully satisfied in the end, and whether the verdict is CORRECT; "
+        "undecided ones are left out. Same: satisfied and correct, or neither. Phi is a dash if all users or all "
+        "verdicts are alike.",
+    )  # fmt: skip

@@ -1,0 +1,75 @@
+"""The upper bound of CodeAssistBench: what the thread's real maintainers said, which a judge must call correct."""
+
+from typing import Literal
+
+from codechat.config import original_option
+from codechat.domain import Reply
+from codechat.errors import UserError
+from codechat.models import MODELS, ModelConfig, Request
+from codechat.models.baselines.answering import view_of
+from codechat.studies.cab.tasks import AssistTask
+from codechat.tasks import Task
+
+LOOK = "EXPLORE: ls\nEXPLORE: git log --oneline"
+"""What it runs before its first answer: enough to show that commands work."""
+OFFER = "EXPLORE:"
+
+
+class MaintainerConfig(ModelConfig):
+    """Nothing to choose but the label."""
+
+    kind: Literal["maintainer"] = original_option("maintainer", "which provider answers")
+    name: str = original_option("maintainer", "the name that the records show", min_length=1)
+
+
+class MaintainerByTurnsConfig(ModelConfig):
+    """Nothing to choose but the label."""
+
+    kind: Literal["maintainer_by_turns"] = original_option("maintainer_by_turns", "which provider answers")
+    name: str = original_option("maintainer_by_turns", "the name that the records show", min_length=1)
+
+
+class Maintainer:
+    """Answers with every comment of others than the author; if `by_turns` with one, and at every turn one more."""
+
+    def __init__(self, config: ModelConfig, *, by_turns: bool) -> None:
+        self.config, self._by_turns = config, by_turns
+
+    async def check(self) -> None:
+        """Nothing outside is needed."""
+
+    async def complete(self, request: Request) -> Reply:
+        """Two commands, if there can be any, then the answer. Raises `UserError` if nobody but the author wrote."""
+        comments = _comments(view_of(request).task)
+        if request.turn == request.number == 0 and OFFER in request.messages[-1].content:
+            return Reply(LOOK)
+        shown = comments[: request.turn + 1] if self._by_turns else comments
+        return Reply("ANSWER:\n" + "\n\n".join(shown))
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+
+@MODELS.register("maintainer", MaintainerConfig, baseline=True)
+def maintainer(config: MaintainerConfig) -> Maintainer:
+    """All that the real maintainers said in an issue's thread, for protocol=assist (baseline; offline)."""
+    return Maintainer(config, by_turns=False)
+
+
+@MODELS.register("maintainer_by_turns", MaintainerByTurnsConfig, baseline=True)
+def maintainer_by_turns(config: MaintainerByTurnsConfig) -> Maintainer:
+    """What they said first, and with every turn one comment more, for protocol=assist (baseline; offline)."""
+    return Maintainer(config, by_turns=True)
+
+
+def _comments(task: Task) -> list[str]:
+    """What others than the author said."""
+    found: list[str] = []
+    if isinstance(task, AssistTask):
+        found = [comment.body for comment in task.thread if comment.user != task.author]
+    if not found:
+        raise UserError(
+            f"{task.task_id} has no thread in which a maintainer answers, as model=maintainer does",
+            "choose an issue with one (dataset.tasks), or another model",
+        )
+    return found

@@ -1,0 +1,1 @@
+"""The issues of `dataset=assist_starter`, each with its repository."""

@@ -1,0 +1,1 @@
+"""CodeIF-Bench: conversations of instructions that tests verify, static and dynamic."""

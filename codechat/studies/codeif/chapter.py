@@ -1,0 +1,104 @@
+"""The chapter of conversations in which tests choose the next instruction: rounds in twos, as the paper gives them.
+
+CodeIF-Bench's Tables 6 and 7 have a column for rounds 1-2, 3-4 and so on, in which the turns of both rounds count
+alike, and a mean in which the columns count alike, however few dialogues are left in the last ones.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+from codechat.metrics.statistics import percentile_interval
+from codechat.metrics.tally import Tally, size
+from codechat.records import SessionRecord
+from codechat.report.chapters import Chapter, register
+from codechat.report.data import Column, Interval, Table, Value
+from codechat.report.generic.tables import INTERVALS, SPECS, named_table
+from codechat.report.study import Study, Verdicts
+from codechat.studies.codeif.metrics import DYNAMIC, Conversations
+
+MEAN, ALL = "mean of the pairs", "all rounds"
+SHOWN = ("ia", "ca", "ife_asked", "ifr")
+NOTE = (
+    "Rounds in twos, as in the paper's Tables 6 and 7 and its Figure 4; the initial round is round 1. In a pair every "
+    f"turn counts alike. {MEAN.capitalize()}: every pair counts alike, which is the paper's Avg. {ALL.capitalize()}: "
+    "every turn counts alike, as in all other tables of this report. n: turns; of IFR, instructions that had been met. "
+    f"{INTERVALS} That of the mean leaves out, in a resample, pairs that none of its dialogues reaches."
+)
+
+
+@dataclass
+class Rounds(Verdicts):
+    """A cell's sessions, and what its rounds met."""
+
+    counted: Conversations = field(default_factory=lambda: Conversations(converses=True))
+
+    def add(self, session: SessionRecord) -> None:
+        """Count a completed session."""
+        super().add(session)
+        self.counted.add(session)
+
+
+@register(DYNAMIC.protocol)
+class DynamicChapter(Chapter):
+    reads = Rounds
+    leads = False
+
+    def tables(self, study: Study[Any]) -> Iterator[Table]:
+        for table in super().tables(study):
+            yield table
+            if table.name == f"{study.protocol}_turns":
+                yield _in_pairs(study)
+
+
+def pairs_of(rounds: Sequence[Tally]) -> list[Tally]:
+    """The rounds in twos; the last stands alone if their number is odd."""
+    return [Tally.union(rounds[place : place + 2]) for place in range(0, len(rounds), 2)]
+
+
+def _in_pairs(study: Study[Rounds]) -> Table:
+    """A row for every pair of rounds of a cell's levels, then their mean, then all rounds at once."""
+    measures = {series.key: series for series in DYNAMIC.series}
+    columns = [Column("level", "Level"), Column("rounds", "Rounds")]
+    for name in SHOWN:
+        spec = SPECS[measures[name].unit]
+        columns += [Column(name, measures[name].label, spec), Column(f"{name}_ci", "95 % interval", spec)]
+        columns += [Column(f"{name}_n", "n", "d")]
+    rows = [
+        (found, [level, *values])
+        for found in study.in_order()
+        for level, rounds in sorted(found.counted.level_turns.items())
+        for values in _rows(found, pairs_of(rounds), found.counted.levels[level])
+    ]
+    return named_table(
+        study, columns, rows,
+        name=f"{study.protocol}_rounds", title=f"{study.measures.name}: rounds in twos", group=study.protocol,
+        note=NOTE,
+    )  # fmt: skip
+
+
+def _rows(found: Rounds, pairs: Sequence[Tally], whole: Tally) -> Iterator[list[Value]]:
+    for number, pair in enumerate(pairs):
+        yield [f"{2 * number + 1}–{2 * number + 2}", *_values(found, pair)]
+    yield [MEAN, *(value for name in SHOWN for value in (*_mean(found, pairs, name), None))]
+    yield [ALL, *_values(found, whole)]
+
+
+def _values(found: Rounds, tally: Tally) -> Iterator[Value]:
+    """Of each measure the value, its interval and its size."""
+    for name in SHOWN:
+        figure = tally[name]
+        yield from (figure.rate, Interval.of(found.resamples.interval(figure)), size(figure))
+
+
+def _mean(found: Rounds, pairs: Sequence[Tally], name: str) -> tuple[float | None, Interval | None]:
+    """The unweighted mean of the pairs that have a value, with its interval."""
+    mean = _mean_of([pair[name].rate for pair in pairs])
+    resampled = zip(*(found.resamples.ratios(pair[name]) for pair in pairs), strict=True)
+    return mean, Interval.of(percentile_interval(map(_mean_of, resampled)))
+
+
+def _mean_of(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

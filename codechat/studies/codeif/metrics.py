@@ -1,0 +1,236 @@
+"""The figures of conversations of verifiable instructions (CodeIF-Bench, paper 3.2; definitions in docs/codeif.md).
+
+An instruction that later code need not keep (a functionality extension) counts only in instruction accuracy, because it
+contradicts the others.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+
+from codechat.domain import OUTCOMES
+from codechat.metrics.exchange import Exchange
+from codechat.metrics.measures import Breakdown, Final, Measures, Series
+from codechat.metrics.spending import Costs, Effort, Tokens, add_tokens, no_tokens, spending_of
+from codechat.metrics.statistics import Figure, Interval, TaskBootstrap
+from codechat.metrics.tally import WHOLE, Part, Tally, size
+from codechat.records import SessionRecord, TurnRecord
+
+_PASSED = "sessions whose code meets everything that must hold at the turn: all that was asked and lasts"
+_HELP: Mapping[str, tuple[str, str, bool]] = {
+    "ca": (
+        "Conversation Accuracy (share)",
+        "instructions so far that the turn's code meets, averaged over tasks",
+        True,
+    ),
+    "ca_all": ("Conversation Accuracy (all met)", "tasks whose code meets every instruction so far", True),
+    "ia": ("Instruction Accuracy", "tasks whose code meets the turn's own instruction", True),
+    "ifr": ("Instruction Forgetting Ratio", "instructions not met now, of those met at some earlier turn", False),
+    "ife": ("Instruction Following Efficiency", "instructions that the code meets, per round so far", True),
+    "ife_asked": ("IFE of what was asked", "the same, of the instructions asked so far alone", True),
+    "passed": ("Passing turns", _PASSED, True),
+    "official": ("official verdict passes", "turns that pass the benchmark's own harness, of those it scores", True),
+    "agreement": ("agreement of both harnesses", "turns on which official and guarded verdict agree", True),
+}
+_UNITS = {"ife": "number", "ife_asked": "number"}
+
+
+def _measures(protocol: str, title: str, names: tuple[str, ...], counts: tuple[Final, ...] = ()) -> Measures:
+    def fields_of(name: str) -> dict[str, Any]:
+        label, meaning, better = _HELP[name]
+        return {"label": label, "unit": _UNITS.get(name, "share"), "higher_is_better": better, "help": meaning}
+
+    return Measures(
+        protocol=protocol,
+        title=title,
+        series=tuple(Series(name, **fields_of(name)) for name in names),
+        finals=tuple(Final(name, at=f"overall.{name}", **fields_of(name)) for name in names),
+        breakdowns=tuple(
+            Breakdown(name, by=by, at=f"by_{by}.{name}", **fields_of(name))
+            for by in ("strategy", "level")
+            for name in names
+        ),
+        counts=counts,
+        passed="the code meets everything that was asked so far and lasts",
+    )
+
+
+def static_measures(*, converses: bool, official: bool) -> Measures:
+    """The measures of a static conversation; turns that do not build on each other can forget nothing."""
+    names = ("ia", "ca", "ca_all", *(("ifr", "ife") if converses else ()), "passed")
+    return _measures(
+        "static",
+        "CodeIF-Bench, static conversation: one verifiable instruction a turn",
+        (*names, *(("official", "agreement") if official else ())),
+    )
+
+
+DYNAMIC = _measures(
+    "dynamic",
+    "CodeIF-Bench, dynamic conversation: tests choose the next instruction",
+    ("ia", "ca", "ca_all", "ifr", "ife", "ife_asked", "passed"),
+    tuple(
+        Final(key, label, f"rounds.{key}", "count", None)
+        for key, label in (
+            ("instruction", "Instruction rounds"),
+            ("feedback", "Feedback rounds"),
+            ("repaired", "Feedback rounds that repaired"),
+            ("discarded", "Instructions discarded"),
+        )
+    ),
+)
+
+
+class Spending(BaseModel):
+    """The result of `spending_of`, as JSON."""
+
+    retries: int
+    rate_limited: int
+    cached_replies: int
+    tokens: Tokens
+    cost_usd: Costs
+    spent_usd: Costs
+    wall_s: float
+
+
+@dataclass
+class Conversations:
+    """The sums over all sessions, made in one pass.
+
+    `level_turns` holds a tally for every turn by level, `levels` that of all turns.
+    """
+
+    converses: bool
+    sessions: int = 0
+    tasks: list[str] = field(default_factory=list)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    rounds: Counter[str] = field(default_factory=Counter)
+    tokens: Tokens = field(default_factory=no_tokens)
+    overall: Tally = field(default_factory=Tally)
+    turns: list[Tally] = field(default_factory=list)
+    strategies: dict[str, Tally] = field(default_factory=dict)
+    levels: dict[str, Tally] = field(default_factory=dict)
+    level_turns: dict[str, list[Tally]] = field(default_factory=dict)
+
+    def add(self, session: SessionRecord) -> None:
+        """Count a session; of one that is not completed no more than that it is there."""
+        self.sessions += 1
+        if session.status != "completed":
+            return
+        self.tasks.append(session.task_id)
+        add_tokens(self.tokens, session)
+        met: set[str] = set()
+        for turn in session.turns:
+            exchange = Exchange.of(turn)
+            if turn.outcome is not None:
+                self.outcomes[turn.outcome] += 1
+            self._count_round(exchange)
+            self._count(session, turn, exchange, met)
+            met |= {check.id for check in exchange.checks if check.accumulates and check.passed}
+
+    def _count(self, session: SessionRecord, turn: TurnRecord, exchange: Exchange, met: set[str]) -> None:
+        task, own = session.task_id, exchange.own
+        parts = _parts(turn, exchange, self.converses)
+        forgotten: dict[str, Part] = {}
+        if self.converses and session.has_answer(turn):
+            for check in exchange.checks:
+                if check.id in met:
+                    self._strategy(check.strategy).count(task, {"ifr": (not check.passed, 1)})
+                    failed, total = forgotten.get("ifr", (0, 0))
+                    forgotten["ifr"] = (failed + (not check.passed), total + 1)
+        self._strategy(own.strategy).count(task, parts)
+        level = exchange.level or "none"
+        for tally in (
+            self.overall,
+            _at(self.turns, turn.turn),
+            self.levels.setdefault(level, Tally()),
+            _at(self.level_turns.setdefault(level, []), turn.turn),
+        ):
+            tally.count(task, {**parts, **forgotten})
+
+    def _count_round(self, exchange: Exchange) -> None:
+        self.rounds[exchange.round] += 1
+        self.rounds["discarded"] += exchange.discarded
+        self.rounds["repaired"] += exchange.round == "feedback" and exchange.own.passed
+
+    def _strategy(self, name: str) -> Tally:
+        return self.strategies.setdefault(name, Tally())
+
+
+def _at(tallies: list[Tally], turn: int) -> Tally:
+    while len(tallies) <= turn:
+        tallies.append(Tally())
+    return tallies[turn]
+
+
+def _parts(turn: TurnRecord, exchange: Exchange, converses: bool) -> dict[str, Part]:
+    """A turn's part of each figure except forgetting, which needs the turns before."""
+    own = exchange.own
+    kept = [check for check in exchange.checks if check.accumulates]
+    asked = [check for check in kept if check.asked]
+    parts = {"ia": (int(own.passed), 1), "passed": (int(bool(turn.passed)), int(turn.passed is not None))}
+    if own.accumulates:
+        parts["ca"] = _share(sum(check.passed for check in asked), len(asked))
+        parts["ca_all"] = (int(all(check.passed for check in asked)), 1)
+    if converses:
+        parts["ife"] = _share(sum(check.passed for check in kept), turn.turn + 1)
+        parts["ife_asked"] = _share(sum(check.passed for check in asked), turn.turn + 1)
+    if exchange.official is not None:
+        parts["official"] = (int(exchange.official.passed), 1)
+        parts["agreement"] = (int(exchange.official.passed == turn.passed), 1)
+    return parts
+
+
+def _share(hits: int, total: int) -> Part:
+    """`hits / total` as parts of `WHOLE`: every turn weighs the same, however many instructions it has."""
+    return (hits * WHOLE + total // 2) // total, WHOLE
+
+
+def conversation_metrics(
+    sessions: Iterable[SessionRecord], measures: Measures, *, converses: bool, seed: int, effort: Effort | None = None
+) -> dict[str, Any]:
+    """The content of metrics.json: JSON values in the shape described by `measures`, with the counts behind them (`n`).
+
+    `converses`: a turn builds on the turns before it, so that something can be forgotten. `seed` seeds the resampling.
+    The sessions are read once, one by one, in any order.
+    """
+    seen = Conversations(converses)
+    for session in sessions:
+        seen.add(session)
+    names = [series.key for series in measures.series]
+    bootstrap = TaskBootstrap(seen.tasks, seed)
+    return {
+        "sessions": seen.sessions,
+        "completed": len(seen.tasks),
+        "errored": seen.sessions - len(seen.tasks),
+        "outcomes": {outcome: seen.outcomes[outcome] for outcome in OUTCOMES},
+        "rounds": {kind: seen.rounds[kind] for kind in ("initial", "instruction", "feedback", "repaired", "discarded")},
+        **_place_values(seen, names, lambda figure: figure.rate),
+        "series_by_level": {
+            level: {name: [tally[name].rate for tally in tallies] for name in names}
+            for level, tallies in sorted(seen.level_turns.items())
+        },
+        "n": _place_values(seen, names, size),
+        "ci": _place_values(seen, names, lambda figure: _as_list(bootstrap.interval(figure))),
+        **Spending(**spending_of(seen.tokens, effort or Effort())).model_dump(mode="json"),
+    }
+
+
+def _place_values(seen: Conversations, names: Iterable[str], value: Callable[[Figure], Any]) -> dict[str, Any]:
+    """A value of every figure at its place in metrics.json."""
+    return {
+        **{name: [value(tally[name]) for tally in seen.turns] for name in names},
+        "overall": {name: value(seen.overall[name]) for name in names},
+        **{
+            by: {name: {group: value(tally[name]) for group, tally in sorted(groups.items())} for name in names}
+            for by, groups in (("by_strategy", seen.strategies), ("by_level", seen.levels))
+        },
+    }
+
+
+def _as_list(interval: Interval | None) -> list[float] | None:
+    """The interval for JSON."""
+    return None if interval is None else list(interval)

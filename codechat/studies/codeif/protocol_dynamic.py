@@ -1,0 +1,162 @@
+"""CodeIF-Bench's dynamic conversation: tests choose what is asked next and give the feedback (paper 3.1 and 4.2)."""
+
+import random
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+from pydantic import field_validator
+
+from codechat.config import Config, original_option
+from codechat.domain import Message
+from codechat.errors import ContextOverflow
+from codechat.languages import extract, without_thinking
+from codechat.metrics import Effort
+from codechat.metrics.exchange import TASK, Exchange
+from codechat.models import UNDER_TEST
+from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
+from codechat.protocols.grading import reply_of, request_of
+from codechat.records import SessionRecord
+from codechat.studies.codeif.conversation import (
+    NO_ROOM,
+    Check,
+    Prompts,
+    Round,
+    RoundKind,
+    checks_of,
+    expected_asks,
+    fail_all,
+    failure_text,
+    recorded_instruction,
+    requirements_of,
+    task_requirement,
+    turn_record,
+    verdict_on,
+)
+from codechat.studies.codeif.metrics import DYNAMIC, conversation_metrics
+from codechat.tasks import Requirement, Task
+from codechat.template import fill, require
+
+
+class DynamicPrompts(Prompts):
+    """The prompts; `{{name}}` is filled in."""
+
+    feedback: str = original_option(..., "a feedback round; fills {{requirement}} and {{feedback}}")
+
+    @field_validator("feedback")
+    @classmethod
+    def _check_feedback(cls, text: str) -> str:
+        return require(text, "requirement", "feedback")
+
+
+class DynamicConfig(Config):
+    """Options of the dynamic conversation."""
+
+    kind: Literal["dynamic"] = original_option("dynamic", "the protocol")
+    prompts: DynamicPrompts = original_option(..., "a preset by its name, or each prompt as a text or @FILE")
+
+
+class Dynamic:
+    """Instruction rounds and feedback rounds over the whole dialogue.
+
+    The task is the first instruction. An instruction closes if its instruction round and its feedback round both fail
+    (it is discarded), or if it is met and does not accumulate. The first open instruction that the current code fails
+    is asked next, so one that breaks again is asked again. The current code is the last that a reply contained.
+    """
+
+    measures = DYNAMIC
+
+    def __init__(self, config: DynamicConfig) -> None:
+        self._prompts = config.prompts
+
+    def turns(self, task: Task) -> int:
+        """Twice as many rounds as there are instructions, the task and its initial round included (paper 4.2)."""
+        return 2 * len(_instructions(task))
+
+    def asks(self, task: Task) -> Iterator[Ask]:
+        return expected_asks(self._prompts, task, self.turns(task))
+
+    def agenda(self, generator: random.Random) -> list[str]:
+        return []
+
+    async def run(self, task: Task, kit: Kit) -> None:
+        instructions = _instructions(task)
+        current = instructions[0]
+        kind: RoundKind = "initial"
+        asked, closed = {current.id}, set[str]()
+        standing: list[Check] = []
+        code = ""
+        history: tuple[Message, ...] = (Message("user", self._instruction(task, current)),)
+        for turn in range(self.turns(task)):
+            round_ = Round(turn, kind, current, history)
+            try:
+                reply = await kit.ask(UNDER_TEST, turn, history, code=code or None)
+            except ContextOverflow:
+                kit.finish_turn(turn_record(task, round_, fail_all(instructions, asked, NO_ROOM), None))
+                kit.log.ended = "context_overflow"
+                return
+            extraction = extract(reply.text, task.target)
+            code = extraction.code or code
+            checks = await checks_of(kit, turn, extraction, instructions, asked)
+            met = verdict_on(checks, current).passed
+            given_up = not met and kind == "feedback"
+            kit.finish_turn(turn_record(task, round_, checks, (reply, extraction), discarded=given_up))
+            history += (Message("assistant", without_thinking(reply.text)),)
+            if not met and not given_up:
+                kind = "feedback"
+                history += (Message("user", self._feedback(current, checks)),)
+                continue
+            if given_up or not current.accumulates:
+                closed.add(current.id)
+            if extraction.code is not None or not standing:
+                standing = checks
+            unmet_ones = _unmet(standing, closed)
+            if not unmet_ones:
+                return
+            current, kind = unmet_ones[0], "instruction"
+            asked.add(current.id)
+            history += (Message("user", self._instruction(task, current)),)
+
+    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
+        """The kinds of the rounds stay as recorded, and so do the discarded instructions."""
+        instructions = _instructions(task)
+        asked = set[str]()
+        for turn in recorded.turns:
+            current, exchange = recorded_instruction(turn, instructions), Exchange.of(turn)
+            asked.add(current.id)
+            round_ = Round(turn.turn, exchange.round, current, request_of(turn))
+            if turn.response is None:
+                kit.finish_turn(turn_record(task, round_, fail_all(instructions, asked, NO_ROOM), None))
+                kit.log.ended = "context_overflow"
+                return
+            extraction = extract(turn.response, task.target)
+            checks = await checks_of(kit, turn.turn, extraction, instructions, asked)
+            answer = (reply_of(turn), extraction)
+            kit.finish_turn(turn_record(task, round_, checks, answer, discarded=exchange.discarded))
+
+    def _instruction(self, task: Task, instruction: Requirement) -> str:
+        if instruction.id == TASK:
+            return self._prompts.opening(task).content
+        return fill(self._prompts.requirement, requirement=instruction.text)
+
+    def _feedback(self, instruction: Requirement, checks: Sequence[Check]) -> str:
+        failure = verdict_on(checks, instruction).failure
+        return fill(self._prompts.feedback, requirement=instruction.text.strip("\n"), feedback=failure_text(failure))
+
+    def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
+        return conversation_metrics(sessions, self.measures, converses=True, seed=seed, effort=effort)
+
+
+@PROTOCOLS.register("dynamic", DynamicConfig, uses=frozenset({"sandbox"}))
+def dynamic(config: DynamicConfig, parts: Parts) -> Dynamic:
+    """Tests choose the next unmet instruction; a failed one gets one round of feedback (CodeIF-Bench)."""
+    return Dynamic(config)
+
+
+def _instructions(task: Task) -> tuple[Requirement, ...]:
+    """The task, then the instructions of its conversation. Raises `UserError` if there are none."""
+    return (task_requirement(task), *(each for each in requirements_of(task) if each.asked))
+
+
+def _unmet(checks: Sequence[Check], closed: Collection[str]) -> list[Requirement]:
+    """The open instructions whose tests fail, in the conversation's order."""
+    return [check.instruction for check in checks if check.instruction.id not in closed and not check.verdict.passed]

@@ -1,0 +1,1 @@
+"""MultiCodeIF: constraints on code in many languages, in levels and with repairs."""

@@ -1,0 +1,163 @@
+"""The figures of MultiCodeIF's paper: model by category, means over models, open against closed, category by round."""
+
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from codechat.report.data import Drawing
+from codechat.report.drawing.plots import bars, spread
+from codechat.report.drawing.style import Look, panels
+from codechat.report.study import Study
+from codechat.studies.multicodeif.chapter.kept import ALL, FEWEST, Kept, Models, categories_of, models_of, words
+from codechat.studies.multicodeif.chapter.published import Weights
+from codechat.studies.multicodeif.chapter.tables import REPAIR
+from codechat.studies.multicodeif.metrics_repair import BY_CATEGORY
+
+COLOURS: Mapping[Weights, str] = {"closed": "#0072B2", "open": "#D55E00"}
+LONGEST = 26  # letters of a panel's title in a line
+DODGE = 0.5  # of a category: how far its points are spread
+
+
+def drawings(study: Study[Any]) -> Iterator[Drawing]:
+    """Every figure that there is something for."""
+    yield Drawing(
+        "figure_6_categories", "Accuracy by model and category (paper, Fig. 6)",
+        "First replies: constraints met, of those decided, in per cent.", REPAIR, _by_model,
+    )  # fmt: skip
+    for models in models_of(study):
+        mark = f"_{models.dataset}" if len(study.datasets) > 1 else ""
+        over = f"{len(models.cells)} models, {models.dataset}"
+        yield Drawing(
+            f"figure_7_means{mark}", f"Mean accuracy by category (paper, Fig. 7): {over}",
+            "Unweighted means over the models with intervals by task; small points: the models.", REPAIR,
+            partial(_means, models=models),
+        )  # fmt: skip
+        yield Drawing(
+            f"figure_8_weights{mark}", f"Closed against open weights (paper, Fig. 8): {over}",
+            "Unweighted means over the models of each kind with intervals by task; small points: the models.", REPAIR,
+            partial(_weights, models=models),
+        )  # fmt: skip
+    yield Drawing(
+        "figure_12_rounds", "IFRepair by category and round (paper, Fig. 12)",
+        "Tasks with all constraints met after at most so many repairs, of those decided, in per cent.", REPAIR,
+        _by_round,
+    )  # fmt: skip
+
+
+def _by_model(study: Study[Kept], look: Look) -> Any:
+    """A map per dataset: a row for each entrant, a column for each category and for all tasks."""
+    figure, axes = _maps(study, width=10.0)
+    for panel, dataset in zip(axes, study.datasets, strict=True):
+        cells = study.on(dataset)
+        names = [*categories_of(cells), ALL]
+        rates = [[found.first[name].rate for name in names] for found in cells]
+        _heat(panel, rates, [found.cell.label for found in cells], [words(name) for name in names])
+    return figure
+
+
+def _by_round(study: Study[Kept], look: Look) -> Any:
+    """A map per entrant and dataset: a row for each category, a column for each round; None if nothing is repaired."""
+    cells = [found for found in study.in_order() if found.cell.metrics["gains"]]
+    if not cells:
+        return None
+    several = len(study.datasets) > 1
+    titles = [f"{found.cell.label}\n{found.cell.dataset}" if several else found.cell.label for found in cells]
+    figure, axes = panels([_wrapped(title) for title in titles], width=4.4, height=3.6, columns=3, one_scale=False)
+    for panel, found in zip(axes, cells, strict=True):
+        rates = found.cell.metrics[BY_CATEGORY]
+        names = [name for name in categories_of([found]) if name in rates]
+        shown = [*(rates[name] for name in names), found.cell.metrics["ifrepair"]]
+        _heat(panel, shown, [*map(words, names), ALL], [f"R{number}" for number in range(len(shown[-1]))])
+    return figure
+
+
+def types(study: Study[Any]) -> Drawing:
+    """A map of the rates by type and entrant: there are too many types for points with intervals."""
+    caption = "Constraints met, of those decided, in per cent."
+    return Drawing(f"{study.protocol}_types", "By type", caption, study.protocol, _by_type)
+
+
+def _by_type(study: Study[Any], look: Look) -> Any:
+    """A map per dataset: a row for each entrant, a column for each type; None if there is one type alone."""
+    shares = {found.cell.folder: found.cell.metrics["by_type"]["accuracy"] for found in study.cells}
+    names = sorted({name for each in shares.values() for name in each})
+    if len(names) < FEWEST:
+        return None
+    figure, axes = _maps(study, width=4.0 + 0.42 * len(names))
+    for panel, dataset in zip(axes, study.datasets, strict=True):
+        cells = study.on(dataset)
+        rates = [[shares[found.cell.folder].get(name) for name in names] for found in cells]
+        _heat(panel, rates, [found.cell.label for found in cells], [words(name) for name in names])
+    return figure
+
+
+def _maps(study: Study[Any], width: float) -> Any:
+    """A figure with a panel per dataset, high enough for the entrants."""
+    titles = [dataset if len(study.datasets) > 1 else "" for dataset in study.datasets]
+    entrants = max(len(study.on(dataset)) for dataset in study.datasets)
+    return panels(titles, width, height=1.7 + 0.42 * entrants, columns=1, one_scale=False)
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, LONGEST))
+
+
+def _heat(panel: Any, rates: Sequence[Sequence[float | None]], rows: Sequence[str], columns: Sequence[str]) -> None:
+    """Shares as shades from white to blue, each with its number in per cent."""
+    shades = [[float("nan") if rate is None else rate for rate in row] for row in rates]
+    panel.imshow(shades, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    for y, row in enumerate(rates):
+        for x, rate in enumerate(row):
+            text = "–" if rate is None else f"{100 * rate:.1f}"
+            dark = rate is not None and rate > 0.6
+            panel.text(x, y, text, ha="center", va="center", fontsize=8.5, color="white" if dark else "#222222")
+    long = sum(map(len, columns)) > LONGEST
+    panel.set_xticks(range(len(columns)), columns, **({"rotation": 30, "ha": "right"} if long else {}))
+    panel.set_yticks(range(len(rows)), rows)
+    panel.grid(visible=False)
+    panel.spines[:].set_visible(False)
+    panel.tick_params(length=0)
+
+
+def _means(study: Study[Any], look: Look, models: Models) -> Any:
+    """A point for each category, the highest first."""
+    return _compared(look, models, {"mean": (models.cells, "#3B3B3B")})
+
+
+def _weights(study: Study[Any], look: Look, models: Models) -> Any:
+    """Two points for each category; None unless there are models of both kinds."""
+    groups = {f"{kind} weights": (models.of(kind), colour) for kind, colour in COLOURS.items()}
+    return _compared(look, models, groups) if all(cells for cells, _ in groups.values()) else None
+
+
+def _compared(look: Look, models: Models, groups: Mapping[str, tuple[Sequence[Kept], str]]) -> Any:
+    names = sorted(models.categories, key=_height_in(models), reverse=True)
+    figure, (panel,) = panels([""], width=9.0, height=4.2)
+    for place in range(0, len(names), 2):
+        panel.axvspan(place - 0.5, place + 0.5, color="#F6F6F6", linewidth=0, zorder=0)
+    for number, (label, (cells, colour)) in enumerate(groups.items()):
+        aside = spread(number, len(groups), DODGE)
+        found = [(place + aside, models.mean(name, cells)) for place, name in enumerate(names)]
+        known = [(place, mean.value, mean.ends) for place, mean in found if mean is not None]
+        bars(panel, known, color=colour, marker="D", linestyle="none", markersize=7, capsize=3, label=label)
+        for place, name in enumerate(names):
+            rates = [each.first[name].rate for each in cells]
+            own = [rate for rate in rates if rate is not None]
+            panel.plot([place + aside + 0.14] * len(own), own, color=colour, marker="o", markersize=3.5, alpha=0.6,
+                       linestyle="none")  # fmt: skip
+    panel.set_xticks(range(len(names)), [words(name) for name in names], rotation=30, ha="right")
+    panel.set(xlim=(-0.5, len(names) - 0.5), ylim=(-0.025, 1.02), ylabel="Accuracy")
+    panel.grid(visible=False, axis="x")
+    panel.tick_params(axis="x", length=0)
+    if len(groups) > 1:
+        panel.legend(loc="upper right")
+    return figure
+
+
+def _height_in(models: Models) -> Callable[[str], float]:
+    def height(name: str) -> float:
+        mean = models.mean(name, models.cells)
+        return mean.value if mean is not None else 0.0
+
+    return height

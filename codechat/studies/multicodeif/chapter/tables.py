@@ -1,0 +1,141 @@
+"""The tables of MultiCodeIF's paper, over the report's cells, in per cent."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from codechat.report.data import Column, Table
+from codechat.report.generic.tables import named_table
+from codechat.report.study import LoadedCell, Study, Verdicts
+from codechat.studies.multicodeif.chapter.beside import (
+    PER_CENT,
+    Beside,
+    Lines,
+    beside_table,
+    filled,
+    is_whole,
+    per_cent,
+)
+from codechat.studies.multicodeif.chapter.kept import Kept, categories_of, words
+from codechat.studies.multicodeif.chapter.published import CHAINS, TASKS, paper
+from codechat.studies.multicodeif.metrics_repair import BY_CATEGORY, WITHOUT
+
+REPAIR, LEVELS = "repair_paper", "levels_paper"  # the tables' groups
+HARNESSES = ("guarded", "official")
+BOTH = "Guarded and official: both harnesses on the same replies."
+SETTING = {"harness": "official", "feedback": "paper", "context": "single", "rejudge": True}
+"""The options under which the paper's rounds of repair were made."""
+
+
+def categories(study: Study[Kept]) -> Table:
+    """The accuracy of first replies by category, under both harnesses (the paper's Table IV)."""
+    names = categories_of(study.cells)
+
+    def lines(found: Verdicts) -> Lines:
+        metrics = found.cell.metrics
+        for harness in HARNESSES:
+            shares = [metrics["by_category"][harness].get(name) for name in names]
+            undecided = 1 - metrics["n"][harness] / metrics["completed"]
+            yield harness, [per_cent(share) for share in (*shares, metrics[harness], undecided)]
+
+    printed = {model: dict(zip((*paper().categories, ""), row, strict=True)) for model, row in paper().accuracy.items()}
+    published = Beside(
+        {model: [*(row.get(name) for name in (*names, "")), None] for model, row in printed.items()},
+        lambda cell: is_whole(cell, TASKS),
+        "all tasks of dataset.part=single",
+    )
+    columns = [Column(name, words(name).capitalize(), PER_CENT) for name in names]
+    columns += [Column("average", "Avg.", PER_CENT), Column("undecided", "Undecided", PER_CENT)]
+    return beside_table(
+        study, columns, lines, published, name="repair_categories", group=REPAIR,
+        title="Accuracy of first replies by category, % (as MultiCodeIF's Table IV)",
+        note=f"{BOTH} Avg.: of all decided tasks. Undecided: tasks that are in no rate.",
+    )  # fmt: skip
+
+
+def rounds(study: Study[Kept]) -> Table:
+    """IFRepair after every round with its gains (the paper's Table VI)."""
+    last = _rounds_of(study)
+
+    def lines(found: Verdicts) -> Lines:
+        metrics = found.cell.metrics
+        for source, key, gains in (
+            ("measured", "ifrepair", "gains"),
+            ("without leaks", WITHOUT, "gains_without_leaks"),
+        ):
+            yield source, [*filled([*map(per_cent, metrics[key])], last + 1), *filled(metrics[gains], last)]
+
+    published = Beside(
+        {model: [*filled(row[:5], last + 1), *filled(row[5:], last)] for model, row in paper().ifrepair.items()},
+        lambda cell: is_whole(cell, TASKS) and _is_asked(cell, SETTING),
+        "all tasks of dataset.part=single, protocol.harness=official, protocol.feedback=paper, protocol.context=single "
+        "and protocol.rejudge=true",
+    )
+    columns = [Column(f"ifrepair_{number}", f"IFRepair@{number}", PER_CENT) for number in range(last + 1)]
+    columns += [Column(f"gain_{number}", f"Δ{number}", "+.1f") for number in range(1, last + 1)]
+    return beside_table(
+        study, columns, lines, published, name="repair_rounds", group=REPAIR,
+        title="IFRepair by round, % (as MultiCodeIF's Table VI)",
+        note="Without leaks: without code quality, scenario, code context and exemplar, whose published answers are "
+        "whole solutions. Δk: the gain of round k in points, over tasks decided at it and before.",
+    )  # fmt: skip
+
+
+def round_categories(study: Study[Kept]) -> Table:
+    """IFRepair by category after every round (the paper's Figure 12)."""
+    last = _rounds_of(study)
+    columns = [Column("category", "Category"), Column("tasks", "Tasks", "d")]
+    columns += [Column(f"ifrepair_{number}", f"IFRepair@{number}", PER_CENT) for number in range(last + 1)]
+    rows = []
+    for found in study.in_order():
+        shares, sizes = (values[BY_CATEGORY] for values in (found.cell.metrics, found.cell.metrics["n"]))
+        for name in (each for each in categories_of([found]) if each in shares):
+            values = filled([*map(per_cent, shares[name])], last + 1)
+            rows.append((found, [words(name), sizes[name][0], *values]))
+    return named_table(
+        study, columns, rows, name="repair_round_categories", group=REPAIR,
+        title="IFRepair by category and round, % (as MultiCodeIF's Figure 12)",
+        note="Of tasks with a constraint of the category: those with all constraints met. Tasks: those decided at "
+        "round 0.",
+    )  # fmt: skip
+
+
+def levels(study: Study[Any]) -> Table:
+    """SSR and HSR by level under both harnesses (the paper's Table V)."""
+    last = max(len(found.cell.metrics["hsr"]) for found in study.cells)
+    names = ("ssr", "hsr")
+
+    def lines(found: Verdicts) -> Lines:
+        metrics = found.cell.metrics
+        for harness in HARNESSES:
+            values: list[float | None] = []
+            for key in (f"{name}_{harness}" for name in names):
+                values += [*filled([*map(per_cent, metrics[key])], last), per_cent(metrics[f"avg_{key}"])]
+            yield harness, values
+
+    def printed(row: Sequence[float]) -> list[float | None]:
+        return [*filled(row[:4], last), row[4], *filled(row[5:9], last), row[9]]
+
+    published = Beside(
+        {model: printed(row) for model, row in paper().satisfaction.items()},
+        lambda cell: is_whole(cell, CHAINS, chains=True) and _is_asked(cell, {"context": "single"}),
+        "all chains of dataset.part=levels and protocol.context=single",
+    )
+    columns = []
+    for name in names:
+        columns += [Column(f"{name}_L{level}", f"{name.upper()} L{level}", PER_CENT) for level in range(1, last + 1)]
+        columns.append(Column(f"{name}_average", f"{name.upper()} Avg.", PER_CENT))
+    return beside_table(
+        study, columns, lines, published, name="levels_satisfaction", group=LEVELS,
+        title="SSR and HSR by level, % (as MultiCodeIF's Table V)",
+        note=f"{BOTH} Avg.: the unweighted mean over the levels. The paper's L1 is of the single-level tasks.",
+    )  # fmt: skip
+
+
+def _rounds_of(study: Study[Any]) -> int:
+    return max(len(found.cell.metrics["gains"]) for found in study.cells)
+
+
+def _is_asked(cell: LoadedCell, options: dict[str, object]) -> bool:
+    """Whether the options of a cell's protocol are these."""
+    protocol = cell.config.get("protocol") or {}
+    return all(protocol.get(name) == value for name, value in options.items())

@@ -1,0 +1,108 @@
+"""The figures of tasks whose constraints grow level by level (MultiCodeIF, RQ3; definitions in docs/multicodeif.md)."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+from codechat.metrics.measures import Final, Measures, Series
+from codechat.metrics.spending import Effort
+from codechat.metrics.statistics import Figure, TaskBootstrap, percentile_interval
+from codechat.metrics.tally import Tally
+from codechat.records import SessionRecord
+from codechat.studies.multicodeif.metrics import CellSums, ConstrainedTurn, breakdowns_of, list_of, total_of, turn_parts
+
+SATISFIED = tuple(f"{name}{mark}" for name in ("hsr", "ssr") for mark in ("", "_guarded", "_official"))
+"""The figures by level: by the harness that counts, and by each harness. `avg_` and the name: the mean over levels."""
+
+_SSR = "constraints met, of all so far that are decided"
+_HSR = "tasks with all constraints so far met, of those decided"
+_OFFICIAL = "the same under protocol.harness=official"
+_BY_GROUP = (
+    ("accuracy", "Constraints met", True, "constraints met, of those of the group at all levels; by language, tasks"),
+    ("official", "Constraints met, official", True, _OFFICIAL),
+    ("undecided", "Undecided", False, "constraints of the group that are undecided; by language, turns"),
+)
+_PARSES = ("parses", "Code parses", True, "turns whose code parses in the task's language, where known")
+
+LEVELS = Measures(
+    protocol="levels",
+    title="MultiCodeIF, levels: a constraint more at every level",
+    series=(
+        Series("hsr", "HSR", help=_HSR),
+        Series("ssr", "SSR", help=_SSR),
+        Series("hsr_official", "HSR, official", help=_OFFICIAL),
+        Series("ssr_official", "SSR, official", help=_OFFICIAL),
+        Series("undecided_levels", "Undecided", higher_is_better=False,
+               help="tasks of which it is undecided whether all is met, of all"),
+    ),
+    finals=(
+        Final("avg_hsr", "HSR, mean", help=f"{_HSR}; unweighted mean over the levels"),
+        Final("avg_ssr", "SSR, mean", help=f"{_SSR}; unweighted mean over the levels"),
+        Final("avg_hsr_official", "HSR, mean, official", help=_OFFICIAL),
+        Final("avg_ssr_official", "SSR, mean, official", help=_OFFICIAL),
+        Final("parses", "Code parses", help="turns whose code parses in the task's language, where known"),
+        Final("undecided", "Undecided", higher_is_better=False, help="undecided turns, of all; in no rate"),
+    ),
+    breakdowns=breakdowns_of(_BY_GROUP, _PARSES),
+    passed="the code meets all constraints so far",
+)  # fmt: skip
+
+
+@dataclass
+class _Seen(CellSums):
+    """The sums over all sessions, made in one pass."""
+
+    turns: list[Tally] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    whole: Tally = field(default_factory=Tally)
+
+    def add(self, session: SessionRecord) -> None:
+        if not self.begin(session):
+            return
+        for turn in session.turns:
+            own = ConstrainedTurn.of(turn)
+            while len(self.turns) <= turn.turn:
+                self.turns.append(Tally())
+                self.names.append("")
+            self.names[turn.turn] = own.level
+            parts = turn_parts(turn, own)
+            self.turns[turn.turn].count(session.task_id, parts)
+            self.whole.count(session.task_id, parts)
+            self.groups.add(session, turn, own)
+
+    def series(self, name: str) -> list[Figure]:
+        return [tally[name] for tally in self.turns]
+
+    def values(self, value: Callable[[Figure], Any]) -> dict[str, Any]:
+        return {
+            **{name: [value(figure) for figure in self.series(name)] for name in SATISFIED},
+            "undecided_levels": [value(figure) for figure in self.series("undecided")],
+            "parses": value(self.whole["parses"]),
+            "undecided": value(self.whole["undecided"]),
+            **self.groups.values(LEVELS.breakdowns, value),
+        }
+
+    def whole_content(self, seed: int, effort: Effort | None) -> dict[str, Any]:
+        content = self.content(self.values, seed, effort)
+        bootstrap = TaskBootstrap(self.tasks, seed)
+        for name in SATISFIED:
+            key = f"avg_{name}"
+            resampled = [bootstrap.ratios(figure) for figure in self.series(name)]
+            content[key] = _mean(content[name])
+            content["n"][key] = sum(map(total_of, self.series(name)))
+            content["ci"][key] = list_of(percentile_interval(map(_mean, zip(*resampled, strict=True))))
+        return content | {"levels": self.names}
+
+
+def levels_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effort | None = None) -> dict[str, Any]:
+    """The content of metrics.json: JSON values as `LEVELS` says. The sessions are read once, in any order."""
+    seen = _Seen()
+    for session in sessions:
+        seen.add(session)
+    return seen.whole_content(seed, effort)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

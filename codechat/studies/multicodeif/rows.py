@@ -1,0 +1,79 @@
+"""A user's own tasks with constraints: `constraints` of a row (docs/datasets.md)."""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from codechat.constraints import Constraint, constraint_type
+from codechat.datasets.reading.rows import Adapt, TaskRow, register_form
+from codechat.domain import Target
+from codechat.errors import UserError
+from codechat.languages import is_registered, language_of
+from codechat.studies.multicodeif.tasks import ConstrainedTask, Level
+from codechat.tasks import Task
+
+WITH_CONSTRAINTS = frozenset({"task_id", "prompt", "language", "canonical_solution", "constraints"})
+ONLY_LEVEL = "single"
+
+
+class ConstraintRow(BaseModel):
+    """One constraint: its type by name, and the answer in the type's own form."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    type: str = Field(min_length=1)
+    answer: str = Field(min_length=1)
+
+
+@register_form("constraints")
+class ConstrainedRow(TaskRow):
+    """A task whose answers must keep constraints, which take the place of tests.
+
+    task_id, prompt and constraints
+    """
+
+    constraints: list[ConstraintRow]
+
+    def check(self) -> None:
+        """Raises `ValueError` if the row has fields that only a task with tests has, or no prompt."""
+        if "prompt" not in self.model_fields_set:
+            raise ValueError("prompt: Field required")
+        more = sorted(self.given() - WITH_CONSTRAINTS)
+        if more:
+            raise ValueError(f"constraints take the place of tests; leave out {', '.join(more)}")
+
+    def task(self, adapt: Adapt) -> Task:
+        """The task of one level with these constraints. Its language is, if not given, that of the constraints.
+
+        Raises `ValueError` that names the task if its language or a type is not known, an answer is malformed, or two
+        of its languages differ.
+        """
+        given = self.language if "language" in self.model_fields_set else None
+        try:
+            constraints = tuple(map(_constraint, self.constraints))
+            if given is not None and not is_registered(given):
+                raise ValueError(f"no language is called '{given:.60}'")
+            named = {each.answer.language for each in constraints if each.answer.language}
+            if given is not None:
+                named.add(language_of(given).names[0])
+            if len(named) > 1:
+                raise ValueError(f"it has several languages: {', '.join(sorted(named))}")
+        except ValueError as error:
+            raise ValueError(f"the task {self.task_id}: {error}") from None
+        return ConstrainedTask(
+            self.task_id,
+            self.prompt,
+            Target(next(iter(named), "")),
+            reference=self.canonical_solution,
+            level=ONLY_LEVEL,
+            levels=(Level(ONLY_LEVEL, self.prompt, constraints),),
+        )
+
+
+def _constraint(row: ConstraintRow) -> Constraint:
+    try:
+        kind = constraint_type(row.type)
+    except UserError as error:
+        raise ValueError(", ".join(str(error).splitlines())) from None
+    try:
+        return Constraint(kind.name, kind.read(row.answer))
+    except ValueError as error:
+        raise ValueError(f"the constraint {row.type}: {error}") from None

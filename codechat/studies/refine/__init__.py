@@ -1,0 +1,1 @@
+"""CodeChat-Eval: ten-turn sessions of refinements that must keep a function working."""

@@ -1,0 +1,150 @@
+"""The refinement's chapter: the paper's tables and figures (III-F, V and VI), its leaderboard and its curves."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from codechat.errors import UserError
+from codechat.files import write_atomically
+from codechat.metrics import Measures
+from codechat.metrics.decided import DECIDED
+from codechat.metrics.loaded import LOADED
+from codechat.metrics.measures import FIELD
+from codechat.metrics.replies import REPLIES
+from codechat.report.chapters import Chapter, register
+from codechat.report.data import Column, Drawing, Interval, Table, Value
+from codechat.report.formats import as_csv
+from codechat.report.generic import repeats
+from codechat.report.generic.counts import costs, counts
+from codechat.report.generic.figures import write_cell_figures
+from codechat.report.generic.lines import NONE, TextLine, ends_text, outcomes_text, sessions_text, value_text
+from codechat.report.generic.paired import pairs
+from codechat.report.sections import Headline, Section
+from codechat.studies.refine.chapter import breaks, corrected, differences, leaderboard, means, pooled, seeds, trends
+from codechat.studies.refine.chapter.ablations import AXES, ablation_table
+from codechat.studies.refine.chapter.boards import sections_of
+from codechat.studies.refine.chapter.drawings import DRAWINGS
+from codechat.studies.refine.chapter.findings import headline
+from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy
+from codechat.studies.refine.chapter.together import together
+from codechat.studies.refine.measures import REFINE
+from codechat.studies.refine.metrics import RefineMetrics
+
+GROUPS = {
+    "leaderboard": "Who keeps code working longest",
+    "trend": "How much is lost over the turns",
+    "breaks": "Where code breaks, and where it heals",
+    "adherence": "Do models do what they are asked",
+    means.GROUP: "All models together",
+    "pairs": "Are the differences real",
+    "ablations": "What agenda, session length, judge and prompts change",
+    "data": "What the figures rest on",
+}
+
+
+TABLES = (
+    *(leaderboard.leaderboard, leaderboard.mst, trends.decay, trends.sensitivity, trends.turns),
+    *(breaks.transitions, breaks.instructions, trends.adherence, trends.association),
+)
+
+
+@register(REFINE.protocol)
+class RefineChapter(Chapter):
+    measures = REFINE
+    reads = Outcomes
+    fates = ("never broken", "broken at turn")
+
+    def checked(self, metrics: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+        try:
+            added = {name: metrics[name] for name in (DECIDED, REPLIES, LOADED) if name in metrics}  # by the engine
+            values = {name: value for name, value in metrics.items() if name != FIELD and name not in added}
+            return RefineMetrics.model_validate(values).model_dump(mode="json") | added
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in first["loc"])
+            raise UserError(
+                f"{path} is not what this version writes: {place}: {first['msg']}",
+                "run the cell again: it calls no model, and writes its metrics anew",
+            ) from error
+
+    def summary(self, measures: Measures, metrics: Mapping[str, Any]) -> Iterator[TextLine]:
+        last = len(metrics["pass_at_1"]) - 1
+        trend = metrics["mann_kendall"]["pass_at_1"]
+        counts = (
+            (metrics.get("without_code"), "without code"),
+            (metrics["skipped_turns"], "turns skipped"),
+            (metrics["undecided"], "turns undecided"),
+        )
+        yield "sessions", sessions_text(metrics, counts)
+        yield f"Pass@1, turn 0 → {last}", ends_text(metrics["pass_at_1"], metrics["delta_pct"])
+        yield "Mann–Kendall trend", NONE if trend is None else f"{trend['trend']} (p = {trend['p']:.3g})"
+        yield "Mean Sustainable Turns", value_text(metrics["mst"], metrics["ci"]["mst"]) + f" of {last + 1}"
+        yield f"adherence, turn 1 → {last}", ends_text(metrics["iar"], metrics["iar_delta_pct"])
+        yield "regression", _rates(metrics["regression"])
+        yield "self-correction", _rates(metrics["self_correction"])
+        yield "outcomes", outcomes_text(metrics)
+
+    def write_tables(self, measures: Measures, metrics: Mapping[str, Any], folder: Path) -> None:
+        intervals = [Interval.of(ends) for ends in metrics["ci"]["pass_at_1"]]
+        iar = [None, *metrics["iar"]][: len(intervals)]
+        turns = [(turn, *values) for turn, values in enumerate(zip(metrics["pass_at_1"], intervals, iar, strict=True))]
+        _write("turns", ("turn", "pass_at_1", "ci", "iar"), turns, folder)
+        regression, correction = metrics["regression"], metrics["self_correction"]
+        rows: list[tuple[Value, ...]] = [("overall", "", regression["overall"], correction["overall"])]
+        for breakdown in ("by_scope", "by_change", "by_cell"):
+            rows += [
+                (breakdown, name, rate, correction[breakdown][name]) for name, rate in regression[breakdown].items()
+            ]
+        _write("transitions", ("breakdown", "type", "regression", "self_correction"), rows, folder)
+
+    def write_figures(self, measures: Measures, metrics: Mapping[str, Any], title: str, folder: Path) -> None:
+        write_cell_figures(replace(measures, breakdowns=()), metrics, title, folder)
+
+    def groups(self, study: RefineStudy) -> dict[str, str]:
+        repeated = {repeats.GROUP: repeats.TITLE} if repeats.pooled_in(study) else {}
+        return GROUPS | repeated
+
+    def tables(self, study: RefineStudy) -> Iterator[Table]:
+        yield from (table(study) for table in TABLES)
+        yield from corrected.tables(study)
+        yield from means.tables(together(study))
+        compared = pairs(study)
+        if compared:
+            yield differences.differences(compared)
+            yield differences.turns(compared)
+            yield differences.survival(study, compared)
+        yield from filter(None, (ablation_table(study, axis) for axis in AXES))
+        yield from repeats.tables(study)
+        yield from filter(None, (seeds.datasets(study),))
+        yield counts(study)
+        yield costs(study)
+
+    def opening(self, tables: Sequence[Table]) -> list[Table]:
+        return [table for table in tables if table.group == means.GROUP or table is tables[0]]
+
+    def drawings(self, study: RefineStudy) -> Iterator[Drawing]:
+        yield from DRAWINGS
+        yield from corrected.drawings(study)
+        yield from pooled.drawings(together(study))
+        yield from repeats.drawings(study)
+
+    def headline(self, study: RefineStudy, tables: Sequence[Table]) -> Headline:
+        return headline(study.loaded, tables)
+
+    def sections(self, study: RefineStudy) -> list[Section]:
+        return sections_of(study, tuple(self.groups(study)))
+
+
+def _write(name: str, keys: Sequence[str], rows: Sequence[tuple[Value, ...]], folder: Path) -> None:
+    table = Table(name, "", tuple(Column(key, key) for key in keys), tuple(rows))
+    write_atomically(folder / f"{name}.csv", as_csv(table))
+
+
+def _rates(rates: Mapping[str, Any]) -> str:
+    if rates["overall"] is None:
+        return NONE
+    scopes = ", ".join(f"{name} {value:.3f}" for name, value in rates["by_scope"].items() if value is not None)
+    return f"{rates['overall']:.3f} ({scopes})"

@@ -1,0 +1,187 @@
+"""CodeChat-Eval: an initial generation, then functionality-preserving refinements chosen by AGDIS (paper III)."""
+
+import asyncio
+import random
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any, Literal
+
+from pydantic import field_validator
+
+from codechat.agendas import draw, type_of
+from codechat.config import Config, original_option
+from codechat.domain import Instruction, Message, Usage
+from codechat.errors import ContextOverflow, UserError
+from codechat.judges import ADHERENCE, APPLICABILITY
+from codechat.languages import extract, without_thinking
+from codechat.metrics import Effort
+from codechat.models import UNDER_TEST
+from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
+from codechat.protocols.expecting import CHECKS, growing_dialogue, length_of
+from codechat.protocols.grading import grade_in_order, reply_of, request_of
+from codechat.protocols.opening import OpeningPrompt
+from codechat.records import CandidateRecord, SessionRecord, TurnRecord
+from codechat.studies.refine.measures import REFINE
+from codechat.studies.refine.metrics import refine_metrics
+from codechat.studies.refine.turns import Selection, TurnAnswer, grade, overflow, skip
+from codechat.suites import Suite
+from codechat.tasks import Task
+from codechat.template import fill, require
+
+
+class RefinePrompts(OpeningPrompt):
+    """The prompts; `{{name}}` is filled in."""
+
+    followup: str = original_option(..., "later turns; fills {{instruction}}")
+
+    @field_validator("followup")
+    @classmethod
+    def _check_followup(cls, text: str) -> str:
+        return require(text, "instruction")
+
+
+class RefineConfig(Config):
+    """Options of the refinement protocol; turns and types come from the agenda."""
+
+    kind: Literal["refine"] = original_option("refine", "the protocol")
+    prompts: RefinePrompts = original_option(..., "a preset by its name, or each prompt as a text or @FILE")
+
+
+class Refine:
+    """Algorithm 1 over the full conversation history. Tests and adherence run while the next turn is generated."""
+
+    measures = REFINE
+
+    def __init__(self, config: RefineConfig, parts: Parts) -> None:
+        self._prompts, self._agenda, self._judge = config.prompts, parts.agenda, parts.judge
+        self._lookahead = parts.judge.lookahead
+        self._instructions = parts.pool.instructions if parts.pool else ()
+        self._by_id = {instruction.id: instruction for instruction in self._instructions}
+        self._pool: dict[str, list[Instruction]] = {}
+        for instruction in self._instructions:
+            self._pool.setdefault(type_of(instruction, parts.agenda.axis), []).append(instruction)
+
+    def turns(self, task: Task) -> int:
+        suite_of(task)
+        return self._agenda.turns
+
+    def asks(self, task: Task) -> Iterator[Ask]:
+        """The whole conversation at every turn; then a judge checks some candidates and the change."""
+        texts = [len(one.text) for one in self._instructions]
+        asked = round(sum(texts) / len(texts)) if texts else 0
+        code = length_of(task)
+        yield from growing_dialogue(
+            task, self._agenda.turns, len(self._prompts.initial), len(self._prompts.followup) + asked
+        )
+        share = sum(self._judge.asks(one) for one in self._instructions) / max(1, len(self._instructions))
+        checks = -(-CHECKS // self._lookahead) * self._lookahead
+        for turn in range(1, self._agenda.turns):
+            if share:
+                question = self._judge.question_length(APPLICABILITY) + asked + code
+                head = self._judge.head_length(APPLICABILITY)
+                yield Ask(APPLICABILITY, turn, question, times=share * checks, shared=head)
+                question = self._judge.question_length(ADHERENCE) + asked + 2 * code
+                head = self._judge.head_length(ADHERENCE)
+                yield Ask(ADHERENCE, turn, question, times=share, shared=head)
+
+    def agenda(self, generator: random.Random) -> list[str]:
+        return draw(self._agenda, generator)
+
+    async def run(self, task: Task, kit: Kit) -> None:
+        agenda = kit.log.agenda
+        history: tuple[Message, ...] = (self._prompts.opening(task),)
+        pool = {kind: list(instructions) for kind, instructions in self._pool.items()}
+        selection: Selection | None = None
+        code = ""
+        async with grade_in_order() as grading:
+            for turn in range(self._agenda.turns):
+                if turn > 0:
+                    candidates = pool.get(agenda[turn - 1], [])
+                    selection = await self._select(kit, turn, code, list(candidates))
+                    if selection.instruction is None:
+                        grading.start(partial(skip, kit, turn, selection))
+                        continue
+                    pool[agenda[turn - 1]] = [one for one in candidates if one.id != selection.instruction.id]
+                    history += (Message("user", fill(self._prompts.followup, instruction=selection.instruction.text)),)
+                chosen = selection.instruction if selection else None
+                try:
+                    reply = await kit.ask(UNDER_TEST, turn, history, instruction=chosen, code=code or None)
+                except ContextOverflow:
+                    remaining = range(turn, self._agenda.turns)
+                    grading.start(partial(overflow, kit, remaining, selection, history))
+                    break
+                extraction = extract(reply.text, task.target)
+                answer = TurnAnswer(turn, selection, history, reply, extraction, code, suite_of(task))
+                grading.start(partial(grade, kit, answer))
+                history += (Message("assistant", without_thinking(reply.text)),)
+                code = extraction.code or code
+
+    async def _select(self, kit: Kit, turn: int, code: str, candidates: list[Instruction]) -> Selection:
+        """Shuffle the candidates and take the first applicable one, checking `lookahead` of them at once."""
+        kit.generator(f"agdis/{turn}", self._agenda.seed).shuffle(candidates)
+        tried: list[CandidateRecord] = []
+        usage = Usage()
+        if not code:  # no reply had code, and no instruction applies to that
+            return Selection(None, (), usage)
+        for start in range(0, len(candidates), self._lookahead):
+            batch = candidates[start : start + self._lookahead]
+            asked = [kit.applicable(turn, code, each) for each in batch]
+            checks = [await asked[0]] if len(asked) == 1 else await asyncio.gather(*asked, return_exceptions=True)
+            for instruction, check in zip(batch, checks, strict=True):
+                if isinstance(check, BaseException):  # raised only if checking one at a time would have raised it
+                    raise check
+                usage += check.usage
+                tried.append(CandidateRecord(id=instruction.id, applicable=check.applicable, by=check.by))
+                if check.applicable:
+                    return Selection(instruction, tuple(tried), usage)
+        return Selection(None, tuple(tried), usage)
+
+    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
+        """Applicability is not judged again: another decision would have led to another dialogue."""
+        code = ""
+        async with grade_in_order() as grading:
+            for turn in recorded.turns:
+                selection = self._selection(turn)
+                if turn.skipped:
+                    grading.start(partial(skip, kit, turn.turn, selection))
+                elif turn.response is None:
+                    remaining = range(turn.turn, len(recorded.turns))
+                    grading.start(partial(overflow, kit, remaining, selection, request_of(turn)))
+                    break
+                else:
+                    extraction = extract(turn.response, task.target)
+                    asked = selection if turn.instruction else None
+                    answer = TurnAnswer(
+                        turn.turn, asked, request_of(turn), reply_of(turn), extraction, code, suite_of(task)
+                    )
+                    grading.start(partial(grade, kit, answer))
+                    code = extraction.code or code
+
+    def _selection(self, turn: TurnRecord) -> Selection:
+        """The recorded selection. The instruction has the pool's rule if its text in the pool is still the same."""
+        chosen = turn.instruction
+        if chosen is None:
+            return Selection(None, tuple(turn.candidates), Usage())
+        known = self._by_id.get(chosen.id)
+        if known is None or known.text != chosen.text:
+            known = Instruction(chosen.id, chosen.text, chosen.scope, chosen.change)
+        return Selection(known, tuple(turn.candidates), Usage())
+
+    def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
+        return refine_metrics(sessions, seed=seed, effort=effort)
+
+
+@PROTOCOLS.register("refine", RefineConfig, uses=frozenset({"agenda", "instructions", "judge", "sandbox"}))
+def refine(config: RefineConfig, parts: Parts) -> Refine:
+    """An implementation, then functionality-preserving refinements (CodeChat-Eval)."""
+    return Refine(config, parts)
+
+
+def suite_of(task: Task) -> Suite:
+    """The task's own tests. Raises `UserError` if it has none: a refinement could not be scored."""
+    if task.suite is None:
+        raise UserError(
+            f"{task.task_id} has no tests, and protocol=refine needs to know whether the code still works",
+            "add base_input or tests to the task, or choose another protocol",
+        )
+    return task.suite

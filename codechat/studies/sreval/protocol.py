@@ -1,0 +1,260 @@
+"""SR-Eval: a task grows by one requirement a turn, and each turn has a reference and tests of its own (section 3)."""
+
+import random
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from pydantic import field_validator, model_validator
+
+from codechat.config import Config, original_option, result_option
+from codechat.domain import Extraction, Message, Reply, Verdict
+from codechat.errors import ContextOverflow, UserError
+from codechat.languages import extract, fence, language_of, without_thinking
+from codechat.metrics import Effort
+from codechat.models import UNDER_TEST
+from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
+from codechat.protocols.expecting import PROSE, length_of
+from codechat.protocols.grading import Graded, grade_in_order, reply_of, request_of
+from codechat.records import SessionRecord, TurnRecord
+from codechat.studies.sreval.metrics import CHECKS, STEPWISE, stepwise_metrics
+from codechat.studies.sreval.tasks import Step, StepTask
+from codechat.tasks import Task
+from codechat.template import fill, require
+
+NO_ROOM = Verdict.without_run("no_code", "the conversation no longer fits the model's context")
+ABOVE = "The code above the function in its file:\n\n{{code}}\n"
+"""As in conf/prompts: a prompt that is newer than the first version is no part of a cell's id with this text."""
+_FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+class StepwisePrompts(Config):
+    """The prompts; `{{name}}` is filled in."""
+
+    system: str = original_option(..., "the first message; fills {{language}}")
+    problem: str = original_option(..., "the newest requirement, or all so far; fills {{instruction}}")
+    edit: str = original_option(..., "a change of given code; fills {{code}} and {{instruction}}")
+    above: str = result_option(ABOVE, "before the task of a repository: the code above the function; fills {{code}}")
+
+    @field_validator("system", "problem", "edit", "above")
+    @classmethod
+    def _has_its_fields(cls, text: str, info: Any) -> str:
+        fields = {"system": (), "problem": ("instruction",), "edit": ("code", "instruction"), "above": ("code",)}
+        must = fields[info.field_name]
+        return require(text, *must, may=("language",))
+
+
+class StepwiseConfig(Config):
+    """Options of the stepwise protocol."""
+
+    kind: Literal["stepwise"] = original_option("stepwise", "the protocol")
+    prompting: Literal["full_history", "code_edit", "cumulative"] = original_option(
+        "full_history", "what a request holds: the dialogue, the code before and one requirement, or all requirements"
+    )
+    context: Literal["basic", "golden"] = original_option(
+        "basic", "what earlier turns show: the model's own replies or code (basic), or the references (golden)"
+    )
+    harness: Literal["guarded", "official"] = original_option(
+        "guarded", "official: code is extracted, and history kept, as SR-Eval's own script does"
+    )
+    local_context: Literal["first", "every"] = result_option(
+        "every", "tasks in a repository: the code above the function stands before the first task, or before every one"
+    )
+    prompts: StepwisePrompts = original_option(..., "a preset by its name, or each prompt as a text or @FILE")
+
+    @model_validator(mode="after")
+    def _fit(self) -> "StepwiseConfig":
+        if self.prompting == "cumulative" and self.context == "golden":
+            raise UserError(
+                "protocol.prompting=cumulative shows no earlier code, so protocol.context=golden would change nothing",
+                "leave protocol.context at basic, or choose full_history or code_edit",
+            )
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A reply to a turn's request."""
+
+    turn: int
+    request: tuple[Message, ...]
+    reply: Reply
+    extraction: Extraction
+
+
+class Stepwise:
+    """One request a step. Tests run while the next turn is generated."""
+
+    measures = STEPWISE
+
+    def __init__(self, config: StepwiseConfig) -> None:
+        self._config = config
+
+    def turns(self, task: Task) -> int:
+        return len(steps_of(task))
+
+    def agenda(self, generator: random.Random) -> list[str]:
+        return []
+
+    def asks(self, task: Task) -> Iterator[Ask]:
+        """The whole conversation at every turn with full history, else one message."""
+        steps, answer = steps_of(task), length_of(task) + PROSE
+        prompts, told = self._config.prompts, 0
+        for turn, step in enumerate(steps):
+            system, before = len(prompts.system), told - (len(steps[turn - 1].instruction) if turn else 0)
+            told += len(step.instruction)
+            around = len(prompts.system) + len(prompts.problem) + len(_code_above(self._config, task, turn))
+            shown, replies = {
+                "full_history": (told, turn),
+                "code_edit": (len(step.instruction), min(turn, 1)),
+                "cumulative": (told, 0),
+            }[self._config.prompting]
+            # The last request's own text is worded otherwise once it is history.
+            shared, kept = (system + before, turn - 1) if self._config.prompting == "full_history" else (system, 0)
+            yield Ask(
+                UNDER_TEST,
+                turn,
+                around + shown,
+                answer,
+                replies=replies,
+                shared=shared if turn else 0,
+                shared_replies=max(0, kept),
+            )
+
+    async def run(self, task: Task, kit: Kit) -> None:
+        steps = steps_of(task)
+        replies: list[str] = []
+        codes: list[str] = []
+        async with grade_in_order() as grading:
+            for turn, step in enumerate(steps):
+                request = layout(self._config, task, turn, replies, codes)
+                before = codes[-1] if codes else None
+                try:
+                    reply = await kit.ask(UNDER_TEST, turn, request, code=before, reference=step.reference)
+                except ContextOverflow:
+                    grading.start(partial(self._overflow, kit, len(steps), turn, request))
+                    break
+                extraction = self._extract(task, reply)
+                grading.start(partial(self._grade, kit, task, Answer(turn, request, reply, extraction)))
+                replies.append(reply.text if self._config.harness == "official" else without_thinking(reply.text))
+                codes.append(extraction.code or (codes[-1] if codes else ""))
+
+    async def score(self, task: Task, kit: Kit, recorded: SessionRecord) -> None:
+        steps = steps_of(task)
+        if len(recorded.turns) != len(steps):
+            raise UserError(
+                f"{task.task_id} has {len(steps)} turns now, and {len(recorded.turns)} in the recording",
+                "set dataset.path to the recorded file",
+            )
+        async with grade_in_order() as grading:
+            for turn in recorded.turns:
+                if turn.response is None:
+                    grading.start(partial(self._overflow, kit, len(steps), turn.turn, request_of(turn)))
+                    break
+                reply = reply_of(turn)
+                answer = Answer(turn.turn, request_of(turn), reply, self._extract(task, reply))
+                grading.start(partial(self._grade, kit, task, answer))
+
+    def _extract(self, task: Task, reply: Reply) -> Extraction:
+        if self._config.harness == "guarded":
+            return extract(reply.text, task.target)
+        code = official_code(reply.text, task.target.language)
+        return Extraction(code, code, None, "as SR-Eval's script takes it")
+
+    async def _grade(self, kit: Kit, task: Task, answer: Answer, earlier: Graded | None) -> TurnRecord:
+        steps, turn = steps_of(task), answer.turn
+        try:
+            verdict = await kit.check(turn, answer.extraction, steps[turn].suite)
+            kept = await self._kept(kit, turn, answer.extraction, steps)
+        finally:
+            if earlier is not None:
+                await earlier
+        record = TurnRecord.of(turn, answer.request, (answer.reply, answer.extraction), verdict, **{CHECKS: kept})
+        kit.finish_turn(record)
+        return record
+
+    async def _kept(self, kit: Kit, turn: int, extraction: Extraction, steps: Sequence[Step]) -> list[dict[str, Any]]:
+        """Which earlier turns' tests the code passes, of those that the turn's own reference passes: no paper's figure.
+
+        A later requirement may contradict an earlier one, whose tests then say nothing about what was lost.
+        """
+        found = []
+        for number, step in enumerate(steps[:turn]):
+            reference = steps[turn].reference
+            if reference is not None and (await kit.check_reference(turn, reference, step.suite)).passed:
+                verdict = await kit.check(turn, extraction, step.suite)
+                found.append({"turn": number, "passed": verdict.passed})
+        return found
+
+    async def _overflow(
+        self, kit: Kit, turns: int, first: int, request: tuple[Message, ...], earlier: Graded | None
+    ) -> TurnRecord:
+        """The conversation no longer fits: this turn and all later ones fail; returns the last."""
+        if earlier is not None:
+            await earlier
+        for turn in range(first, turns):
+            record = TurnRecord.of(turn, request if turn == first else (), None, NO_ROOM)
+            kit.finish_turn(record)
+        kit.log.ended = "context_overflow"
+        return record
+
+    def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
+        return stepwise_metrics(sessions, seed=seed, effort=effort)
+
+
+@PROTOCOLS.register("stepwise", StepwiseConfig, uses=frozenset({"sandbox"}), over=StepTask)
+def stepwise(config: StepwiseConfig, parts: Parts) -> Stepwise:
+    """One requirement a turn, each with a reference and tests of its own (SR-Eval)."""
+    return Stepwise(config)
+
+
+def steps_of(task: Task) -> tuple[Step, ...]:
+    """The task's steps; tasks of another kind are refused before."""
+    assert isinstance(task, StepTask)
+    return task.steps
+
+
+def layout(
+    config: StepwiseConfig, task: Task, turn: int, replies: Sequence[str], codes: Sequence[str]
+) -> tuple[Message, ...]:
+    """The messages of a turn, after the `replies` of earlier ones and the `codes` in them."""
+    prompts, steps, language = config.prompts, steps_of(task), task.target.language
+    asked = [step.instruction.strip() for step in steps[: turn + 1]]
+    references = [step.reference or "" for step in steps[:turn]]
+    earlier: list[Message] = []
+    wanted = "\n".join(asked) if config.prompting == "cumulative" else asked[-1]
+    newest = fill(prompts.problem, instruction=wanted, language=language)
+    if config.prompting == "code_edit" and turn:
+        before = references[-1] if config.context == "golden" else codes[-1]
+        shown = fence(before, language).rstrip("\n")
+        newest = fill(prompts.edit, code=shown, instruction=wanted, language=language)
+    elif config.prompting == "full_history":
+        golden = [fence(code, language).rstrip("\n") for code in references]
+        for text, reply in zip(asked[:-1], golden if config.context == "golden" else replies, strict=True):
+            earlier += [Message("user", text), Message("assistant", reply)]
+    above = _code_above(config, task, turn)
+    system = Message("system", fill(prompts.system, language=language))
+    return (system, *earlier, Message("user", f"{above}\n\n{newest}" if above else newest))
+
+
+def _code_above(config: StepwiseConfig, task: Task, turn: int) -> str:
+    """What shows the code above the function at a turn; empty if nothing does."""
+    assert isinstance(task, StepTask)
+    if not task.above.strip() or (turn and config.local_context == "first"):
+        return ""
+    language = task.target.language
+    return fill(config.prompts.above, code=fence(task.above, language).rstrip("\n"), language=language)
+
+
+def official_code(reply: str, language: str) -> str:
+    """The code that SR-Eval's script takes: behind the last `</think>`, the first closed fence of the language.
+
+    Without one it is the first closed fence of any language, else everything.
+    """
+    text = reply.rpartition("</think>")[2]
+    found = [(tag.strip().lower(), body) for tag, body in _FENCE.findall(text)]
+    own = [body for tag, body in found if tag in language_of(language).names]
+    code: str = (own or [body for _, body in found] or [text])[0]
+    return code
