@@ -4,7 +4,7 @@ Of scipy.stats pymannkendall imports the normal distribution and `rankdata`; its
 distribution's `cdf` and `ppf`. Those compute by two functions of scipy.special. So the library's own source runs here
 as a module that is this file's alone, and is given the two functions in place of scipy.stats. The library and
 scipy.stats stay as they are for everybody else in the process, and results are the same to the last bit
-(tests/unit/test_metrics_statistics.py).
+(tests/unit/metrics/test_metrics_statistics.py).
 """
 
 import builtins

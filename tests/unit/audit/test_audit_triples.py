@@ -121,5 +121,5 @@ def test_the_command_prints_accuracy_and_disagreements(tmp_path: Path, capsys: p
 
 
 def test_the_labelled_set_of_the_tests_can_be_read() -> None:
-    labels = Path(__file__).parents[1] / "golden" / "rules"
+    labels = Path(__file__).parents[2] / "golden" / "rules"
     assert len(read_triples(labels, POOL)) > 1000

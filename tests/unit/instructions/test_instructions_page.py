@@ -11,7 +11,7 @@ from codechat.patterns import patterns
 from codechat.patterns.rules import KEYS
 from support.patterns_page import pattern_rows, verb_rows
 
-PAGE = (Path(__file__).parents[2] / "docs" / "instructions.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "instructions.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

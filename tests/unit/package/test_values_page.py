@@ -4,7 +4,7 @@ from pathlib import Path
 
 from support.values_page import value_rows
 
-PAGE = Path(__file__).parents[2] / "docs" / "write-your-own.md"
+PAGE = Path(__file__).parents[3] / "docs" / "write-your-own.md"
 
 
 def test_the_table_of_values_is_that_of_the_code() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("tree_sitter_c", reason="the grammars of codechat[constraints] are not installed")
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LANGUAGE = '''
 from codechat.languages import register
 from codechat.languages.coded import Coded

@@ -19,7 +19,7 @@ from codechat.models.remote.refusals import Dialect
 from codechat.tasks import Target
 from codechat.testing import dataset_tasks
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
 PROMPTS = data_folder("conf") / "prompts"
 PRINTED = """

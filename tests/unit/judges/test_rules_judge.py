@@ -16,7 +16,7 @@ from codechat.instructions.pool import EMBEDDED, read_pool
 from codechat.judges import JUDGES
 from codechat.patterns import adherence, applicable, read
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "rules"
+GOLDEN = Path(__file__).parents[2] / "golden" / "rules"
 POOL = {one.id: one for one in read_pool(EMBEDDED, {}).instructions}
 CODE = "def f(values):\n    # all\n    for v in values:\n        print(v)  # one\n    return values\n"
 

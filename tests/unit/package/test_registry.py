@@ -143,7 +143,7 @@ def run(folder: Path, *arguments: str) -> tuple[int, str]:
     import os
     import subprocess
 
-    root = str(Path(__file__).parents[2])
+    root = str(Path(__file__).parents[3])
     done = subprocess.run(
         [sys.executable, "-m", "codechat", *arguments],
         capture_output=True,

@@ -111,6 +111,6 @@ def test_type_of_an_instruction() -> None:
 
 
 def test_the_contract_s_presets_are_there() -> None:
-    folder = Path(__file__).parents[2] / "conf" / "agenda"
+    folder = Path(__file__).parents[3] / "conf" / "agenda"
     presets = {path.stem: yaml.safe_load(path.read_text()) for path in folder.glob("*.yaml")}
     assert set(presets) >= {"balanced", "cosmetic", "structural", "semantic", "escalating", "iid", "weighted", "fixed"}

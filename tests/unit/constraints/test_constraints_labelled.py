@@ -12,7 +12,7 @@ from codechat.constraints import Constraint, Finding, constraint_type, constrain
 
 pytest.importorskip("tree_sitter_rust", reason="the grammars of codechat[constraints] are not installed")
 
-FOLDER = Path(__file__).parents[1] / "golden" / "constraints"
+FOLDER = Path(__file__).parents[2] / "golden" / "constraints"
 LANGUAGES = {
     *("python", "java", "cpp", "c", "rust", "go", "javascript", "typescript", "kotlin", "csharp", "haskell", "zig"),
 }

@@ -22,7 +22,7 @@ from codechat.domain import Reply, Usage
 from codechat.errors import InfrastructureError, UserError
 from support.descriptors import open_files
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 QUESTION = CachedQuestion("http://here/v1/chat", "m", {"messages": [{"role": "user", "content": "a\ud800"}]}, None)
 REPLY = Reply("x\ud800\u00e9", "length", 0.125, usage=Usage(1, 2, 1), retries=3, rate_limited=2)
 

@@ -18,7 +18,7 @@ from codechat.judges import JUDGES, Judge
 from codechat.judges.deciding import MAX_REASON, VERDICT, quote, read_answer
 from codechat.testing import Answer, Behaviour, OpenAIServer, Result, error, overflow, rate_limited
 
-PROMPTS = Path(__file__).parents[2] / "conf" / "prompts" / "llm" / "few_shot"
+PROMPTS = Path(__file__).parents[3] / "conf" / "prompts" / "llm" / "few_shot"
 NAMES = ("applicability", "adherence", "reask")
 TEXTS = {name: (PROMPTS / f"{name}.md").read_text(encoding="utf-8") for name in NAMES}
 INSTRUCTION = Instruction("i", "Remove the comments.", "cosmetic", "remove")

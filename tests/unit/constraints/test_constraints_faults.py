@@ -11,7 +11,7 @@ from codechat.constraints import Constraint, constraint_type
 
 pytest.importorskip("tree_sitter_rust", reason="the grammars of codechat[constraints] are not installed")
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DATA = Path(os.environ.get("CODECHAT_TEST_DATA", ""))
 RUST_MAP = "fn f() { let m: HashMap<u8, u8> = HashMap::with_capacity(100); }"
 GO_MAP = "package a\nvar m map[string]int\nvar s sync.Map\nfunc f() { m[k] = 1 }\n"

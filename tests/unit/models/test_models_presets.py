@@ -11,7 +11,7 @@ from codechat.engine.compose import compose
 from codechat.models import MODELS
 from codechat.models.openai.config import OpenAIConfig
 
-FOLDER = Path(__file__).parents[2] / "conf" / "model"
+FOLDER = Path(__file__).parents[3] / "conf" / "model"
 PAPER = {
     *("llama31_8b", "llama33_70b", "qwen25_coder_7b", "qwen25_coder_14b", "qwen25_coder_32b"),
     *("deepseek_v3", "gpt5_nano", "gpt5", "gpt_oss_20b", "gpt_oss_120b"),

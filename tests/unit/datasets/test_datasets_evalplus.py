@@ -151,7 +151,7 @@ for url in sys.argv[1:]:
 
 def run_python(script: str, *arguments: str, cwd: Path | None = None, **environment: str) -> str:
     command = [sys.executable, "-c", script, *arguments]
-    root = str(Path(__file__).parents[2])
+    root = str(Path(__file__).parents[3])
     done = subprocess.run(
         command,
         env={**os.environ, "PYTHONPATH": root, **environment},
