@@ -5,10 +5,10 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
-from codechat.audit.diff import changes
 from codechat.audit.judged import kinds
 from codechat.audit.labels import Decision, LabelRow, label_columns, row_of
 from codechat.audit.sampling import AuditDecision
@@ -53,14 +53,10 @@ def _item(one: Decision) -> dict[str, Any]:
     if not isinstance(one, AuditDecision):
         *read, (_, judged) = one.texts.items()
         return {**named, "read": [(_READ[column], text) for column, text in read], "before": judged}
-    after = one.after or ""
-    return {
-        **named,
-        "read": [],
-        "before": one.before,
-        "after": after,
-        "diff": changes(one.before.split("\n"), after.split("\n")) if one.after is not None else [],
-    }
+    after, diff = one.after or "", []
+    if one.after is not None:  # lines that occur often hold nothing together (autojunk), so that no text takes long
+        diff = SequenceMatcher(None, one.before.split("\n"), after.split("\n")).get_opcodes()
+    return {**named, "read": [], "before": one.before, "after": after, "diff": diff}
 
 
 def _digest(source: str) -> str:

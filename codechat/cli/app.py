@@ -101,8 +101,8 @@ COMMANDS = {
     ),
     "audit": Command(
         "codechat.cli.commands.audit:run_audit",
-        "export|score|rules …",
-        "draw decisions to label (n=100, or as the paper: applicability=100 adherence=100); score labels or rules",
+        "export|score …",
+        "draw decisions to label (n=100, or as the paper: applicability=100 adherence=100); score labels",
     ),
     "upload": Command("codechat.cli.commands.upload:upload", "run=DIR", "send a finished cell to MLflow"),
     "export": Command(

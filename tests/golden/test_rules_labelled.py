@@ -1,6 +1,6 @@
 """Decisions of the rules held to labels that were written by reading code (issue: no label from running the rules).
 
-The files are in the YAML format of `codechat audit rules`. A triple that is hard to judge says why: the change is
+The files are in the YAML format of `benchmarks/rules.py`. A triple that is hard to judge says why: the change is
 `partial`, made `elsewhere` than asked, `over` what was asked, or there is none (`unchanged`); the code after is `broken`;
 the pattern stands only in a `string` or comment; it is there, but `unused`, or only `carries` a value through, or has
 the `form` alone; it is there in an `other-form`; what was to go has only `moved`, or has another name; the `wrong-rename`; something similar that is not it (`lookalike`);
@@ -8,17 +8,16 @@ the `form` alone; it is there in an `other-form`; what was to go has only `moved
 """
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from codechat.audit.triples import Triple, read_triples
 from codechat.domain import CHANGES, SCOPES, Instruction
 from codechat.instructions.pool import EMBEDDED, read_pool
 from codechat.patterns import adherence, applicable
+from support.triples import Triple, read_triples
 
 POOL = {instruction.id: instruction for instruction in read_pool(EMBEDDED, {}).instructions}
-TRIPLES = read_triples(Path(__file__).with_name("rules"), POOL)
+TRIPLES = read_triples(POOL)
 KINDS = {
     "partial", "elsewhere", "over", "unchanged", "broken", "string", "wrong-rename", "lookalike", "nested", "decorator",
     "async", "match", "formatting", "unused", "carries", "form", "other-form", "moved",

@@ -1,13 +1,10 @@
-"""`codechat audit`: draw decisions for labelling, score the labels, compare the rules with labelled triples."""
+"""`codechat audit`: draw decisions for labelling, score the labels."""
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from rich.markup import escape
-from rich.table import Table
 
 from codechat.cli.terminal import err, out
 from codechat.cli.words import parse_words
@@ -18,14 +15,11 @@ from codechat.template import counted
 if TYPE_CHECKING:
     from codechat.audit.judged import Drawn
     from codechat.audit.sampling import DrawnSample
-    from codechat.audit.triples import RulesScore, Triple
-
-_SHOWN = 50
 
 
 def run_audit(words: list[str]) -> int:
-    """`audit export`, `audit score` or `audit rules`, each with key=value settings. Raises `UserError`."""
-    commands: Mapping[str, Callable[[list[str]], int]] = {"export": _export, "score": _score, "rules": _rules}
+    """`audit export` or `audit score`, each with key=value settings. Raises `UserError`."""
+    commands: Mapping[str, Callable[[list[str]], int]] = {"export": _export, "score": _score}
     name = words[0] if words else ""
     if name not in commands:
         raise UserError(f"there is no audit '{name}'" if name else "audit what?", nearest(name, commands))
@@ -167,59 +161,6 @@ def _score(words: list[str]) -> int:
     out.print(markdown(found), markup=False)
     out.print(f"written to  {values['out']}", markup=False)
     return 0
-
-
-def _rules(words: list[str]) -> int:
-    allowed = {
-        "labels": "labelled triples: a JSONL or YAML file, or a folder of such",
-        "second": "a second reader's labels of these triples (CSV), to hold rules and labels to as well",
-        "instructions": "pool that the triples name instructions of, as instructions.path (default: the embedded one)",
-    }
-    values = parse_words(words, allowed, required=("labels",))
-    from codechat.audit.triples import read_triples, score_rules
-    from codechat.instructions.pool import EMBEDDED, read_pool
-
-    pool = read_pool(Path(values["instructions"]) if "instructions" in values else EMBEDDED, {})
-    triples = read_triples(Path(values["labels"]), {one.id: one for one in pool.instructions})
-    _print_score(score_rules(triples), len(triples))
-    if "second" in values:
-        _print_second(triples, Path(values["second"]))
-    return 0
-
-
-def _print_score(score: "RulesScore", triples: int) -> None:
-    from codechat.audit.result import show
-
-    table = Table(box=None, padding=(0, 3, 0, 0))
-    for header in (f"{triples} labelled triples", "applicability", "adherence"):
-        table.add_column(header)
-    for name in score.accuracy["adherence"]:
-        table.add_row(name, *(escape(show(groups[name])) for groups in score.accuracy.values()))
-    table.add_row("undecided", *(str(count) for count in score.undecided.values()))
-    out.print(table)
-    out.print(f"{counted(len(score.disagreements), 'disagreement')}", markup=False)
-    for one in score.disagreements[:_SHOWN]:
-        out.print(f"  {one.place}\n    {one.instruction}", markup=False)
-        out.print(f"    labelled {one.label}, the rule says {one.decided}: {one.reason}", markup=False)
-    if len(score.disagreements) > _SHOWN:
-        out.print(f"  … and {len(score.disagreements) - _SHOWN} more", markup=False)
-
-
-def _print_second(triples: "Sequence[Triple]", path: Path) -> None:
-    from codechat.audit.result import show
-    from codechat.audit.second import by_second, read_second
-
-    readings = read_second(path)
-    out.print(f"the second reader labelled {len(readings)} of them", markup=False)
-    for who, accords in by_second(triples, readings).items():
-        table = Table(box=None, padding=(0, 3, 0, 0))
-        for header in (f"{who} as second reader", "applicability", "kappa", "adherence", "kappa"):
-            table.add_column(header)
-        for name in accords["adherence"]:
-            found = [groups[name] for groups in accords.values()]
-            kappas = [f"{one.kappa.value:.3f}" if one.kappa else "–" for one in found]
-            table.add_row(name, escape(show(found[0].same)), kappas[0], escape(show(found[1].same)), kappas[1])
-        out.print(table)
 
 
 def _whole(key: str, text: str, least: int) -> int:
