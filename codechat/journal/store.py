@@ -28,6 +28,8 @@ from codechat.texts import writable
 ROWS_AT_ONCE = (64, 8, 1)
 """Rows of one statement: few sizes, because SQLite prepares and keeps a statement for each."""
 
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
+
 T = TypeVar("T")
 _USED = """
 SELECT payer, CAST(total(json_extract(value, '$.usage.input_tokens')) AS INTEGER),
@@ -51,6 +53,22 @@ class _Put:
 def _adapter(kind: Any) -> TypeAdapter[Any]:
     """Building one costs more than a step."""
     return TypeAdapter(kind)
+
+
+def _as_json(kind: Any, value: T) -> tuple[T, str]:
+    """The value as it will be read again (`writable`), and its JSON.
+
+    Halves of surrogate pairs are rare, and looking for them costs more than writing JSON: it refuses them in values,
+    and writes U+FFFD for them in keys.
+    """
+    try:
+        text = _adapter(kind).dump_json(value)
+        if REPLACEMENT not in text:
+            return value, text.decode()
+    except ValueError:
+        pass
+    value = writable(value)
+    return value, _adapter(kind).dump_json(value).decode()
 
 
 class Journal:
@@ -104,8 +122,8 @@ class Journal:
             recorded: T = _adapter(kind).validate_json(self._db.read(query, key)[0][0])
             return recorded
         if free:
-            value = writable(await compute())
-            self._unwritten[session] = self._record(key, kind, value, payer)
+            value, text = _as_json(kind, await compute())
+            self._unwritten[session] = self._record(key, value, text, payer)
             return value
         begun = asyncio.create_task(self._compute(key, kind, compute, payer))
         self._begun.add(begun)
@@ -121,8 +139,8 @@ class Journal:
         if key[0] in self._unwritten:
             await asyncio.shield(self._unwritten[key[0]])
         try:
-            value = writable(await compute())
-            await self._record(key, kind, value, payer)
+            value, text = _as_json(kind, await compute())
+            await self._record(key, value, text, payer)
         except InfrastructureError as error:
             if payer is not None and (error.retries or error.rate_limited):
                 await self._put(charge=failure_charge(payer, error))
@@ -131,14 +149,13 @@ class Journal:
             slots.leave()
         return value
 
-    def _record(self, key: tuple[str, str, str], kind: Any, value: Any, payer: str | None) -> "asyncio.Future[None]":
-        """Write a step's value; the future is done when it is on disk."""
+    def _record(self, key: tuple[str, str, str], value: Any, text: str, payer: str | None) -> "asyncio.Future[None]":
+        """Write a step's value, `text` as JSON; the future is done when it is on disk."""
 
         def remember(done: "asyncio.Future[None]") -> None:
             if not done.cancelled() and done.exception() is None and key[0] in self._steps:
                 self._steps[key[0]].add(key[1:])
 
-        text = _adapter(kind).dump_json(value).decode()
         charge = None if payer is None else charge_of(payer, value)
         done = self._put("steps (session, name, digest, value, payer)", (*key, text, payer), charge)
         done.add_done_callback(remember)
