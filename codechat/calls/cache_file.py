@@ -157,7 +157,7 @@ def contents() -> Contents:
             bound = _bound(db)
     except (sqlite3.Error, OSError, WrongSchema) as problem:
         raise UserError(f"cannot read the response cache {path}: {problem}", "renew it: codechat cache clear") from None
-    return Contents(path, sum(entries for _, entries, _ in models), _size(path), bound, models)
+    return Contents(path, sum(entries for _, entries, _ in models), size_of(path), bound, models)
 
 
 def set_bound(bound: int) -> Contents:
@@ -184,7 +184,7 @@ def clear() -> Contents:
 
     A file that cannot be read is removed. Raises `UserError` if that fails too.
     """
-    path, before, entries = location(), _size(location()), 0
+    path, before, entries = location(), size_of(location()), 0
     try:
         try:
             if path.exists():
@@ -192,11 +192,11 @@ def clear() -> Contents:
         except (sqlite3.DatabaseError, WrongSchema) as problem:
             if getattr(problem, "sqlite_errorcode", None) in BUSY:
                 raise OSError(str(problem)) from None
-            for file in _files(path):
+            for file in files_of(path):
                 file.unlink(missing_ok=True)
     except OSError as problem:
         raise UserError(f"cannot clear the response cache {path}: {problem}", "try again, or remove the file") from None
-    return Contents(path, entries, before - _size(path))
+    return Contents(path, entries, before - size_of(path))
 
 
 def _empty(path: Path) -> int:
@@ -214,9 +214,11 @@ def _give_space_back(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def _files(path: Path) -> list[Path]:
+def files_of(path: Path) -> list[Path]:
+    """The files of a SQLite database in WAL mode, whether they exist or not."""
     return [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
 
 
-def _size(path: Path) -> int:
-    return sum(file.stat().st_size for file in _files(path) if file.exists())
+def size_of(path: Path) -> int:
+    """The bytes of a database on disk."""
+    return sum(file.stat().st_size for file in files_of(path) if file.exists())

@@ -16,7 +16,7 @@ from codechat.models.roles import models_in, role_of
 from codechat.protocols.services import CheckOnce, Player, Services
 from codechat.sandbox import SANDBOXES, Sandbox, admit
 from codechat.suites.checker import Checker, NoSandbox
-from codechat.suites.kept import KeptVerdicts
+from codechat.suites.sharing import KeptVerdicts
 
 
 @contextlib.asynccontextmanager

@@ -8,7 +8,7 @@ fenced code; if none is asked for, a reply may also be code without a fence.
 
 import re
 from functools import cache
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from codechat.domain import Extraction, Target
 from codechat.languages.plain import Plain
@@ -30,6 +30,18 @@ class Language(Protocol):
 
     def defines(self, code: str) -> frozenset[str] | None:
         """The names that the code defines at top level; None if that is unknown."""
+
+
+@runtime_checkable
+class ComparesCode(Protocol):
+    """What else a `Language` may be: one that knows which programs compile to the same code."""
+
+    def code_key(self, program: str) -> str | None:
+        """A hash that two programs have in common only if their compiled code is equal and neither can tell which of
+        the two texts it was compiled from; None for a program that shares its verdicts with no other text.
+
+        It is pure, never raises, and takes a time that is bounded whatever the program says.
+        """
 
 
 _REGISTERED: dict[str, Language] = {}
@@ -81,6 +93,7 @@ def fence(code: str, language: str) -> str:
 
 
 __all__ = [
+    "ComparesCode",
     "Language",
     "Plain",
     "extract",

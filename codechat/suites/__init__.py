@@ -5,13 +5,11 @@ from the fields of a dataset's row (`suite: {kind: …}` of dataset=jsonl).
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from codechat.domain import Program, Verdict
 from codechat.registry import NoTraits, Registry
 from codechat.sandbox import Sandbox, SandboxConfig
-
-Shares = Literal["unnamed", "named"]
 
 
 class Suite(Protocol):
@@ -79,14 +77,11 @@ class OfOneLanguage(Protocol):
 
 @runtime_checkable
 class SharesVerdicts(Protocol):
-    """A suite whose verdict depends on what a program does, and not on how it is written."""
+    """A suite that can say whether programs of equal compiled code share a verdict."""
 
     @property
-    def shares(self) -> Shares | None:
-        """Which hash of `codechat.languages.behaviour.Behaviour` programs of one verdict have in common.
-
-        None if these tests might look at a program's text, documentation or code.
-        """
+    def shares(self) -> bool:
+        """Whether they do: False if these tests might look at a program's text or line numbers."""
 
 
 @runtime_checkable
@@ -99,4 +94,4 @@ class Written(Protocol):
 
 SUITES: Registry[Suite, NoTraits] = Registry("suite", "codechat.suites", NoTraits, Suite)
 
-__all__ = ["SUITES", "Costed", "Counted", "Demanding", "OfOneLanguage", "Shares", "SharesVerdicts", "Suite", "Written"]
+__all__ = ["SUITES", "Costed", "Counted", "Demanding", "OfOneLanguage", "SharesVerdicts", "Suite", "Written"]

@@ -1,4 +1,4 @@
-"""Checks programs by suites, each pair once, and programs that are bound to do the same together."""
+"""Checks programs by suites, each pair once, and programs of equal compiled code together."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -11,8 +11,7 @@ from codechat.languages import language_of
 from codechat.promises import held, is_plugin
 from codechat.sandbox import Box, Command, Ran, Sandbox, SandboxConfig
 from codechat.suites import Suite
-from codechat.suites.kept import KeptVerdicts
-from codechat.suites.sharing import exact_key, may_outlast, may_share, shared_key
+from codechat.suites.sharing import KeptVerdicts, exact_key, may_outlast, may_share, shared_key
 
 T = TypeVar("T")
 
@@ -57,8 +56,8 @@ def _held(suite: Suite) -> Suite:
 class Checker:
     """Runs suites in one sandbox. A check that is done or under way is not run again.
 
-    Nor is one of a program that does the same (`codechat.suites.sharing`), unless `sandbox.share` says so. `kept` has
-    verdicts of other processes; None: they are not asked.
+    Nor is one of a program of equal compiled code (`codechat.suites.sharing`), unless `sandbox.share` is false. `kept`
+    has verdicts of other processes; None: they are not asked.
     """
 
     def __init__(self, sandbox: Sandbox, kept: KeptVerdicts | None = None) -> None:

@@ -1,13 +1,41 @@
-"""Which programs share a verdict: those that are bound to do the same, under tests that see only that."""
+"""Verdicts that programs share: if their compiled code is equal, under tests that see no more than that.
 
+They are kept on disk for every process of this user on this machine, without programs and tests, in one SQLite file in
+WAL mode. It only saves time: if it cannot be used, everything is tested, and one warning says so.
+"""
+
+import contextlib
+import functools
+import hashlib
+import logging
+import sqlite3
 import sys
+from pathlib import Path
 
+from pydantic import TypeAdapter
+
+from codechat.calls.cache_file import Contents, files_of, size_of, unfit
 from codechat.domain import Program, Verdict
+from codechat.environment import VERSION, cache_root
+from codechat.errors import UserError
 from codechat.files import content_hash
-from codechat.languages import language_of
-from codechat.languages.behaviour import Behaving
-from codechat.sandbox import Sandbox
+from codechat.languages import ComparesCode, language_of
+from codechat.sandbox import Sandbox, SandboxConfig
+from codechat.sandbox.process import secret_folder
 from codechat.suites import SharesVerdicts, Suite
+from codechat.suites.calls.truth import machine
+from codechat.texts import writable
+
+log = logging.getLogger(__name__)
+
+SCHEMA = 1
+MOST = 200_000
+"""Verdicts that are kept; the oldest go first."""
+_WAIT_S = 0.05
+_TABLE = "CREATE TABLE IF NOT EXISTS verdicts (number INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, verdict TEXT)"
+_TRIM = "DELETE FROM verdicts WHERE number <= (SELECT max(number) FROM verdicts) - ?"
+_DECIDE = ("suites", "sandbox", "languages/python")
+_VERDICT: TypeAdapter[Verdict] = TypeAdapter(Verdict)
 
 
 def exact_key(program: Program, suite: Suite) -> str:
@@ -18,17 +46,15 @@ def exact_key(program: Program, suite: Suite) -> str:
 def shared_key(program: Program, suite: Suite, sandbox: Sandbox) -> str | None:
     """A hash that programs of one verdict have in common; None if the program shares none but with its own text.
 
-    What codechat's own interpreter compiles says nothing of programs that another version runs.
+    What codechat's own interpreter reads says nothing of programs that another version runs.
     """
-    if not isinstance(suite, SharesVerdicts) or suite.shares is None or not sandbox.config.share:
+    if not isinstance(suite, SharesVerdicts) or not suite.shares or not sandbox.config.share:
         return None
     language = language_of(program.target.language)
-    if not isinstance(language, Behaving) or sandbox.config.libraries().minor != sys.version_info[:2]:
+    if not isinstance(language, ComparesCode) or sandbox.config.libraries().minor != sys.version_info[:2]:
         return None
-    behaviour = language.behaviour(program.source)
-    if behaviour is None:
-        return None
-    return _key([suite.shares, behaviour.unnamed if suite.shares == "unnamed" else behaviour.named], program, suite)
+    code = language.code_key(program.source)
+    return None if code is None else _key(["compiled code", code], program, suite)
 
 
 def may_share(verdict: Verdict) -> bool:
@@ -45,3 +71,92 @@ def may_outlast(verdict: Verdict) -> bool:
 def _key(what: object, program: Program, suite: Suite) -> str:
     target = program.target
     return content_hash([what, target.language, target.entry_point, target.signature, suite.kind, suite.key])
+
+
+class KeptVerdicts:
+    """One cell's use of the file; `weak` says whether its sandbox is."""
+
+    def __init__(self, config: SandboxConfig, *, weak: bool) -> None:
+        self._db: sqlite3.Connection | None = None
+        self._here = [machine(), VERSION, _code(), config.model_dump(mode="json"), weak]
+        path = _location()
+        if reason := unfit(path):
+            log.warning("the kept verdicts %s are not used: %s", path, reason)
+            return
+        try:
+            secret_folder("verdicts")
+            self._db = _open(path)
+        except (sqlite3.Error, UserError) as problem:
+            log.warning("the kept verdicts %s are not used: %s; `codechat cache clear` renews them", path, problem)
+
+    def get(self, key: str) -> Verdict | None:
+        """The verdict under a key, if it was kept under the same limits, by the same code, on this machine."""
+        if self._db is None:
+            return None
+        with contextlib.suppress(sqlite3.Error, ValueError):
+            row = self._db.execute("SELECT verdict FROM verdicts WHERE key=?", (self._own(key),)).fetchone()
+            return None if row is None else _VERDICT.validate_json(row[0])
+        return None
+
+    def put(self, key: str, verdict: Verdict) -> None:
+        """Keep a verdict, unless another process writes for long."""
+        if self._db is not None:
+            text = _VERDICT.dump_json(writable(verdict)).decode()
+            with contextlib.suppress(sqlite3.Error), self._db:
+                self._db.execute("INSERT OR IGNORE INTO verdicts (key, verdict) VALUES (?, ?)", (self._own(key), text))
+
+    def close(self) -> None:
+        """Release the file."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def _own(self, key: str) -> str:
+        return content_hash([key, self._here])
+
+
+def contents() -> Contents:
+    """The number of kept verdicts and their bytes on disk; no entries if the file cannot be read."""
+    path, entries = _location(), 0
+    if path.exists():
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(path, timeout=_WAIT_S)) as db:
+            entries = int(db.execute("SELECT count(*) FROM verdicts").fetchone()[0])
+    return Contents(path, entries, size_of(path))
+
+
+def clear() -> Contents:
+    """Remove all verdicts; returns what was removed. A running cell then tests again, and keeps nothing more."""
+    gone = contents()
+    for path in files_of(_location()):
+        path.unlink(missing_ok=True)
+    return gone
+
+
+def _location() -> Path:
+    return cache_root() / "verdicts" / "verdicts.db"
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """The file, made if it is missing. Raises `sqlite3.Error`."""
+    db = sqlite3.connect(path, timeout=_WAIT_S, check_same_thread=False)
+    try:
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=NORMAL")
+        if db.execute("PRAGMA user_version").fetchone()[0] not in (0, SCHEMA):
+            raise sqlite3.DatabaseError("another version of codechat wrote them")
+        with db:
+            db.execute(_TABLE)
+            db.execute(f"PRAGMA user_version={SCHEMA}")
+            db.execute(_TRIM, (MOST,))
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+@functools.cache
+def _code() -> str:
+    """A hash of the code that decides verdicts, so that those of other code are not taken."""
+    root = Path(__file__).parent.parent
+    sources = (path for folder in _DECIDE for path in sorted((root / folder).rglob("*.py")))
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()

@@ -1,4 +1,4 @@
-"""No attack gets the verdict of an honest program: none has its behaviour, whatever was tested before.
+"""No attack gets the verdict of an honest program: none has its code key, whatever was tested before.
 
 The attacks' own verdicts are those of the other files here: a program is tested as ever unless an equal one was.
 """
@@ -16,7 +16,7 @@ from attack_stalling import STALLING
 from attack_texts import ATTACKS
 from attack_values import VALUES
 
-from codechat.languages.python.behaviour import LONGEST, behaviour
+from codechat.languages.python.code_key import code_key
 
 CORPORA = {
     "assertions": ASSERTION_ATTACKS | LIES | NOT_GUARDED,
@@ -52,39 +52,38 @@ MASKS = {
     "under __debug__": "{}\nif __debug__:\n    solve = len\n",
     "a right-to-left mark": "{}\n'\u202e'; solve = len; '\u2066'\n",
     "a deletion": "{}\ndel solve\n",
-    "a long text": "{}\n" + "#" * LONGEST + "\nsolve = len\n",
+    "a long text": "{}\n" + "#" * 20_000 + "\nsolve = len\n",
 }
 """What one reader might take for a comment, and another for code: `{}` is an honest program."""
 
 
 @pytest.mark.parametrize("corpus", CORPORA)
-def test_no_attack_has_the_behaviour_of_an_honest_program(corpus: str) -> None:
-    honest = {found.unnamed for one in HONEST if (found := behaviour(one))}
-    assert len(honest) == len(HONEST) - 1  # two of them differ in annotations alone
+def test_no_attack_has_the_code_of_an_honest_program(corpus: str) -> None:
+    honest = {found for one in HONEST if (found := code_key(one))}
+    assert len(honest) == len(HONEST)
     for name, program in CORPORA[corpus].items():
-        found = behaviour(program)
-        assert found is None or found.unnamed not in honest, name
+        assert code_key(program) not in honest, name
 
 
 @pytest.mark.parametrize("mask", MASKS)
 def test_what_only_looks_like_form_is_none(mask: str) -> None:
     honest = "def solve(n):\n    return n * n\n"
-    masked = behaviour(MASKS[mask].replace("{}", honest))
-    if masked is not None and masked == behaviour(honest):
+    masked = code_key(MASKS[mask].replace("{}", honest))
+    if masked is not None and masked == code_key(honest):
         space: dict[str, object] = {}
         exec(MASKS[mask].replace("{}", honest), space)  # the tests' own program
-        assert space["solve"](7) == 49, "another program has the behaviour of an honest one"  # type: ignore[operator]
+        assert space["solve"](7) == 49, "another program has the code of an honest one"  # type: ignore[operator]
 
 
 def test_most_masks_are_another_program() -> None:
     honest = "def solve(n):\n    return n * n\n"
-    equal = [name for name, text in MASKS.items() if behaviour(text.replace("{}", honest)) == behaviour(honest)]
+    equal = [name for name, text in MASKS.items() if code_key(text.replace("{}", honest)) == code_key(honest)]
     assert equal == ["an encoding"]  # a comment, for whoever reads a text and not a file
 
 
 def test_equal_attacks_are_equal_texts_but_for_form() -> None:
-    """Within a corpus, programs of one behaviour differ in nothing that runs."""
+    """Within a corpus, programs of one code differ in nothing that runs."""
     for corpus in CORPORA.values():
-        known = [(name, program, found) for name, program in corpus.items() if (found := behaviour(program))]
+        known = [(name, program, found) for name, program in corpus.items() if (found := code_key(program))]
         for (name, program, one), (other, text, another) in combinations(known, 2):
-            assert one.unnamed != another.unnamed or dump(parse(program)) == dump(parse(text)), (name, other)
+            assert one != another or dump(parse(program)) == dump(parse(text)), (name, other)

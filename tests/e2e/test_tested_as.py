@@ -1,4 +1,4 @@
-"""One test per behaviour: what a cell records of it, and that it is the same however the verdicts came about."""
+"""One test per compiled code: what a cell records of it, and that it is the same however the verdicts came about."""
 
 import json
 import sqlite3
@@ -12,32 +12,35 @@ from codechat.cli.app import main
 from codechat.domain import Program, Verdict
 from codechat.engine.run import Outcome
 from codechat.sandbox import Sandbox
-from codechat.suites import kept
+from codechat.suites import sharing
 from codechat.suites.calls import Calls
 
 RIGHT = "def f(x):\n    total = x + 1\n    return total\n"
 OTHER = "def f(x):\n    return 1 + x\n"
 RAISING = "def f(x):\n    return x[0]\n"
-TELLING = "def f(x):\n    'Two.'\n    return x + len(f.__doc__[3:])\n"
+TELLING = "def f(x):\n    return x + bool(f.__code__.co_firstlineno)\n"
 WRONG = "def f(x):\n    return x\n"
 TURNS: list[tuple[str, int | None]] = [
     (RIGHT, None),
     (f"# first\n{RIGHT}", 0),
     (OTHER, None),
-    (RIGHT.replace("    total", "    '''Says.'''\n    total", 1).replace("total", "much"), 0),
+    (RIGHT.replace("x + 1", "(\n        x\n        + 1)"), 0),
+    (RIGHT.replace("total", "much"), None),
+    (RIGHT.replace("    total", "    '''Says.'''\n    total", 1), None),
     (f"{OTHER}\n# again", 2),
     (RAISING, None),
     (f"# it tells its lines\n{RAISING}", None),
-    (RAISING, 5),
+    (RAISING, 7),
     (TELLING, None),
     (f"# also\n{TELLING}", None),
     ("", None),
     (WRONG, None),
-    (WRONG.replace("(x)", "(x: int) -> int"), 11),
+    (f"{WRONG}# again", 13),
+    (WRONG.replace("(x)", "(x: int) -> int"), None),
 ]
 """What the model answers, and the turn that it is tested as."""
 EXPECTED = [earlier for _, earlier in TURNS]
-TESTED = 7  # programs that are tested: the turns without an earlier one, except the one without code
+TESTED = 10  # programs that are tested: the turns without an earlier one, except the one without code
 NOT_KEPT = 4  # of these: the ones that raise, and the ones that might tell how they are written
 
 
@@ -101,9 +104,9 @@ def test_a_record_names_the_earliest_turn_of_equal_code(words: list[str], tmp_pa
     assert told(turns) == EXPECTED
     assert ["tested_as" in turn for turn in turns] == [earlier is not None for earlier in EXPECTED]
     assert len(tests) == TESTED + 1  # the reference of an own task is tested before
-    assert [turn["outcome"] for turn in turns] == ["pass"] * 5 + ["fail"] * 3 + ["pass"] * 2 + ["no_code"] + [
+    assert [turn["outcome"] for turn in turns] == ["pass"] * 7 + ["fail"] * 3 + ["pass"] * 2 + ["no_code"] + [
         "fail"
-    ] * 2
+    ] * 3
 
 
 def test_without_sharing_the_verdicts_are_the_same_in_a_cell_of_the_same_id(words: list[str], tmp_path: Path) -> None:
@@ -125,7 +128,7 @@ def test_what_another_cell_tested_is_taken_over_and_not_told(
     second = cell(words, tmp_path / "other")
     assert len(tests) == NOT_KEPT
     assert records(second.folder) == records(first.folder)
-    kept.clear()
+    sharing.clear()
     tests.clear()
     third = cell(words, tmp_path / "third")
     assert len(tests) >= TESTED
@@ -139,14 +142,14 @@ def test_other_limits_are_other_tests(words: list[str], tmp_path: Path, tests: l
     assert len(tests) >= TESTED
 
 
-@pytest.mark.parametrize("turns_left", [1, 3, 4, 6, 8, 12])
+@pytest.mark.parametrize("turns_left", [1, 3, 4, 8, 10, 14])
 def test_a_session_that_goes_on_records_the_same(
     words: list[str], tmp_path: Path, tests: list[str], turns_left: int
 ) -> None:
     """The verdicts of its earlier turns are in the journal, and nowhere else."""
     outcome = cell(words, tmp_path / "runs")
     whole = records(outcome.folder)
-    kept.clear()
+    sharing.clear()
     with sqlite3.connect(outcome.folder / "journal.db") as db:
         db.execute("DELETE FROM sessions")
         db.execute("DELETE FROM steps WHERE CAST(substr(name, 1, instr(name, '/') - 1) AS INTEGER) >= ?", (turns_left,))
@@ -159,7 +162,7 @@ def test_a_session_that_goes_on_records_the_same(
 
 def test_scored_again_it_is_the_same(words: list[str], tmp_path: Path) -> None:
     outcome = cell(words, tmp_path / "runs")
-    kept.clear()
+    sharing.clear()
     assert main(["rescore", f"run={outcome.folder}", f"out={tmp_path / 'again'}"]) == 0
     assert told(records(tmp_path / "again")) == EXPECTED
     assert main(["rescore", f"run={outcome.folder}", f"out={tmp_path / 'apart'}", "sandbox.share=false"]) == 0
@@ -192,7 +195,7 @@ def test_references_are_truly_tested(words: list[str], tmp_path: Path, tests: li
 
 
 def test_refactored_references_have_the_same_verdicts_with_fewer_tests(tmp_path: Path, tests: list[str]) -> None:
-    """The default dialogues, ten turns each; `benchmarks/behaviour.py` does all of HumanEval+ and MBPP+."""
+    """The default dialogues, ten turns each; `benchmarks/sharing.py` does all of HumanEval+ and MBPP+."""
     found, counts = [], []
     for name, more in (("apart", ["sandbox.share=false"]), ("shared", []), ("later", [])):
         tests.clear()

@@ -8,7 +8,7 @@ from codechat.calls.cache_file import Contents, clear, contents, set_bound
 from codechat.cli.terminal import out
 from codechat.environments import kept
 from codechat.errors import UserError
-from codechat.suites import kept as verdicts
+from codechat.suites import sharing as verdicts
 from codechat.template import counted
 
 

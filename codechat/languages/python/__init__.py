@@ -2,14 +2,13 @@
 
 `extraction` has the rules, `source` and `prose` read text that may be Python, `definitions` finds the names that it
 binds, and `program` leaves out tests of it. `grammar` tells what constraints ask of its tree, and `compiling` how an
-interpreter checks a version. `behaviour` tells programs that do the same, unless they might be `observing` how they
-are written. `syntax` and `assembly` are for other parts of codechat.
+interpreter checks a version. `code_key` finds programs that compile to the same code. `syntax` and `assembly` are for
+other parts of codechat.
 """
 
 from codechat.domain import Extraction, Target
 from codechat.languages import register
-from codechat.languages.behaviour import Behaviour
-from codechat.languages.python.behaviour import behaviour
+from codechat.languages.python.code_key import code_key
 from codechat.languages.python.compiling import Interpreter
 from codechat.languages.python.definitions import module_names
 from codechat.languages.python.extraction import extract
@@ -37,9 +36,9 @@ class Python:
         tree = parse(tidy(code)).tree
         return None if tree is None else frozenset(module_names(tree))
 
-    def behaviour(self, program: str) -> Behaviour | None:
-        """What a program does, as a hash of its compiled code; None if it might tell how it is written."""
-        return behaviour(program)
+    def code_key(self, program: str) -> str | None:
+        """See `ComparesCode`: None if the program might read its own text or line numbers."""
+        return code_key(program)
 
 
 register(Python())

@@ -11,11 +11,11 @@ from codechat.config import Config, result_option
 from codechat.domain import Program, Verdict
 from codechat.errors import BrokenTask, UserError
 from codechat.files import content_hash
-from codechat.languages.python.behaviour import looks_inside
+from codechat.languages.python.code_key import code_key
 from codechat.sandbox import Box, Job, Sandbox, SandboxConfig, WorkerDied
 from codechat.sandbox.inside.snippets import NotRun, imports_of, refuse_unrun, shares_names
 from codechat.sandbox.tools import COMMANDS, PROC
-from codechat.suites import SUITES, Shares
+from codechat.suites import SUITES
 from codechat.suites.assertions.constructs import Constructs, describe_all, find_all
 from codechat.suites.assertions.reader import AssertionsReader
 from codechat.suites.endings import run_in_box
@@ -76,11 +76,10 @@ class Assertions:
         return find_all(self.snippets)
 
     @functools.cached_property
-    def shares(self) -> Shares | None:
-        """See `SharesVerdicts`: what tests catch may name a program's local variables."""
-        if self.needs or self.one_file or any(map(looks_inside, self.snippets)):
-            return None
-        return "named"
+    def shares(self) -> bool:
+        """See `SharesVerdicts`: snippets are held to the same names and modules as programs, and may use `unittest`."""
+        unittest = frozenset({"unittest"})
+        return not (self.needs or self.one_file) and all(code_key(each, unittest) for each in self.snippets)
 
     def names_used(self, entry_point: str) -> frozenset[str]:
         """The names that the snippets use.

@@ -14,7 +14,7 @@ from codechat.domain import Program, Verdict
 from codechat.errors import BrokenTask, InfrastructureError, UserError
 from codechat.files import content_hash
 from codechat.sandbox import Box, Job, Sandbox, SandboxConfig, WorkerDied
-from codechat.suites import SUITES, Shares
+from codechat.suites import SUITES
 from codechat.suites.calls.oracle import ORACLES, Comparison, Oracle
 from codechat.suites.calls.prepared import Prepared, PreparedStore
 from codechat.suites.calls.reader import CallsReader
@@ -56,7 +56,7 @@ class Calls:
     expected_plus: tuple[Any, ...] | None = None
     name: str = "this task"
     kind = "calls"
-    shares: ClassVar[Shares] = "unnamed"
+    shares: ClassVar[bool] = True
 
     @property
     def inputs(self) -> tuple[tuple[Any, ...], ...]:

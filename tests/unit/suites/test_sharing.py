@@ -14,10 +14,9 @@ from codechat.domain import Failure, Program, Target, Verdict
 from codechat.errors import InfrastructureError
 from codechat.protocols.session_log import EqualTurns
 from codechat.sandbox import SANDBOXES, SandboxConfig
-from codechat.suites import Shares, kept
+from codechat.suites import sharing
 from codechat.suites.checker import Checker, NoSandbox, ProgramKeys
-from codechat.suites.kept import KeptVerdicts
-from codechat.suites.sharing import may_outlast, may_share, shared_key
+from codechat.suites.sharing import KeptVerdicts, may_outlast, may_share, shared_key
 from codechat.texts import writable
 
 ONE, SAME, ELSE = "def f(x):\n    return x\n", "def f(x):  # same\n    return x\n", "def f(x):\n    return -x\n"
@@ -33,7 +32,7 @@ class Suite:
     """Tests that count their runs, and end as they are told."""
 
     ends: Verdict | Exception = PASSED
-    shares: Shares | None = "unnamed"
+    shares: bool = True
     key: str = "tests"
     seen: list[str] = field(default_factory=list)
     kind = "calls"
@@ -74,7 +73,7 @@ def test_equal_programs_that_are_tested_at_once_are_tested_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"shares": None}, {"ends": Verdict("fail", False, Failure("an exception", exception="line 3"))}]
+    "options", [{"shares": False}, {"ends": Verdict("fail", False, Failure("an exception", exception="line 3"))}]
 )
 def test_each_text_is_tested_where_the_verdict_or_the_tests_might_tell_them_apart(options: dict[str, Any]) -> None:
     suite = Suite(**options)
@@ -100,15 +99,6 @@ def test_other_tests_targets_and_languages_share_nothing() -> None:
     }
     assert len(keys) == 8
     assert shared_key(Program("int f(int x) { return x; }", Target("c", "f")), Suite(), sandbox) is None
-
-
-def test_local_names_count_where_the_tests_might_see_them() -> None:
-    other = "def f(x):\n    y = x\n    return y\n"
-    sandbox = NoSandbox(config())
-    for shares, same in (("unnamed", True), ("named", False)):
-        suite = Suite(shares=shares)  # type: ignore[arg-type]
-        first, second = (shared_key(Program(text), suite, sandbox) for text in (other, other.replace("y", "z")))
-        assert (first == second) is same
 
 
 def test_an_error_is_no_verdict() -> None:
@@ -170,7 +160,7 @@ def test_a_verdict_under_other_conditions_is_not_found(store: KeptVerdicts, monk
     for other in (KeptVerdicts(config(), weak=False), KeptVerdicts(config(cpu_factor=5), weak=True)):
         assert other.get("key") is None
         other.close()
-    monkeypatch.setattr(kept, "machine", lambda: "another")
+    monkeypatch.setattr(sharing, "machine", lambda: "another")
     other = KeptVerdicts(config(), weak=True)
     assert other.get("key") is None
     other.close()
@@ -185,16 +175,16 @@ def test_a_text_that_no_file_can_hold_is_kept_as_records_have_it(store: KeptVerd
 def test_the_oldest_go_first(store: KeptVerdicts, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(20):
         store.put(str(number), PASSED)
-    monkeypatch.setattr(kept, "MOST", 5)
+    monkeypatch.setattr(sharing, "MOST", 5)
     KeptVerdicts(config(), weak=True).close()
     assert [store.get(str(number)) is not None for number in range(20)] == [False] * 15 + [True] * 5
 
 
 def test_contents_and_clearing(store: KeptVerdicts) -> None:
     store.put("key", PASSED)
-    assert kept.contents().entries == 1 and kept.contents().size > 0
-    assert kept.clear().entries == 1
-    assert kept.contents().entries == 0 and kept.clear().entries == 0
+    assert sharing.contents().entries == 1 and sharing.contents().size > 0
+    assert sharing.clear().entries == 1
+    assert sharing.contents().entries == 0 and sharing.clear().entries == 0
 
 
 def test_an_unusable_file_costs_one_warning(
@@ -208,9 +198,9 @@ def test_an_unusable_file_costs_one_warning(
     suite = Suite()
     assert check(checker(store), suite, ONE, SAME) == [PASSED] * 2
     assert suite.seen == [ONE]
-    kept.clear()
+    sharing.clear()
     caplog.clear()
-    monkeypatch.setattr(kept, "unfit", lambda path: "it is on a file system of type nfs4")
+    monkeypatch.setattr(sharing, "unfit", lambda path: "it is on a file system of type nfs4")
     assert KeptVerdicts(config(), weak=True).get("key") is None
     assert "nfs4" in caplog.text
 

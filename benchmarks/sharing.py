@@ -1,6 +1,6 @@
-"""What is saved by testing equal programs once, and that no verdict changes by it.
+"""The tests saved by testing programs of equal compiled code once, and a check that no verdict changes by it.
 
-    python benchmarks/behaviour.py humaneval|mbpp|starter [PATH] [every=1] [seeds=0,…] [weighed=0,…] [samples=FILE,…]
+    python benchmarks/sharing.py humaneval|mbpp|starter [PATH] [every=1] [seeds=0,…] [weighed=0,…] [samples=FILE,…]
 
 Runs a cell of the refactorer over ten turns for every seed, three times: every text tested (`sandbox.share=false`),
 equal programs tested once, and once more in a folder of its own, with what the second run left on disk. Then the
@@ -29,7 +29,7 @@ from codechat.datasets import DATASETS
 from codechat.domain import Program, Verdict
 from codechat.engine.samples import check_samples, cost_s, read_samples
 from codechat.languages import extract
-from codechat.languages.python.behaviour import behaviour
+from codechat.languages.python.code_key import code_key
 from codechat.records import SessionRecord
 from codechat.sandbox import SANDBOXES, Sandbox
 from codechat.suites.calls import Calls
@@ -181,7 +181,7 @@ def hashing(tasks: list[Any]) -> None:
     times, known = [], 0
     for task in tasks:
         began = time.process_time()
-        known += behaviour(f"{task.reference}\n# timed\n") is not None
+        known += code_key(f"{task.reference}\n# timed\n") is not None
         times.append(1000 * (time.process_time() - began))
     print(f"{known} of {len(tasks)} references can share a verdict; a hash takes", end=" ")
     print(f"{statistics.mean(times):.2f} ms in the mean, {max(times):.2f} ms at most")

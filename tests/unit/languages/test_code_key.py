@@ -1,16 +1,16 @@
-"""Which programs have one behaviour: form changes nothing, whatever else differs does."""
+"""Which programs have one code key: comments and layout change nothing, whatever else differs does, and a program that
+might read its own lines has none."""
 
 import ast
 import re
-import sys
 import warnings
 from typing import Any
 
 import pytest
 
-from codechat.languages import language_of
-from codechat.languages.behaviour import Behaving
-from codechat.languages.python.behaviour import LONGEST, behaviour
+from codechat.languages import ComparesCode, language_of
+from codechat.languages.python.code_key import code_key
+from codechat.languages.python.syntax import LONGEST_SOURCE
 from codechat.tasks import Task
 from codechat.testing import dataset_tasks
 
@@ -19,49 +19,39 @@ PLAIN = (
 )
 FORMS = {
     "comments": PLAIN.replace("total = 0", "total = 0  # so far\n    # now the loop"),
-    "layout": PLAIN.replace("\n    for", "\n\n\n    for").replace("if x > y:", "if (\n            x\n            > y):"),
+    "layout": PLAIN.replace("\n    for", "\n\n\n    for").replace(
+        "if x > y:", "if (\n            x\n            > y):"
+    ),
     "indentation": PLAIN.replace("    ", "\t"),
     "form feeds": "\f\n" + PLAIN,
     "line ends": PLAIN.replace("\n", "\r\n"),
     "an encoding, which is a comment in a text": "# -*- coding: utf-7 -*-\n" + PLAIN,
-    "a docstring": PLAIN.replace("    total = 0", '    """Add."""\n    total = 0'),
-    "two texts in a row": PLAIN.replace("    total = 0", '    """Add."""\n    "it"\n    total = 0'),
-    "a module's docstring": '"""A module."""\n' + PLAIN,
-    "annotations": PLAIN.replace("(xs, y=2)", "(xs: list[int], y: int | None = 2) -> int"),
-    "annotations as texts": PLAIN.replace("(xs, y=2)", "(xs: 'List[int]', y: 'int' = 2) -> 'int'"),
-    "an annotation of a local": PLAIN.replace("total = 0", "total: int = 0"),
-    "names of locals": PLAIN.replace("total", "amount").replace("x in", "each in").replace("if x >", "if each >").replace(
-        "+= x", "+= each"
-    ),
     "numbers written otherwise": PLAIN.replace("y=2", "y=0b1_0"),
-    "what the compiler computes": PLAIN.replace("y=2", "y=1 + 1"),
+}
+OTHERS = {
+    "a docstring": PLAIN.replace("    total = 0", '    """Add."""\n    total = 0'),
+    "annotations": PLAIN.replace("(xs, y=2)", "(xs: list[int], y: int | None = 2) -> int"),
+    "names of locals": PLAIN.replace("total", "amount"),
     "a statement that does nothing": PLAIN.replace("    return", "    pass\n    return"),
-}  # fmt: skip
+}
+"""Programs that do the same, whose compiled code differs or might."""
 
 
 def key(program: str) -> str:
-    found = behaviour(program)
+    found = code_key(program)
     assert found is not None, program
-    return found.unnamed
+    return found
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_form_changes_no_behaviour(form: str) -> None:
+def test_form_changes_no_code(form: str) -> None:
     assert FORMS[form] != PLAIN
     assert key(FORMS[form]) == key(PLAIN)
 
 
-def test_names_of_locals_are_part_of_one_of_the_hashes() -> None:
-    one, other, again = behaviour(PLAIN), behaviour(FORMS["names of locals"]), behaviour(FORMS["comments"])
-    assert one is not None and other is not None and again is not None
-    assert one.named != other.named and one.named == again.named
-
-
-def test_alike_parts_of_two_functions_may_differ_in_the_names_of_locals() -> None:
-    part = "def {}(xs):\n    n = 2\n    return [{} + n for {} in xs], (lambda: n)()\n"
-    alike = part.format("f", "x", "x") + part.format("g", "x", "x")
-    assert key(alike) == key(part.format("f", "x", "x") + part.format("g", "each", "each"))
-    assert key(alike) != key(part.format("f", "x", "x") + part.format("h", "x", "x"))
+@pytest.mark.parametrize("other", OTHERS)
+def test_documentation_and_names_are_code(other: str) -> None:
+    assert key(OTHERS[other]) != key(PLAIN)
 
 
 PAIRS = [
@@ -137,36 +127,23 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_whatever_else_differs_is_another_behaviour(one: str, other: str) -> None:
+def test_whatever_else_differs_is_other_code(one: str, other: str) -> None:
     assert key(one) != key(other)
 
 
 @pytest.mark.parametrize(
-    "program",
-    [
-        "def f(x:",
-        "x = '\x00'",
-        "x = '\ud800'",
-        "",
-        "x = 1" + "0" * LONGEST,
-        "x = " + "-" * 200 + "1",
-        "x = 1 +" * 99 + "1",
-    ],
+    "program", ["def f(x:", "x = '\x00'", "x = 1" + "0" * LONGEST_SOURCE, "x = " + "-" * 9999 + "1"]
 )
-def test_what_cannot_be_read_or_takes_long_has_none_that_is_known(program: str) -> None:
-    found = behaviour(program)
-    assert found is None or program == ""
+def test_what_cannot_be_read_has_no_key(program: str) -> None:
+    assert code_key(program) is None
+
+
+def test_half_a_surrogate_pair_in_a_text_is_code_like_any_other() -> None:
+    assert key("x = '\\ud800'") != key("x = '\\ud801'")
 
 
 def test_a_capital_letter_of_another_alphabet_is_the_name_that_python_makes_of_it() -> None:
     assert key("def f(x):\n    return 𝐱") == key("def f(x):\n    return x")
-
-
-@pytest.mark.parametrize("program", [*FORMS.values(), *(each for pair in PAIRS for each in pair)])
-def test_what_was_hashed_before_changes_no_hash(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = behaviour(program)
-    monkeypatch.setattr(sys.modules[behaviour.__module__], "_OF_TREES", {})
-    assert behaviour.__wrapped__(program) == behaviour(program + "# another text\n" * 2) == first
 
 
 @pytest.mark.parametrize(
@@ -178,36 +155,139 @@ def test_the_end_of_a_program_is_read_as_python_reads_it(end: str) -> None:
         compile(program, "", "exec")
     except SyntaxError:
         return
-    assert behaviour(program) in (behaviour(PLAIN), None)
+    assert code_key(program) in (key(PLAIN), None)
 
 
-def test_only_python_knows_behaviours() -> None:
-    assert isinstance(language_of("python"), Behaving)
-    assert not isinstance(language_of("java"), Behaving)
+def test_only_python_compares_code() -> None:
+    assert isinstance(language_of("python"), ComparesCode)
+    assert not isinstance(language_of("java"), ComparesCode)
+
+
+def test_warnings_of_a_program_do_not_show() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert key("def f(x):\n    return x is 3 or '\\d'  # warns\n")
+
+
+# -- programs that read their own lines ----------------------------------------------------------------------------
+
+LINES = {
+    "a traceback": (
+        "def f():\n    try:\n        [][1]\n    except IndexError as error:\n"
+        "        return error.__traceback__.tb_lineno"
+    ),
+    "a frame": "import sys\ndef f():\n    return sys._getframe().f_lineno",
+    "a frame of a module of a module": "import collections\ndef f():\n    return collections._sys._getframe().f_lineno",
+    "a generator's frame": "def h():\n    yield 1\ndef f():\n    return h().gi_frame.f_lineno",
+    "a generator's frame by its name": (
+        "def h():\n    yield 1\ndef f():\n    return getattr(getattr(h(), 'gi_' + 'frame'), 'f_lineno')"
+    ),
+    "a generator's frame in a pattern": (
+        "def h():\n    yield 1\ndef f():\n    match h():\n        case object(gi_frame=g):\n            return g.f_lineno"
+    ),
+    "a generator's frame in a format": "def h():\n    yield 1\ndef f():\n    return '{0.gi_frame.f_lineno}'.format(h())",
+    "a code object": "def f():\n    return f.__code__.co_firstlineno",
+    "a code object by attrgetter": (
+        "from operator import attrgetter as a\ndef f():\n    return a('__co' + 'de__.co_firstlineno')(f)"
+    ),
+    "a code object by eval": "def f():\n    return eval('f.__co' + 'de__.co_firstlineno', {'f': f})",
+    "a code object by a class's table": (
+        "def f():\n    return type(f).__dict__['__co' + 'de__'].__get__(f).co_firstlineno"
+    ),
+    "a module in a class": (
+        "class C:\n    import sys\ndef f():\n    try:\n        [][1]\n    except IndexError:\n"
+        "        return C.sys.exc_info()[2].tb_lineno"
+    ),
+    "a context manager": (
+        "class C:\n    def __enter__(self): ...\n    def __exit__(self, kind, error, trace):\n"
+        "        self.line = trace.tb_lineno\n        return True\n"
+        "def f():\n    c = C()\n    with c:\n        [][1]\n    return c.line"
+    ),
+    "a record of a logger": (
+        "import logging\ntold = []\n"
+        "def f():\n    logger = logging.getLogger('x')\n    logger.filter = told.append\n    logger.error('')\n"
+        "    return told[0].lineno"
+    ),
+    "logging to a text": (
+        "import logging\ntold = []\nclass Own(logging.StreamHandler):\n    def emit(self, record):\n"
+        "        told.append(self.format(record))\n"
+        "def f():\n    handler = Own()\n    handler.setFormatter(logging.Formatter('%(lineno)d'))\n"
+        "    logger = logging.getLogger('y')\n    logger.propagate = False\n    logger.addHandler(handler)\n"
+        "    logger.error('')\n    return told"
+    ),
+    "a warning": (
+        "import warnings\ndef f():\n    with warnings.catch_warnings(record=True) as told:\n"
+        "        warnings.simplefilter('always')\n        warnings.warn('')\n    return told[0].lineno"
+    ),
+    "inspect": "import inspect\ndef f():\n    return inspect.currentframe().f_lineno",
+    "inspect of another module": "from dataclasses import inspect\ndef f():\n    return inspect.currentframe().f_lineno",
+    "traceback": "import traceback\ndef f():\n    return traceback.extract_stack()[-1].lineno",
+}
+"""Programs whose result changes if a line is added above them; each is run, to see that it does."""
+
+
+def result(program: str) -> Any:
+    """What `f` of a trusted program returns: these are the tests' own."""
+    space: dict[str, Any] = {"__name__": "tested"}
+    exec(compile(program, "<tested>", "exec", dont_inherit=True), space)
+    return space["f"]()
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_program_that_reads_its_lines_has_no_key(name: str) -> None:
+    assert result(LINES[name]) != result("#\n" + LINES[name])
+    assert code_key(LINES[name]) is None
+
+
+@pytest.mark.parametrize(
+    "module", ["ast", "gc", "io", "linecache", "os", "sys", "types", "numpy", "solution", "codechat"]
+)
+def test_a_module_that_is_not_listed_is_refused(module: str) -> None:
+    for program in (f"import {module}", f"import {module} as m", f"from {module} import x", f"import math, {module}"):
+        assert code_key(program) is None
+    assert code_key(f"from .{module} import x") is None
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import re\ndef f(x):\n    return re.compile('a').match(x)",
+        "from typing import List, Optional\ndef f(x: Optional[List[int]]) -> bool:\n    return not x",
+        "import functools\n@functools.lru_cache(maxsize=None)\ndef f(x):\n    return x",
+        "import logging, time\ndef f(x):\n    logging.getLogger(__name__).debug('%s', time.perf_counter())",
+        "def f(x):\n    return type(x) == int or x.__class__.__name__ == 'A' or isinstance(x, str)",
+        "class A:\n    def __init__(self):\n        self._x = 1\n    def __eq__(self, other):\n        return True",
+        "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int = 1",
+        "from collections import *\nfrom itertools import chain\nfrom heapq import heappush",
+        "def f(x):\n    'Opens eval and sys.'\n    return {'open': 1, 'email': 2, '__code__': 3}[x]",
+        "if __name__ == '__main__':\n    print('ran')",
+    ],
+)
+def test_what_programs_often_use_is_let_through(program: str) -> None:
+    assert key(program) == key(f"# a comment\n{program}\n\n# another")
+
+
+def test_tests_may_use_unittest() -> None:
+    test = "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertTrue(f(1))"
+    assert code_key(test) is None
+    assert code_key(test, frozenset({"unittest"}))
+    for more in ("with self.assertWarns(Warning) as caught: f()\n        caught.lineno", "import inspect"):
+        assert code_key(f"{test}\n        {more}", frozenset({"unittest"})) is None
 
 
 # -- properties over real programs ---------------------------------------------------------------------------------
 
 
 def references() -> list[Task]:
-    return [task for task in dataset_tasks("starter") if task.reference and behaviour(task.reference)]
+    return [task for task in dataset_tasks("starter") if task.reference and code_key(task.reference)]
 
 
 @pytest.mark.parametrize("task", references(), ids=lambda task: task.task_id)
 def test_a_reference_in_other_forms(task: Task) -> None:
     program = task.reference or ""
     commented = re.sub(r"(?m)^( *)(return|for|if|while) ", r"\1# here\n\1\2 ", program)
-    assert ast.dump(ast.parse(commented)) == ast.dump(ast.parse(program))
-    for form in (ast.unparse(ast.parse(program)), commented, f"'''Said.'''\n{program}", undocumented(program)):
+    for form in (ast.unparse(ast.parse(program)), commented):
         assert key(form) == key(program)
-
-
-def undocumented(program: str) -> str:
-    tree = ast.parse(program)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and ast.get_docstring(node):
-            node.body = node.body[1:] or [ast.Pass()]
-    return ast.unparse(tree)
 
 
 class Mutants(ast.NodeTransformer):
@@ -253,13 +333,6 @@ def test_every_mutant_of_a_reference_is_another_program(task: Task) -> None:
         tree = ast.fix_missing_locations(mutant.visit(ast.parse(program)))
         if not mutant.done:
             break
-        found = behaviour(ast.unparse(tree))
-        assert found is None or found.unnamed != key(program), mutant.done
+        assert code_key(ast.unparse(tree)) != key(program), mutant.done
         number += 1
     assert number or "def" in program
-
-
-def test_warnings_of_a_program_are_not_told() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert behaviour("def f(x):\n    return x is 3 or '\\d'  # warns\n")
