@@ -15,7 +15,7 @@ from typing import Any
 
 from codechat.datasets import DATASETS
 from codechat.domain import Verdict
-from codechat.engine.samples import Sample, check_samples
+from codechat.engine.results.samples import Sample, check_samples
 from codechat.sandbox import SANDBOXES
 from codechat.suites.calls.oracle import EVALPLUS_FAILS
 

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from codechat.domain import Instruction, Program
-from codechat.engine.samples import cost_s
+from codechat.engine.results.samples import cost_s
 from codechat.hardware import HARDWARE
 from codechat.instructions import INSTRUCTIONS
 from codechat.languages import extract

@@ -55,7 +55,7 @@ def cell_of(sessions: int, folder: str) -> Any:
     from instant import register
 
     from codechat.engine.cell import build_cell
-    from codechat.engine.compose import compose
+    from codechat.engine.settings.compose import compose
     from codechat.testing import dataset_tasks
 
     tasks = dataset_tasks("starter")
@@ -68,10 +68,10 @@ def cell_of(sessions: int, folder: str) -> Any:
 def measure(sessions: int, place: str | None) -> dict[str, float]:
     """One size, in this process."""
     from codechat.calls import Brake
-    from codechat.engine.budget import Budget
-    from codechat.engine.observer import Silent
+    from codechat.engine.cell.budget import Budget
     from codechat.engine.run import run_missing_sessions, write_sessions
-    from codechat.engine.sessions import Recorded
+    from codechat.engine.running.observer import Silent
+    from codechat.engine.running.sessions import Recorded
     from codechat.journal import Journal
     from codechat.metrics import Effort
     from codechat.metrics.spending import Tariff

@@ -27,7 +27,7 @@ from instant import register
 from codechat import compose, run
 from codechat.datasets import DATASETS
 from codechat.domain import Program, Verdict
-from codechat.engine.samples import check_samples, cost_s, read_samples
+from codechat.engine.results.samples import check_samples, cost_s, read_samples
 from codechat.languages import extract
 from codechat.languages.python.code_key import code_key
 from codechat.records import SessionRecord

@@ -20,7 +20,7 @@ from tree import tree
 
 from codechat.datasets import DATASETS
 from codechat.domain import Program, Target
-from codechat.engine.libraries import preload
+from codechat.engine.cell.libraries import preload
 from codechat.sandbox import PYTHON, SANDBOXES, Command, Sandbox
 from codechat.studies.sreval.tasks import StepTask
 from codechat.suites.assertions import TOOLS, Assertions

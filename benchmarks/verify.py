@@ -22,7 +22,7 @@ from tree import Peak
 
 from codechat.datasets import DATASETS
 from codechat.domain import Program, Verdict
-from codechat.engine.samples import Sample, check_samples, read_samples
+from codechat.engine.results.samples import Sample, check_samples, read_samples
 from codechat.sandbox import SANDBOXES
 from codechat.suites.calls import Calls
 from codechat.suites.checker import Checker

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from codechat.environment import VERSION
 
 if TYPE_CHECKING:
-    from codechat.engine.compose import compose
     from codechat.engine.run import run
+    from codechat.engine.settings.compose import compose
     from codechat.errors import UserError
 
 __version__ = VERSION
-_HOMES = {"compose": "codechat.engine.compose", "run": "codechat.engine.run", "UserError": "codechat.errors"}
+_HOMES = {"compose": "codechat.engine.settings.compose", "run": "codechat.engine.run", "UserError": "codechat.errors"}
 
 
 def __getattr__(name: str) -> Any:

@@ -34,6 +34,7 @@ LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 
 # The same within a room that has inner rooms.
 INNER: dict[str, list[set[str]]] = {
+    "engine": [{"settings"}, {"cell"}, {"answering"}, {"running"}, {"results"}, {"run"}, {"__init__"}],
     "patterns": [
         {"reading"},
         {"base", "substance"},

@@ -4,7 +4,7 @@ A provider describes itself once (`Policy`, `Limits`), makes single attempts, an
 `codechat.models.remote`, and docs/calls.md for every fault and how it is handled.
 """
 
-from codechat.calls.brake import BRAKE, Brake
+from codechat.calls.brake import BRAKE, Brake, run_coroutine
 from codechat.calls.limits import Endpoint, Limits, endpoint_at
 from codechat.calls.retry import SLOTS, Passing, Policy, Slots, call_with_retries, retry_after
 from codechat.calls.timing import REAL, Timing
@@ -26,5 +26,6 @@ __all__ = [
     "call_with_retries",
     "endpoint_at",
     "retry_after",
+    "run_coroutine",
     "traffic",
 ]

@@ -4,11 +4,14 @@ The brake belongs to the context (`BRAKE`), so that every call of a cell checks 
 """
 
 import asyncio
-from collections.abc import Awaitable
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from codechat.errors import Stopped
+
+T = TypeVar("T")
 
 
 class Brake:
@@ -52,3 +55,33 @@ class Brake:
 
 
 BRAKE: ContextVar[Brake] = ContextVar("BRAKE", default=Brake())  # noqa: B039  this one is never pulled
+
+
+def run_coroutine(start: Callable[[], Coroutine[Any, Any, T]], brake: Brake) -> T:
+    """Run a coroutine to its end; in a thread of its own if this thread runs an event loop, as in a notebook.
+
+    A `KeyboardInterrupt` meanwhile pulls the brake and waits for the calls under way.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(start())
+    result: list[T] = []
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            result.append(asyncio.run(start()))
+        except BaseException as error:  # noqa: BLE001  raised again below, in the caller's thread
+            failure.append(error)
+
+    thread = threading.Thread(target=work, name="codechat")
+    thread.start()
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        brake.pull("interrupted", interrupted=True)
+        thread.join()
+    if failure:
+        raise failure[0]
+    return result[0]

@@ -160,7 +160,7 @@ def _run_one(words: list[str], *, show: bool) -> int:
     from codechat.cli.launching import runs_apart, split_running
     from codechat.cli.run import run_cell
     from codechat.cli.samples import split_samples
-    from codechat.engine.compose import compose
+    from codechat.engine.settings.compose import compose
 
     launcher, _, own = split_running(words, several=False)
     samples, settings = split_samples(own)
@@ -181,7 +181,7 @@ def _run_one(words: list[str], *, show: bool) -> int:
 
 def _show_config(settings: list[str]) -> int:
     from codechat.engine.cell import as_yaml
-    from codechat.engine.compose import compose
+    from codechat.engine.settings.compose import compose
 
     out.print(as_yaml(compose(settings).config.model_dump(mode="json")), markup=False, end="")
     return 0

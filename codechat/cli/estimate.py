@@ -7,9 +7,9 @@ from rich.table import Table
 
 from codechat.cli.terminal import out
 from codechat.domain import Usage
+from codechat.engine.answering.endpoints import endpoints_of, shown
 from codechat.engine.cell import Cell
-from codechat.engine.endpoints import endpoints_of, shown
-from codechat.engine.estimate import ASSUMPTIONS, Estimate
+from codechat.engine.cell.estimate import ASSUMPTIONS, Estimate
 from codechat.judges import QUESTIONS
 from codechat.metrics.spending import JUDGE
 from codechat.models.endpoints import address_of

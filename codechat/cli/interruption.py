@@ -11,7 +11,7 @@ from typing import Any
 
 from codechat.calls import Brake
 from codechat.cli.terminal import err
-from codechat.engine.sessions import GRACE_S
+from codechat.engine.running.sessions import GRACE_S
 
 # Schedulers announce an end by SIGTERM, SIGUSR1 or SIGUSR2.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)

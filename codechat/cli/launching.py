@@ -11,9 +11,9 @@ from codechat.cli.run import run_cell
 from codechat.cli.terminal import err
 from codechat.config import Config
 from codechat.engine.cell import Cell, build_cell
-from codechat.engine.overrides import parse_word
 from codechat.engine.run import BUG, DONE, INTERRUPTED, MISTAKE
-from codechat.engine.shards import Shard, errors_in
+from codechat.engine.running.shards import Shard, errors_in
+from codechat.engine.settings.words import parse_word
 from codechat.errors import UserError
 from codechat.launchers import LAUNCHERS, Job, Report, Result
 from codechat.seal import SEAL, edited

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from codechat.calls import traffic
 from codechat.cli.terminal import err
-from codechat.engine.budget import Budget
-from codechat.engine.counts import Counts
+from codechat.engine.cell.budget import Budget
+from codechat.engine.running.observer import Counts
 from codechat.journal import Ledger
 from codechat.launchers import Tally
 

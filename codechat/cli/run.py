@@ -15,12 +15,12 @@ from codechat.cli.progress import ProgressBar
 from codechat.cli.summary import inside_line, summary
 from codechat.cli.terminal import err, out
 from codechat.cli.tracking import show_tracking
-from codechat.engine.budget import Budget, is_free
-from codechat.engine.cell import Cell, Composed
-from codechat.engine.counts import Counts
-from codechat.engine.observer import Silent
+from codechat.engine.cell import Cell
+from codechat.engine.cell.budget import Budget, is_free
 from codechat.engine.run import INTERRUPTED, TOO_MANY_ERRORS, Outcome, run, run_built
-from codechat.engine.shards import Part, without_shard
+from codechat.engine.running.observer import Counts, Silent
+from codechat.engine.running.shards import Part, without_shard
+from codechat.engine.settings.compose import Composed
 from codechat.journal import Ledger
 from codechat.judges import JUDGES
 from codechat.launchers import Report

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from codechat.engine.compose import key_of
+from codechat.engine.settings.compose import key_of
 from codechat.errors import UserError
 
 KEY = "samples"

@@ -15,14 +15,12 @@ from codechat.cli.samples import split_samples, with_seeds
 from codechat.cli.sweep_view import SweepView, show_end
 from codechat.cli.terminal import err, out
 from codechat.config import Config
-from codechat.engine.cell import Composed
-from codechat.engine.compose import compose, compose_values, key_of
-from codechat.engine.config import GROUPS
-from codechat.engine.overrides import parse_word
-from codechat.engine.owners import has_key
+from codechat.engine.answering.servers import servers_needed
+from codechat.engine.results.tracked import open_store
 from codechat.engine.run import DONE
-from codechat.engine.served import servers_needed
-from codechat.engine.track import open_store
+from codechat.engine.settings.compose import Composed, compose, compose_values, has_key, key_of
+from codechat.engine.settings.config import GROUPS
+from codechat.engine.settings.words import parse_word
 from codechat.environment import data_folder, shell_command
 from codechat.errors import UserError, nearest
 from codechat.launchers import LAUNCHERS, Job, Result, Sweep

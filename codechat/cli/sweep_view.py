@@ -16,7 +16,7 @@ from codechat.cli.estimate import show_assumptions, show_sum
 from codechat.cli.interruption import passed_on
 from codechat.cli.progress import REFRESHES_PER_S, clock
 from codechat.cli.terminal import err, out
-from codechat.engine.estimate import total
+from codechat.engine.cell.estimate import total
 from codechat.engine.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS
 from codechat.environment import shell_command
 from codechat.launchers import Job, Result, Sweep, Tally

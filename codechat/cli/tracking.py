@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from codechat.cli.terminal import err, out
 from codechat.config import Config
-from codechat.engine.overrides import parse_word, quoted
 from codechat.engine.run import Outcome
+from codechat.engine.settings.words import parse_word, quoted
 from codechat.environment import shell_command
 from codechat.tracking import TRACKING, TrackedRun
 from codechat.tracking.address import Address

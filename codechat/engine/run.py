@@ -13,21 +13,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from codechat.calls import Brake
-from codechat.engine.budget import Budget
-from codechat.engine.cell import Cell, Composed, build_cell, journals_in, lock
-from codechat.engine.coroutines import run_coroutine
-from codechat.engine.counts import Counts
-from codechat.engine.endpoints import Register
-from codechat.engine.estimate import Estimate, estimate_of
-from codechat.engine.fitting import left_out, left_undecided
-from codechat.engine.follow import Follow, following
-from codechat.engine.observer import Counting, Observer, Silent
-from codechat.engine.recalled import is_finished, recall
-from codechat.engine.served import described, layout_of, serving
-from codechat.engine.sessions import Recorded, run_sessions
-from codechat.engine.shards import Part, Shard, fill, hold, merge, share_of
-from codechat.engine.track import Tracking, finished_cell, track
+from codechat.calls import Brake, run_coroutine
+from codechat.engine.answering.endpoints import Register, is_finished, recall
+from codechat.engine.answering.servers import described, layout_of, serving
+from codechat.engine.cell import Cell, build_cell, journals_in, lock
+from codechat.engine.cell.budget import Budget
+from codechat.engine.cell.estimate import Estimate, estimate_of
+from codechat.engine.cell.fitting import left_out, left_undecided
+from codechat.engine.results.tracked import Tracking, finished_cell, track
+from codechat.engine.running.observer import Counting, Counts, Follow, Observer, Silent, following
+from codechat.engine.running.sessions import Recorded, run_sessions
+from codechat.engine.running.shards import Part, Shard, fill, hold, merge, share_of
+from codechat.engine.settings.compose import Composed
 from codechat.environment import caches_in, collect_seldom, shell_command, silence
 from codechat.errors import UserError
 from codechat.files import write_atomically

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from codechat.config import Config, run_option
-from codechat.engine.cell import Composed
-from codechat.engine.estimate import Estimate
+from codechat.engine.cell.estimate import Estimate
+from codechat.engine.settings.compose import Composed
 from codechat.registry import Registry
 from codechat.serving import Server
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from codechat.config import run_option
+from codechat.engine.answering.servers import bring_up, tended
 from codechat.engine.run import BUG, INTERRUPTED, MISTAKE
-from codechat.engine.served import bring_up, tended
 from codechat.errors import Stopped, UserError
 from codechat.hardware import cores
 from codechat.launchers import LAUNCHERS, Job, LauncherConfig, Result, Run, Said, Sweep, View

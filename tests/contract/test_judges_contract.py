@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codechat.domain import Instruction, Usage
-from codechat.engine.compose import compose_values
+from codechat.engine.settings.compose import compose_values
 from codechat.errors import InfrastructureError
 from codechat.judges import ADHERENCE, CONSTRAINT, JUDGES, ConstraintQuestion, DecidesConstraints, Judge
 from codechat.models.roles import models_in

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from codechat.cli.summary import summary
-from codechat.engine.compose import compose
+from codechat.engine.settings.compose import compose
 from codechat.instructions import INSTRUCTIONS
 from codechat.metrics import Effort, headline_of, points_of
 from codechat.metrics.measures import FIELD, measures_in

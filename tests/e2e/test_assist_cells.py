@@ -13,9 +13,9 @@ import pytest
 from codechat.cli.commands.rescore import run_rescore
 from codechat.datasets import DATASETS
 from codechat.engine.cell import build_cell
-from codechat.engine.compose import compose
-from codechat.engine.estimate import estimate_of
+from codechat.engine.cell.estimate import estimate_of
 from codechat.engine.run import Outcome, run
+from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
 from codechat.metrics.spending import Tariff
 from codechat.records import read_sessions

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from codechat.cli.commands.audit import run_audit
-from codechat.engine.compose import compose
 from codechat.engine.run import run
+from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
 from codechat.testing import Call, OpenAIServer
 from support.audit_cells import of, session, turn, write_cell

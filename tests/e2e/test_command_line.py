@@ -10,7 +10,7 @@ import pytest
 
 from codechat.cli.app import main
 from codechat.cli.sweep_view import SweepView
-from codechat.engine.compose import compose
+from codechat.engine.settings.compose import compose
 from codechat.launchers import Job
 
 ROOT = Path(__file__).parents[2]

@@ -13,9 +13,9 @@ import pytest
 
 from codechat.cli.commands.rescore import run_rescore
 from codechat.cli.sweep import run_sweep
-from codechat.engine.compose import compose
 from codechat.engine.run import Outcome
 from codechat.engine.run import run as run_composed
+from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
 from codechat.testing import Call, Fault, OpenAIServer, error
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from codechat.engine.compose import compose
 from codechat.engine.run import run
+from codechat.engine.settings.compose import compose
 
 RATES = {"cosmetic": 0.1, "structural": 0.25, "semantic": 0.5}
 SELF_CORRECTION = 0.2

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from codechat.engine.cell import build_cell
-from codechat.engine.compose import compose
-from codechat.engine.estimate import Need, estimate_of
+from codechat.engine.cell.estimate import Need, estimate_of
+from codechat.engine.settings.compose import compose
 from codechat.metrics.spending import Price, Tariff
 from codechat.testing import OpenAIServer, Prefixes, dataset_tasks, fading_solver
 from codechat.testing.cells import command

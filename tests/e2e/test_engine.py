@@ -10,9 +10,9 @@ import pytest
 
 import codechat
 from codechat import compose, run
-from codechat.engine.budget import Budget
 from codechat.engine.cell import Cell
-from codechat.engine.observer import Silent
+from codechat.engine.cell.budget import Budget
+from codechat.engine.running.observer import Silent
 from codechat.records import SessionRecord, TurnRecord
 
 SMALL = ["model=echo", "dataset.limit=2", "agenda.turns=3", "tracking=none", "hardware.workers=1"]

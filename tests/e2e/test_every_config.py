@@ -13,10 +13,10 @@ import yaml
 from codechat.cli.app import main
 from codechat.cli.commands.listing import options_of
 from codechat.cli.sweep import expand, read_recipe, run_sweep
-from codechat.engine.compose import compose
-from codechat.engine.prompts import presets_of
 from codechat.engine.run import Outcome
 from codechat.engine.run import run as run_composed
+from codechat.engine.settings.compose import compose
+from codechat.engine.settings.words import presets_of
 from codechat.environment import data_folder
 from codechat.errors import UserError
 from codechat.testing import Answer, OpenAIServer, dataset_tasks, reference_solver

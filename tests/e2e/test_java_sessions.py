@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from codechat.cli.app import main
-from codechat.engine.compose import compose
 from codechat.engine.run import Outcome
 from codechat.engine.run import run as run_composed
+from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
 from codechat.testing import Call, OpenAIServer
 from support.java import needs_java

@@ -15,8 +15,8 @@ import pytest
 
 from codechat.cli.app import main
 from codechat.datasets import DATASETS
-from codechat.engine.compose import compose
 from codechat.engine.run import run
+from codechat.engine.settings.compose import compose
 from codechat.records import SessionRecord
 from codechat.studies.multicodeif.metrics import ConstrainedTurn
 from codechat.studies.multicodeif.tasks import ConstrainedTask

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from codechat.cli.app import main
-from codechat.engine.references import References
+from codechat.engine.cell.references import References
 
 TASK = {"prompt": 'def f(x):\n    """x + 1"""\n', "entry_point": "f", "canonical_solution": "    return x + 1\n"}
 STATIC = ("protocol=static", "model=echo", "tracking=none")
@@ -122,7 +122,7 @@ def test_a_second_start_runs_no_reference(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_it_tells_how_far_it_is_if_it_takes_long(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("codechat.engine.references.EVERY_S", 0.0)
+    monkeypatch.setattr("codechat.engine.cell.references.EVERY_S", 0.0)
     assert main([*write({"tests": "assert f(1) == 2"}, {"base_input": [[1]]}), *REFINE]) == 0
     told = capsys.readouterr().err.splitlines()
     assert [line for line in told if "references" in line] == [

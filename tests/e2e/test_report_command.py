@@ -13,8 +13,8 @@ import pytest
 from codechat.cli.commands.export import COLUMNS, run_export
 from codechat.cli.commands.report import run_report
 from codechat.datasets import DATASETS
-from codechat.engine.compose import compose
 from codechat.engine.run import run
+from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
 from codechat.report.loading import load_cells
 from codechat.testing import OpenAIServer, fading_solver

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from codechat.cli.commands.rescore import run_rescore
-from codechat.engine.compose import compose
 from codechat.engine.run import run
+from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.testing import Call, OpenAIServer, dataset_tasks, error, overflow

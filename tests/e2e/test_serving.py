@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from codechat.cli.app import main
-from codechat.engine.compose import compose
+from codechat.engine.answering.servers import bring_up, tended
 from codechat.engine.run import run
-from codechat.engine.served import bring_up, tended
+from codechat.engine.settings.compose import compose
 from codechat.serving import Fleet
 from codechat.serving.guard import is_zombie
 from codechat.testing import OpenAIServer, dataset_tasks, error, reference_solver

@@ -9,9 +9,9 @@ import pytest
 
 from codechat.cli.app import main
 from codechat.datasets import DATASETS
-from codechat.engine.compose import compose
 from codechat.engine.run import Outcome
 from codechat.engine.run import run as run_composed
+from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
 from codechat.studies.sreval.tasks import StepTask
 from codechat.suites import maven

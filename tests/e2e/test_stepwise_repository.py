@@ -8,9 +8,9 @@ import pytest
 
 import codechat
 from codechat.cli.app import main
-from codechat.engine.compose import compose
 from codechat.engine.run import Outcome
 from codechat.engine.run import run as run_composed
+from codechat.engine.settings.compose import compose
 from support.repository_rows import FILES, PROJECT, TOTAL, write_lines, write_shop
 
 

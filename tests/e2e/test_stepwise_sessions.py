@@ -9,9 +9,9 @@ import pytest
 
 from codechat.cli.app import main
 from codechat.domain import Program, Verdict
-from codechat.engine.compose import compose
 from codechat.engine.run import Outcome
 from codechat.engine.run import run as run_composed
+from codechat.engine.settings.compose import compose
 from codechat.suites.assertions import Assertions
 from codechat.testing import Call, OpenAIServer
 from support.sreval_rows import growing

@@ -8,7 +8,7 @@ import pytest
 
 from codechat.cli.app import main
 from codechat.cli.tracking import store_words
-from codechat.engine.compose import compose
+from codechat.engine.settings.compose import compose
 from codechat.tracking import TRACKING
 from support.mlflow_store import client_at
 from support.postgres import PASSWORD, QUOTED, USER, free_port, lacking, postgres

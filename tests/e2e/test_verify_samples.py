@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from codechat.datasets import DATASETS
-from codechat.engine.samples import check_file, read_samples
+from codechat.engine.results.samples import check_file, read_samples
 from codechat.errors import InfrastructureError, UserError
 from codechat.sandbox import SANDBOXES
 from codechat.suites.checker import Checker

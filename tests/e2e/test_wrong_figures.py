@@ -11,7 +11,7 @@ import pytest
 from codechat.cli.app import main
 from codechat.domain import SCOPES
 from codechat.engine.cell import build_cell
-from codechat.engine.compose import compose
+from codechat.engine.settings.compose import compose
 
 TASK = {"task_id": "m/0", "prompt": 'def f(x):\n    """x + 1"""\n', "entry_point": "f", "tests": ["assert f(1) == 2"],
         "canonical_solution": "    return x + 1\n"}  # fmt: skip

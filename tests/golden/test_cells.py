@@ -22,9 +22,9 @@ import yaml
 from codechat.cli.app import main
 from codechat.domain import Applicability, Instruction
 from codechat.engine.cell import Cell, build_cell
-from codechat.engine.compose import compose
-from codechat.engine.observer import Silent
 from codechat.engine.run import Outcome, run_built
+from codechat.engine.running.observer import Silent
+from codechat.engine.settings.compose import compose
 from codechat.journal import read_values
 from codechat.patterns import applicable
 from codechat.records import read_sessions

@@ -6,8 +6,8 @@ from pathlib import Path
 from codechat.cli.launching import run_job
 from codechat.cli.sweep_view import SweepView
 from codechat.cli.words import parse_words
-from codechat.engine.compose import compose
 from codechat.engine.run import DONE, INTERRUPTED
+from codechat.engine.settings.compose import compose
 from codechat.environment import shell_command
 from codechat.errors import UserError
 from codechat.launchers import Job

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from codechat.cli.commands.report import options_of
-from codechat.engine.remeasure import remeasure
+from codechat.engine.results.measured import remeasure
 from codechat.errors import UserError
 from codechat.protocols import PROTOCOLS
 from codechat.records import SessionRecord, TurnRecord, read_sessions

@@ -8,7 +8,7 @@ from rich.table import Table
 from codechat.cli.command import Command
 from codechat.cli.commands.listing import fixed_keys, options_of
 from codechat.cli.terminal import out
-from codechat.engine.config import GROUPS
+from codechat.engine.settings.config import GROUPS
 from codechat.launchers import LAUNCHERS
 
 USAGE = {

@@ -11,10 +11,10 @@ from codechat.cli.samples import KEY as SAMPLES
 from codechat.cli.samples import MEANING
 from codechat.cli.terminal import out
 from codechat.config import Config
-from codechat.engine.compose import compose_values
-from codechat.engine.config import GROUPS, CellConfig
-from codechat.engine.prompts import PROMPTS, presets_of
 from codechat.engine.run import MISTAKE
+from codechat.engine.settings.compose import compose_values
+from codechat.engine.settings.config import GROUPS, CellConfig
+from codechat.engine.settings.words import PROMPTS, presets_of
 from codechat.environment import data_folder
 from codechat.errors import UserError, nearest
 from codechat.instructions import INSTRUCTIONS, WrongPool

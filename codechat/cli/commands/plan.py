@@ -9,7 +9,7 @@ from rich.table import Table
 from codechat.cli.commands.report import options_of
 from codechat.cli.terminal import err, out
 from codechat.cli.words import parse_words
-from codechat.engine.remeasure import remeasure
+from codechat.engine.results.measured import remeasure
 from codechat.errors import UserError
 from codechat.metrics.outline import outlines_of
 from codechat.metrics.power import FIGURES, POWER, UNITS, Parts, Spread, parts_of, spread_of

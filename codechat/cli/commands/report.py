@@ -11,8 +11,8 @@ from rich.table import Table as TerminalTable
 from codechat.cli.terminal import err, out
 from codechat.cli.words import parse_words
 from codechat.config import Config
-from codechat.engine.config import GROUPS, CellConfig
-from codechat.engine.remeasure import remeasure
+from codechat.engine.results.measured import remeasure
+from codechat.engine.settings.config import GROUPS, CellConfig
 from codechat.errors import UserError
 from codechat.report.build import build_report
 from codechat.report.contents import content_notes

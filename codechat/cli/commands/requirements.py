@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from codechat.cli.terminal import out
 from codechat.cli.words import parse_words
 from codechat.datasets import DATASETS, select
-from codechat.engine.compose import compose
-from codechat.engine.libraries import packages_by_task
+from codechat.engine.cell.libraries import packages_by_task
+from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
 from codechat.languages.python.distributions import requirements
 from codechat.template import counted

@@ -11,9 +11,9 @@ import yaml
 from codechat.cli.run import run_built_cell
 from codechat.cli.terminal import err
 from codechat.cli.words import parse_words
-from codechat.engine.compose import compose_values, names_cell
-from codechat.engine.config import GROUPS, CellConfig
-from codechat.engine.rescore import RescoredCell, other_tests, read_recording, rescored_cell
+from codechat.engine.cell.rescored import RescoredCell, other_tests, read_recording, rescored_cell
+from codechat.engine.settings.compose import compose_values, names_cell
+from codechat.engine.settings.config import GROUPS, CellConfig
 from codechat.environment import shell_command
 from codechat.errors import UserError, nearest
 from codechat.seal import edited

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from codechat.cli.tracking import show_tracked
 from codechat.cli.words import parse_words
-from codechat.engine.compose import compose
+from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
 from codechat.tracking import TRACKING, TrackingError
 from codechat.tracking.kept import read_tracking

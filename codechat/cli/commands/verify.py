@@ -10,10 +10,10 @@ from rich.progress import Progress, TaskID
 
 from codechat.cli.terminal import counting_bar, err, out
 from codechat.cli.words import parse_words
-from codechat.engine.compose import compose
-from codechat.engine.config import GROUPS, CellConfig
-from codechat.engine.references import check_references
-from codechat.engine.samples import check_file
+from codechat.engine.cell.references import check_references
+from codechat.engine.results.samples import check_file
+from codechat.engine.settings.compose import compose
+from codechat.engine.settings.config import GROUPS, CellConfig
 from codechat.hardware import HARDWARE
 
 SETTINGS = {

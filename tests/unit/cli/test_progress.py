@@ -9,8 +9,8 @@ from rich.console import Console
 from codechat.calls import COUNTERS
 from codechat.cli import progress
 from codechat.cli.progress import MARGIN, ProgressBar
-from codechat.engine.budget import Budget
-from codechat.engine.counts import Counts
+from codechat.engine.cell.budget import Budget
+from codechat.engine.running.observer import Counts
 from codechat.journal import Charge, Ledger
 from codechat.metrics.spending import Price, Tariff
 from codechat.records import SessionRecord, TurnRecord

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from codechat.engine.cell import Cell, build_cell
-from codechat.engine.compose import compose
+from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
 from support.codeif_rows import FUNCTION, REPOSITORY, write_rows
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from codechat.engine.budget import Budget
-from codechat.engine.counts import Counts
-from codechat.engine.observer import Counting, Silent
+from codechat.engine.cell.budget import Budget
+from codechat.engine.running.observer import Counting, Counts, Silent
 from codechat.journal import Charge, Ledger
 from codechat.metrics.spending import Price, Tariff
 from codechat.records import SessionRecord, TurnRecord

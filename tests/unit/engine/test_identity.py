@@ -7,8 +7,8 @@ import pytest
 
 from codechat.config import Config, is_identity
 from codechat.engine.cell import Cell, build_cell
-from codechat.engine.compose import compose
-from codechat.engine.config import GROUPS, CellConfig
+from codechat.engine.settings.compose import compose
+from codechat.engine.settings.config import GROUPS, CellConfig
 
 TASK = {
     "task_id": "mine/1",

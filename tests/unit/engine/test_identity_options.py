@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from codechat.config import Config, is_identity, original_option, place_option, result_option, run_option
 from codechat.domain import Target
-from codechat.engine.compose import compose
-from codechat.engine.config import GROUPS, CellConfig, cell_id
+from codechat.engine.settings.compose import compose
+from codechat.engine.settings.config import GROUPS, CellConfig, cell_id
 from codechat.instructions import Pool
 from codechat.tasks import Dataset, Task
 

@@ -10,8 +10,8 @@ import pytest
 
 from codechat.datasets import DATASETS
 from codechat.domain import Target
-from codechat.engine.compose import compose
 from codechat.engine.run import run
+from codechat.engine.settings.compose import compose
 from codechat.metrics.loaded import count_loaded
 from codechat.report.build import studies_of
 from codechat.report.loading import load_cells

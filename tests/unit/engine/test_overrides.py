@@ -6,7 +6,7 @@ import pytest
 
 from codechat.cli.sweep import expand
 from codechat.engine.cell import build_cell
-from codechat.engine.compose import compose, compose_values
+from codechat.engine.settings.compose import compose, compose_values
 from codechat.errors import UserError
 
 KEY = "protocol.prompts.initial"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from codechat.engine.compose import compose
-from codechat.engine.prompts import presets_of
+from codechat.engine.settings.compose import compose
+from codechat.engine.settings.words import presets_of
 from codechat.environment import data_folder
 from codechat.errors import UserError
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codechat.domain import Reply, Usage
-from codechat.engine.budget import Budget
 from codechat.engine.cell import Cell, build_cell
-from codechat.engine.compose import compose
-from codechat.engine.shards import Shard, fill, merge, share_of, without_shard
+from codechat.engine.cell.budget import Budget
+from codechat.engine.running.shards import Shard, fill, merge, share_of, without_shard
+from codechat.engine.settings.compose import compose
 from codechat.journal import Charge, Journal, Ledger, account_of, take_in
 from codechat.metrics.spending import Price, Tariff
 

@@ -8,7 +8,7 @@ from pydantic import SerializeAsAny
 
 from codechat.calls import Brake
 from codechat.domain import Usage
-from codechat.engine.budget import Budget, tariff_of
+from codechat.engine.cell.budget import Budget, tariff_of
 from codechat.errors import Stopped, UserError
 from codechat.journal import Charge, Ledger
 from codechat.judges import JUDGES

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from codechat.cli.app import main
-from codechat.engine.compose import compose
+from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
 from codechat.instructions import INSTRUCTIONS, Pool, WrongPool
 from codechat.instructions.pool import PoolConfig, load

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from codechat.domain import Adherence, Applicability, Instruction, Usage
-from codechat.engine.compose import compose, compose_values
 from codechat.engine.run import run
+from codechat.engine.settings.compose import compose, compose_values
 from codechat.errors import UserError
 from codechat.judges import JUDGES, Judge
 from codechat.judges.hybrid import DISAGREES, HybridConfig

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from codechat.domain import Usage
-from codechat.engine.budget import Budget
-from codechat.engine.compose import compose, compose_values
-from codechat.engine.config import CellConfig
+from codechat.engine.cell.budget import Budget
+from codechat.engine.settings.compose import compose, compose_values
+from codechat.engine.settings.config import CellConfig
 from codechat.errors import UserError
 from codechat.judges import JUDGES, ConstraintQuestion, DecidesConstraints
 from codechat.judges.deciding import Decision

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from codechat.engine.compose import compose_values
+from codechat.engine.settings.compose import compose_values
 from codechat.judges import JUDGES
 from codechat.judges.llm import LlmJudgeConfig
 

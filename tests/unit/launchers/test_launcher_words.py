@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from codechat.cli.launching import split_launcher
 from codechat.cli.sweep import different, sweep_name
 from codechat.config import part_of
-from codechat.engine.compose import compose
-from codechat.engine.config import GROUPS, CellConfig
+from codechat.engine.settings.compose import compose
+from codechat.engine.settings.config import GROUPS, CellConfig
 from codechat.errors import UserError
 from codechat.hardware import CELLS_AT_ONCE, HARDWARE, cores
 from codechat.launchers import LAUNCHERS, Job, Tally

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from codechat.config import defaults_of
-from codechat.engine.compose import compose
+from codechat.engine.settings.compose import compose
 from codechat.models import MODELS
 from codechat.models.openai.config import OpenAIConfig
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codechat.cli.sweep import expand, read_recipe
-from codechat.engine.compose import compose
+from codechat.engine.settings.compose import compose
 from codechat.environment import data_folder
 from codechat.instructions.pool import PoolConfig, load
 from codechat.instructions.taxonomy import VERBS

@@ -12,7 +12,7 @@ from codechat.cli.app import main
 from codechat.config import Config, result_option
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.domain import Adherence, Message, Program, Reply, Verdict
-from codechat.engine.config import GROUPS
+from codechat.engine.settings.config import GROUPS
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.judges import JUDGES, Judge, JudgeConfig

@@ -11,7 +11,7 @@ import pytest
 
 from codechat.cli.commands.export import run_export
 from codechat.cli.summary import inside_line
-from codechat.engine.samples import Summary
+from codechat.engine.results.samples import Summary
 from codechat.metrics import points_of
 from codechat.metrics.decided import DECIDED, constructs_in, count_decided, inside_in
 from codechat.metrics.exchange import Exchange

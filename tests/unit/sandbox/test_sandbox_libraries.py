@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codechat.engine.libraries import modules_of, packages_by_task, refuse_lacking
+from codechat.engine.cell.libraries import modules_of, packages_by_task, refuse_lacking
 from codechat.errors import UserError
 from codechat.languages.python.distributions import PINNED, requirements
 from codechat.languages.python.imports import imported_modules

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from codechat.calls.cache import CachedQuestion
-from codechat.engine.compose import compose
-from codechat.engine.served import servers_needed
+from codechat.engine.answering.servers import servers_needed
+from codechat.engine.settings.compose import compose
 from codechat.errors import MAX_LINES, UserError
 from codechat.hardware import CELLS_AT_ONCE, HardwareConfig, cores, own_cores
 from codechat.models.endpoints import Weights

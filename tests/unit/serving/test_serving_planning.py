@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from codechat.engine.compose import compose
-from codechat.engine.served import servers_needed
+from codechat.engine.answering.servers import servers_needed
+from codechat.engine.settings.compose import compose
 from codechat.models.endpoints import Weights
 from codechat.serving import Machine, Placement, Server, lay_out
 from codechat.serving.planning import KV_GB, SCARCE, DoesNotFit, machine_of

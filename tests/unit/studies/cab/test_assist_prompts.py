@@ -2,7 +2,7 @@
 
 import pytest
 
-from codechat.engine.compose import compose
+from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
 from codechat.studies.cab.config import AssistConfig
 from codechat.studies.cab.judging import form, read_judge

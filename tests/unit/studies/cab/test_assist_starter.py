@@ -10,7 +10,7 @@ import pytest
 from codechat.datasets import DATASETS
 from codechat.domain import Message
 from codechat.engine.cell import build_cell
-from codechat.engine.compose import compose
+from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.judges.deciding import quote

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from codechat.domain import Target
-from codechat.engine.compose import compose
+from codechat.engine.settings.compose import compose
 from codechat.errors import ContextOverflow
 from codechat.studies.multicodeif.metrics import ConstrainedTurn
 from codechat.studies.multicodeif.protocol_levels import Levels, LevelsConfig

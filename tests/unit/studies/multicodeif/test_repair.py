@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from codechat.domain import Message
-from codechat.engine.compose import compose
-from codechat.engine.fitting import left_undecided
+from codechat.engine.cell.fitting import left_undecided
+from codechat.engine.settings.compose import compose
 from codechat.errors import ContextOverflow, UserError
 from codechat.protocols import Kit
 from codechat.records import SessionRecord

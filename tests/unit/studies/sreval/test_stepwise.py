@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from codechat.domain import Message, Usage
-from codechat.engine.compose import compose
+from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
 from codechat.records import SessionRecord, TurnRecord
 from codechat.studies.sreval.metrics import CHECKS, stepwise_metrics

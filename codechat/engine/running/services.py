@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from codechat.calls import Brake
 from codechat.constraints.examining import Examiner
 from codechat.engine.cell import Cell
-from codechat.engine.config import CellConfig
-from codechat.engine.libraries import preload, refuse_lacking
+from codechat.engine.cell.libraries import preload, refuse_lacking
+from codechat.engine.settings.config import CellConfig
 from codechat.environments import ENVIRONMENTS, Environment
 from codechat.journal import Journal
 from codechat.judges import JUDGES

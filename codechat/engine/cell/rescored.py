@@ -14,8 +14,8 @@ from typing import Any
 from codechat.config import scoring_identity
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.engine.cell import Cell, load_pool
-from codechat.engine.config import NEEDED, CellConfig, content_outside, scoring_groups
-from codechat.engine.fitting import check_judgeable, check_questions, check_texts
+from codechat.engine.cell.fitting import check_judgeable, check_questions, check_texts
+from codechat.engine.settings.config import NEEDED, CellConfig, content_outside, scoring_groups
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.instructions import INSTRUCTIONS

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from codechat.calls import Brake
 from codechat.config import Config
-from codechat.engine.config import CellConfig
+from codechat.engine.settings.config import CellConfig
 from codechat.errors import UserError
 from codechat.journal import Ledger
 from codechat.judges import ADHERENCE, APPLICABILITY

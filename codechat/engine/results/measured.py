@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from codechat.engine.config import CellConfig
+from codechat.engine.settings.config import CellConfig
 from codechat.errors import UserError
 from codechat.metrics import Effort
 from codechat.protocols import PROTOCOLS, Parts

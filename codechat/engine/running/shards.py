@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from codechat.engine.budget import Budget
+from codechat.engine.answering.endpoints import endpoints_of, refuse_other_weights
 from codechat.engine.cell import SHARDS, Cell, is_held, lock, session_id
-from codechat.engine.config import CellConfig
-from codechat.engine.endpoints import endpoints_of, refuse_other_weights
-from codechat.engine.sessions import Recorded
+from codechat.engine.cell.budget import Budget
+from codechat.engine.running.sessions import Recorded
+from codechat.engine.settings.config import CellConfig
 from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.journal import Account, Journal, Ledger, Met, account_of, borrow, origin_name, take_in

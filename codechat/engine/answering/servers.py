@@ -9,13 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from codechat.calls import BRAKE, Brake
+from codechat.calls import BRAKE, Brake, run_coroutine
+from codechat.engine.answering.endpoints import endpoints_of, is_finished
 from codechat.engine.cell import SHARDS, Cell
-from codechat.engine.config import CellConfig
-from codechat.engine.coroutines import run_coroutine
-from codechat.engine.endpoints import endpoints_of
-from codechat.engine.recalled import is_finished
-from codechat.engine.rescore import RescoredCell
+from codechat.engine.cell.rescored import RescoredCell
+from codechat.engine.settings.config import CellConfig
 from codechat.errors import Stopped, UserError
 from codechat.files import write_atomically
 from codechat.journal import Journal

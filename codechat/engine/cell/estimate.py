@@ -8,8 +8,8 @@ from functools import reduce
 from pathlib import Path
 
 from codechat.domain import Usage
-from codechat.engine.budget import is_free
 from codechat.engine.cell import Cell, journals_in, session_id
+from codechat.engine.cell.budget import is_free
 from codechat.journal import Journal
 from codechat.metrics.spending import Costs, Tariff, spent_usd
 from codechat.models import UNDER_TEST

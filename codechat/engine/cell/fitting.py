@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from codechat.agendas import AgendaConfig, draw, type_of
 from codechat.domain import Instruction
-from codechat.engine.config import CellConfig
+from codechat.engine.settings.config import CellConfig
 from codechat.errors import UserError
 from codechat.instructions import Pool
 from codechat.judges import ADHERENCE, APPLICABILITY, CONSTRAINT, JUDGES

@@ -12,8 +12,9 @@ from filelock import FileLock, Timeout
 
 from codechat.agendas import AgendaConfig
 from codechat.datasets import DATASETS, select
-from codechat.engine.config import CellConfig, cell_id
-from codechat.engine.fitting import check_decidable, check_fit, check_texts
+from codechat.engine.cell.fitting import check_decidable, check_fit, check_texts
+from codechat.engine.settings.compose import Composed
+from codechat.engine.settings.config import CellConfig, cell_id
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.hardware import HARDWARE, Resources
@@ -27,20 +28,6 @@ SHARDS = "shards"
 """The folder, within a cell's, of the processes that run parts of it."""
 
 ASKING_S = 2.0
-
-
-@dataclass(frozen=True)
-class Composed:
-    """A validated config, the chosen option of every group, and the overrides (`words`) it was composed from.
-
-    `settings` are the overrides that are part of the cell's name; `remarks` say what of the overrides does not count.
-    """
-
-    config: CellConfig
-    choices: Mapping[str, str]
-    settings: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

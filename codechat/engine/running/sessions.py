@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from codechat.calls import BRAKE, Brake
+from codechat.engine.answering.endpoints import Register
 from codechat.engine.cell import Cell, session_id
-from codechat.engine.endpoints import Register
-from codechat.engine.observer import Observer
-from codechat.engine.references import References, now_and_then
-from codechat.engine.services import services_of
+from codechat.engine.cell.references import References, now_and_then
+from codechat.engine.running.observer import Observer
+from codechat.engine.running.services import services_of
 from codechat.errors import InfrastructureError, Stopped, UserError
 from codechat.journal import Journal
 from codechat.models.endpoints import WITNESS

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 from codechat.datasets import DATASETS, DatasetConfig, select
 from codechat.domain import Program, Verdict
-from codechat.engine.libraries import preload, refuse_lacking
-from codechat.engine.references import References, now_and_then
+from codechat.engine.cell.libraries import preload, refuse_lacking
+from codechat.engine.cell.references import References, now_and_then
 from codechat.errors import UserError, nearest
 from codechat.files import canonical_json, content_hash, write_atomically
 from codechat.metrics.decided import MEANING

@@ -2,18 +2,17 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from codechat.config import Config, defaults_of, is_identity
-from codechat.engine.cell import Composed
-from codechat.engine.config import GROUPS, CellConfig
-from codechat.engine.overrides import quoted, read_words
-from codechat.engine.owners import owners
-from codechat.engine.prompts import read_prompt
+from codechat.engine.settings.config import GROUPS, CellConfig
+from codechat.engine.settings.words import quoted, read_prompt, read_words
 from codechat.environment import data_folder
 from codechat.errors import UserError, nearest
-from codechat.models.roles import presets_in
+from codechat.models import MODELS
+from codechat.models.roles import PRESET, presets_in
 from codechat.registry import Component
 
 NAMED = ("model", "model.name", "dataset", "agenda", "agenda.turns")
@@ -27,6 +26,20 @@ ELSEWHERE = {
 """Options that belong to another group: what to say, and what to do."""
 MISPLACED = re.compile(r"Could not override 'model@([^'=]+)'")
 """Hydra's words for a model at a place that has none, `model@protocol.roles.nobody=gpt5`."""
+
+
+@dataclass(frozen=True)
+class Composed:
+    """A validated config, the chosen option of every group, and the overrides (`words`) it was composed from.
+
+    `settings` are the overrides that are part of the cell's name; `remarks` say what of the overrides does not count.
+    """
+
+    config: CellConfig
+    choices: Mapping[str, str]
+    settings: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 def compose(overrides: Sequence[str]) -> Composed:
@@ -212,3 +225,22 @@ def offer_components() -> None:
                     node["defaults"] = ["_self_", *roles]
                 store.store(group=group, name=component.name, node=node, provider="codechat")
     OmegaConf.register_new_resolver("prompt", read_prompt, replace=True, use_cache=True)
+
+
+def has_key(config: type[Config], names: Sequence[str]) -> bool:
+    """Whether a config has the key of these names, such as `adherence`, `base_url`.
+
+    A role takes every key that any model has; what lies in a mapping is its user's affair.
+    """
+    field = config.model_fields.get(names[0])
+    if field is None or len(names) == 1:
+        return field is not None
+    extra, kind = field.json_schema_extra, field.annotation
+    if isinstance(extra, dict) and PRESET in extra:
+        return any(has_key(component.config, names[1:]) for component in MODELS)
+    return has_key(kind, names[1:]) if isinstance(kind, type) and issubclass(kind, Config) else True
+
+
+def owners(group: str, names: Sequence[str]) -> list[str]:
+    """The kinds of a group that have a key, by name."""
+    return [component.name for component in GROUPS[group] if has_key(component.config, names)]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from codechat.datasets import DATASETS, DatasetConfig, select
 from codechat.domain import Failure, Program
-from codechat.engine.libraries import preload, refuse_lacking
+from codechat.engine.cell.libraries import preload, refuse_lacking
 from codechat.environment import VERSION
 from codechat.errors import BrokenTask, UserError
 from codechat.files import content_hash

@@ -1,0 +1,1 @@
+"""Who answers a cell: its endpoints, and the model servers that codechat starts for it."""

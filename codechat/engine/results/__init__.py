@@ -1,0 +1,1 @@
+"""From session records to metrics, figures and the tracked run."""
