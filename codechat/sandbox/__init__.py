@@ -10,11 +10,11 @@ from codechat.config import Config, original_option, place_option, run_option
 from codechat.errors import UserError
 from codechat.registry import NoTraits, Registry
 from codechat.sandbox.command import PYTHON, Command, Ran, Why
-from codechat.sandbox.follow import CPU_LEFT_S, Ended, Job, Reader, WorkerDied
-from codechat.sandbox.libraries import Libraries, libraries_at
+from codechat.sandbox.interpreters import Libraries, libraries_at
+from codechat.sandbox.watch import CPU_LEFT_S, Ended, Job, Reader, WorkerDied
 
 T = TypeVar("T")
-K = TypeVar("K", bound="Kept")
+K = TypeVar("K", bound="Helper")
 
 
 class JavaConfig(Config):
@@ -70,7 +70,7 @@ class SandboxConfig(Config):
         return "" if self.python is None else self.libraries().digest
 
 
-class Kept(Protocol):
+class Helper(Protocol):
     """A trusted process that works for one box, such as a compiler."""
 
     def stop(self) -> None:
@@ -93,7 +93,7 @@ class Box(Protocol):
         """
 
     def keep(self, key: str, start: Callable[[], K]) -> K:
-        """What `start` returned when it was first called for `key` in this box; it is stopped with the box."""
+        """The helper that `start` returned when it was first called for `key` in this box; it is stopped with the box."""
 
     def run(self, command: Command) -> Ran:
         """Run a program; raises `InfrastructureError` if its files cannot be made ready, `WorkerDied` as above."""
@@ -154,9 +154,9 @@ __all__ = [
     "Box",
     "Command",
     "Ended",
+    "Helper",
     "JavaConfig",
     "Job",
-    "Kept",
     "Libraries",
     "Preloading",
     "Ran",

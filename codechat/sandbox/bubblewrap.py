@@ -9,12 +9,11 @@ from typing import Literal
 from codechat.config import run_option
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES, Libraries, Sandbox, SandboxConfig
-from codechat.sandbox.engine import ZygoteSandbox
-from codechat.sandbox.follow import WorkerDied
+from codechat.sandbox.command import PROC, places
 from codechat.sandbox.inside.isolate import ETC, NAMES
 from codechat.sandbox.process import NOBODY, limits_of, limits_only
-from codechat.sandbox.tools import PROC, places
-from codechat.sandbox.worker import Inside, Launch, environment_of
+from codechat.sandbox.watch import WorkerDied
+from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, environment_of
 
 # What the interpreter and compiled packages load; programs of the host stay outside.
 LIBRARIES = ("/lib", "/lib64", "/lib32", "/usr/lib", "/usr/lib64", "/usr/libexec", "/usr/share/zoneinfo")

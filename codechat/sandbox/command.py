@@ -3,14 +3,16 @@
 import marshal
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
-from codechat.errors import InfrastructureError
+from codechat.environment import cache_root, home
+from codechat.errors import InfrastructureError, UserError
 from codechat.files import content_hash
-from codechat.sandbox.follow import CPU_LEFT_S, Ended, Job
 from codechat.sandbox.inside import wire
+from codechat.sandbox.watch import CPU_LEFT_S, Ended, Job
 
 PYTHON = wire.PYTHON
 TAIL = 2000
@@ -97,10 +99,10 @@ class Ran:
 class Outputs:
     """Reads a command's streams: its first frame, and the ends of its two outputs."""
 
-    def __init__(self, tail: int, room: int) -> None:
+    def __init__(self, tail: int, limit: int) -> None:
         self._start = b""
-        self._tail, self._room = tail, room
-        self._kept = [b"", b""]
+        self._tail, self._bytes_left = tail, limit
+        self._tails = [b"", b""]
 
     def start(self, data: bytes) -> tuple[bytes, bool]:
         """Read the frames before the command's own output."""
@@ -109,30 +111,82 @@ class Outputs:
 
     def stdout(self, data: bytes) -> tuple[bytes, bool]:
         """Read standard output."""
-        return self._keep(0, data)
+        return self._add(0, data)
 
     def stderr(self, data: bytes) -> tuple[bytes, bool]:
         """Read standard error."""
-        return self._keep(1, data)
+        return self._add(1, data)
 
-    def _keep(self, which: int, data: bytes) -> tuple[bytes, bool]:
-        self._room -= len(data)
-        self._kept[which] = (self._kept[which] + data)[-self._tail :]
-        return b"", self._room < 0
+    def _add(self, which: int, data: bytes) -> tuple[bytes, bool]:
+        self._bytes_left -= len(data)
+        self._tails[which] = (self._tails[which] + data)[-self._tail :]
+        return b"", self._bytes_left < 0
 
     def conclude(self, ended: Ended, cpu_limit: int) -> Ran:
         """The command's result; raises `InfrastructureError` if it could not be started."""
-        stdout, stderr = (data.decode(errors="replace") for data in self._kept)
+        stdout, stderr = (data.decode(errors="replace") for data in self._tails)
         if self._start[:1] != wire.STARTED:
             raise InfrastructureError(f"the sandbox could not make a command's files ready: {stderr.strip()}")
         status = os.waitstatus_to_exitcode(ended.status)
         return Ran(status, stdout, stderr, round(ended.cpu_s, 4), self._why(ended, status, cpu_limit))
 
     def _why(self, ended: Ended, status: int, cpu_limit: int) -> Why | None:
-        if self._room < 0:
+        if self._bytes_left < 0:
             return "output"
         if self._start[wire.HEADER.size :][:1] == wire.MISSING:
             return "missing"
         if ended.why is not None:
             return ended.why
         return "cpu" if status != 0 and ended.cpu_s >= cpu_limit - CPU_LEFT_S else None
+
+
+COMMANDS = ("/usr/bin", "/bin")
+"""The tools of tests that start the system's commands."""
+PROC = "/proc"
+"""Stands for a /proc that shows a program its own processes, and no others."""
+EMPTY = ("/tmp", "/var/tmp", "/dev", "/proc")  # a box has its own
+
+
+def check_tools(tools: Iterable[str]) -> tuple[str, ...]:
+    """The tools, each once and in order; raises `UserError` for one that is missing, or that a box cannot see."""
+    return tuple(dict.fromkeys(map(_check_tool, sorted(tools))))
+
+
+def _check_tool(tool: str) -> str:
+    path = Path(tool)
+    if tool == PROC:
+        return tool
+    if not path.is_absolute() or not os.access(path, os.F_OK):
+        raise UserError(f"the sandbox cannot show the tool {tool}: there is none", "install it, or give its whole path")
+    real = path.resolve()
+    for folder in (path, real):
+        if any(folder.is_relative_to(empty) or Path(empty).is_relative_to(folder) for empty in EMPTY):
+            raise UserError(
+                f"the sandbox cannot show the tool {tool}: a program has {folder} for itself",
+                "install it elsewhere, such as in /usr/local or /opt",
+            )
+    for secret in (cache_root().absolute().resolve(), Path(__file__).resolve().parent.parent, home().resolve()):
+        if secret.is_relative_to(real):
+            raise UserError(
+                f"the sandbox cannot show the tool {tool}: {secret} lies in it, which programs must not see",
+                "name the program itself, or a folder that holds nothing else",
+            )
+    return str(path)
+
+
+def places(tools: Iterable[str], seen: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """(real path, place in the box) of every tool but `PROC`, and of its link targets, except those in `seen` folders.
+
+    A place that is not the real path must be a link to it: many programs look for their own files beside them.
+    """
+    shown = [Path(folder) for folder in seen]
+    pairs: list[tuple[str, str]] = []
+    for tool in tools:
+        if tool == PROC:
+            continue
+        path, real = Path(tool), Path(tool).resolve()
+        for place in dict.fromkeys((real, path)):
+            if not any(place.is_relative_to(folder) for folder in shown):
+                shown.append(place)
+                pairs.append((str(real), str(place)))
+    return tuple(pairs)

@@ -12,11 +12,10 @@ from typing import Literal
 from codechat.config import run_option
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
-from codechat.sandbox.engine import ZygoteSandbox
-from codechat.sandbox.follow import WorkerDied
+from codechat.sandbox.command import COMMANDS, PROC, places
 from codechat.sandbox.process import NOBODY, limits_of
-from codechat.sandbox.tools import COMMANDS, PROC, places
-from codechat.sandbox.worker import Inside, Launch, environment_of
+from codechat.sandbox.watch import WorkerDied
+from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, environment_of
 
 IMAGE = f"python:{sys.version_info.major}.{sys.version_info.minor}-slim"
 SPARE_PROCESSES = 16  # of the container besides a program's own

@@ -1,13 +1,18 @@
-"""Interpreters of Python on this machine: each is asked what it is, and which packages it has."""
+"""Interpreters of Python on this machine, each asked for its version and packages, and the one whose packages programs
+import: codechat's own, or the one that `sandbox.python` names."""
 
+import functools
 import json
 import os
 import subprocess
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from codechat.errors import UserError
+from codechat.files import content_hash
 
 ASK_S = 60.0
 # Run by the interpreter itself: only it knows what it is and where its packages lie. Plain enough for old ones.
@@ -23,7 +28,7 @@ print(json.dumps({
 
 @dataclass(frozen=True)
 class Interpreter:
-    """What an interpreter at a `path` says of itself.
+    """An interpreter at a `path`, as it describes itself.
 
     `prefix` is the folder of its environment, `base` that of the interpreter behind it and `program` that one itself;
     `entries` are its module path. `packages` are names and versions in the order in which it finds them; of two of one
@@ -47,24 +52,100 @@ def interpreter_at(python: str, remedy: str, option: str = "") -> Interpreter:
     if not os.access(path, os.X_OK) or Path(path).is_dir():
         raise UserError(f"{where}there is no interpreter {path}", remedy)
     try:
-        told: dict[str, Any] = json.loads(ask(path, ["-I", "-c", DESCRIBE]))
+        answer: dict[str, Any] = json.loads(ask(path, ["-I", "-c", DESCRIBE]))
         return Interpreter(
             path=path,
-            version=str(told["version"]),
-            minor=(int(told["minor"][0]), int(told["minor"][1])),
-            prefix=Path(told["prefix"]),
-            base=Path(told["base"]),
-            program=Path(told["program"]),
-            entries=tuple(told["path"]),
-            packages=tuple((str(name), str(version)) for name, version in told["packages"]),
+            version=str(answer["version"]),
+            minor=(int(answer["minor"][0]), int(answer["minor"][1])),
+            prefix=Path(answer["prefix"]),
+            base=Path(answer["base"]),
+            program=Path(answer["program"]),
+            entries=tuple(answer["path"]),
+            packages=tuple((str(name), str(version)) for name, version in answer["packages"]),
         )
     except (OSError, ValueError, TypeError, KeyError, subprocess.SubprocessError) as error:
         raise UserError(f"{where}{path} does not run as a Python interpreter", remedy) from error
 
 
 def ask(program: str, arguments: list[str], given: str = "") -> str:
-    """What an interpreter prints. Raises `OSError` or `subprocess.SubprocessError`."""
+    """The output of an interpreter run with some arguments. Raises `OSError` or `subprocess.SubprocessError`."""
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
     return subprocess.run(
         [program, *arguments], input=given, capture_output=True, text=True, timeout=ASK_S, check=True, env=environment
     ).stdout
+
+
+OLDEST = (3, 11)  # what runs inside the sandbox needs it
+REMEDY = "give the interpreter of a virtual environment, such as sandbox.python=~/envs/sreval/bin/python"
+FIND = """
+import importlib.util, json, sys
+given = json.load(sys.stdin)
+sys.path[:] = [one for one in sys.path if not one.endswith("-packages")] + given["path"]
+print(json.dumps([name for name in given["names"] if importlib.util.find_spec(name) is None]))
+"""
+
+
+@dataclass(frozen=True)
+class Libraries:
+    """An interpreter without its virtual environment (`program`), the folder it is installed in (`base`), and the
+    module path of programs. `packages` are the versions of what is installed, by name."""
+
+    program: str
+    base: Path
+    path: tuple[str, ...]
+    version: str
+    minor: tuple[int, int]
+    packages: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """A hash of what can decide a verdict: the versions of the interpreter and of its packages."""
+        return content_hash([self.version, sorted((name.lower(), at) for name, at in self.packages.items())])
+
+    def hidden(self) -> list[str]:
+        """Folders of codechat among the packages: the embedded dataset holds its own answers."""
+        return [str(folder) for folder in (Path(entry, "codechat") for entry in self.path) if folder.is_dir()]
+
+    def missing(self, modules: Iterable[str]) -> list[str]:
+        """The modules, without dots, that a program could not import, in order."""
+        wanted = [name for name in modules if name not in sys.stdlib_module_names]
+        if not wanted:
+            return []
+        given = json.dumps({"path": self.path, "names": wanted})
+        found: list[str] = json.loads(ask(self.program, ["-S", "-s", "-P", "-B", "-c", FIND], given))
+        return found
+
+
+def own_libraries() -> Libraries:
+    """Codechat's own interpreter, with what is installed beside codechat."""
+    base = Path(sys.base_prefix).resolve()
+    program = getattr(sys, "_base_executable", "") or sys.executable
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Libraries(str(Path(program).resolve()), base, _module_path(base, sys.path), version, sys.version_info[:2])
+
+
+@functools.cache
+def libraries_at(python: str | None) -> Libraries:
+    """The libraries of an interpreter, read once a process; None: codechat's own.
+
+    Raises `UserError` if there is none at that path, or if it is too old.
+    """
+    if python is None:
+        return own_libraries()
+    found = interpreter_at(python, REMEDY, "sandbox.python")
+    if found.minor < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise UserError(
+            f"sandbox.python: {found.path} is Python {found.version}, and the sandbox needs {oldest}",
+            "make the environment with a newer interpreter: python3.11 -m venv FOLDER",
+        )
+    base, packages = found.base.resolve(), dict(reversed(found.packages))  # of one name the first counts
+    path = _module_path(base, found.entries)
+    return Libraries(str(found.program.resolve()), base, path, found.version, found.minor, packages)
+
+
+def _module_path(base: Path, entries: Iterable[str]) -> tuple[str, ...]:
+    """The standard library and installed packages, never a project's own folder."""
+    folders = [str(Path(entry).resolve()) for entry in entries if entry and Path(entry).exists()]
+    packages = ("site-packages", "dist-packages")
+    return tuple(dict.fromkeys(one for one in folders if one.startswith(str(base)) or one.endswith(packages)))

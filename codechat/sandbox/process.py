@@ -9,9 +9,8 @@ from codechat.config import run_option
 from codechat.environment import cache_root, home
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
-from codechat.sandbox.engine import ZygoteSandbox
-from codechat.sandbox.tools import PROC
-from codechat.sandbox.worker import Inside, Launch, environment_of
+from codechat.sandbox.command import PROC
+from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, environment_of
 
 NOBODY = 65534
 SCRATCH = ("/dev/shm", "/var/tmp", "/tmp")
@@ -38,31 +37,23 @@ def limits_only(config: SandboxConfig, workers: int, why: str = "") -> ZygoteSan
     uid = NOBODY if os.getuid() == 0 else None
     libraries = config.libraries()
     paths = list(libraries.path)
+    covered = [Path(folder) for folder in SCRATCH if not any(Path(path).is_relative_to(folder) for path in paths)]
 
     @functools.cache
     def launch(proc: bool) -> Launch:
         inside = Inside(
             paths=paths,
             limits=limits_of(config),
-            scratch=[folder for folder in SCRATCH if Path(folder).is_dir() and not _holds(folder, paths)],
+            scratch=[str(folder) for folder in covered if folder.is_dir()],
             uid=uid,
             reach=[str(libraries.base), *(path for path in paths if "-packages" in path)] if uid else [],
             hide=list(dict.fromkeys([*secrets(), *libraries.hidden()])),
             proc=proc,
         )
-        command = functools.partial(_command, libraries.program)
-        environment = environment_of(config)
-        return Launch(command, str(Path(__file__).parent), inside, strict=False, environment=environment)
+        root, environment = str(Path(__file__).parent), environment_of(config)
+        return Launch(lambda rest, _: [libraries.program, *rest], root, inside, strict=False, environment=environment)
 
     return ZygoteSandbox(config, lambda tools: launch(PROC in tools), workers, weak=True, notice=why + NOTICE)
-
-
-def _command(program: str, arguments: list[str], _: str) -> list[str]:
-    return [program, *arguments]
-
-
-def _holds(folder: str, paths: list[str]) -> bool:
-    return any(Path(path).is_relative_to(folder) for path in paths)
 
 
 def limits_of(config: SandboxConfig) -> dict[str, int]:

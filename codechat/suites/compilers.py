@@ -10,7 +10,7 @@ from pathlib import Path
 from codechat.errors import UserError
 from codechat.languages.compiling import Compiler, Version, shown, version_of
 from codechat.sandbox import PYTHON, SandboxConfig
-from codechat.sandbox.tools import check_tools
+from codechat.sandbox.command import check_tools
 
 THERE = ("/usr/lib", "/lib")  # in every box
 ANSWERS_S = 30.0  # a compiler's own version

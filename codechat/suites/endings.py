@@ -10,7 +10,7 @@ from codechat.domain import Failure, Outcome, Verdict
 from codechat.sandbox import CPU_LEFT_S, Box, Command, Ended, Ran, Sandbox, TakenDown, Why
 from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.decode import Undecodable
-from codechat.sandbox.stream import Malformed
+from codechat.sandbox.watch import Malformed
 from codechat.suites.claims import read_claim
 
 SHOWN = 400  # characters of a value in a failure

@@ -17,8 +17,7 @@ from attack_stalling import PRELUDE, STALLING
 from codechat.domain import Program, Target
 from codechat.errors import UserError
 from codechat.sandbox import PYTHON, SANDBOXES, Command, Ended, Job
-from codechat.sandbox.follow import Run
-from codechat.sandbox.measure import Usage
+from codechat.sandbox.watch import Run, Usage
 from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls
 from codechat.suites.endings import explain_end, judge_status
@@ -57,11 +56,11 @@ def build(kind: str, workers: int = 1, **options: Any) -> Any:
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     monkeypatch.setenv("CODECHAT_CACHE_DIR", str(tmp_path))
     if request.param == "bare":
-        from codechat.sandbox import worker
+        from codechat.sandbox import workers
 
-        boot = worker.BOOT.replace("from codechat.sandbox.inside.zygote import main", NO_NAMESPACES)
-        assert boot != worker.BOOT
-        monkeypatch.setattr(worker, "BOOT", boot)
+        boot = workers.BOOT.replace("from codechat.sandbox.inside.zygote import main", NO_NAMESPACES)
+        assert boot != workers.BOOT
+        monkeypatch.setattr(workers, "BOOT", boot)
     return str(request.param)
 
 
@@ -351,8 +350,8 @@ def f(n):
 
 async def test_no_run_outlasts_its_ceiling_by_the_clock(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Job(b"", 5.0, 60.0, 70.0).ceiling_s == 1330.0
-    monkeypatch.setattr("codechat.sandbox.follow.CEILING_S", 0.5)
-    monkeypatch.setattr("codechat.sandbox.follow.CEILING_FACTOR", 0.0)
+    monkeypatch.setattr("codechat.sandbox.watch.CEILING_S", 0.5)
+    monkeypatch.setattr("codechat.sandbox.watch.CEILING_FACTOR", 0.0)
     room = build(kind, idle_s=60.0, total_cpu_s=60.0)
     calls = replace(CALLS, reference=None, expected_base=(2, 4), expected_plus=(6,))
     try:

@@ -196,7 +196,7 @@ async def test_the_folder_with_expected_values_is_no_tool(sandbox: Sandbox, monk
 
 
 async def test_boxes_of_many_sets_of_tools_are_not_kept_for_ever(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codechat.sandbox.engine.SPARE", 1)
+    monkeypatch.setattr("codechat.sandbox.workers.SPARE", 1)
     room = build(kind)
     try:
         counts = []

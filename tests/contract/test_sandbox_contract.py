@@ -236,7 +236,7 @@ async def test_closing_ends_what_runs_and_leaves_no_process() -> None:
 
 
 async def test_a_sandbox_that_cannot_start_is_infrastructure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codechat.sandbox.worker.BOOT", "raise SystemExit('no zygote today')  # {root} {config}")
+    monkeypatch.setattr("codechat.sandbox.workers.BOOT", "raise SystemExit('no zygote today')  # {root} {config}")
     room = build("process")
     try:
         with pytest.raises(InfrastructureError, match="no zygote today"):

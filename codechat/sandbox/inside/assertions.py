@@ -21,10 +21,9 @@ from itertools import repeat
 from types import ModuleType
 from typing import Any, NoReturn
 
-from codechat.sandbox.inside import comparing, guard, wire
+from codechat.sandbox.inside import comparing, snapshot, wire
 from codechat.sandbox.inside.candidate import Channel, describe, load, prepare
-from codechat.sandbox.inside.command import PATH
-from codechat.sandbox.inside.serving import PROGRAM, write_program
+from codechat.sandbox.inside.responder import PROGRAM, write_program
 from codechat.sandbox.inside.snippets import compile_pieces
 from codechat.sandbox.inside.text import split_lines
 
@@ -42,7 +41,7 @@ class Scene:
 
     job: dict[str, Any]
     channel: Channel
-    kept: guard.Kept
+    remembered: snapshot.Snapshot
     path: str
     module: ModuleType = field(default_factory=lambda: ModuleType("candidate"))
 
@@ -50,7 +49,7 @@ class Scene:
         self.space: dict[str, Any] = vars(self.module) if self.job["shared"] else {}
 
 
-def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap, kept: guard.Kept) -> NoReturn:
+def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap, remembered: snapshot.Snapshot) -> NoReturn:
     """Load the program from a file, run every snippet after it, and end the process."""
     channel = prepare(results, shared)
     snippets: list[str] = job.pop("snippets")
@@ -59,7 +58,7 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap, kept: gu
     try:
         for number, snippet in enumerate(snippets, 1):
             linecache.cache[_name(number)] = (len(snippet), None, snippet.splitlines(keepends=True), _name(number))
-        scene = Scene(job, channel, _import_for(snippets, kept), path)
+        scene = Scene(job, channel, _import_for(snippets, remembered), path)
         channel.send(wire.DONE, _passed(scene, snippets))
     except NotLoaded:
         pass
@@ -102,9 +101,9 @@ def _load(scene: Scene) -> bool:
     """Run the program's own code, from its file, and take over its names; True. Raises `NotLoaded`."""
     job, channel = scene.job, scene.channel
     if "commands" in job["needs"]:
-        os.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), PATH))
+        os.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), wire.PATH))
     _write(scene.path, job["program"])
-    guard.forbid(scene.kept, job["needs"])
+    snapshot.forbid(scene.remembered, job["needs"])
     names = load(job["program"], scene.path, job["load_cpu_s"], channel, lent=job["lent"], module=scene.module)
     if names is None:
         raise NotLoaded
@@ -121,7 +120,7 @@ def _load(scene: Scene) -> bool:
 def _preparation(scene: Scene, tests: str) -> Callable[[int], None]:
     """A function to call before every piece of a snippet: undoes all changes. `tests`: the text of all snippets."""
     job, path, program = scene.job, scene.path, scene.job["program"]
-    restore = guard.restorer(scene.kept, job["load_cpu_s"], threads="threads" in job["needs"])
+    restore = snapshot.restorer(scene.remembered, job["load_cpu_s"], threads="threads" in job["needs"])
     cached, exists, unlink, write = linecache.cache, os.path.lexists, os.unlink, _write
     source = (path, (len(program), None, split_lines(program), path))
     lines, files = [*cached.items(), source], STYLE_FILES
@@ -160,20 +159,20 @@ def _name(number: int) -> str:
     return f"<assertion {number}>"
 
 
-def _import_for(snippets: list[str], kept: guard.Kept) -> guard.Kept:
-    """Import the modules that the snippets import; what is kept, with those."""
+def _import_for(snippets: list[str], remembered: snapshot.Snapshot) -> snapshot.Snapshot:
+    """Import the modules that the snippets import; the snapshot with those added."""
     names: list[str] = []
     for snippet in snippets:
         if "import" in snippet:
             with contextlib.suppress(SyntaxError, ValueError):
                 names += _imports(ast.parse(snippet))
     for root in dict.fromkeys(name.partition(".")[0] for name in names):
-        if root in kept.packages:
-            kept |= kept.packages[root]
-    names = [name for name in names if name not in kept.modules]
+        if root in remembered.packages:
+            remembered |= remembered.packages[root]
+    names = [name for name in names if name not in remembered.modules]
     for name in names:
-        guard.try_import(name)
-    return kept | guard.remember(names, kept.modules)
+        snapshot.try_import(name)
+    return remembered | snapshot.remember(names, remembered.modules)
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:

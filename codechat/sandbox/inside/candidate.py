@@ -1,4 +1,19 @@
-"""Runs one program on its inputs, in its forked child, and writes the results."""
+"""Runs one program on its inputs, in its forked child, and writes the results.
+
+The frames that it sends, in this order (`wire` has their form):
+
+    STARTED                      by the zygote's child, before any of the program's code
+    SYNTAX | ERROR | MISSING     the program did not compile, raised, or has no entry point: the end
+    LOADED                       else its code has run
+    [CPU] VALUE                  a result, for each input in turn; CPU: what it took, if the job asks for it
+    [CPU] DIGEST                 or, of a big result, its digest; the parent answers NEXT,
+      CANONICAL                    or asks for a second digest, which is blind to types
+    ERROR                        or the exception that an input raised: the end
+    DONE                         every input has a result
+
+Nothing of this is believed because of who sent it: the program runs in this process and can write any frame itself.
+A forged result only claims a value, which the parent compares with one that never enters this process.
+"""
 
 import contextlib
 import gc
@@ -26,28 +41,34 @@ FLUSH_AFTER = 0.02  # seconds
 
 
 class Channel:
-    """Writes frames into shared memory; sends them when it is full, after 20 ms, or on `flush`."""
+    """Writes frames into shared memory; sends them when it is full, after 20 ms, or on `flush`.
+
+    Most programs end within 20 ms: their results cost no system call, since the parent reads the memory at the end.
+    """
 
     def __init__(self, results: socket.socket, shared: mmap.mmap, head: "Head") -> None:
         self.results, self.shared, self.head = results, shared, head
-        self.waiting = 0
-        self.start = wire.HEADER.size  # the frame STARTED went before
+        self.waiting = 0  # bytes in the memory that are not sent
+        self.start = wire.HEADER.size  # of those bytes in the whole stream: the frame STARTED went before
         self.flushed = time.monotonic()
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
         """Write a frame."""
         frame = wire.HEADER.pack(kind, len(payload), self.head.used) + payload
-        if self.waiting + len(frame) > wire.FRAMES_ROOM:
+        if self.waiting + len(frame) > wire.FRAMES_SIZE:
             self.flush()
         at = wire.FRAMES_AT + self.waiting
         self.shared[at : at + len(frame)] = frame
         self.waiting += len(frame)
+        # The cursor comes after the bytes it counts: a child that is killed between the two loses its last frame, and
+        # never shows half of one.
         wire.CURSOR.pack_into(self.shared, 0, self.waiting, self.start)
         if time.monotonic() - self.flushed > FLUSH_AFTER:
             self.flush()
 
     def flush(self) -> None:
         """Send all written frames over the socket."""
+        # If the child is killed before the cursor moves, the parent has these bytes twice: it knows by the position.
         self.results.sendall(self.shared[wire.FRAMES_AT : wire.FRAMES_AT + self.waiting])
         self.start += self.waiting
         self.waiting = 0
@@ -55,25 +76,25 @@ class Channel:
         self.flushed = time.monotonic()
 
     def ask(self, kind: bytes, payload: bytes) -> bytes:
-        """Send a frame and wait for the parent's answer."""
+        """Send a frame and wait for the parent's answer, one byte."""
         self.send(kind, payload)
         self.flush()
         return self.results.recv(1)
 
 
 class Head(io.TextIOBase):
-    """A text stream that keeps its first bytes in shared memory and drops the rest."""
+    """A text stream that keeps its first `limit` bytes in shared memory and drops the rest: printing never fails."""
 
-    def __init__(self, shared: mmap.mmap, room: int) -> None:
-        self._shared, self.used, self._room = shared, 0, room
+    def __init__(self, shared: mmap.mmap, limit: int) -> None:
+        self._shared, self.used, self._limit = shared, 0, limit
 
     def writable(self) -> bool:
         return True
 
     def write(self, text: str) -> int:
-        room = self._room - self.used
-        if room > 0:
-            head = text[:room].encode("utf-8", "replace")[:room]
+        left = self._limit - self.used
+        if left > 0:
+            head = text[:left].encode("utf-8", "replace")[:left]
             at = wire.STDOUT_AT + self.used
             self._shared[at : at + len(head)] = head
             self.used += len(head)
@@ -92,16 +113,16 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap) -> NoRet
             _call(function, calls, job, channel)
         elif space is not None:
             channel.send(wire.MISSING)
-        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)  # what is left to do is no time of the program's
         channel.flush()
     finally:
-        os._exit(0)
+        os._exit(0)  # at once: the program may have left threads, exit handlers and objects with destructors
 
 
 def prepare(results: socket.socket, shared: mmap.mmap) -> Channel:
     """Set up what every program finds: seeded random numbers, an empty input, a bounded output, the collector."""
     isolate.keep_children()
-    head = Head(shared, wire.STDOUT_ROOM)
+    head = Head(shared, wire.STDOUT_SIZE)
     seed_numbers()
     sys.stdin, sys.stdout, sys.stderr = io.StringIO(), head, Head(shared, 0)
     sys.argv = [""]
@@ -118,7 +139,7 @@ def seed_numbers() -> None:
 
 
 class Sends(Protocol):
-    """Where reports go."""
+    """A receiver of reports: the parent's `Channel`, or a `Link` to the tester."""
 
     def send(self, kind: bytes, payload: bytes = ...) -> None:
         """Send a frame."""
@@ -156,11 +177,12 @@ def load(
 
 
 def _call(function: Any, calls: Any, job: dict[str, Any], channel: Channel) -> None:
+    # Bound beforehand: it runs for every input, and the program may have replaced what it would look up.
     timed, elements, send, timer = job["timed"], job["elements"], channel.send, signal.setitimer
     limits, flush_after = job["limits"], job["flush_after"]
     for index, arguments in enumerate(calls):
         if index == flush_after:
-            channel.flush()
+            channel.flush()  # the parent can decide on the first inputs while the others run
         timer(signal.ITIMER_PROF, limits[index])
         began = time.process_time() if timed else 0.0
         try:
@@ -171,6 +193,8 @@ def _call(function: Any, calls: Any, job: dict[str, Any], channel: Channel) -> N
             if not size:
                 send(wire.VALUE, data)
                 continue
+            # The parent first compares the digest of the exact bytes. If they differ, the values may still be equal,
+            # as 1 and 1.0 are: then it asks for the digest that such values share.
             answer = channel.ask(wire.DIGEST, data + size.to_bytes(8, "little"))
             if answer == wire.ASK_CANONICAL:
                 send(wire.CANONICAL, canonical(value))

@@ -7,6 +7,8 @@ argument, or changes it in place, does the same from afar.
 """
 
 import itertools
+import math
+import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta, timezone
@@ -15,8 +17,40 @@ from fractions import Fraction
 from types import GeneratorType
 from typing import Any
 
-from codechat.sandbox.inside.arrays import fill_array, flatten_array, is_array, read_array
-from codechat.sandbox.inside.numbered import NotCarried, Numbered
+KINDS = "biufcUS"  # of elements that are plain bytes
+MOST_ELEMENTS = 1 << 40  # of shapes without content: more are no array of a program's, and NumPy's own error
+
+
+class NotCarried(Exception):
+    """A value that cannot be carried; the text says what it is."""
+
+
+class Numbered:
+    """The mutable objects of one call's arguments, by the order in which they were met.
+
+    `exhausts`: an iterator counts by the items that it yields, and is used up by that. `met` counts how often a value
+    refers to each object.
+    """
+
+    def __init__(self, exhausts: bool = True) -> None:
+        self.objects: list[Any] = []
+        self.met: list[int] = []
+        self.exhausts = exhausts
+        self._places: dict[int, int] = {}
+
+    def add(self, value: Any) -> None:
+        """Give an object the next number."""
+        self._places[id(value)] = len(self.objects)
+        self.objects.append(value)
+        self.met.append(1)
+
+    def place(self, value: Any) -> int | None:
+        """The number of an object that is met; None if it has none."""
+        place = self._places.get(id(value))
+        if place is not None:
+            self.met[place] += 1
+        return place
+
 
 DEEPEST = 30  # levels, three of the decoder's each
 LONGEST = 100_000  # items of an iterator
@@ -157,7 +191,9 @@ def build(tree: Any, numbered: Numbered, grow: bool = False) -> Any:
 def _build_marked(tree: Any, numbered: Numbered, grow: bool) -> Any:
     name, content, _ = tree
     if name == "ref":
-        return numbered.objects[_index(content, numbered)]
+        if type(content) is not int or not 0 <= content < len(numbered.objects):
+            raise ValueError("a reference to no argument")
+        return numbered.objects[content]
     if name == "array":
         array = read_array(content)
         if grow and is_array(type(array)):
@@ -189,12 +225,6 @@ def fill(value: Any, tree: Any, numbered: Numbered, grow: bool = True) -> None:
     _FILLERS[name](value, content, lambda part: build(part, numbered, grow))
 
 
-def _index(place: Any, numbered: Numbered) -> int:
-    if type(place) is not int or not 0 <= place < len(numbered.objects):
-        raise ValueError("a reference to no argument")
-    return place
-
-
 def _fill_pairs(value: Any, content: Any, part: Callable[[Any], Any]) -> None:
     pairs = [(part(key), part(item)) for key, item in content]
     value.clear()
@@ -208,16 +238,12 @@ def _fill_items(value: Any, content: Any, part: Callable[[Any], Any]) -> None:
     (value.update if type(value) is set else value.extend)(items)
 
 
-def _fill_bytes(value: Any, content: Any, part: Callable[[Any], Any]) -> None:
-    value[:] = _exactly(bytes, content)
-
-
 _FILLERS: dict[Any, Callable[[Any, Any, Callable[[Any], Any]], None]] = {
     **dict.fromkeys(("dict", "OrderedDict", "Counter"), _fill_pairs),
     "defaultdict": lambda value, content, part: _fill_pairs(value, content[1], part),
     "set": _fill_items,
     "deque": lambda value, content, part: _fill_items(value, content[0], part),
-    "bytearray": _fill_bytes,
+    "bytearray": lambda value, content, part: value.__setitem__(slice(None), _exactly(bytes, content)),
 }
 _OF_KIND: dict[Any, Any] = {kind.__name__: kind for kind in MUTABLE}
 _EMPTY: dict[Any, Callable[[Any], Any]] = {
@@ -243,10 +269,6 @@ def _integers(content: Any, count: int) -> list[int]:
     return [_exactly(int, number) for number in content]
 
 
-def _same(item: Any) -> Any:
-    return item
-
-
 def _view(name: str) -> Callable[[Any, Callable[[Any], Any]], Any]:
     def read(content: Any, part: Callable[[Any], Any]) -> Any:
         items = [part(item) for item in content]
@@ -255,6 +277,10 @@ def _view(name: str) -> Callable[[Any, Callable[[Any], Any]], Any]:
         return dict.fromkeys(items).keys() if name == "keys" else dict(enumerate(items)).values()
 
     return read
+
+
+def _same(item: Any) -> Any:
+    return item
 
 
 _READERS: dict[Any, Callable[[Any, Callable[[Any], Any]], Any]] = {
@@ -274,3 +300,43 @@ _READERS: dict[Any, Callable[[Any, Callable[[Any], Any]], Any]] = {
     "iterator": lambda content, part: iter([part(item) for item in content]),
     **{name: _view(name) for name in VIEWS.values()},
 }
+
+
+def is_array(kind: type) -> bool:
+    """Whether objects of this class are arrays, which can change."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and kind is numpy.ndarray
+
+
+def flatten_array(value: Any, kind: type) -> list[Any] | str:
+    """The type, shape, bytes of an array or number, and whether it is an array; else what it is."""
+    numpy: Any = sys.modules["numpy"]
+    if not (kind is numpy.ndarray or (issubclass(kind, numpy.generic) and kind is value.dtype.type)):
+        return f"an object of the class numpy.{kind.__qualname__}"
+    if value.dtype.kind not in KINDS:
+        return "an array of objects"
+    return [value.dtype.str, list(value.shape), value.tobytes(), kind is numpy.ndarray]
+
+
+def read_array(content: Any) -> Any:
+    """The array or number that `flatten_array` described. Raises `ValueError` and `TypeError`."""
+    import numpy
+
+    text, shape, data, whole = content
+    if type(text) is not str or type(data) is not bytes or type(whole) is not bool:
+        raise ValueError("not an array")
+    kind = numpy.dtype(text)
+    if kind.kind not in KINDS or kind.str != text:
+        raise ValueError("not an array of plain elements")
+    if not all(type(one) is int and one >= 0 for one in shape) or math.prod(filter(None, shape)) > MOST_ELEMENTS:
+        raise ValueError("not the shape of an array")
+    array = numpy.frombuffer(data, dtype=kind).reshape(shape).copy()
+    return array if whole else array[()]
+
+
+def fill_array(value: Any, content: Any) -> None:
+    """Give an array the elements of another of the same type and shape. Raises as `read_array`."""
+    new = read_array(content)
+    if not is_array(type(new)) or (new.dtype, new.shape) != (value.dtype, value.shape):
+        raise ValueError("a content of another type")
+    value[...] = new

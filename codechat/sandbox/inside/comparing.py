@@ -13,7 +13,7 @@ from types import FunctionType, MappingProxyType, MethodDescriptorType, WrapperD
 from typing import Any
 
 from codechat.sandbox.inside.encode import BASES, SCALARS
-from codechat.sandbox.inside.guard import HEAP_TYPE
+from codechat.sandbox.inside.snapshot import HEAP_TYPE
 
 COMPARE, CHAIN, PAIR = "(compare)", "(chain)", "(pair)"  # names that no program can write
 OPERATORS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {

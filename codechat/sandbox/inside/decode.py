@@ -66,24 +66,12 @@ def _count(data: bytes, at: int) -> tuple[int, int]:
     return number, at + 4
 
 
-def _small(data: bytes, at: int) -> tuple[int, int]:
-    return _INT.unpack_from(data, at)[0], at + 4
-
-
 def _integer(data: bytes, at: int) -> tuple[int, int]:
     digits = abs(int(_INT.unpack_from(data, at)[0]))
     end = at + 4 + 2 * digits
     if end > len(data):
         raise Undecodable("the value is cut short")
     return marshal.loads(data[at - 1 : end]), end  # of this one type code: an integer, in linear time
-
-
-def _float(data: bytes, at: int) -> tuple[float, int]:
-    return _DOUBLE.unpack_from(data, at)[0], at + 8
-
-
-def _complex(data: bytes, at: int) -> tuple[complex, int]:
-    return complex(*_COMPLEX.unpack_from(data, at)), at + 16
 
 
 def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
@@ -97,10 +85,10 @@ def _text(data: bytes, at: int) -> tuple[str, int]:
 
 
 _LEAVES: dict[int, Callable[[bytes, int], tuple[Any, int]]] = {
-    ord("i"): _small,
+    ord("i"): lambda data, at: (_INT.unpack_from(data, at)[0], at + 4),
     ord("l"): _integer,
-    ord("g"): _float,
-    ord("y"): _complex,
+    ord("g"): lambda data, at: (_DOUBLE.unpack_from(data, at)[0], at + 8),
+    ord("y"): lambda data, at: (complex(*_COMPLEX.unpack_from(data, at)), at + 16),
     ord("u"): _text,
     ord("s"): _bytes,
 }

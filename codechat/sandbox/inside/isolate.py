@@ -248,7 +248,7 @@ def _drop_capabilities() -> None:
 
 
 def renounce(limits: Mapping[int, int]) -> None:
-    """For a command in a room: the limits (by their numbers in `resource`), no capability, the filter."""
+    """For a command in an environment: the limits (by their numbers in `resource`), no capability, the filter."""
     for which, value in limits.items():
         _limit(which, value)
     _drop_capabilities()

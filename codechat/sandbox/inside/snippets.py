@@ -112,13 +112,10 @@ def class_level_names(snippet: str) -> list[str]:
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     bound = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
     bound |= {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | Function)}
-    bound |= {(alias.asname or alias.name).partition(".")[0] for node in ast.walk(tree) for alias in _aliases(node)}
+    aliases = (node for node in ast.walk(tree) if isinstance(node, ast.alias))
+    bound |= {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
     bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     return list(dict.fromkeys(node.id for node in names if node.id not in bound))
-
-
-def _aliases(node: ast.AST) -> list[ast.alias]:
-    return node.names if isinstance(node, ast.Import | ast.ImportFrom) else []
 
 
 def read_snippet(snippet: str, name: str) -> ast.Module:
@@ -136,12 +133,10 @@ def _opened(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             "'__main__' == __name__",
         ):
             yield from _opened(node.body)
-        elif not (isinstance(node, ast.Expr) and _is_main(node.value)):
+            continue
+        value = node.value if isinstance(node, ast.Expr) else None
+        if not (isinstance(value, ast.Call) and ast.unparse(value.func) in MAINS):
             yield node
-
-
-def _is_main(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and ast.unparse(node.func) in MAINS
 
 
 def _only_defines(node: ast.stmt) -> bool:

@@ -2,13 +2,17 @@
 
 The program's functions stand here as stubs: a call goes to the candidate's process and comes back as plain data through
 a decoder that executes nothing. What reads a function's source, annotations or documentation reads the program's text.
-If a snippet needs more than that, the tester says so and ends: then program and snippets must share a process.
+If a snippet needs more than that, the tester reports it and ends: then program and snippets must share a process.
+
+Exceptions of the program are raised again by type and text, with an attribute that holds the program's own lines.
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.
 # ruff: noqa: PTH109, PTH118
 
 import builtins
+import functools
+import inspect
 import linecache
 import marshal
 import mmap
@@ -16,20 +20,26 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+import typing
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, NoReturn
 
 from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.candidate import Channel, describe, prepare
-from codechat.sandbox.inside.carry import build, fill, flatten
+from codechat.sandbox.inside.carry import NotCarried, Numbered, build, fill, flatten
 from codechat.sandbox.inside.decode import decode
-from codechat.sandbox.inside.numbered import NotCarried, Numbered
-from codechat.sandbox.inside.raising import LINES, as_called, exception_class, make_exception
-from codechat.sandbox.inside.serving import PROGRAM, Link, write_program
+from codechat.sandbox.inside.responder import PROGRAM, Link, write_program
 from codechat.sandbox.inside.snippets import class_level_names, compile_pieces
-from codechat.sandbox.inside.stubs import describe_stub, make_stub, reading_hints
-from codechat.sandbox.inside.text import NotPlain, Text, split_lines
+from codechat.sandbox.inside.text import SHARED, NotPlain, Text, split_lines
+
+LINES = "lines_of_the_program"  # an attribute of such exceptions
+Inside = Callable[[str], NoReturn]
+
+
+Call = Callable[[str, tuple[Any, ...], dict[str, Any]], Any]
+PROGRAM_OF = "function of the program"  # an attribute that marks a stub with its name there
+
 
 BUILTINS = frozenset(vars(builtins))
 
@@ -254,3 +264,130 @@ class Tester:
     def _end(self, status: int = 0) -> NoReturn:
         self._channel.flush()
         os._exit(status)
+
+
+def make_stub(name: str, path: str, call: Call) -> Any:
+    """A function whose calls go to `call`, and whose source is in the file `path`."""
+
+    def stub(*positional: Any, **named: Any) -> Any:
+        return call(name, positional, named)
+
+    stub.__name__ = stub.__qualname__ = name
+    stub.__module__, stub.__annotations__, stub.__doc__ = "candidate", {}, None
+    stub.__dict__[PROGRAM_OF] = name
+    stub.__code__ = stub.__code__.replace(co_name=name, co_qualname=name, co_filename=path)
+    return stub
+
+
+def describe_stub(stub: Any, text: Text, reads: Sequence[str], inside: Callable[[str], NoReturn]) -> None:
+    """Give a stub its place, documentation, annotations and signature, as far as the snippets read them, from the
+    program's text; `inside` is called with the reason if the text does not say them plainly."""
+    try:
+        name = stub.__name__
+        node = text.plain_function(name) if "definition" in reads else text.function(name)
+        first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+        stub.__code__ = stub.__code__.replace(co_firstlineno=first)
+        stub.__doc__ = text.documentation(node)
+        if "annotations" in reads:
+            stub.__annotations__ = text.annotations(node)
+        if "signature" in reads:
+            stub.__signature__ = text.signature(node)
+    except NotPlain as error:
+        inside(str(error))
+    except Exception as error:  # noqa: BLE001  too deep a text, for one
+        inside(f"the program's text: {type(error).__name__}")
+
+
+def reading_hints(hints: Callable[[str], dict[str, Any]]) -> None:
+    """Let `typing.get_type_hints` and `inspect.get_annotations` evaluate no string of the program's text."""
+    if hasattr(typing.get_type_hints, "__wrapped__"):
+        return
+    by_typing, by_inspect = typing.get_type_hints, inspect.get_annotations
+
+    @functools.wraps(by_typing)
+    def get_type_hints(one: Any, *rest: Any, **options: Any) -> Any:
+        name = vars(one).get(PROGRAM_OF) if callable(one) and hasattr(one, "__dict__") else None
+        return by_typing(one, *rest, **options) if name is None else hints(name)
+
+    @functools.wraps(by_inspect)
+    def get_annotations(one: Any, **options: Any) -> Any:
+        name = vars(one).get(PROGRAM_OF) if callable(one) and hasattr(one, "__dict__") else None
+        return hints(name) if name is not None and options.get("eval_str") else by_inspect(one, **options)
+
+    typing.get_type_hints = get_type_hints  # type: ignore[assignment]
+    inspect.get_annotations = get_annotations  # type: ignore[assignment]
+
+
+def make_exception(tree: Any, build: Callable[[Any], Any], inside: Inside) -> BaseException:
+    """The exception of a tree: its class, arguments, text, and the lines of the program that its traceback shows.
+
+    Raises `ValueError` and the like if it is none.
+    """
+    described, arguments, text, lines = tree
+    if type(text) is not str or not all(type(line) is str for line in lines):
+        raise ValueError("not an exception")
+    kind = exception_class(described, inside)
+    if issubclass(kind, BaseExceptionGroup):
+        inside("a group of exceptions")
+    given = (text,) if arguments is None else build(arguments)
+    if type(given) is not tuple:
+        raise ValueError("not an exception's arguments")
+    error = _instance(kind, given, text)
+    vars(error)[LINES] = tuple(lines[:12])
+    return error
+
+
+def as_called(error: BaseException, expected: bool) -> BaseException:
+    """The exception as a call raises it. `expected`: the snippets know of `StopIteration`; if they do not, it counts as
+    an error, as it does in a generator, because what iterates over calls, such as `map`, would take it for its end."""
+    if expected or not isinstance(error, StopIteration | StopAsyncIteration):
+        return error
+    stopped = RuntimeError(f"the program raised {type(error).__name__}")
+    vars(stopped)[LINES] = vars(error)[LINES]
+    return stopped
+
+
+def _instance(kind: type[BaseException], given: tuple[Any, ...], text: str) -> BaseException:
+    try:
+        error = kind(*given)
+        if str(error) == text:
+            return error
+    except Exception:  # noqa: BLE001, S110  it wants other arguments than it kept
+        pass
+    same = type(kind.__name__, (kind,), {"__str__": lambda self: text, "__init__": lambda self, *rest: None})
+    error = same.__new__(same, *given)
+    error.args = given
+    return error  # type: ignore[no-any-return]
+
+
+def exception_class(described: Any, inside: Inside) -> type[BaseException]:
+    """The class of a module's name and of its built-in base classes: the real one, or one that stands for it."""
+    module, name, bases = described
+    if not all(type(one) is str for one in (module, name, *bases)):
+        raise ValueError("not an exception's class")
+    if module == "builtins" or module.partition(".")[0] in SHARED:
+        real: Any = sys.modules.get(module)
+        real = getattr(real, name, None)
+        if isinstance(real, type) and issubclass(real, BaseException):
+            return real
+    known = [vars(builtins).get(base) for base in bases]
+    classes = [one for one in known if isinstance(one, type) and issubclass(one, BaseException)] or [Exception]
+    if not all(issubclass(classes[0], one) for one in classes):
+        inside(f"the exception class {name}, which has several base classes")
+    return _own_class(module, name, classes[0].__name__, inside)
+
+
+@functools.cache
+def _own_class(module: str, name: str, base: str, inside: Inside) -> type[BaseException]:
+    """A class of the program's own, by its names."""
+
+    def ask(error: BaseException, attribute: str) -> Any:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        inside(f"the attribute {attribute} of the exception {name}")
+
+    members = {"__getattr__": ask, "__module__": module}
+    try:
+        return type(name.rpartition(".")[2], (vars(builtins)[base],), members)
+    except TypeError as error:
+        raise ValueError("not an exception's class") from error

@@ -1,9 +1,25 @@
-"""The bytes between the two sides.
+"""The bytes between codechat (the parent), the zygote, and the zygote's children.
 
 Parent and zygote talk over a SOCK_SEQPACKET socket: RUN with three descriptors (job, shared memory, results), and with
-two more for a command (standard output and error), TESTED, KILL, WARM, and back one STATUS message per run. The child
-writes a stream of frames: kind, length, how much was printed, payload. Frames gather in shared memory, so that they
-survive the child's death, and go over the results socket when it fills.
+two more for a command (standard output and error), TESTED, KILL, WARM, and back one STATUS message per run.
+
+A child reports by a stream of frames:
+
+    +--------+---------------+----------------+------------------+
+    | kind   | length        | printed        | payload          |
+    | 1 byte | 4 bytes (u32) | 2 bytes (u16)  | `length` bytes   |
+    +--------+---------------+----------------+------------------+
+
+`printed` is how many bytes of standard output had been kept when the frame was written, so that the parent knows at
+which input a program printed. Frames gather in memory that the child shares with the parent, so that they survive the
+child's death, and go over the results socket when that memory is full:
+
+    0        CURSOR: bytes gathered, and the position of the first of them in the whole stream
+    64       the head of standard output, STDOUT_SIZE bytes at most
+    4096     the gathered frames, FRAMES_SIZE bytes at most
+
+The parent reads the socket first. When the child has ended, it reads the frames that are still in the memory, from the
+position in the stream at which the socket stopped.
 """
 
 import struct
@@ -17,9 +33,9 @@ HEADER = struct.Struct("<cIH")  # kind, length of the payload, bytes printed so 
 CURSOR = struct.Struct("<QQ")  # bytes waiting in the buffer, stream position of its start
 DOUBLE = struct.Struct("<d")
 
-STDOUT_AT, STDOUT_ROOM = 64, 2048  # the head of the printed bytes, zero-padded
-FRAMES_AT, FRAMES_ROOM = 4096, 1 << 20
-SHARED_SIZE = FRAMES_AT + FRAMES_ROOM
+STDOUT_AT, STDOUT_SIZE = 64, 2048  # the head of the printed bytes, zero-padded
+FRAMES_AT, FRAMES_SIZE = 4096, 1 << 20
+SHARED_SIZE = FRAMES_AT + FRAMES_SIZE
 
 DIGEST_OVER = 256 * 1024  # bytes of a value beyond which its digest is sent instead
 CANONICAL_UP_TO = 16 << 20  # bytes of a value up to which a second, type-blind digest is made on request
@@ -43,6 +59,7 @@ REPLY, PRINTED = b"R", b"O"
 NEXT, ASK_CANONICAL = b"n", b"c"  # the parent's answers to a DIGEST
 
 PYTHON = "{python}"  # as a command's program: the box's own interpreter
+PATH = "/usr/local/bin:/usr/bin:/bin"  # where commands are looked for
 
 GONE = 29  # exit status of a tester whose candidate is gone
 TIMED_OUT = 27  # exit status of a child whose CPU timer rang (SIGPROF's number)

@@ -1,24 +1,32 @@
-"""The warm interpreter: forks one isolated child per candidate and reports its end."""
+"""The warm interpreter: forks one isolated child per candidate or command, and reports its end.
+
+Read it from `main` down: `_serve` forks, `_watch` waits in the zygote, `_child` confines itself and becomes what the
+job asks for: a program called on inputs (`candidate`), a program with its assertions in one process (`assertions`) or
+in two (`tester` and `responder`), or any command, run as a user would: in a folder with its files, by its exit status.
+"""
 
 # No pathlib: every module loaded here is memory that each fork copies.
-# ruff: noqa: PTH110, PTH123
+# ruff: noqa: PTH101, PTH102, PTH103, PTH109, PTH110, PTH118, PTH120, PTH123
 
 import array
 import contextlib
 import gc
+import io
 import json
 import marshal
 import mmap
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
+import tarfile
 import traceback
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from codechat.sandbox.inside import assertions, candidate, command, guard, isolate, serving, tester, wire
+from codechat.sandbox.inside import assertions, candidate, isolate, responder, snapshot, tester, wire
 
 # The most imported modules of programs; the child imports any other itself.
 WARM = (
@@ -28,6 +36,8 @@ WARM = (
 
 OWN_USERS = 2_100_000_000  # numbers from here on: no directory service and no container manager hands them out
 GONE_S = 2.0  # seconds that a candidate may take to end after its last message
+OF_THE_INTERPRETER = "LD_LIBRARY_PATH"  # the path of its own libraries, which tools must not load
+NOT_RUN = 127
 
 
 def main(text: str) -> NoReturn:
@@ -85,13 +95,13 @@ def _settle() -> None:
 
 
 def _serve(control: socket.socket, handle: int | None, config: dict[str, Any]) -> NoReturn:
-    kept: guard.Kept | None = None
+    remembered: snapshot.Snapshot | None = None
     while True:
         message, handles = _receive(control)
         if not message:
             os._exit(0)
         if message == wire.WARM:
-            kept = _warm(handles[0], config["scratch"], handle is not None)
+            remembered = _warm(handles[0], config["scratch"], handle is not None)
             control.send(wire.WARM)
             continue
         if message not in (wire.RUN, wire.TESTED):
@@ -103,7 +113,7 @@ def _serve(control: socket.socket, handle: int | None, config: dict[str, Any]) -
                 isolate.new_pid_namespace()
             child = os.fork()
             if child == 0:
-                _child(Part(handles, peer, candidate=part == 1), config, handle is not None, kept)
+                _child(Part(handles, peer, candidate=part == 1), config, handle is not None, remembered)
             children.append(child)
             if handle is not None:
                 isolate.back_to(handle)
@@ -112,20 +122,20 @@ def _serve(control: socket.socket, handle: int | None, config: dict[str, Any]) -
         _watch(control, children, handle is not None)
         if handle is None:
             for child in children:
-                command.clear(config["scratch"], child)
+                _clear_folder(config["scratch"], child)
 
 
-def _warm(listed: int, scratch: list[str], namespaces: bool) -> guard.Kept:
+def _warm(listed: int, scratch: list[str], namespaces: bool) -> snapshot.Snapshot:
     """Load what assertion tests use, and the modules that the file `listed` names, which every fork then has."""
-    kept = guard.warm()
+    remembered = snapshot.warm()
     names: list[str] = marshal.loads(_whole(listed))
     os.close(listed)
     if names:
         if namespaces:
             isolate.empty_folders(scratch)  # some libraries write a cache when they are loaded
-        kept = guard.preload(names, kept)
+        remembered = snapshot.preload(names, remembered)
     _settle()
-    return kept
+    return remembered
 
 
 def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
@@ -200,7 +210,7 @@ class Part:
         return job, socket.socket(fileno=3), shared, peer
 
 
-def _child(part: Part, config: dict[str, Any], namespaces: bool, kept: guard.Kept | None) -> NoReturn:
+def _child(part: Part, config: dict[str, Any], namespaces: bool, remembered: snapshot.Snapshot | None) -> NoReturn:
     """Read the job, confine, run. Never returns; errors before the candidate's code go to stderr."""
     try:
         job, results, shared, peer = part.take()
@@ -210,26 +220,26 @@ def _child(part: Part, config: dict[str, Any], namespaces: bool, kept: guard.Kep
         needs, alone = job.get("needs", ()), job.get("alone", False)
         isolate.confine(limits, namespaces, config["scratch"], needs, alone=alone)
         if "calls" not in job:
-            command.own_folder(config["scratch"], namespaces)
+            _own_folder(config["scratch"], namespaces)
         if "argv" in job:
-            command.make_ready(job)
+            _write_files(job)
         results.sendall(wire.HEADER.pack(wire.STARTED, 0, 0))
         if "argv" in job:
-            command.run(job, config["paths"])
+            _become_program(job, config["paths"])
         os.dup2(0, 1)
         os.dup2(0, 2)
-        assert kept is not None or "snippets" not in job
+        assert remembered is not None or "snippets" not in job
     except BaseException:  # noqa: BLE001  nothing may run past this point
         traceback.print_exc()
         os._exit(70)
     if peer is not None and shared is None:
         results.close()
-        serving.run(job, peer)
+        responder.run(job, peer)
     assert shared is not None
     if peer is not None:
         tester.run(job, results, shared, peer)
-    if kept is not None and "snippets" in job:
-        assertions.run(job, results, shared, kept)
+    if remembered is not None and "snippets" in job:
+        assertions.run(job, results, shared, remembered)
     candidate.run(job, results, shared)
 
 
@@ -241,3 +251,53 @@ def _whole(handle: int) -> bytes:
         pieces.append(os.pread(handle, size - at, at))
         at += len(pieces[-1])
     return b"".join(pieces)
+
+
+def _own_folder(scratch: list[str], namespaces: bool) -> None:
+    """Go to a writable folder: the program's own, else one made for it."""
+    folder = scratch[-1] if scratch else "/tmp"
+    if not namespaces:
+        folder = _folder_of(folder, os.getpid())
+        os.mkdir(folder, 0o700)
+    os.chdir(folder)
+
+
+def _clear_folder(scratch: list[str], process: int) -> None:
+    """Without namespaces: remove the folder made for a process."""
+    folder = _folder_of(scratch[-1] if scratch else "/tmp", process)
+    if os.path.isdir(folder):  # noqa: PTH112
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _folder_of(folder: str, process: int) -> str:
+    return os.path.join(folder, f"codechat-{process}")
+
+
+def _write_files(job: dict[str, Any]) -> None:
+    """Write the command's files into the working folder, and go to the folder in which it runs."""
+    for name, data in job["files"].items():
+        os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+        with open(name, "wb") as stream:
+            stream.write(data)
+        os.chmod(name, 0o755)
+    if job["archive"]:
+        with tarfile.open(fileobj=io.BytesIO(job["archive"])) as archive:
+            archive.extractall(filter="data")
+    os.chdir(job["folder"])
+
+
+def _become_program(job: dict[str, Any], paths: list[str]) -> NoReturn:
+    """Replace this process by the command of a job, or report that it cannot be run."""
+    program, *arguments = job["argv"]
+    given = job["environment"]
+    own = {"TMPDIR": os.getcwd(), **given}
+    if program == wire.PYTHON:
+        own["PYTHONPATH"] = os.pathsep.join([*filter(None, [given.get("PYTHONPATH")]), *paths])
+        os.execve(sys.executable, [sys.executable, "-s", "-B", *arguments], {**os.environ, **own})
+    of_the_box = {name: value for name, value in os.environ.items() if name != OF_THE_INTERPRETER}
+    try:
+        os.execvpe(program, [program, *arguments], {"PATH": wire.PATH, **of_the_box, **own})
+    except OSError as error:
+        os.write(2, f"{program}: {os.strerror(error.errno or 0)}\n".encode())
+        os.write(3, wire.HEADER.pack(wire.MISSING, 0, 0))
+        os._exit(NOT_RUN)

@@ -13,8 +13,8 @@ from codechat.errors import BrokenTask, UserError
 from codechat.files import content_hash
 from codechat.languages.python.code_key import code_key
 from codechat.sandbox import Box, Job, Sandbox, SandboxConfig, WorkerDied
+from codechat.sandbox.command import COMMANDS, PROC
 from codechat.sandbox.inside.snippets import NotRun, imports_of, refuse_unrun, shares_names
-from codechat.sandbox.tools import COMMANDS, PROC
 from codechat.suites import SUITES
 from codechat.suites.assertions.constructs import Constructs, describe_all, find_all
 from codechat.suites.assertions.reader import AssertionsReader

@@ -7,7 +7,7 @@ from typing import Any
 from codechat.domain import Failure, Outcome, Verdict
 from codechat.sandbox import Ended
 from codechat.sandbox.inside import wire
-from codechat.sandbox.stream import Frames, Malformed
+from codechat.sandbox.watch import Frames, Malformed
 from codechat.suites.endings import ADDRESS, SHOWN, explain_end, read_exception
 
 TOKEN_BYTES = 16

@@ -8,7 +8,7 @@ from codechat.domain import Failure, Outcome, Verdict
 from codechat.sandbox import Ended
 from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.decode import Opaque
-from codechat.sandbox.stream import Frames, Malformed
+from codechat.sandbox.watch import Frames, Malformed
 from codechat.suites.calls.oracle import Comparison
 from codechat.suites.calls.show import show, show_bytes
 from codechat.suites.calls.truth import FLOATS, UNEQUAL, Expected, Truth

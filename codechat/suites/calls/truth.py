@@ -21,7 +21,7 @@ from codechat.sandbox import inside
 from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.encode import canonical, encode
 from codechat.sandbox.process import secret_folder
-from codechat.sandbox.stream import Frames, Malformed
+from codechat.sandbox.watch import Frames, Malformed
 from codechat.suites.calls.oracle import is_floats
 from codechat.suites.claims import equals_itself, opaque_in, read_or_opaque
 from codechat.suites.endings import exception_parts

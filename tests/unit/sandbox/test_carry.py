@@ -14,10 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codechat.sandbox.inside import serving, tester, wire
-from codechat.sandbox.inside.carry import build, flatten
+from codechat.sandbox.inside import responder, tester, wire
+from codechat.sandbox.inside.carry import NotCarried, Numbered, build, flatten
 from codechat.sandbox.inside.decode import decode
-from codechat.sandbox.inside.numbered import NotCarried, Numbered
 
 SCALARS = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8) | st.binary(max_size=8)
@@ -58,10 +57,10 @@ class FarEnd:
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
         if kind == wire.NAME:
-            answer: tuple[Any, ...] = serving._describe(self._space, payload.decode())
+            answer: tuple[Any, ...] = responder._describe(self._space, payload.decode())
         else:
             _, name, trees = marshal.loads(payload)
-            answer = serving.Called(trees).answer(self._space[name], "program.py")
+            answer = responder.Called(trees).answer(self._space[name], "program.py")
         self._answers.append(marshal.dumps(answer, 2))
 
     def receive(self) -> tuple[bytes, bytes]:

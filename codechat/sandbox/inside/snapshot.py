@@ -1,8 +1,8 @@
-"""Protects the modules that assertions use from the candidate's code, in the interpreter that they share.
+"""A snapshot of the modules that assertions use, restored after whatever the candidate's code changed in them.
 
-The checkers and the standard library are loaded beforehand and their bindings remembered; before every snippet, all
-changes are undone. Ways around that (the collector's view of all objects, raw memory, tracing, replaced code of known
-functions) are refused by an audit hook, which cannot be removed.
+Program and assertions share an interpreter here. The checkers and the standard library are loaded beforehand and their
+bindings remembered; before every snippet, all changes are undone. Ways around that (the collector's view of all
+objects, raw memory, tracing, replaced code of known functions) are refused by an audit hook, which cannot be removed.
 """
 
 import _signal  # type: ignore[import-not-found]  # what `signal` wraps, without the wrapping
@@ -46,19 +46,19 @@ class Refused(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Kept:
+class Snapshot:
     """Modules, the bindings of their names and of their classes' attributes, the contents of some containers, and the
-    functions whose code stays. `packages` are further ones by name, for assertions that import them."""
+    functions whose code must not change. `packages` are further snapshots by package, for assertions that import it."""
 
     modules: dict[str, ModuleType]
     spaces: list[Names]
     classes: list[tuple[type, Names]]
     contents: list[tuple[Any, Any]]
     functions: frozenset[FunctionType]
-    packages: dict[str, "Kept"] = field(default_factory=dict)
+    packages: dict[str, "Snapshot"] = field(default_factory=dict)
 
-    def __or__(self, other: "Kept") -> "Kept":
-        return Kept(
+    def __or__(self, other: "Snapshot") -> "Snapshot":
+        return Snapshot(
             self.modules | other.modules,
             self.spaces + other.spaces,
             self.classes + other.classes,
@@ -68,7 +68,7 @@ class Kept:
         )
 
 
-def warm() -> Kept:
+def warm() -> Snapshot:
     """Load and remember the modules that assertions use, as far as they are installed."""
     for name in RELIED_ON:
         try_import(name)
@@ -80,9 +80,9 @@ def warm() -> Kept:
         if name in sys.modules:
             containers += [value for value in vars(sys.modules[name]).values() if type(value) in KINDS]
     containers.append(vars(unittest.defaultTestLoader))
-    kept = remember(("builtins", "sys", *RELIED_ON), {})
-    kept.contents.extend(pair for one in containers for pair in _contents(one))
-    return kept
+    remembered = remember(("builtins", "sys", *RELIED_ON), {})
+    remembered.contents.extend(pair for one in containers for pair in _contents(one))
+    return remembered
 
 
 def try_import(name: str) -> None:
@@ -93,7 +93,7 @@ def try_import(name: str) -> None:
         return
 
 
-def remember(names: Iterable[str], known: Collection[str]) -> Kept:
+def remember(names: Iterable[str], known: Collection[str]) -> Snapshot:
     """The state of modules and of all modules they use, except the `known` ones."""
     modules: dict[str, ModuleType] = {}
     classes: dict[type, Names] = {}
@@ -114,21 +114,21 @@ def remember(names: Iterable[str], known: Collection[str]) -> Kept:
             owner = value.__name__ if type(value) is ModuleType else getattr(value, "__module__", None)
             waiting += [owner] if type(owner) is str else []
     spaces = [_names(vars(module)) for module in modules.values()]
-    return Kept(modules, spaces, list(classes.items()), [], frozenset(functions))
+    return Snapshot(modules, spaces, list(classes.items()), [], frozenset(functions))
 
 
-def preload(names: Iterable[str], kept: Kept) -> Kept:
-    """What is kept, with packages that are loaded now. To look at all of them for changes would cost each run more than
-    the rest of it, so they are kept apart."""
+def preload(names: Iterable[str], remembered: Snapshot) -> Snapshot:
+    """The snapshot, with packages that are loaded now. To look at all of them for changes would cost each run more
+    than the rest of it, so each is a snapshot of its own."""
     for name in names:
         try_import(name)
     loaded = [name for name in sys.modules if name.partition(".")[0] not in sys.stdlib_module_names]
-    found = remember(loaded, kept.modules)
-    packages: dict[str, Kept] = {}
+    found = remember(loaded, remembered.modules)
+    packages: dict[str, Snapshot] = {}
 
-    def of(name: Any) -> Kept:
+    def of(name: Any) -> Snapshot:
         root = str(name).partition(".")[0]
-        return packages.setdefault(root, Kept({}, [], [], [], frozenset()))
+        return packages.setdefault(root, Snapshot({}, [], [], [], frozenset()))
 
     for (name, module), space in zip(found.modules.items(), found.spaces, strict=True):
         of(name).modules[name] = module
@@ -139,7 +139,7 @@ def preload(names: Iterable[str], kept: Kept) -> Kept:
     for function in found.functions:
         functions.setdefault(str(function.__module__).partition(".")[0], set()).add(function)
     packages = {root: replace(one, functions=frozenset(functions.get(root, ()))) for root, one in packages.items()}
-    return replace(kept, packages=packages)
+    return replace(remembered, packages=packages)
 
 
 def _names(view: Any) -> Names:
@@ -156,14 +156,13 @@ def _contents(container: Any) -> list[tuple[Any, Any]]:
     return found
 
 
-def restorer(kept: Kept, limit: float, threads: bool = False) -> Callable[[], None]:
+def restorer(remembered: Snapshot, limit: float, threads: bool = False) -> Callable[[], None]:
     """A function that restores everything and grants `limit` CPU seconds; make it before the candidate's code runs.
 
-    `threads`: those of the program may go on.
-
-    All that it uses is bound beforehand, because the program may have replaced the functions it would look up.
+    `threads`: the program's threads may go on. All that the function uses is bound beforehand, because the program may
+    have replaced what it would look up.
     """
-    bindings, classes, process = _bindings(kept), _classes(kept), _process(limit, threads)
+    bindings, classes, process = _bindings(remembered), _classes(remembered), _process(limit, threads)
 
     def restore() -> None:
         bindings()
@@ -173,11 +172,17 @@ def restorer(kept: Kept, limit: float, threads: bool = False) -> Callable[[], No
     return restore
 
 
-def _bindings(kept: Kept) -> Callable[[], None]:
+def _bindings(remembered: Snapshot) -> Callable[[], None]:
     """Restores the names of modules, the loaded modules, and the contents of containers."""
-    spaces = (*(names for names in kept.spaces if names[0] is not vars(sys)), _names(vars(sys)))
-    contents = tuple((KINDS[type(one)], one.clear, one, copy.copy()) for one, copy in kept.contents)
-    loaded, modules, update, pairs, changed = sys.modules, tuple(kept.modules.items()), dict.update, zip, _change()
+    spaces = (*(names for names in remembered.spaces if names[0] is not vars(sys)), _names(vars(sys)))
+    contents = tuple((KINDS[type(one)], one.clear, one, copy.copy()) for one, copy in remembered.contents)
+    loaded, modules, update, pairs, changed = (
+        sys.modules,
+        tuple(remembered.modules.items()),
+        dict.update,
+        zip,
+        _comparison(),
+    )
 
     def restore() -> None:
         for view, names, values in spaces:
@@ -193,9 +198,9 @@ def _bindings(kept: Kept) -> Callable[[], None]:
     return restore
 
 
-def _classes(kept: Kept) -> Callable[[], None]:
+def _classes(remembered: Snapshot) -> Callable[[], None]:
     """Restores the attributes of classes, and drops added ones."""
-    classes, changed = tuple(kept.classes), _change()
+    classes, changed = tuple(remembered.classes), _comparison()
     assign, drop, pairs = type.__setattr__, type.__delattr__, zip
 
     def restore() -> None:
@@ -210,7 +215,7 @@ def _classes(kept: Kept) -> Callable[[], None]:
     return restore
 
 
-def _change() -> Callable[[Any, tuple[str, ...], tuple[Any, ...]], bool]:
+def _comparison() -> Callable[[Any, tuple[str, ...], tuple[Any, ...]], bool]:
     size, every, each, same = len, all, map, is_
 
     def changed(view: Any, names: tuple[str, ...], values: tuple[Any, ...]) -> bool:
@@ -250,9 +255,9 @@ def _process(limit: float, allowed: bool) -> Callable[[], None]:
     return restore
 
 
-def forbid(kept: Kept, needs: Collection[str] = ()) -> None:
+def forbid(remembered: Snapshot, needs: Collection[str] = ()) -> None:
     """Refuse from now on, in this process, all ways around `restorer`, but those that the tests need."""
-    known, code = kept.functions, CODE
+    known, code = remembered.functions, CODE
     allowed = tuple(event for need, event in NEEDED.items() if need in needs)
     refused_events = frozenset(event for event in REFUSED if not event.startswith(allowed))
     function, refused, kind_of = FunctionType, Refused, type

@@ -1,24 +1,31 @@
-"""One zygote process and the protocol with it: start, run a job, kill, restart."""
+"""Warm workers, which every kind of isolation uses: a `Worker` owns one zygote process and speaks its protocol, and
+`ZygoteSandbox` lends workers and decides who is at fault if one dies.
+"""
 
 import array
+import asyncio
 import json
 import marshal
 import os
+import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Any, TypeVar, cast
+from typing import IO, TypeVar, cast
 
-from codechat.sandbox import Kept, SandboxConfig
-from codechat.sandbox.follow import Ended, Job, Reader, Run, WorkerDied, sealed_file, shared_memory
+from codechat.sandbox import Box, Helper, SandboxConfig, TakenDown
+from codechat.sandbox.command import Command, Outputs, Ran, check_tools
 from codechat.sandbox.inside import wire
+from codechat.sandbox.watch import Ended, Frames, Job, Reader, Run, WorkerDied, sealed_file, shared_memory
 
-K = TypeVar("K", bound=Kept)
+K = TypeVar("K", bound=Helper)
 START_S = 30.0
 WARM_S = 600.0  # a busy machine may take so long to load a whole library set
 STOP_S = 5.0  # a container may take so long to stop
@@ -92,7 +99,7 @@ class Worker:
         self._control: socket.socket | None = None
         self._errors: IO[bytes] | None = None
         self._closed = self._warm = False
-        self._kept: dict[str, Kept] = {}
+        self._helpers: dict[str, Helper] = {}
         self.hello: dict[str, object] = {}
 
     def start(self) -> None:
@@ -113,23 +120,23 @@ class Worker:
         except OSError:
             hello = b""
         if not hello:
-            said = self._errors_tail()
+            errors = self._errors_tail()
             self.stop()
-            raise WorkerDied(f"the sandbox did not start: {said}")
+            raise WorkerDied(f"the sandbox did not start: {errors}")
         ours.settimeout(None)
-        told = json.loads(hello)
-        if problem := self._lacking(told):
+        answer = json.loads(hello)
+        if problem := self._lacking(answer):
             self.stop()
             raise WorkerDied(problem)
-        self.hello = told
+        self.hello = answer
 
-    def _lacking(self, told: Mapping[str, object]) -> str:
-        """What a started zygote lacks; empty if it has all that it needs."""
-        if self.launch.strict and not told["namespaces"]:
-            return f"the system grants no namespaces to the sandbox: {told['refusal']}"
-        if self.launch.inside.proc and told["namespaces"] and not told["proc"]:
+    def _lacking(self, hello: Mapping[str, object]) -> str:
+        """The isolation that a started zygote needs and lacks, for a message; empty if it lacks none."""
+        if self.launch.strict and not hello["namespaces"]:
+            return f"the system grants no namespaces to the sandbox: {hello['refusal']}"
+        if self.launch.inside.proc and hello["namespaces"] and not hello["proc"]:
             return "the system grants programs no /proc of their own, which tests of processes need"
-        return f"the sandbox's user cannot read the interpreter's folder {told['blind']}" if told["blind"] else ""
+        return f"the sandbox's user cannot read the interpreter's folder {hello['blind']}" if hello["blind"] else ""
 
     def _spawn(self, stdin: int, folder: str) -> None:
         inside = {**asdict(self.launch.inside), "meeting": self.launch.meeting}
@@ -157,9 +164,9 @@ class Worker:
             while self._process is not None and self._process.poll() is None and time.monotonic() < until:
                 with suppress(TimeoutError):
                     return server.accept()[0]
-            said = self._errors_tail()
+            errors = self._errors_tail()
             self.stop()
-            raise WorkerDied(f"the sandbox did not start: {said}")
+            raise WorkerDied(f"the sandbox did not start: {errors}")
 
     def _errors_tail(self) -> str:
         """The tail of the zygote's standard error."""
@@ -167,7 +174,7 @@ class Worker:
             return ""
         self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, self._errors.tell() - 1000))
-        return self._errors.read().decode(errors="replace").strip() or "it said nothing"
+        return self._errors.read().decode(errors="replace").strip() or "it printed nothing"
 
     def close(self) -> None:
         """Hang up for good, from any thread: this ends the zygote and its child."""
@@ -176,21 +183,21 @@ class Worker:
         if control is not None:
             with suppress(OSError):
                 control.shutdown(socket.SHUT_RDWR)
-        for kept in list(self._kept.values()):
-            kept.stop()
+        for helper in list(self._helpers.values()):
+            helper.stop()
 
     def end(self) -> None:
-        """Stop for good, with what was kept."""
+        """Stop for good, with its helpers."""
         self.stop()
-        for kept in self._kept.values():
-            kept.stop()
-        self._kept.clear()
+        for helper in self._helpers.values():
+            helper.stop()
+        self._helpers.clear()
 
     def keep(self, key: str, start: Callable[[], K]) -> K:
         """See `Box.keep`. It outlives the zygote, which a program may break."""
-        if key not in self._kept:
-            self._kept[key] = start()
-        return cast(K, self._kept[key])
+        if key not in self._helpers:
+            self._helpers[key] = start()
+        return cast(K, self._helpers[key])
 
     def stop(self) -> None:
         """Hang up and reap the zygote."""
@@ -229,9 +236,9 @@ class Worker:
                 self._hand_over(message, [data[0], shared, theirs.fileno(), *data[1:]], [pipe[1] for pipe in pipes])
             return Run(self._need(), results, shared, job, reader, outputs=read).follow()
         except WorkerDied as error:
-            said = self._errors_tail()
+            errors = self._errors_tail()
             self.stop()
-            raise WorkerDied(f"{error}: {said}") from error
+            raise WorkerDied(f"{error}: {errors}") from error
         finally:
             results.close()
             for handle in (shared, *data, *read):
@@ -248,9 +255,9 @@ class Worker:
                 raise OSError
             control.settimeout(None)
         except OSError:
-            said = self._errors_tail()
+            errors = self._errors_tail()
             self.stop()
-            raise WorkerDied(f"the sandbox does not load the modules of tests: {said}") from None
+            raise WorkerDied(f"the sandbox does not load the modules of tests: {errors}") from None
         self._warm = True
 
     def _need(self) -> socket.socket:
@@ -258,17 +265,172 @@ class Worker:
             raise WorkerDied("the sandbox's process is gone")
         return self._control
 
-    def _hand_over(self, message: bytes, kept: list[int], given: list[int]) -> None:
+    def _hand_over(self, message: bytes, lent: list[int], given: list[int]) -> None:
         """Send the zygote a job's descriptors; those `given` are closed here."""
-        handles = array.array("i", [*kept, *given])
+        handles = array.array("i", [*lent, *given])
         try:
-            self._send(message, [(socket.SOL_SOCKET, socket.SCM_RIGHTS, handles)])
+            self._need().sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, handles)])
+        except OSError as error:
+            raise WorkerDied("the sandbox's process is gone") from error
         finally:
             for handle in given:
                 os.close(handle)
 
-    def _send(self, message: bytes, ancillary: Sequence[Any] = ()) -> None:
+
+T = TypeVar("T")
+Launches = Callable[[tuple[str, ...]], Launch]
+SPARE = 16  # idle workers kept besides those that can be busy, for different sets of tools
+PROBE = {
+    "program": "def probe():\n    return 1\n",
+    "entry": "probe",
+    "calls": marshal.dumps([()], 2),
+    "limits": (10.0,),
+    "load_cpu_s": 10.0,
+    "timed": False,
+    "elements": False,
+    "flush_after": -1,
+    "cpu": 20,
+}
+
+
+class ZygoteSandbox:
+    """Runs each program once, in its own child of one of `workers` warm processes.
+
+    `launch` says how to start a worker in which a set of tools is visible; workers of one launch are alike.
+    """
+
+    def __init__(self, config: SandboxConfig, launch: Launches, workers: int, weak: bool, notice: str | None) -> None:
+        self.config, self.weak, self.notice = config, weak, notice
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="sandbox")
+        self._launch, self._launches = launch, dict[tuple[str, ...], Launch]()
+        self._lock, self._most_idle = threading.Lock(), workers + SPARE
+        self._idle: list[Worker] = []  # the latest last
+        self._workers: set[Worker] = set()
+        self._modules: tuple[str, ...] = ()
+        self._closed = False
+
+    def preload(self, modules: Sequence[str]) -> None:
+        """See `Preloading`. To be called before the first program.
+
+        Workers that see tools load nothing beforehand: few tests need them, and each would hold the set once more.
+        """
+        with self._lock:
+            self._modules = tuple(modules)
+            for worker in self._workers:
+                if worker.launch is self._launches.get(()):
+                    worker.modules = self._modules
+
+    @property
+    def contained(self) -> bool:
+        """Whether a started worker has its own namespaces."""
+        return any(worker.hello.get("namespaces") for worker in self._workers)
+
+    async def lend(self, work: Callable[[Box], T], tools: Sequence[str] = ()) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._lend, work, tuple(tools))
+
+    async def run(self, command: Command) -> Ran:
         try:
-            self._need().sendmsg([message], ancillary)
-        except OSError as error:
-            raise WorkerDied("the sandbox's process is gone") from error
+            return await self.lend(lambda box: box.run(command), command.tools)
+        except TakenDown:
+            return Ran(-signal.SIGKILL, why="down")
+
+    async def aclose(self) -> None:
+        with self._lock:
+            self._closed = True
+            workers = list(self._workers)
+        for worker in workers:
+            worker.close()
+        await asyncio.get_running_loop().run_in_executor(None, self._stop)
+
+    def _stop(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        for worker in self._workers:
+            worker.end()
+
+    def start(self) -> dict[str, object]:
+        """Start one worker now and return the isolation it found; raises `WorkerDied`."""
+        worker = self._take(())
+        try:
+            worker.start()
+        finally:
+            self._give_back(worker)
+        return worker.hello
+
+    def _lend(self, work: Callable[[Box], T], tools: tuple[str, ...]) -> T:
+        """Try twice, the second time on a fresh worker. If a program kills both and a trivial one runs after it, the
+        program is at fault."""
+        worker = self._take(tools)
+        try:
+            box = _Box(worker, tools, self.config.output_mb << 20)
+            try:
+                return work(box)
+            except WorkerDied:
+                try:
+                    return work(box)
+                except WorkerDied as error:
+                    _probe(worker)
+                    raise TakenDown(str(error)) from error
+        finally:
+            self._give_back(worker)
+
+    def _take(self, tools: tuple[str, ...]) -> Worker:
+        """An idle worker that sees the tools, or a new one; at most as many are busy as the pool has threads."""
+        with self._lock:
+            launch = self._launches.get(tools)
+            if launch is None:
+                launch = self._launches[tools] = self._launch(check_tools(tools))
+            for place in reversed(range(len(self._idle))):
+                if self._idle[place].launch is launch:
+                    return self._idle.pop(place)
+            worker = Worker(launch, () if tools else self._modules)
+            self._workers.add(worker)
+            if self._closed:
+                worker.close()
+            return worker
+
+    def _give_back(self, worker: Worker) -> None:
+        with self._lock:
+            self._idle.append(worker)
+            surplus = self._idle.pop(0) if len(self._idle) > self._most_idle else None
+            self._workers.discard(surplus)
+        if surplus is not None:
+            surplus.end()
+
+
+class _Box:
+    """One worker, used only by its thread."""
+
+    def __init__(self, worker: Worker, tools: tuple[str, ...], output_limit: int) -> None:
+        self._worker, self._tools, self._output_limit = worker, tools, output_limit
+
+    def parts_processes(self) -> bool:
+        if not self._worker.hello:
+            self._worker.start()
+        return bool(self._worker.hello.get("namespaces"))
+
+    def python(self, job: Job, reader: Reader) -> Ended:
+        return self._worker.run(job, reader)
+
+    def keep(self, key: str, start: Callable[[], K]) -> K:
+        return self._worker.keep(key, start)
+
+    def run(self, command: Command) -> Ran:
+        if missing := set(command.tools) - set(self._tools):
+            raise ValueError(f"the box was lent without the tools {missing}")
+        outputs = Outputs(command.tail, self._output_limit)
+        ended = self._worker.run(command.job(), outputs.start, (outputs.stdout, outputs.stderr))
+        return outputs.conclude(ended, command.cpu_limit)
+
+
+def _probe(worker: Worker) -> None:
+    """Run a trivial program; raises `WorkerDied` if even that fails."""
+    kinds: list[bytes] = []
+    frames = Frames()
+
+    def read(data: bytes) -> tuple[bytes, bool]:
+        kinds.extend(kind for kind, _ in frames.feed(data))
+        return b"", False
+
+    worker.run(Job(marshal.dumps(PROBE, 2), 30.0, 30.0, 20.0), read)
+    if wire.DONE not in kinds:
+        raise WorkerDied("the sandbox does not run a trivial program")

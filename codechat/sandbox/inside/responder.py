@@ -1,7 +1,7 @@
 """The candidate's side of assertions decided outside: loads the program, and calls its functions when it is asked to.
 
-The tester asks from another process, which no name, file or memory of this one leads to. Whatever is answered here is
-only a claim about results.
+The tester asks from another process, which no name, file or memory of this one leads to. Every answer is only a
+claim about results: the tester decides.
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.
@@ -19,18 +19,17 @@ from typing import Any, NoReturn
 
 from codechat.sandbox.inside import isolate, wire
 from codechat.sandbox.inside.candidate import load, seed_numbers, text_of, trace_lines
-from codechat.sandbox.inside.carry import build, contents, flatten
-from codechat.sandbox.inside.numbered import NotCarried, Numbered
+from codechat.sandbox.inside.carry import NotCarried, Numbered, build, contents, flatten
 from codechat.sandbox.inside.text import SHARED
 
 PROGRAM = "program.py"
 
 
 class Link:
-    """Messages between a tester and its candidate. `room`: bytes that are taken from the other side in all."""
+    """Messages between a tester and its candidate. `limit`: bytes that are taken from the other side in all."""
 
-    def __init__(self, peer: socket.socket, room: int = 1 << 40) -> None:
-        self._peer, self._room = peer, room
+    def __init__(self, peer: socket.socket, limit: int = 1 << 40) -> None:
+        self._peer, self._bytes_left = peer, limit
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
         """Send a message; raises `OSError` if the other side is gone."""
@@ -39,8 +38,8 @@ class Link:
     def receive(self) -> tuple[bytes, bytes]:
         """The next message; raises `EOFError` if the other side is gone, `ValueError` if it sends too much."""
         kind, size = wire.MESSAGE.unpack(self._take(wire.MESSAGE.size))
-        self._room -= size
-        if self._room < 0:
+        self._bytes_left -= size
+        if self._bytes_left < 0:
             raise ValueError("more results than are read")
         return kind, self._take(size)
 
@@ -57,19 +56,19 @@ class Link:
         return bytes(data)
 
 
-class Told(io.TextIOBase):
+class PrintedHead(io.TextIOBase):
     """A text stream that sends its first bytes to the tester and drops the rest."""
 
-    def __init__(self, link: Link, room: int) -> None:
-        self._link, self._room = link, room
+    def __init__(self, link: Link, limit: int) -> None:
+        self._link, self._bytes_left = link, limit
 
     def writable(self) -> bool:
         return True
 
     def write(self, text: str) -> int:
-        if self._room > 0 and text:
-            head = text[: self._room].encode("utf-8", "replace")[: self._room]
-            self._room -= len(head)
+        if self._bytes_left > 0 and text:
+            head = text[: self._bytes_left].encode("utf-8", "replace")[: self._bytes_left]
+            self._bytes_left -= len(head)
             self._link.send(wire.PRINTED, head)
         return len(text)
 
@@ -79,7 +78,7 @@ def run(job: dict[str, Any], peer: socket.socket) -> NoReturn:
     isolate.keep_children()
     link = Link(peer)
     seed_numbers()
-    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), Told(link, wire.STDOUT_ROOM), Told(link, 0)
+    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), PrintedHead(link, wire.STDOUT_SIZE), PrintedHead(link, 0)
     sys.argv = [""]
     gc.enable()
     path = os.path.join(os.getcwd(), PROGRAM)
