@@ -93,7 +93,7 @@ class Box(Protocol):
         """
 
     def keep(self, key: str, start: Callable[[], K]) -> K:
-        """The helper that `start` returned when it was first called for `key` in this box; it is stopped with the box."""
+        """The helper that `start` returned when it was first called for `key` in this box; it ends with the box."""
 
     def run(self, command: Command) -> Ran:
         """Run a program; raises `InfrastructureError` if its files cannot be made ready, `WorkerDied` as above."""
