@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from codechat.domain import Output
-from codechat.environments import ENVIRONMENTS, Room
+from codechat.environments import ENVIRONMENTS, Worktree
 from codechat.tasks import Workspace
 
 COMMANDS = ("true", "ls -la", "cat README.md", "grep -rn line .")
@@ -44,7 +44,7 @@ def plain(command: str, folder: Path) -> float:
     return time.perf_counter() - began
 
 
-async def timed(room: Room, command: str) -> float:
+async def timed(room: Worktree, command: str) -> float:
     """Seconds of a command in a room."""
     began = time.perf_counter()
     output: Output = await room.run(command)

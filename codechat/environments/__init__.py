@@ -1,7 +1,8 @@
-"""Environments: rooms in which a model explores a repository by commands. One file per kind.
+"""Environments: worktrees in which a model explores a repository by commands. One file per kind.
 
-A room holds the repository at one commit and nothing later. It belongs to one session, is writable, and is thrown
-away. Commands are hostile: docs/environments.md says what a room keeps from them.
+A worktree holds the repository at one commit and nothing later. It belongs to one session, is writable, and is thrown
+away. Commands are hostile: docs/environments.md says what a worktree keeps from them. In the names of options, and in
+messages, a worktree is a room.
 """
 
 from collections.abc import Mapping
@@ -17,52 +18,52 @@ class EnvironmentConfig(Config):
     """Options of every environment."""
 
     kind: str = result_option(..., "where a model may run commands in a repository")
-    max_rooms: int = run_option(16, "rooms that are open at once; further sessions wait for one", ge=1)
+    max_rooms: int = run_option(16, "worktrees that are open at once; further sessions wait for one", ge=1)
 
 
-class Room(Protocol):
+class Worktree(Protocol):
     """A session's repository. One command at a time."""
 
     async def run(self, command: str) -> Output:
         """Run a command by a fresh shell in the repository's root: files last, processes don't.
 
-        Raises nothing for what the command does; `InfrastructureError` if the room broke.
+        Raises nothing for what the command does; `InfrastructureError` if the worktree broke.
         """
 
     async def build(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
         """Build the repository's image again: with further files (path and text), and with another Dockerfile if given.
 
-        The room stays as it is: a session writes the files into it by commands. Raises `InfrastructureError` if the
+        The worktree stays as it is: a session writes the files into it by commands. Raises `InfrastructureError` if the
         engine fails.
         """
 
     async def aclose(self) -> None:
-        """End the room and throw its files away."""
+        """End the worktree and throw its files away."""
 
 
 class Environment(Protocol):
-    """Opens rooms."""
+    """Opens worktrees."""
 
     @property
     def commands(self) -> bool:
-        """Whether commands can be run in a room."""
+        """Whether commands can be run in a worktree."""
 
     @property
     def builds(self) -> bool:
-        """Whether a build can be tried in a room."""
+        """Whether a build can be tried in a worktree."""
 
     async def check(self) -> None:
-        """Find out what can be known before the first room. Raises `UserError` if no room could be opened."""
+        """Find out what can be known before the first worktree. Raises `UserError` if no worktree could be opened."""
 
-    async def open(self, workspace: Workspace) -> Room:
-        """A fresh room, once there are fewer than `max_rooms`.
+    async def open(self, workspace: Workspace) -> Worktree:
+        """A fresh worktree, once there are fewer than `max_rooms`.
 
-        Raises `UserError` if the repository does not hold the commit, and `InfrastructureError` if no room can be made:
-        an engine is away, or the dataset's own Dockerfile does not build.
+        Raises `UserError` if the repository does not hold the commit, and `InfrastructureError` if no worktree can be
+        made: an engine is away, or the dataset's own Dockerfile does not build.
         """
 
     async def aclose(self) -> None:
-        """Close every room."""
+        """Close every worktree."""
 
 
 ENVIRONMENTS: Registry[Environment, NoTraits] = Registry(

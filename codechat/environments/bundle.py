@@ -16,16 +16,16 @@ from pathlib import Path
 from filelock import FileLock
 
 from codechat.environment import PACKAGE
-from codechat.environments.kept import interpreters_folder
+from codechat.environments.cache import interpreters_folder
 from codechat.errors import InfrastructureError
 from codechat.files import content_hash
 
 PLACE = "/codechat"
-"""Where a container shows it."""
+"""The folder that shows it in a container."""
 PLACES = ("lower", "meeting")  # for what else a container is shown
 ASK_S = 60.0
 MADE = 2  # version of what a folder holds
-# Prints the module files and the libraries of a process that imported what the code of a room imports.
+# Prints the module files and the libraries of a process that imported what the code of a worktree imports.
 ASK = """
 import contextlib, ctypes, collections.abc, errno, fcntl, json, marshal, os, platform, resource, select, shutil, signal
 import socket, stat, struct, sys, time, traceback, typing
@@ -38,8 +38,8 @@ print(json.dumps({"libraries": libraries, "modules": modules}))
 
 
 def bundle() -> Path:
-    """The folder of the interpreter and codechat's code for rooms, made once. Raises `InfrastructureError`."""
-    code = {room: PACKAGE / room / "inside" for room in ("sandbox", "environments")}
+    """The folder of the interpreter and codechat's code for worktrees, made once. Raises `InfrastructureError`."""
+    code = {part: PACKAGE / part / "inside" for part in ("sandbox", "environments")}
     texts = [path.read_bytes() for folder in code.values() for path in sorted(folder.glob("*.py"))]
     key = content_hash([sys.version, sys.base_prefix, MADE, os.getuid(), content_hash(b"".join(texts))])[:24]
     folder = interpreters_folder() / key
@@ -49,8 +49,8 @@ def bundle() -> Path:
             made = folder.with_suffix(".part")
             shutil.rmtree(made, ignore_errors=True)
             _interpreter(made)
-            for room, place in code.items():
-                shutil.copytree(place, made / room / "inside", ignore=shutil.ignore_patterns("__pycache__"))
+            for part, place in code.items():
+                shutil.copytree(place, made / part / "inside", ignore=shutil.ignore_patterns("__pycache__"))
             for name in PLACES:
                 (made / name).mkdir()
             made.rename(folder)
@@ -59,20 +59,20 @@ def bundle() -> Path:
 
 def _interpreter(made: Path) -> None:
     program = Path(getattr(sys, "_base_executable", "") or sys.executable).resolve()
-    asked = subprocess.run([program, "-S", "-s", "-P", "-c", ASK], capture_output=True, timeout=ASK_S, check=False)
-    if asked.returncode:
-        raise InfrastructureError(f"the interpreter {program} does not start: {asked.stderr.decode(errors='replace')}")
-    told = json.loads(asked.stdout)
+    done = subprocess.run([program, "-S", "-s", "-P", "-c", ASK], capture_output=True, timeout=ASK_S, check=False)
+    if done.returncode:
+        raise InfrastructureError(f"the interpreter {program} does not start: {done.stderr.decode(errors='replace')}")
+    answer = json.loads(done.stdout)
     standard = Path(sysconfig.get_path("stdlib")).resolve()
     (made / "lib").mkdir(parents=True)
     shutil.copy(program, made / "python")
-    for library in map(Path, told["libraries"]):
+    for library in map(Path, answer["libraries"]):
         if not library.is_relative_to(standard):
             loader = library.name.startswith(("ld-", "ld."))
             shutil.copy(library, made / ("loader" if loader else f"lib/{library.name}"))
             for name in _shorter(library.name) if not loader else ():  # by which programs ask for it
                 (made / "lib" / name).symlink_to(library.name)
-    for module in (Path(name).resolve() for name in told["modules"]):
+    for module in (Path(name).resolve() for name in answer["modules"]):
         whole = module.parent.glob("*.py") if module.name == "__init__.py" else ()  # some modules go by two names
         for path in (module, *whole):
             if path.is_relative_to(standard):

@@ -3,23 +3,128 @@
 import asyncio
 import functools
 import os
+import select
 import shutil
+import signal
+import socket
+import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from codechat.config import result_option
 from codechat.domain import Build, Output
 from codechat.environment import PACKAGE
-from codechat.environments import ENVIRONMENTS, Environment, Room
+from codechat.environments import ENVIRONMENTS, Environment, Worktree
 from codechat.environments.commits import unpacked
-from codechat.environments.forked import Box
 from codechat.environments.inside import furnish
-from codechat.environments.limits import NOBODY, VARIABLES, Limits, Slot, Slots, Spent
-from codechat.environments.resident import Resident
-from codechat.errors import UserError
+from codechat.environments.limits import NOBODY, VARIABLES, Limits, Slot, Slots, TimeLeft
+from codechat.environments.resident import START_S, STOP_S, Resident, boot, errors_tail, popen
+from codechat.errors import InfrastructureError, UserError
 from codechat.tasks import Workspace
+
+GONE = -1
+
+
+class Forked:
+    """A worktree's process, which is no child of this one. When it has ended, so has everything in its worktree."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; its status is not known here. Raises `subprocess.TimeoutExpired`."""
+        if self._handle != GONE:
+            poll = select.poll()
+            poll.register(self._handle, select.POLLIN)
+            if not poll.poll(None if timeout is None else timeout * 1000):
+                raise subprocess.TimeoutExpired("a room", timeout or 0)
+            os.close(self._handle)
+            self._handle = GONE
+        return 0
+
+    def kill(self) -> None:
+        """End it at once."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+
+
+class ForkingBox:
+    """A process in a box, out of which worktrees are forked: started for the first one, and again if it is gone."""
+
+    def __init__(self, command: Callable[[list[str]], list[str]], root: str) -> None:
+        self._command, self._root = command, root
+        self._asking = threading.Lock()
+        self._started: tuple[subprocess.Popen[bytes], socket.socket, IO[bytes]] | None = None
+
+    async def open(self, config: Mapping[str, Any]) -> Resident:
+        """A worktree, furnished. Raises `InfrastructureError` with its error output."""
+        errors = tempfile.TemporaryFile()  # noqa: SIM115  closed with the worktree
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        try:
+            with theirs:
+                process = await asyncio.to_thread(self._fork, theirs.fileno(), errors.fileno())
+        except BaseException:
+            ours.close()
+            errors.close()
+            raise
+        return await Resident.furnished(process, ours, errors, config)
+
+    def _fork(self, control: int, errors: int) -> Forked:
+        """Ask for a worktree; ask another process if the one that was started is gone."""
+        with self._asking:
+            for _ in range(2):
+                self._started = self._started or self._start()
+                if (worktree := self._ask(control, errors)) is not None:
+                    return worktree
+                last_words = self._end()
+        raise InfrastructureError(f"no room can be started: {last_words}")
+
+    def _ask(self, control: int, errors: int) -> Forked | None:
+        """A worktree, None if the process is gone: bubblewrap then ends, but keeps the socket for open worktrees."""
+        assert self._started is not None
+        process, asking, _ = self._started
+        with suppress(OSError):
+            socket.send_fds(asking, [b"r"], [control, errors])
+            for _ in range(int(START_S)):
+                if process.poll() is not None:
+                    return None
+                with suppress(TimeoutError):
+                    handles = socket.recv_fds(asking, 1, 1)[1]
+                    return Forked(handles[0]) if handles else None
+        return None
+
+    def _start(self) -> tuple["subprocess.Popen[bytes]", socket.socket, IO[bytes]]:
+        errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by `_end`
+        ours, theirs = socket.socketpair()
+        ours.settimeout(1)
+        with theirs:
+            return popen(self._command(boot(self._root, "fork")), theirs.fileno(), errors), ours, errors
+
+    def _end(self) -> str:
+        """End the process, without which open worktrees go on; the end of its error output."""
+        if self._started is None:
+            return ""
+        (process, control, errors), self._started = self._started, None
+        control.close()
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        with errors:
+            return errors_tail(errors)
+
+    def close(self) -> None:
+        """End the process; worktrees are closed by their sessions."""
+        with self._asking:
+            self._end()
+
 
 NO_BUILD = "environment=checkout builds nothing; environment=docker does"
 SHOWN = ("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/share", "/usr/include")
@@ -34,14 +139,14 @@ class CheckoutConfig(Limits):
 
 
 class Copy:
-    """A room in a box of its own."""
+    """A worktree in a box of its own."""
 
     def __init__(self, limits: Limits, resident: Resident, slot: Slot) -> None:
-        self._limits, self._resident, self._slot, self._spent = limits, resident, slot, Spent(limits)
+        self._limits, self._resident, self._slot, self._time_left = limits, resident, slot, TimeLeft(limits)
 
     async def run(self, command: str) -> Output:
-        output = await self._resident.run(command, self._limits, self._spent.next())
-        self._spent.add(output.seconds)
+        output = await self._resident.run(command, self._limits, self._time_left.next())
+        self._time_left.spend(output.seconds)
         return output
 
     async def build(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
@@ -55,7 +160,7 @@ class Copy:
 
 
 class Checkout:
-    """Opens rooms over unpacked commits. `overlay=False` copies a commit into its room even if layers can be had."""
+    """Opens worktrees over unpacked commits. `overlay=False` copies a commit even if layers can be had."""
 
     commands, builds = True, False
 
@@ -69,15 +174,15 @@ class Checkout:
                 "install the package 'bubblewrap', or choose environment=none or docker",
             )
         self._program, self._python = program, _Interpreter()
-        self._boxes: dict[Path, Box] = {}  # by the folder of the commits that they show
+        self._boxes: dict[Path, ForkingBox] = {}  # by the folder of the commits that they show
 
     async def check(self) -> None:
         """The program was looked for when this was made."""
 
-    async def open(self, workspace: Workspace) -> Room:
+    async def open(self, workspace: Workspace) -> Worktree:
         slot = await self._slots.take()
         try:
-            lower = await slot.holding(unpacked, workspace, self._owner)
+            lower = await slot.hold(unpacked, workspace, self._owner)
             resident = await self._box(lower.parent).open(self._config(lower))
         except BaseException:
             slot.free()
@@ -88,12 +193,12 @@ class Checkout:
         for box in self._boxes.values():
             await asyncio.to_thread(box.close)
 
-    def _box(self, commits: Path) -> Box:
-        """The box of all rooms. It shows every unpacked commit; a room covers them once it has taken its own."""
+    def _box(self, commits: Path) -> ForkingBox:
+        """The box of all worktrees. It shows every unpacked commit; a worktree covers them once it has its own."""
         if commits not in self._boxes:
             if self._owner is not None:
-                commits.chmod(0o755)  # for the user that rooms become
-            self._boxes[commits] = Box(functools.partial(self._command, commits), "/harness")
+                commits.chmod(0o755)  # for the user that worktrees become
+            self._boxes[commits] = ForkingBox(functools.partial(self._command, commits), "/harness")
         return self._boxes[commits]
 
     def _config(self, lower: Path) -> dict[str, Any]:
@@ -114,14 +219,14 @@ class Checkout:
         words += ["--hostname", "room"]
         if self._owner is None:
             words += ["--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY)]
-        else:  # a room's process becomes another user, which its own namespaces then show as one of theirs
+        else:  # a worktree's process becomes another user, which its own namespaces then show as one of theirs
             words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
         binds = [*_system(), *python.binds, (str(commits), furnish.LOWER)]
-        binds += [(str(PACKAGE / room / "inside"), f"/harness/{room}/inside") for room in ("sandbox", "environments")]
+        binds += [(str(PACKAGE / part / "inside"), f"/harness/{part}/inside") for part in ("sandbox", "environments")]
         binds += [(str(PACKAGE / "environments" / "etc" / name), f"/etc/{name}") for name in ("passwd", "group")]
         binds += [(str(PACKAGE / "sandbox" / "etc" / name), f"/etc/{name}") for name in ("hosts", "nsswitch.conf")]
         parents = {str(parent) for _, place in binds for parent in Path(place).parents if str(parent) != "/"}
-        made = (furnish.ROOM, furnish.PARENT, "/home", furnish.HOME, "/tmp", "/var", "/var/tmp")
+        made = (furnish.WRITABLE, furnish.PARENT, "/home", furnish.HOME, "/tmp", "/var", "/var/tmp")
         for folder in (*sorted(parents), *made):
             words += ["--perms", "0755", "--dir", folder]
         for source, place in binds:
@@ -132,19 +237,8 @@ class Checkout:
         for source, place in binds:
             if PACKAGE.is_relative_to(source):  # the embedded datasets hold their own answers
                 words += ["--tmpfs", str(Path(place) / PACKAGE.relative_to(source))]
-        words += [
-            "--bind",
-            "/proc",
-            "/proc",
-            "--dev",
-            "/dev",
-            "--remount-ro",
-            "/dev",
-            "--remount-ro",
-            "/",
-            "--chdir",
-            "/",
-        ]
+        words += ["--bind", "/proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+        words += ["--remount-ro", "/", "--chdir", "/"]
         words += ["--setenv", "LD_LIBRARY_PATH", f"{python.base}/lib", "--", python.program, *arguments]
         return words
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from codechat.environments.kept import Held, commits_folder, hold
+from codechat.environments.cache import HeldFolder, commits_folder, hold
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.tasks import Workspace
@@ -49,7 +49,7 @@ OPTIONS = {
 }
 
 
-def unpacked(workspace: Workspace, owner: int | None) -> Held:
+def unpacked(workspace: Workspace, owner: int | None) -> HeldFolder:
     """The folder with the commit's files and its `.git`, to be read only; made by whichever process comes first.
 
     Everything in it belongs to the user `owner`, or to this one. It is kept until it is released. Raises `UserError` if
@@ -61,21 +61,21 @@ def unpacked(workspace: Workspace, owner: int | None) -> Held:
     objects = _objects(source)
     key = content_hash([UNPACKED, str(source.resolve()), workspace.commit, owner])[:40]
     folder = commits_folder() / key
-    held: Held | None = None
+    held_folder: HeldFolder | None = None
     try:
-        held = hold(folder)
+        held_folder = hold(folder)
         if not folder.is_dir():
             with FileLock(f"{folder}.lock"):
                 if not folder.is_dir():
                     _make(folder, objects, workspace, owner)
     except BaseException as error:
-        if held is not None:
-            held.release()
+        if held_folder is not None:
+            held_folder.release()
         if isinstance(error, OSError):
             remedy = "free some space, or set CODECHAT_CACHE_DIR"
             raise UserError(f"cannot write {folder}: {error.strerror}", remedy) from error
         raise
-    return held
+    return held_folder
 
 
 def _objects(source: Path) -> Path:
@@ -104,13 +104,13 @@ def _make(folder: Path, objects: Path, workspace: Workspace, owner: int | None) 
     except BaseException as error:
         shutil.rmtree(made, ignore_errors=True)
         if isinstance(error, _Refused):
-            raise UserError(f"{_named(workspace)} cannot be unpacked: {error}", REMEDY) from None
+            raise UserError(f"{_name_of(workspace)} cannot be unpacked: {error}", REMEDY) from None
         raise
 
 
 def _fill(made: Path, objects: Path, workspace: Workspace) -> None:
     commit = workspace.commit
-    named = _named(workspace)
+    named = _name_of(workspace)
     lent = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": '"' + str(objects).replace("\\", "\\\\").replace('"', '\\"') + '"'}
     _git(made, "init", "-q", "--template=", f"--initial-branch={BRANCH}", ".")
     try:
@@ -136,14 +136,23 @@ def _fill(made: Path, objects: Path, workspace: Workspace) -> None:
     _git(made, "checkout-index", "-a", "-q")
 
 
-def _named(workspace: Workspace) -> str:
+def _name_of(workspace: Workspace) -> str:
     return f"the commit {workspace.commit[:12]} of {workspace.repository}"
 
 
 def _pack(made: Path, commit: str, lent: Mapping[str, str]) -> None:
     folder = made / ".git" / "objects" / "pack"
     folder.mkdir(exist_ok=True)
-    _git(made, "pack-objects", "--revs", "-q", "--delta-base-offset", str(folder / "pack"), told=f"{commit}\n", **lent)
+    _git(
+        made,
+        "pack-objects",
+        "--revs",
+        "-q",
+        "--delta-base-offset",
+        str(folder / "pack"),
+        stdin=f"{commit}\n",
+        **lent,
+    )
 
 
 def _measure(made: Path, named: str) -> None:
@@ -163,7 +172,7 @@ def _measure(made: Path, named: str) -> None:
 
 
 def _settle(made: Path, when: int, owner: int | None) -> None:
-    """Give every file the commit's time, so that all rooms look the same, and its owner."""
+    """Give every file the commit's time, so that all worktrees look the same, and its owner."""
     for folder, _, files in os.walk(made, topdown=False):
         for path in (*(os.path.join(folder, name) for name in files), folder):  # noqa: PTH118  many thousands
             if owner is not None:
@@ -208,7 +217,7 @@ def _environment(made: Path) -> dict[str, str]:
     }
 
 
-def _git(made: Path, *words: str, told: str = "", **more: str) -> str:
+def _git(made: Path, *words: str, stdin: str = "", **more: str) -> str:
     """Standard output of a git command in the folder. Raises `_Refused`; `UserError` if git is not installed."""
     environment = {**_environment(made), **more}
     try:
@@ -216,7 +225,7 @@ def _git(made: Path, *words: str, told: str = "", **more: str) -> str:
             _command(*words),
             cwd=made,
             env=environment,
-            input=told.encode(),
+            input=stdin.encode(),
             capture_output=True,
             timeout=GIT_S,
             check=False,
@@ -228,6 +237,6 @@ def _git(made: Path, *words: str, told: str = "", **more: str) -> str:
     except subprocess.TimeoutExpired:
         raise _Refused(f"git {words[0]} took more than {GIT_S:.0f} s") from None
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise _Refused(said[-1] if said else f"git {words[0]} ended with status {done.returncode}")
+        errors = done.stderr.decode(errors="replace").strip().splitlines()
+        raise _Refused(errors[-1] if errors else f"git {words[0]} ended with status {done.returncode}")
     return done.stdout.decode(errors="replace")

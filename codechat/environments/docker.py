@@ -10,13 +10,12 @@ from typing import Any, Literal
 
 from codechat.config import result_option, run_option
 from codechat.domain import Build, Output
-from codechat.environments import ENVIRONMENTS, Environment, Room
-from codechat.environments.building import Bounds
+from codechat.environments import ENVIRONMENTS, Environment, Worktree
 from codechat.environments.bundle import HOME_OF_PYTHON, PLACE, bundle, words
 from codechat.environments.commits import unpacked
-from codechat.environments.images import Builder, Engine, Image
+from codechat.environments.images import Bounds, Builder, Engine, Image
 from codechat.environments.inside import furnish
-from codechat.environments.limits import NOBODY, VARIABLES, Limits, Slot, Slots, Spent
+from codechat.environments.limits import NOBODY, VARIABLES, Limits, Slot, Slots, TimeLeft
 from codechat.environments.resident import Resident
 from codechat.errors import InfrastructureError, UserError
 from codechat.tasks import Workspace
@@ -29,7 +28,7 @@ class DockerConfig(Limits):
     """Options of `docker`."""
 
     kind: Literal["docker"] = result_option("docker", "a container of the image that the row's Dockerfile builds")
-    image: str | None = result_option(None, "an image for all rooms, in place of the rows' Dockerfiles", min_length=1)
+    image: str | None = result_option(None, "one image for all, in place of the rows' Dockerfiles", min_length=1)
     images: dict[str, str] = result_option({}, "images of this machine in place of a Dockerfile's bases: {base: mine}")
     build_network: bool = result_option(False, "let builds reach the network: they run what they download, as root")
     build_s: float = result_option(1800.0, "seconds by the clock that a build may take", gt=0)
@@ -39,8 +38,8 @@ class DockerConfig(Limits):
 
 
 @dataclass(frozen=True)
-class Tried:
-    """Builds of a room's image with a maintainer's files, which leave no image."""
+class Attempts:
+    """Attempts to build a worktree's image with a maintainer's files, which leave no image."""
 
     builder: Builder
     lower: Path
@@ -56,19 +55,19 @@ class Tried:
 
 
 class Container:
-    """A room in a container."""
+    """A worktree in a container."""
 
-    def __init__(self, config: DockerConfig, resident: Resident, slot: Slot, *, tried: "Tried") -> None:
-        self._config, self._resident, self._slot, self._spent = config, resident, slot, Spent(config)
-        self._tried = tried
+    def __init__(self, config: DockerConfig, resident: Resident, slot: Slot, *, attempts: Attempts) -> None:
+        self._config, self._resident, self._slot, self._time_left = config, resident, slot, TimeLeft(config)
+        self._attempts = attempts
 
     async def run(self, command: str) -> Output:
-        output = await self._resident.run(command, self._config, self._spent.next())
-        self._spent.add(output.seconds)
+        output = await self._resident.run(command, self._config, self._time_left.next())
+        self._time_left.spend(output.seconds)
         return output
 
     async def build(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
-        return await asyncio.to_thread(self._tried, files, dockerfile)
+        return await asyncio.to_thread(self._attempts, files, dockerfile)
 
     async def aclose(self) -> None:
         try:
@@ -78,7 +77,7 @@ class Container:
 
 
 class Docker:
-    """Opens rooms in containers."""
+    """Opens worktrees in containers."""
 
     commands = builds = True
 
@@ -97,7 +96,7 @@ class Docker:
         await asyncio.to_thread(self._check)
 
     def _check(self) -> None:
-        """Raise `UserError` if the engine does not answer, or lacks the image for all rooms and may not fetch it."""
+        """Raise `UserError` if the engine does not answer, or lacks the common image and may not fetch it."""
         config, engine = self._config, self._builder.engine
         try:
             engine.check()
@@ -116,7 +115,7 @@ class Docker:
                 f"fetch or build it beforehand ({config.program} pull {named}); `{config.program} images` shows all",
             )
 
-    async def open(self, workspace: Workspace) -> Room:
+    async def open(self, workspace: Workspace) -> Worktree:
         given = None if self._config.image is None else GIVEN.format(image=self._config.image)
         dockerfile = given or workspace.dockerfile
         if dockerfile is None:
@@ -126,13 +125,13 @@ class Docker:
             )
         slot = await self._slots.take()
         try:
-            lower = await slot.holding(unpacked, workspace, None)
+            lower = await slot.hold(unpacked, workspace, None)
             image = await asyncio.to_thread(self._builder.image, workspace, dockerfile, lower)
             resident = await self._start(image)
         except BaseException:
             slot.free()
             raise
-        return Container(self._config, resident, slot, tried=Tried(self._builder, lower, dockerfile))
+        return Container(self._config, resident, slot, attempts=Attempts(self._builder, lower, dockerfile))
 
     async def _start(self, image: Image) -> Resident:
         folder = await asyncio.to_thread(bundle)
@@ -140,14 +139,8 @@ class Docker:
 
         def command(arguments: list[str], meeting: str) -> list[str]:
             program, *rest = words(arguments)
-            options = [
-                *self._options(name),
-                "--volume",
-                f"{folder}:{PLACE}:ro",
-                "--volume",
-                f"{meeting}:{PLACE}/meeting",
-            ]
-            return [image.program, "run", *options, "--entrypoint", program, image.name, *rest]
+            volumes = ["--volume", f"{folder}:{PLACE}:ro", "--volume", f"{meeting}:{PLACE}/meeting"]
+            return [image.program, "run", *self._options(name), *volumes, "--entrypoint", program, image.name, *rest]
 
         return await Resident.start(command, PLACE, self._inside(image), meeting=f"{PLACE}/meeting/control")
 
@@ -167,7 +160,7 @@ class Docker:
         """The engine's own filter and covers are off, because they forbid the namespaces of commands; ours are used."""
         config = self._config
         options = ["--rm", "--name", name, "--pull", "never", "--network", "none", "--read-only", "--hostname", "room"]
-        # Of this machine, docker tells a container its name servers, podman its table of names.
+        # Of this machine, docker passes its name servers to a container, podman its table of names.
         options += ["--dns", "127.0.0.1", "--dns-search", "."] if config.program == "docker" else ["--no-hosts"]
         options += ["--cap-drop", "ALL", "--user", f"{NOBODY}:{NOBODY}", "--workdir", "/", "--env", HOME_OF_PYTHON]
         paths = "systempaths=unconfined" if config.program == "docker" else "unmask=ALL"

@@ -1,17 +1,19 @@
-"""The limits of a room, and who may have one."""
+"""The limits of a worktree, and who may have one."""
 
 import asyncio
+import codecs
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from codechat.config import result_option
 from codechat.environments import EnvironmentConfig
-from codechat.environments.kept import Held
+from codechat.environments.cache import HeldFolder
 from codechat.tasks import Workspace
+from codechat.texts import visible
 
 NOBODY = 65534
-"""The user of the machine that a room's processes are if codechat runs as root."""
+"""The user of the machine that a worktree's processes are if codechat runs as root."""
 VARIABLES = {
     "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
     "HOME": "/home/maintainer",
@@ -25,17 +27,17 @@ VARIABLES = {
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
-"""What commands find in their environment."""
+"""The environment variables of commands."""
 
 
 class Limits(EnvironmentConfig):
     """Options of environments that run commands."""
 
     command_s: float = result_option(60.0, "seconds by the clock that a command may take", gt=0)
-    room_s: float = result_option(1800.0, "seconds that all commands of a room may take together", gt=0)
-    memory_mb: int = result_option(4096, "MiB of memory that a room's processes may use together", ge=64)
+    room_s: float = result_option(1800.0, "seconds that all commands of a worktree may take together", gt=0)
+    memory_mb: int = result_option(4096, "MiB of memory that a worktree's processes may use together", ge=64)
     processes: int = result_option(256, "processes and threads that a command may have at once", ge=8)
-    disk_mb: int = result_option(1024, "MiB that a room's commands may write; a room keeps them in memory", ge=16)
+    disk_mb: int = result_option(1024, "MiB that a worktree's commands may write, all in memory", ge=16)
     open_files: int = result_option(1024, "files that a process may hold open", ge=32)
     output_kb: int = result_option(
         16, "KiB of a command's output that are kept, half of it from its end", ge=1, le=4096
@@ -51,17 +53,19 @@ class Limits(EnvironmentConfig):
             "output": self.output_kb << 10,
         }
 
-    def said(self, ended: str, seconds: float, before: str) -> str:
+    def notice(self, ended: str, seconds: float, before: str) -> str:
         """A line for the end of an output: the limit that a command met; empty if it met none."""
-        told = {
+        reason = {
             "timeout": f"a command may take {self.command_s:g} s, all together {self.room_s:g} s; it had {seconds:g} s",
             "memory": f"a room's processes may use {self.memory_mb} MiB of memory",
         }.get(ended)
-        return "" if told is None else f"{'' if not before or before.endswith(chr(10)) else chr(10)}[killed: {told}]\n"
+        return (
+            "" if reason is None else f"{'' if not before or before.endswith(chr(10)) else chr(10)}[killed: {reason}]\n"
+        )
 
 
-class Spent:
-    """What is left of a room's seconds."""
+class TimeLeft:
+    """The seconds that the commands of a worktree may still take."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits, self._left = limits, limits.room_s
@@ -70,16 +74,16 @@ class Spent:
         """The seconds that the next command may take; 0 if none are left."""
         return max(0.0, min(self._limits.command_s, self._left))
 
-    def add(self, seconds: float) -> None:
-        """Count a command's seconds."""
+    def spend(self, seconds: float) -> None:
+        """Take off a command's seconds."""
         self._left -= seconds
 
 
-Unpack = Callable[[Workspace, int | None], Held]
+Unpack = Callable[[Workspace, int | None], HeldFolder]
 
 
 class Slots:
-    """At most `count` rooms at once."""
+    """At most `count` worktrees at once."""
 
     def __init__(self, count: int) -> None:
         self._free = asyncio.Semaphore(count)
@@ -91,23 +95,41 @@ class Slots:
 
 
 class Slot:
-    """A place for one room, and what the room keeps from being cleared."""
+    """A place for one worktree, and what the worktree keeps from being cleared."""
 
     def __init__(self, of: asyncio.Semaphore) -> None:
         self._of: asyncio.Semaphore | None = of
-        self._held: Held | None = None
+        self._commit: HeldFolder | None = None
 
-    async def holding(
-        self, unpack: Callable[[Workspace, int | None], Held], workspace: Workspace, owner: int | None
-    ) -> Path:
-        """The folder of an unpacked commit, which is kept until the room is closed."""
-        self._held = await asyncio.to_thread(unpack, workspace, owner)
-        return self._held.folder
+    async def hold(self, unpack: Unpack, workspace: Workspace, owner: int | None) -> Path:
+        """The folder of an unpacked commit, which is kept until the worktree is closed."""
+        self._commit = await asyncio.to_thread(unpack, workspace, owner)
+        return self._commit.folder
 
     def free(self) -> None:
         """Give it back, once."""
         of, self._of = self._of, None
-        if self._held is not None:
-            self._held.release()
+        if self._commit is not None:
+            self._commit.release()
         if of is not None:
             of.release()
+
+
+def legible(head: bytes, tail: bytes, total: int, kept_kb: int) -> str:
+    r"""The head and the tail of an output of `total` bytes, with what is left out stated between them.
+
+    Bytes that are no UTF-8 and characters that are hidden, or that a terminal obeys, are shown by their codes
+    (`\xff`, `\x1b`); a carriage return before a line end is left out.
+    """
+    missing = total - len(head) - len(tail)
+    if missing <= 0:
+        return _shown((head + tail).decode("utf-8", "backslashreplace"))
+    first = codecs.getincrementaldecoder("utf-8")("backslashreplace").decode(head)  # without a character cut in two
+    start = next((place for place in range(min(4, len(tail))) if tail[place] & 0xC0 != 0x80), 0)
+    last = tail[start:].decode("utf-8", "backslashreplace")
+    note = f"[{missing:,} bytes left out: of an output the first and the last {kept_kb / 2:g} KiB are kept]"
+    return f"{_shown(first)}\n{note}\n{_shown(last)}"
+
+
+def _shown(text: str) -> str:
+    return visible(text.replace("\r\n", "\n"))

@@ -5,10 +5,10 @@ from typing import Literal
 
 from codechat.config import result_option
 from codechat.domain import Build, Output
-from codechat.environments import ENVIRONMENTS, Environment, EnvironmentConfig, Room
+from codechat.environments import ENVIRONMENTS, Environment, EnvironmentConfig, Worktree
 from codechat.tasks import Workspace
 
-TOLD = "(there is no environment: no command was run)"
+NOT_RUN = "(there is no environment: no command was run)"
 
 
 class NoneConfig(EnvironmentConfig):
@@ -17,29 +17,29 @@ class NoneConfig(EnvironmentConfig):
     kind: Literal["none"] = result_option("none", "no commands")
 
 
-class Nowhere:
-    """A room without a repository, in which nothing runs."""
+class NoWorktree:
+    """A worktree without a repository, in which nothing runs."""
 
     async def run(self, command: str) -> Output:
-        return Output(TOLD, None, "killed")
+        return Output(NOT_RUN, None, "killed")
 
     async def build(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
-        return Build(False, TOLD)
+        return Build(False, NOT_RUN)
 
     async def aclose(self) -> None:
         """Nothing to end."""
 
 
 class NoEnvironment:
-    """Opens rooms in which nothing runs."""
+    """Opens worktrees in which nothing runs."""
 
     commands = builds = False
 
     async def check(self) -> None:
         """Nothing is needed."""
 
-    async def open(self, workspace: Workspace) -> Room:
-        return Nowhere()
+    async def open(self, workspace: Workspace) -> Worktree:
+        return NoWorktree()
 
     async def aclose(self) -> None:
         """Nothing to close."""

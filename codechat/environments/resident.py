@@ -1,4 +1,4 @@
-"""The process that stays in a room and starts its commands, from outside: start, ask, end."""
+"""The process that stays in a worktree and starts its commands, from outside: start, ask, end."""
 
 import asyncio
 import marshal
@@ -13,8 +13,7 @@ from typing import IO, Any, Protocol
 
 from codechat.domain import Output
 from codechat.environments.inside.starter import LENGTH
-from codechat.environments.legible import legible
-from codechat.environments.limits import Limits
+from codechat.environments.limits import Limits, legible
 from codechat.errors import InfrastructureError
 
 START_S = 120.0
@@ -27,8 +26,8 @@ for name, path in (("codechat", []), ("codechat.sandbox", [{root!r} + "/sandbox"
                    ("codechat.environments", [{root!r} + "/environments"])):
     sys.modules[name] = type(sys)(name)
     sys.modules[name].__path__ = path
-from codechat.environments.inside.{module} import main
-main({arguments})
+from codechat.environments.inside.starter import {function}
+{function}({arguments})
 """
 
 
@@ -53,13 +52,13 @@ class Resident:
     async def start(
         cls, command: Callable[[list[str], str], list[str]], root: str, config: Mapping[str, Any], *, meeting: str
     ) -> "Resident":
-        """Start it and wait until its room is furnished.
+        """Start it and wait until its worktree is furnished.
 
         `command` wraps the interpreter's arguments, and gets a folder in which the process connects to the path
-        `meeting`. Raises `InfrastructureError` with what was said.
+        `meeting`. Raises `InfrastructureError` with its error output.
         """
         errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by `aclose`
-        arguments = boot(root, "starter", repr(meeting))
+        arguments = boot(root, "main", repr(meeting))
         process, control = await asyncio.to_thread(_meet, command, arguments, errors)
         return await cls.furnished(process, control, errors, config)
 
@@ -67,7 +66,7 @@ class Resident:
     async def furnished(
         cls, process: Process, control: socket.socket, errors: IO[bytes], config: Mapping[str, Any]
     ) -> "Resident":
-        """A started process, once it has furnished its room. Raises `InfrastructureError` with what was said."""
+        """A started process, once it has furnished its worktree. Raises `InfrastructureError` with its error output."""
         resident = cls(process, control, errors)
         try:
             await resident._send(dict(config))
@@ -79,9 +78,9 @@ class Resident:
             await resident.aclose()
             raise
         if resident._broken or hello["problem"]:
-            said = hello["problem"] or resident._said()
+            problem = hello["problem"] or resident._errors_tail()
             await resident.aclose()
-            raise InfrastructureError(f"the room did not start: {said}")
+            raise InfrastructureError(f"the room did not start: {problem}")
         return resident
 
     async def run(self, command: str, limits: Limits, seconds: float) -> Output:
@@ -94,14 +93,14 @@ class Resident:
         self._broken = True  # until it has answered: a cancelled command leaves its answer behind
         try:
             await self._send({"command": data, "seconds": seconds})
-            told = await asyncio.wait_for(self._receive(), seconds + GRACE_S)
+            answer = await asyncio.wait_for(self._receive(), seconds + GRACE_S)
         except (OSError, EOFError, TimeoutError) as error:
-            raise InfrastructureError(f"the room broke: {self._said()}") from error
+            raise InfrastructureError(f"the room broke: {self._errors_tail()}") from error
         self._broken = False
-        text = legible(told["head"], told["tail"], told["total"], limits.output_kb)
-        text += limits.said(told["ended"], seconds, text)
-        cut = told["total"] > len(told["head"]) + len(told["tail"])
-        return Output(text, told["status"], told["ended"], cut, round(told["seconds"], 4))
+        text = legible(answer["head"], answer["tail"], answer["total"], limits.output_kb)
+        text += limits.notice(answer["ended"], seconds, text)
+        cut = answer["total"] > len(answer["head"]) + len(answer["tail"])
+        return Output(text, answer["status"], answer["ended"], cut, round(answer["seconds"], 4))
 
     async def _send(self, message: dict[str, Any]) -> None:
         data = marshal.dumps(message, 2)
@@ -118,7 +117,7 @@ class Resident:
         return message
 
     async def aclose(self) -> None:
-        """Hang up: the process ends, and with it everything in its room."""
+        """Hang up: the process ends, and with it everything in its worktree."""
         self._broken = True
         self._control.close()
         await asyncio.to_thread(self._stop)
@@ -131,20 +130,20 @@ class Resident:
             self._process.wait()
         self._errors.close()
 
-    def _said(self) -> str:
-        return last_said(self._errors)
+    def _errors_tail(self) -> str:
+        return errors_tail(self._errors)
 
 
-def boot(root: str, module: str, arguments: str = "") -> list[str]:
-    """The interpreter's arguments that call `main` of a module of the folder `inside`."""
-    return ["-S", "-s", "-P", "-B", "-c", BOOT.format(root=root, module=module, arguments=arguments)]
+def boot(root: str, function: str, arguments: str = "") -> list[str]:
+    """The interpreter's arguments that call a function of `inside.starter`."""
+    return ["-S", "-s", "-P", "-B", "-c", BOOT.format(root=root, function=function, arguments=arguments)]
 
 
-def last_said(errors: IO[bytes]) -> str:
+def errors_tail(errors: IO[bytes]) -> str:
     """The last that a process wrote to its file of errors."""
     errors.seek(0, os.SEEK_END)
     errors.seek(max(0, errors.tell() - 1000))
-    return errors.read().decode(errors="replace").strip() or "it said nothing"
+    return errors.read().decode(errors="replace").strip() or "it printed nothing"
 
 
 def _meet(

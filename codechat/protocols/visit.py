@@ -1,22 +1,22 @@
-"""The room of a session: opened at the first new command, after the recorded ones were run in it again."""
+"""The worktree of a session: opened at the first new command, after the recorded ones were run in it again."""
 
 from collections.abc import Mapping
 
 from codechat.calls import Brake
 from codechat.domain import Build, Output
-from codechat.environments import Environment, Room
-from codechat.environments.writing import commands_writing
+from codechat.environments import Environment, Worktree
+from codechat.environments.build_files import commands_writing
 from codechat.tasks import Task
 
 
 class Visit:
-    """One session's stay in its repository. A resumed session gets another room, made what the first one was."""
+    """One session's stay in its repository. A resumed session gets another worktree, in the state of the first."""
 
     def __init__(self, task: Task, environment: Environment | None, brake: Brake) -> None:
         self._workspace = task.workspace
         self._environment, self._brake = environment, brake
-        self._room: Room | None = None
-        self._told: list[str] = []  # every command whose effect the session knows
+        self._worktree: Worktree | None = None
+        self._known: list[str] = []  # every command whose effect the session knows
 
     async def run(self, command: str) -> Output:
         """Run a new command. Raises as `Environment.open` and `Room.run`."""
@@ -24,39 +24,39 @@ class Visit:
 
     def remember(self, command: str) -> None:
         """Note a command whose output the session was given, new or recorded."""
-        self._told.append(command)
+        self._known.append(command)
 
     async def build(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
-        """Build the session's environment with a maintainer's files, which are in the room from then on.
+        """Build the session's environment with a maintainer's files, which are in the worktree from then on.
 
         Raises as `Environment.open`, `Room.build` and `Room.run`.
         """
-        room = await self._open()
-        built = await room.build(files, dockerfile)
+        worktree = await self._open()
+        built = await worktree.build(files, dockerfile)
         for command in commands_writing(files):
-            await room.run(command)
+            await worktree.run(command)
         return built
 
     def remember_build(self, files: Mapping[str, str]) -> None:
         """Note the files of a build whose result the session was given, new or recorded."""
-        self._told += commands_writing(files)
+        self._known += commands_writing(files)
 
     async def aclose(self) -> None:
-        """Leave the room, if there is one."""
-        room, self._room = self._room, None
-        if room is not None:
-            await room.aclose()
+        """Leave the worktree, if there is one."""
+        worktree, self._worktree = self._worktree, None
+        if worktree is not None:
+            await worktree.aclose()
 
-    async def _open(self) -> Room:
-        if self._room is not None:
-            return self._room
+    async def _open(self) -> Worktree:
+        if self._worktree is not None:
+            return self._worktree
         if self._environment is None:
             raise ValueError("the protocol runs a command, and does not name the environment in `uses`")
         if self._workspace is None:
             raise ValueError("the protocol runs a command, and the task has no repository")
-        self._room = room = await self._environment.open(self._workspace)
-        for command in self._told:
-            if self._brake.interrupted:  # meanwhile, or while other sessions had all rooms
+        self._worktree = worktree = await self._environment.open(self._workspace)
+        for command in self._known:
+            if self._brake.interrupted:  # meanwhile, or while other sessions had all worktrees
                 self._brake.check()
-            await room.run(command)
-        return room
+            await worktree.run(command)
+        return worktree

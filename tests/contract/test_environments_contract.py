@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from codechat.environments import ENVIRONMENTS, checkout, commits, kept
+from codechat.environments import ENVIRONMENTS, cache, checkout, commits
 from codechat.environments.limits import Limits
 from codechat.errors import InfrastructureError, UserError
 from codechat.tasks import Workspace
@@ -282,11 +282,11 @@ def test_a_commit_is_unpacked_once_and_kept_while_used(repository: Repository, m
     fill = commits._fill
     monkeypatch.setattr(commits, "_fill", lambda *given: (filled.append(1), fill(*given)))
     held = [commits.unpacked(repository.workspace, None) for _ in range(2)]
-    assert len(filled) == 1 and kept.contents().commits == 1
-    assert kept.clear().commits == 0 and held[0].folder.is_dir()
+    assert len(filled) == 1 and cache.contents().commits == 1
+    assert cache.clear().commits == 0 and held[0].folder.is_dir()
     for each in held:
         each.release()
-    assert kept.clear().commits == 1 and kept.contents().commits == 0
+    assert cache.clear().commits == 1 and cache.contents().commits == 0
     commits.unpacked(repository.workspace, None).release()
     assert len(filled) == 2
 
@@ -325,7 +325,7 @@ class TestImages:
             told.append(room.text("pwd; cat made; echo $WORD; cat src/counter.py"))
             room.close()
         assert told[0] == told[1] and told[0].startswith("/deep/app\n") and "given\ndef count" in told[0]
-        assert kept.contents().images == 1 and kept.clear().images == 1
+        assert cache.contents().images == 1 and cache.clear().images == 1
 
     def test_an_image_for_all_rows(self, repository: Repository, drive: Drive) -> None:
         made = drive("docker", image="tiny")

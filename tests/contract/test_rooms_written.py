@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codechat.calls import Brake
-from codechat.environments.writing import PIECE, commands_writing
+from codechat.environments.build_files import PIECE, commands_writing
 from codechat.protocols.visit import Visit
 from codechat.tasks import Task, Workspace
 from support.driven import Driven, DrivenRoom, in_kind, lacking

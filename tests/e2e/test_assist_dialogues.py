@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from codechat.domain import Build, Message, Output
-from codechat.environments.writing import commands_writing
+from codechat.environments.build_files import commands_writing
 from codechat.judges.deciding import quote
 from codechat.studies.cab.turns import AssistTurn
 from codechat.tasks import Workspace

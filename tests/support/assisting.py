@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from codechat.domain import Build, Message, Output, Target
-from codechat.environments import Environment, Room
+from codechat.environments import Environment, Worktree
 from codechat.journal import Journal
 from codechat.judges.deciding import quote
 from codechat.models import MODELS
@@ -106,7 +106,7 @@ class Rooms:
     ran: list[str] = field(default_factory=list)
     built: list[tuple[dict[str, str], str | None]] = field(default_factory=list)
 
-    async def open(self, workspace: Workspace) -> Room:
+    async def open(self, workspace: Workspace) -> Worktree:
         return PrintingRoom(self.prints, self.ran, self.built, self.works)
 
     async def aclose(self) -> None: ...

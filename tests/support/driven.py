@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from codechat.domain import Output
-from codechat.environments import ENVIRONMENTS, Environment, Room
+from codechat.environments import ENVIRONMENTS, Environment, Worktree
 from codechat.tasks import Workspace
 from support import engines
 
@@ -54,7 +54,7 @@ class Driven:
 class DrivenRoom:
     """A room whose methods block."""
 
-    def __init__(self, of: Driven, room: Room) -> None:
+    def __init__(self, of: Driven, room: Worktree) -> None:
         self._of, self.room, self._closed = of, room, False
 
     def run(self, command: str) -> Output:

@@ -6,7 +6,7 @@ from rich.table import Table
 
 from codechat.calls.cache_file import Contents, clear, contents, set_bound
 from codechat.cli.terminal import out
-from codechat.environments import kept
+from codechat.environments import cache as worktrees
 from codechat.errors import UserError
 from codechat.suites import sharing as verdicts
 from codechat.template import counted
@@ -33,7 +33,7 @@ def _clear() -> None:
     tested = verdicts.clear()
     if tested.entries:
         _say_removed(counted(tested.entries, "verdict"), tested.path, tested.size)
-    rooms = kept.clear()
+    rooms = worktrees.clear()
     if rooms.commits or rooms.images:
         what = f"{counted(rooms.commits, 'unpacked commit')} and {counted(rooms.images, 'image')}"
         _say_removed(what, rooms.path, rooms.size)
@@ -60,7 +60,7 @@ def _show(found: Contents) -> None:
     if tested.entries:
         out.print(f"\nverdicts        {tested.path}", markup=False)
         out.print(f"verdicts kept   {tested.entries}\nsize on disk    {_megabytes(tested.size)}")
-    rooms = kept.contents()
+    rooms = worktrees.contents()
     if rooms.commits or rooms.images:
         out.print(f"\nrooms           {rooms.path}", markup=False)
         out.print(

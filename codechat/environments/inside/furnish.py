@@ -1,6 +1,6 @@
-"""Furnishes a room: a writable view of the commit, private temporary folders, and nothing else that can be written.
+"""Furnishes a worktree: a writable view of the commit, private temporary folders, and nothing else that can be written.
 
-All that a room writes lies in memory, in one file system of bounded size: that is its limit of disk space.
+All that a worktree writes lies in memory, in one file system of bounded size: that is its limit of disk space.
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.
@@ -11,7 +11,7 @@ from typing import Any
 
 from codechat.sandbox.inside import isolate
 
-ROOM, LOWER, PARENT = "/room", "/lower", "/workspace"
+WRITABLE, LOWER, PARENT = "/room", "/lower", "/workspace"
 REPOSITORY, HOME = f"{PARENT}/repository", "/home/maintainer"
 SHOWN = 1000
 """The number of the user that commands are."""
@@ -25,33 +25,33 @@ def box(config: dict[str, Any]) -> int:
     """Enter namespaces and furnish them; the handle of the PID namespace. Raises `OSError`.
 
     The folder `lower` becomes writable as `root`; the folders `cover` are empty from then on. `shares_devices`: other
-    rooms have the same /dev, so that this one needs pseudoterminals of its own.
+    worktrees have the same /dev, so that this one needs pseudoterminals of its own.
     """
     if config["uid"] is not None:
         isolate.drop_user(config["uid"])
     handle = isolate.enter_namespaces([], SHOWN)
     isolate.own_proc()
     isolate.loopback_up()
-    isolate.mount("tmpfs", ROOM, "tmpfs", FLAGS, f"mode=755,size={config['disk']},nr_inodes={config['disk'] >> 12}")
+    isolate.mount("tmpfs", WRITABLE, "tmpfs", FLAGS, f"mode=755,size={config['disk']},nr_inodes={config['disk'] >> 12}")
     if not os.path.isdir(config["root"]):
         _make_within(PARENT, config["root"])
     _lay(config["lower"], config["root"], config["overlay"])
     for name, place, mode in PRIVATE:
-        os.mkdir(f"{ROOM}/{name}")
-        os.chmod(f"{ROOM}/{name}", mode)
-        os.utime(f"{ROOM}/{name}", (MILLENNIUM, MILLENNIUM))
+        os.mkdir(f"{WRITABLE}/{name}")
+        os.chmod(f"{WRITABLE}/{name}", mode)
+        os.utime(f"{WRITABLE}/{name}", (MILLENNIUM, MILLENNIUM))
         if os.path.isdir(place):
-            isolate.mount(f"{ROOM}/{name}", place, "", isolate.MS_BIND)
+            isolate.mount(f"{WRITABLE}/{name}", place, "", isolate.MS_BIND)
     if config["shares_devices"]:
         isolate.mount("devpts", "/dev/pts", "devpts", isolate.MS_NOSUID | isolate.MS_NOEXEC, "ptmxmode=0666,mode=620")
-    for covered in (ROOM, *config["cover"]):
+    for covered in (WRITABLE, *config["cover"]):
         isolate.mount("tmpfs", covered, "tmpfs", FLAGS | isolate.MS_RDONLY, "mode=755,size=4k")
     isolate.lock_down()
     return handle
 
 
 def _make_within(parent: str, place: str) -> None:
-    """Make a folder in one that looks the same in every room, and can't be written afterwards."""
+    """Make a folder in one that looks the same in every worktree, and can't be written afterwards."""
     isolate.mount("tmpfs", parent, "tmpfs", FLAGS, "mode=755,size=16k")
     os.mkdir(place)
     os.utime(parent, (MILLENNIUM, MILLENNIUM))
@@ -60,7 +60,7 @@ def _make_within(parent: str, place: str) -> None:
 
 def _lay(lower: str, root: str, overlay: bool) -> None:
     """The files, writable: laid under an empty layer, or copied if the system's layers cannot do what files can."""
-    upper, work = f"{ROOM}/upper", f"{ROOM}/work"
+    upper, work = f"{WRITABLE}/upper", f"{WRITABLE}/work"
     os.mkdir(upper)
     if overlay and _keeps_attributes(upper):
         os.mkdir(work)

@@ -1,4 +1,4 @@
-"""Makes a built image fit for rooms, as root in a container without network that runs nothing of the image.
+"""Makes a built image fit for worktrees, as root in a container without network that runs nothing of the image.
 
 Every `.git` in it is removed, because a clone holds what came later; the repository's root gets ours, and belongs to
 the user that commands are.
@@ -12,7 +12,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 
-from codechat.environments.inside.furnish import HOME, ROOM
+from codechat.environments.inside.furnish import HOME, WRITABLE
 
 NOT_SEARCHED = ("/proc", "/sys", "/dev", "/codechat")
 
@@ -25,7 +25,7 @@ def prepare(start: str, lower: str, owner: int) -> str:
     root = below[0] if below and start not in below else start
     for place in found:
         _remove(os.path.join(place, ".git"))
-    for folder in (ROOM, HOME, "/tmp", "/var/tmp", root):
+    for folder in (WRITABLE, HOME, "/tmp", "/var/tmp", root):
         os.makedirs(folder, 0o755, exist_ok=True)
     shutil.copytree(f"{lower}/.git", f"{root}/.git", symlinks=True, copy_function=shutil.copyfile)
     for folder, _, files in os.walk(root):

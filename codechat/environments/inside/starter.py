@@ -1,13 +1,16 @@
-"""Starts the commands of one room, one after the other, until its parent hangs up.
+"""The resident process of a worktree: starts its commands, one after the other, until its parent hangs up.
 
-Every command gets a PID namespace of its own, whose end is the end of all its processes.
+Every command gets a PID namespace of its own, whose end is the end of all its processes. In a container the process
+starts by `main`. In a checkout it is forked (`fork`) out of one process that has loaded this code, since loading takes
+longer than everything else.
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.
-# ruff: noqa: PTH123
+# ruff: noqa: PTH123, PTH208
 
 import contextlib
 import fcntl
+import gc
 import marshal
 import os
 import resource
@@ -15,9 +18,10 @@ import select
 import signal
 import socket
 import struct
+import time
 from typing import Any, NamedTuple, NoReturn
 
-from codechat.environments.inside import furnish, measure
+from codechat.environments.inside import furnish
 from codechat.sandbox.inside import isolate
 
 LENGTH = struct.Struct("<I")
@@ -26,7 +30,7 @@ PIPE_SIZE = 1031  # F_SETPIPE_SZ
 WATCH_S = 0.05  # between two looks at a command's memory
 SHELLS = ("/bin/bash", "/bin/sh")
 NOT_STARTED = 126
-OWN = 2  # processes of the room besides a command's: this one, and the init process
+OWN = 2  # processes of the worktree besides a command's: this one, and the init process
 
 
 def main(meeting: str) -> NoReturn:
@@ -42,7 +46,7 @@ def main(meeting: str) -> NoReturn:
 
 
 def furnish_and_serve(control: socket.socket) -> NoReturn:
-    """Furnish the room as the parent's first message says, tell how that went, and run commands."""
+    """Furnish the worktree as the parent's first message says, report how that went, and run commands."""
     try:
         starter = Starter(control, receive(control))
     except OSError as error:
@@ -70,21 +74,21 @@ def receive(control: socket.socket) -> dict[str, Any]:
     return message
 
 
-class Kept:
-    """The head and the tail of an output."""
+class HeadAndTail:
+    """The first and the last `size` bytes of an output, and how many bytes it had."""
 
-    def __init__(self, room: int) -> None:
-        self._room, self.total = room, 0
+    def __init__(self, size: int) -> None:
+        self._size, self.total = size, 0
         self.head, self.tail = bytearray(), bytearray()
 
     def add(self, data: bytes) -> None:
         """Take the next bytes."""
         self.total += len(data)
-        free = self._room - len(self.head)
+        free = self._size - len(self.head)
         self.head += data[:free]
-        self.tail += data[max(free, len(data) - self._room) :] if free < len(data) else b""
-        if len(self.tail) > self._room:
-            del self.tail[: -self._room]
+        self.tail += data[max(free, len(data) - self._size) :] if free < len(data) else b""
+        if len(self.tail) > self._size:
+            del self.tail[: -self._size]
 
 
 class Prepared(NamedTuple):
@@ -97,7 +101,7 @@ class Prepared(NamedTuple):
 
 
 class Starter:
-    """The resident process, once its room is furnished."""
+    """The resident process, once its worktree is furnished."""
 
     def __init__(self, control: socket.socket, config: dict[str, Any]) -> None:
         self._control, self._config = control, config
@@ -113,8 +117,8 @@ class Starter:
         """Run each command that the parent sends, and answer how it ended."""
         while True:
             prepared = self._prepare()  # while nobody waits
-            asked = receive(self._control)
-            send(self._control, self._run(prepared, asked["command"], asked["seconds"]))
+            order = receive(self._control)
+            send(self._control, self._run(prepared, order["command"], order["seconds"]))
 
     def _prepare(self) -> "Prepared":
         """Start the process that will become the next command's shell."""
@@ -132,40 +136,40 @@ class Starter:
         return Prepared(child, os.pidfd_open(child), command, output)
 
     def _run(self, prepared: "Prepared", command: bytes, seconds: float) -> dict[str, Any]:
-        began = measure.now()
+        began = time.monotonic()
         with contextlib.suppress(BrokenPipeError), open(prepared.command, "wb") as stream:
             stream.write(command)
-        kept = Kept(self._config["output"] // 2)
-        why = self._follow(prepared, kept, began + seconds)
+        output = HeadAndTail(self._config["output"] // 2)
+        why = self._follow(prepared, output, began + seconds)
         os.close(prepared.pidfd)
         status = os.waitstatus_to_exitcode(os.waitpid(prepared.child, 0)[1])
         with contextlib.suppress(BlockingIOError):
             while data := os.read(prepared.output, BLOCK):
-                kept.add(data)
+                output.add(data)
         os.close(prepared.output)
         return {
             "status": None if why or status < 0 else status,
             "ended": why or ("exit" if status >= 0 else "killed"),
-            "head": bytes(kept.head),
-            "tail": bytes(kept.tail),
-            "total": kept.total,
-            "seconds": measure.now() - began,
+            "head": bytes(output.head),
+            "tail": bytes(output.tail),
+            "total": output.total,
+            "seconds": time.monotonic() - began,
         }
 
-    def _follow(self, prepared: "Prepared", kept: Kept, until: float) -> str:
+    def _follow(self, prepared: "Prepared", output: HeadAndTail, until: float) -> str:
         """Read the output until the command's first process ends; why it was killed, empty if it was not."""
         reader, pidfd = prepared.output, prepared.pidfd
         poll = select.poll()
         for number in (reader, pidfd, self._control.fileno()):
             poll.register(number, select.POLLIN)
-        why, look = "", measure.now() + WATCH_S
+        why, look = "", time.monotonic() + WATCH_S
         while True:
-            now = measure.now()
+            now = time.monotonic()
             if not why and now >= until:
                 why = "timeout"
             elif not why and now >= look:
                 look = now + WATCH_S
-                why = "memory" if measure.memory_used() > self._config["memory"] else ""
+                why = "memory" if memory_used() > self._config["memory"] else ""
             if why:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(pidfd, signal.SIGKILL)
@@ -174,7 +178,7 @@ class Starter:
                     return why
                 if ready == reader:
                     data = os.read(reader, BLOCK)
-                    kept.add(data)
+                    output.add(data)
                     if not data:
                         poll.unregister(reader)
                 else:  # the parent is gone, or broke the order
@@ -220,3 +224,74 @@ def _reap(shell: int) -> NoReturn:
         if ended == shell:
             code = os.waitstatus_to_exitcode(status)
             os._exit(code if code >= 0 else 128 - code)
+
+
+def fork() -> NoReturn:
+    """Fork a worktree's process for each request at standard input.
+
+    A request is one byte, with the handles of the worktree's control socket and of a file for its errors; the answer is
+    a handle of the new process. When the parent hangs up, this process ends. Each worktree ends when its own socket is
+    hung up: an engine that is killed leaves none.
+    """
+    control = socket.socket(fileno=os.dup(0))
+    os.dup2(os.open("/dev/null", os.O_RDWR), 0)
+    gc.disable()  # a collection would copy memory that worktrees share with this process
+    while True:
+        request, handles, _, _ = socket.recv_fds(control, 1, 2)
+        if not request:
+            os._exit(0)
+        with contextlib.suppress(ChildProcessError):  # none is left to wait for
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        child = os.fork()
+        if child == 0:
+            control.close()
+            _become(*handles)
+        ended = os.pidfd_open(child)  # not reaped before the next request, so it is still there
+        socket.send_fds(control, [request], [ended])
+        for handle in (*handles, ended):
+            os.close(handle)
+
+
+def _become(control: int, errors: int) -> NoReturn:
+    """Never returns: from here on this process is a worktree's."""
+    try:
+        os.dup2(errors, 2)
+        os.close(errors)
+        furnish_and_serve(socket.socket(fileno=control))
+    except BaseException:  # noqa: BLE001  nothing may run past this point
+        import traceback
+
+        traceback.print_exc()
+        os._exit(1)
+
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+LITTLE = 1 << 26  # bytes that need no closer look
+
+
+def memory_used() -> int:
+    """The bytes that the other processes of this one's namespace use, pages of files apart.
+
+    Memory that several processes share, as forks do, counts for each of them.
+    """
+    found = {name: _resident(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"}
+    rough = sum(found.values())
+    return rough if rough < LITTLE else sum(map(_own, found))
+
+
+def _resident(name: str) -> int:
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{name}/statm", "rb") as stream:
+        return int(stream.read().split()[1]) * PAGE
+    return 0
+
+
+def _own(name: str) -> int:
+    total = 0
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{name}/status", "rb") as stream:
+        for line in stream:
+            if line.startswith((b"RssAnon:", b"RssShmem:")):
+                total += int(line.split()[1]) << 10
+    return total

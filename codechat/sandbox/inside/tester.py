@@ -161,7 +161,7 @@ class Tester:
         return self._text
 
     def _hints(self, name: str) -> dict[str, Any]:
-        """What `typing.get_type_hints` says of a function of the program."""
+        """The annotations of a function of the program, for `typing.get_type_hints`."""
         text = self._read_text()
         try:
             return text.annotations(text.function(name), strings=True)

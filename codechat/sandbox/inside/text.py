@@ -1,5 +1,5 @@
-"""What a program's text says about its functions, read without running it: where they stand, their documentation,
-annotations and parameters."""
+"""A program's text, read without running it: where its functions stand, their documentation, annotations and
+parameters."""
 
 import ast
 import builtins
@@ -155,7 +155,7 @@ class Text:
         return operator.getitem(of, self._evaluate(node.slice, strings))
 
     def _of_name(self, node: ast.expr) -> Any:
-        """What an imported name, or a member of an imported module, stands for. Raises `NotPlain`."""
+        """The value of an imported name, or of a member of an imported module. Raises `NotPlain`."""
         if isinstance(node, ast.Name):
             return self.imported(node.id)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and not node.attr.startswith("_"):

@@ -8,10 +8,9 @@ import pytest
 
 from codechat.calls import Brake
 from codechat.domain import Build, Output
-from codechat.environments import Room
-from codechat.environments.dockerfiles import Refused, recipe
-from codechat.environments.legible import legible
-from codechat.environments.writing import commands_writing
+from codechat.environments import Worktree
+from codechat.environments.build_files import Refused, commands_writing, recipe
+from codechat.environments.limits import legible
 from codechat.errors import InfrastructureError, Stopped
 from codechat.journal import Journal
 from codechat.models import UNDER_TEST
@@ -37,7 +36,7 @@ class Counting:
     rooms: list[list[str]] = field(default_factory=list)
     closed: int = 0
 
-    async def open(self, workspace: Workspace) -> Room:
+    async def open(self, workspace: Workspace) -> Worktree:
         if self.fails == "open":
             raise InfrastructureError("the engine is away")
         self.rooms.append([])

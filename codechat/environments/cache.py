@@ -1,4 +1,4 @@
-"""What environments keep in codechat's cache: unpacked commits, notes of built images, interpreters of containers."""
+"""Environments' part of codechat's cache: unpacked commits, notes of built images, interpreters of containers."""
 
 import fcntl
 import json
@@ -20,21 +20,21 @@ def _root() -> Path:
 
 
 def commits_folder() -> Path:
-    """Where unpacked commits are kept."""
+    """The folder of unpacked commits."""
     return _root() / "commits"
 
 
 def images_folder() -> Path:
-    """Where it is noted which images were made."""
+    """The folder of notes of the images that were made."""
     return _root() / "images"
 
 
 def interpreters_folder() -> Path:
-    """Where the interpreters of containers are kept."""
+    """The folder of the interpreters of containers."""
     return _root() / "interpreters"
 
 
-class Held:
+class HeldFolder:
     """A folder that is not cleared while somebody holds it."""
 
     def __init__(self, folder: Path, handle: int) -> None:
@@ -54,17 +54,17 @@ class Held:
             os.close(handle)
 
 
-def hold(folder: Path) -> Held:
+def hold(folder: Path) -> HeldFolder:
     """Keep others from clearing a folder, which need not be there yet. Raises `OSError`."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(f"{folder}{USED}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(handle, fcntl.LOCK_SH)
-    return Held(folder, handle)
+    return HeldFolder(folder, handle)
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What is kept, or was removed: commits with the bytes of their files, and images."""
+    """Cached or removed contents: commits with the bytes of their files, and images."""
 
     path: Path
     commits: int = 0
@@ -73,22 +73,22 @@ class Contents:
 
 
 def contents() -> Contents:
-    """What is kept."""
+    """The present contents."""
     folders = [place for place in _listed(commits_folder()) if place.is_dir()]
     images = [place for place in _listed(images_folder()) if place.suffix == ".json"]
     return Contents(_root(), len(folders), sum(map(_size, folders)), len(images))
 
 
 def clear() -> Contents:
-    """Remove all that no room uses. An image that its engine does not remove stays noted."""
+    """Remove all that no worktree uses. An image that its engine does not remove stays noted."""
     commits = size = images = 0
     for folder in _listed(commits_folder()):
         if folder.is_dir():
-            held = hold(folder)
-            if held.alone():
+            held_folder = hold(folder)
+            if held_folder.alone():
                 commits, size = commits + 1, size + _size(folder)
                 shutil.rmtree(folder)
-            held.release()
+            held_folder.release()
     for note in _listed(images_folder()):
         if note.suffix == ".json" and _remove_image(note):
             note.unlink()
@@ -97,8 +97,8 @@ def clear() -> Contents:
 
 
 def _remove_image(note: Path) -> bool:
-    told = json.loads(note.read_text(encoding="utf-8"))
-    words = [told["program"], "image", "rm", "--force", told["name"], told["built"]]
+    image = json.loads(note.read_text(encoding="utf-8"))
+    words = [image["program"], "image", "rm", "--force", image["name"], image["built"]]
     try:
         return subprocess.run(words, capture_output=True, timeout=REMOVE_S, check=False).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
