@@ -117,7 +117,7 @@ def _serve(space: dict[str, Any], path: str, limit: float, link: Link) -> None:
 
 
 def _describe(space: dict[str, Any], name: str) -> tuple[str, Any]:
-    """The kind of a name of the program and its content: a function, an exception's class, a value that cannot change."""
+    """The kind of a name of the program, and its content: a function, an exception's class, a constant value."""
     if name not in space:
         return "missing", None
     value = space[name]
