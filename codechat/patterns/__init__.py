@@ -9,7 +9,7 @@ from codechat.patterns.base import Occurrence, Pattern, patterns
 from codechat.patterns.reading.code import Code, read
 from codechat.patterns.rules import Rule, adherence, applicable, rule_of
 
-RULES_VERSION = 5
+RULES_VERSION = 6
 """The version of what the rules decide. It becomes part of the id of every cell that uses the rules.
 
 Raise it whenever a decision of a rule changes. Version 1: before what only passes a value through was refused. Version

@@ -1,4 +1,4 @@
-"""What a pattern is, and the table of all of them."""
+"""What a pattern is, the table of all of them, and how rules are made of them."""
 
 import ast
 import importlib
@@ -12,8 +12,12 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
+from codechat.domain import Change
 from codechat.errors import UserError, nearest
 from codechat.patterns.reading.code import Code
+from codechat.patterns.reading.use import idle
+
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -141,3 +145,99 @@ def patterns() -> Mapping[str, Pattern]:
 def at(node: ast.AST, what: str = "") -> Occurrence:
     """The occurrence at a node's first line."""
     return Occurrence(getattr(node, "lineno", 1), what, node)
+
+
+@dataclass(frozen=True, eq=False)
+class Clause:
+    """Any of some patterns, each with its options. One object is one key of what it finds."""
+
+    parts: tuple[tuple[Pattern, Mapping[str, Any]], ...]
+
+    @property
+    def pattern(self) -> Pattern:
+        """The first pattern."""
+        return self.parts[0][0]
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options of the first pattern."""
+        return self.parts[0][1]
+
+    @property
+    def on_tokens(self) -> bool:
+        """Whether all patterns can be found in code that does not parse."""
+        return all(one.on_tokens for one, _ in self.parts)
+
+    def present(self, code: Code) -> tuple[Occurrence, ...]:
+        """Its occurrences in source order."""
+        if self not in code.found:
+            code.found[self] = tuple(sorted(each for one, options in self.parts for each in one.present(code, options)))
+        found: tuple[Occurrence, ...] = code.found[self]
+        return found
+
+    def used(self, code: Code, earlier: Code | None = None) -> tuple[Occurrence, ...]:
+        """Its occurrences but for idle ones; with `earlier`, new definitions that nothing names are idle too."""
+        found = self.present(code)
+        unused = idle(code, earlier) if any(one.node is not None for one in found) else frozenset()
+        return tuple(one for one in found if one.node not in unused)
+
+    def count(self, number: int) -> str:
+        """`1 comment`, `2 comments`, `no comment`; `2 loops or lambdas` of several patterns."""
+        nouns = []
+        for one, options in self.parts:
+            named = {key: ", ".join(value) if isinstance(value, list) else value for key, value in options.items()}
+            nouns.append((one.noun if number < 2 else one.plural).format(**named))
+        return f"{number or 'no'} {' or '.join(nouns)}"
+
+    def list(self, found: tuple[Occurrence, ...]) -> str:
+        """`2 comments: lines 3, 9`."""
+        shown = [f"{one.what} (line {one.line})" if one.what else str(one.line) for one in found[:_SHOWN]]
+        more = ", …" if len(found) > _SHOWN else ""
+        lines = "" if found and found[0].what else "line " if len(found) == 1 else "lines "
+        return f"{lines}{', '.join(shown)}{more}"
+
+
+def clause_of(value: Any) -> Clause:
+    """A pattern's name, a mapping of `pattern` and its options, or a list of such: any of them."""
+    parts = []
+    for each in value if isinstance(value, list) else [value]:
+        options = {"pattern": each} if isinstance(each, str) else dict(each) if isinstance(each, Mapping) else {}
+        name = options.pop("pattern", None)
+        known = patterns()
+        if name not in known:
+            raise UserError(f"no pattern is called '{name}'", nearest(str(name), known))
+        known[name].check_options(options)
+        parts.append((known[name], options))
+    return Clause(tuple(parts))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What decides an instruction.
+
+    `keeps_parameters`: a changed parameter name of an outer function violates it. `counts_idle`: what is added need not
+    be used.
+    """
+
+    subject: Clause
+    change: Change
+    quantifier: str
+    where: Clause | None
+    into: Clause | None
+    at_least: int
+    keeps_parameters: bool
+    counts_idle: bool
+
+    @property
+    def on_tokens(self) -> bool:
+        """Whether code that does not parse can still be decided."""
+        clauses = (self.subject, self.where, self.into)
+        return all(clause.on_tokens for clause in clauses if clause is not None)
+
+    def unreadable(self, code: Code) -> str:
+        """Why the rule cannot be decided on this code, or nothing."""
+        return code.tokens_problem if self.on_tokens else code.problem
+
+    def made(self, clause: Clause, code: Code, earlier: Code | None = None) -> tuple[Occurrence, ...]:
+        """What counts as there, as added, or as having taken a place; since `earlier`, if it is given."""
+        return clause.present(code) if self.counts_idle else clause.used(code, earlier)

@@ -2,39 +2,29 @@
 
 A rule is data. `pattern` says what the instruction is about and `quantifier` how much of it is asked for:
 
-- *remove* applies where the pattern is present; adhered to when none is left (`all`) or fewer are (`fewer`);
-- *add* applies where there is a place (`where`): with `some` the pattern must be absent before and present after, with
+- *remove* applies if the pattern is present; adhered to when none is left (`all`) or fewer are (`fewer`);
+- *add* applies if there is a place (`where`): with `some` the pattern must be absent before and present after, with
   `more` there must be more of it after, with `all` no place that lacks it may be left;
-- *modify* applies where the pattern is present; adhered to when none is left (`all`) or fewer are (`fewer`), and where
+- *modify* applies if the pattern is present; adhered to when none is left (`all`) or fewer are (`fewer`), and if
   the rule has `into`, when there is more of that than before.
 
-What is added or takes a place has to do something, comments and layout aside (see `substance`), to do what such a thing
-is for, and to say something if it is there to be read (see `purpose`). What is removed may not stay in another form or
-under the main guard, and what is modified may not become something else for a part (see `remnants`). `finders.wider`
-has wider patterns for some of the names, `places` where an addition makes sense.
+What is added or takes a place has to be used, comments and layout aside (see `reading.use`). A rule reads form: where
+the form is there and the use cannot be seen, it is undecided (see `doubts`).
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from codechat.domain import Adherence, Applicability, Change, Instruction, Scope
 from codechat.errors import UserError, nearest
 from codechat.languages.python.syntax import parameters
-from codechat.patterns.base import Occurrence, patterns
-from codechat.patterns.clauses import Clause
+from codechat.patterns.base import Clause, Rule, clause_of
+from codechat.patterns.doubts import doubt
 from codechat.patterns.finders.functions import helper
-from codechat.patterns.finders.usage import is_example
-from codechat.patterns.finders.wider import PLACES, SEARCHED, SUBJECTS, WIDER
-from codechat.patterns.purpose.prose import says_no_more
 from codechat.patterns.reading.code import Code, read
 from codechat.patterns.reading.tree import FUNCTIONS
-from codechat.patterns.remnants.instead import other_forms, requoted, swallowing
-from codechat.patterns.remnants.remains import remaining
-from codechat.patterns.substance.carrying import carriers
-from codechat.patterns.substance.hollow import hollow
 
 BY = "rules"
 _QUANTIFIERS: dict[Change, tuple[str, ...]] = {
@@ -42,48 +32,7 @@ _QUANTIFIERS: dict[Change, tuple[str, ...]] = {
     "remove": ("all", "fewer"),
     "modify": ("all", "fewer"),
 }
-_SUBJECTS = {("guard", "function"): "fast_path"}
-"""What is asked for where a rule names a pattern without the places that go with it."""
 KEYS = ("pattern", "quantifier", "where", "into", "at_least", "keeps")
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What decides an instruction.
-
-    `keeps_parameters`: a changed parameter name of an outer function violates it. `counts_idle`: what is added need not
-    be used.
-    """
-
-    subject: Clause
-    change: Change
-    quantifier: str
-    where: Clause | None
-    into: Clause | None
-    at_least: int
-    keeps_parameters: bool
-    counts_idle: bool
-
-    @property
-    def on_tokens(self) -> bool:
-        """Whether code that does not parse can still be decided."""
-        clauses = (self.subject, self.where, self.into)
-        return all(clause.pattern.on_tokens for clause in clauses if clause is not None)
-
-    def unreadable(self, code: Code) -> str:
-        """Why the rule cannot be decided on this code, or nothing."""
-        return code.tokens_problem if self.on_tokens else code.problem
-
-    def already(self, code: Code) -> tuple[Occurrence, ...]:
-        """What is there already of what would be added: what is used, even if it only carries a value."""
-        if self.subject.pattern.name == "assert" or self.subject.options.get("names") == ["__debug__"]:
-            return self.subject.working(code)
-        found = self.subject.telling(code) if self.counts_idle else self.subject.used(code)
-        return tuple(one for one in found if self.subject.pattern.name != "collection" or not is_example(code, one))
-
-    def made(self, clause: Clause, code: Code, earlier: Code | None = None) -> tuple[Occurrence, ...]:
-        """What counts as added, or as having taken a place."""
-        return clause.telling(code) if self.counts_idle else clause.working(code, earlier)
 
 
 @lru_cache(maxsize=1024)
@@ -111,36 +60,17 @@ def _compile(rule: Mapping[str, Any], scope: Scope, change: Change) -> Rule:
     at_least = rule.get("at_least", 1)
     if not isinstance(at_least, int) or at_least < 1:
         raise UserError(f"at_least {at_least!r} is no count", "give a whole number from 1")
-    subject = str(rule.get("pattern"))
-    names = [subject, rule.get("kind"), *(rule.get("names") or []), *(rule.get("by") or rule.get("of") or [])]
-    if isinstance(where, str):
-        subject = _SUBJECTS.get((subject, where), subject)
-        where = next((PLACES[name, where] for name in names if (name, where) in PLACES), where)
-    elif isinstance(where, Mapping):
-        where = {**where, "pattern": next((SEARCHED[name] for name in names if name in SEARCHED), where.get("pattern"))}
-    subject = SUBJECTS.get((subject, into), subject) if isinstance(into, str) else subject
-    into = next((WIDER[name, into] for name in names if isinstance(into, str) and (name, into) in WIDER), into)
     options = {key: value for key, value in rule.items() if key not in KEYS}
     return Rule(
-        subject=_clause({"pattern": subject, **options}),
+        subject=clause_of({"pattern": rule.get("pattern"), **options}),
         change=change,
         quantifier=quantifier,
-        where=_clause(where) if where is not None else None,
-        into=_clause(into) if into is not None else None,
+        where=clause_of(where) if where is not None else None,
+        into=clause_of(into) if into is not None else None,
         at_least=at_least,
         keeps_parameters="keeps" in rule,
         counts_idle=scope == "cosmetic",
     )
-
-
-def _clause(value: Any) -> Clause:
-    options = {"pattern": value} if isinstance(value, str) else dict(value) if isinstance(value, Mapping) else {}
-    name = options.pop("pattern", None)
-    known = patterns()
-    if name not in known:
-        raise UserError(f"no pattern is called '{name}'", nearest(str(name), known))
-    known[name].check_options(options)
-    return Clause(known[name], options)
 
 
 def applicable(code: str, instruction: Instruction) -> Applicability:
@@ -161,7 +91,7 @@ def _applies(code: Code, rule: Rule) -> tuple[bool, str]:
         found = rule.subject.present(code.whole)
         enough = len(found) >= rule.at_least
         return enough, f"{rule.subject.count(len(found))}" + (f": {rule.subject.list(found)}" if found else "")
-    found = rule.already(code.whole) if rule.quantifier == "some" else ()
+    found = rule.made(rule.subject, code.whole) if rule.quantifier == "some" else ()
     if found:
         return False, f"already there: {rule.subject.list(found)}"
     assert rule.where is not None
@@ -179,7 +109,10 @@ def adherence(before: str, after: str, instruction: Instruction) -> Adherence:
     fault = _not_a_revision(old, new, rule) or _unmet(old, new, rule)
     if fault:
         return Adherence("violated", BY, fault)
-    return Adherence("adhered", BY, _done(old, new, rule))
+    done = _done(old, new, rule)
+    if unseen := doubt(rule, old, new):
+        return Adherence("undecided", BY, f"{done}, but {unseen}")
+    return Adherence("adhered", BY, done)
 
 
 def _not_a_revision(old: Code, new: Code, rule: Rule) -> str:
@@ -227,20 +160,18 @@ def _unmet(old: Code, new: Code, rule: Rule) -> str:
         places = rule.where.present(new.whole) if rule.quantifier == "all" else ()
         if places:
             return f"{rule.where.count(len(places))} left: {rule.where.list(places)}"
-        other = requoted(rule.subject, old, new)
-        return other or _not_more(rule, rule.subject, old, new, "nothing was added")
+        return _not_more(rule, rule.subject, old, new, "nothing was added")
     left = _left(rule, old, new)
     if left or rule.into is None:
         return left
-    return _not_more(rule, rule.into, old, new, "nothing took its place") or _partly(rule, rule.into, old, new)
+    return _not_more(rule, rule.into, old, new, "nothing took its place")
 
 
 def _left(rule: Rule, old: Code, new: Code) -> str:
-    """What is still there of what was to go, here, under the main guard, or in another form, or nothing."""
+    """What is still there of what was to go, here or under the main guard, or nothing."""
     clause = rule.subject
     was, now = clause.present(old.whole), clause.present(new)
     guarded = clause.present(new.whole)
-    remain = remaining(clause.pattern.name, rule.change, clause.options, old, new)
     if not was and not rule.unreadable(old):
         fault = f"there was {clause.count(0)} to begin with"
     elif rule.quantifier == "all" and now:
@@ -252,37 +183,17 @@ def _left(rule: Rule, old: Code, new: Code) -> str:
     elif len(guarded) >= len(was) and was:
         fault = f"no fewer than before: {clause.count(len(guarded))}"
     else:
-        fault = f"it has another form now: {clause.list(remain)}" if remain else ""
+        fault = ""
     return fault
-
-
-def _partly(rule: Rule, into: Clause, old: Code, new: Code) -> str:
-    """What was not modified as asked where less took the place than went and something else took it too, or nothing."""
-    made = rule.made(into, new, old)
-    lost = len(rule.subject.present(old)) - len(rule.subject.present(new))
-    gained = len(made) - len(rule.made(into, old))
-    if rule.quantifier != "all" or gained >= lost:
-        return ""
-    others = other_forms(rule.subject, into, old, new, made)
-    return f"only a part took that form: {into.count(gained)} for {lost}, and {others}" if others else ""
 
 
 def _not_more(rule: Rule, clause: Clause, old: Code, new: Code, fault: str) -> str:
     was, now = len(rule.made(clause, old)), rule.made(clause, new, old)
-    if rule.quantifier == "more" and says_no_more(clause.pattern.name, old, new):
-        return "the comments say no more than before"
-    if rule.change == "add" and clause.pattern.name == "try" and (swallowed := swallowing(old, new)):
-        return f"an exception becomes a value: {swallowed}"
     if len(now) > was and (rule.quantifier != "more" or len(clause.present(new)) > len(clause.present(old))):
         return ""
     unused = tuple(one for one in clause.present(new) if one not in now)
     if len(now) + len(unused) > was:
-        why = "nothing uses what was added"
-        if all(one.node in carriers(new) for one in unused):
-            why = "what was added only passes a value on"
-        elif rule.counts_idle or all(one.node in hollow(new) for one in unused):
-            why = "what was added does nothing"
-        return f"{why}: {clause.count(len(unused))}: {clause.list(unused)}"
+        return f"nothing uses what was added: {clause.count(len(unused))}: {clause.list(unused)}"
     return f"{fault}: {clause.count(was)} before, {len(now) or 'none'} after"
 
 

@@ -9,7 +9,6 @@ from codechat.languages.python.syntax import parameters
 from codechat.patterns.base import Occurrence, at, pattern
 from codechat.patterns.reading.code import Code
 from codechat.patterns.reading.tree import FUNCTIONS, Function, own_nodes, walk
-from codechat.patterns.substance.effects import asks_outside
 
 MUTATORS = {
     "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "add", "discard", "setdefault",
@@ -182,6 +181,13 @@ def _is_mutator(value: ast.expr | None) -> bool:
     return isinstance(value, ast.Attribute) and value.attr in MUTATORS
 
 
+def _asks_outside(code: Code, node: ast.AST) -> bool:
+    """Whether a node asks chance, the clock, a file or the system, or prints."""
+    origin = code.origin(node.func) if isinstance(node, ast.Call) else ""
+    return origin.startswith(("random.", "secrets.", "uuid.", "time.", "datetime.", "os.")) or origin in _OUTSIDE
+
+
+_OUTSIDE = ("open", "input", "print", ".read", ".readline", ".write")
 _SIZED = {"len", "sum", "min", "max", "sorted", "list", "tuple", "set", "enumerate", "zip", "map", "filter", "reversed"}
 
 
@@ -199,7 +205,7 @@ def cacheable(code: Code) -> Iterable[Occurrence]:
         lasting = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.Global, ast.Nonlocal)
         if not gives or isinstance(function, ast.AsyncFunctionDef) or any(isinstance(node, lasting) for node in own):
             continue
-        if any(asks_outside(code, node) for node in own):
+        if any(_asks_outside(code, node) for node in own):
             continue
         if not _stores_outside(function) and not any(names & _containers(code, node) for node in walk(function)):
             yield at(function, function.name)

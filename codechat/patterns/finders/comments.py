@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from codechat.languages.python.syntax import parameters
 from codechat.patterns.base import Occurrence, Regex, at, pair, pattern
 from codechat.patterns.reading.code import Code, read
-from codechat.patterns.reading.tree import FUNCTIONS, LOOPS, docstring, first_line
+from codechat.patterns.reading.tree import FUNCTIONS, LOOPS, body_without_docstring, docstring, first_line
 
 Statement: TypeAlias = Literal["loop", "if", "return", "assignment", "function"]
 Place: TypeAlias = Literal["above", "beside", "either"]
@@ -22,52 +22,24 @@ STATEMENTS: dict[str, tuple[type[ast.AST], ...]] = {
 }
 
 
-_WIDER = {
-    r"\bpython\s*(>=\s*)?3": r"\bc?py(?:thon)?\W*(?:versions?\W*|v)?(?:from\W*)?(?:>=|>|==|~=)?\s*[23]"
-    r"|>=\s*3\.\d|\b(?:works|runs|requires?|needs?)\b.*\b3\.\d"
-    r"|\b3\.\d+\s*(?:\+|(?:or|and) (?:later|newer|above|higher|greater|up))"
-}
-"""Ways to say what a rule's expression is for that it does not have."""
-
-
 @pattern("comment", "comment", on_tokens=True)
 def comment(code: Code, own_line: bool | None = None, matches: Regex = "") -> Iterable[Occurrence]:
     """Comments; `own_line` tells those on a line of their own from those after code, `matches` is searched in them."""
-    matches = _WIDER.get(matches, matches)
     for found in code.comments:
-        if matches.startswith("[^.") and _goes_on(code, found.line):
-            continue  # what asks for an end looks at the last line of a sentence
         if (own_line is None or found.own_line is own_line) and re.search(matches, found.text, re.IGNORECASE):
             yield Occurrence(found.line)
 
 
-def _goes_on(code: Code, line: int) -> bool:
-    """Whether a comment that stands alone goes on in the next line, with a small letter."""
-    found = {one.line: one for one in code.comments if one.own_line}
-    here, below = found.get(line), found.get(line + 1)
-    if here is None or below is None or here.column != below.column:
-        return False
-    return below.text.lstrip("# ")[:1].islower()
-
-
 @pattern("header_comment", "comment above the first statement", "comments above the first statement")
-def header_comment(code: Code, matches: Regex = "") -> Iterable[Occurrence]:
-    """Comments before all code; a licence's may stand right below the module's docstring."""
+def header_comment(code: Code, matches: Regex = "", below_docstring: bool = False) -> Iterable[Occurrence]:
+    """Comments before all code; with `below_docstring` also those right below the module's docstring."""
     body = code.tree.body if code.tree else []
-    if "SPDX" in matches and code.tree is not None and docstring(code.tree) is not None:
-        body = body[1:]
+    if below_docstring and code.tree is not None:
+        body = body_without_docstring(code.tree)
     first = min((first_line(statement) for statement in body), default=len(code.lines) + 1)
     for found in code.comments:
         if found.line < first and re.search(matches, found.text, re.IGNORECASE):
             yield Occurrence(found.line)
-
-
-def shows_call(code: Code, line: int, rest: str) -> bool:
-    """Whether an example, with the comments right under it, holds a call."""
-    below = {one.line: one.text for one in code.comments if one.own_line}
-    while not (found := re.search(r"\w\(", rest)) and line + 1 in below:
-        line, rest = line + 1, below[line + 1]
-    return found is not None
 
 
 def followed(text: str, mark: re.Match[str] | None) -> bool:
@@ -134,41 +106,12 @@ def _is_call(statement: ast.stmt) -> bool:
 def prose(code: Code, matches: Regex) -> Iterable[Occurrence]:
     """Comments and docstrings that `matches` is found in, with more to it if that ends in a sign, as `O(` does."""
     for found in code.comments:
-        if _notes(found.text, matches):
+        if followed(found.text, re.search(matches, found.text, re.IGNORECASE)):
             yield Occurrence(found.line)
     for node in code.find(ast.Module, ast.ClassDef, *FUNCTIONS):
         text = docstring(node)
-        if text is not None and _notes(str(text.value), matches):
+        if text is not None and followed(str(text.value), re.search(matches, str(text.value), re.IGNORECASE)):
             yield at(text)
-
-
-def _notes(text: str, matches: str) -> bool:
-    """Whether a text has a mark with more to it.
-
-    The O of a complexity is a capital one, of space stands with that word, and of time not with it alone.
-    """
-    if matches == "https?://":
-        matches = r"https?://|\bwww\.(?=\w)|\b([\w-]+\.)+(org|com|net|edu|gov|io|dev)/(?=\w)"
-    if r"\bO\(" not in matches:
-        return followed(text, re.search(matches, text, re.IGNORECASE))
-    space = "space" in matches
-    for line in text.split("\n"):
-        sized, timed = (re.search(word, line, re.IGNORECASE) for word in (r"\bspace|\bmemory", r"\btime|\bsteps"))
-        for mark in re.finditer(r"\bO\(", line):
-            said = re.search(r"\bspace", line, re.IGNORECASE) if space else timed or not sized
-            if said and followed(line, mark) and _measured(line, mark) != (r"time" if space else "space"):
-                return True
-    return False
-
-
-def _measured(line: str, mark: re.Match[str]) -> str:
-    """What the word right behind a complexity says that it is of: `time` or `space`; nothing if that is left open."""
-    after = re.match(
-        r"(?:[^()]|\([^()]*\))*\)`{0,2}\s+(?:\w+\s)?(time|space|steps|memory)\b(\s+(?:and|or)\b)?", line[mark.end() :]
-    )
-    if after is None or after[2]:
-        return ""
-    return "time" if after[1] in ("time", "steps") else "space"
 
 
 @pair(

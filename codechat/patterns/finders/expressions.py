@@ -10,7 +10,6 @@ from codechat.patterns.base import Finder, Occurrence, at, pattern
 from codechat.patterns.finders.names import is_real_read
 from codechat.patterns.reading.code import Code
 from codechat.patterns.reading.tree import COMPREHENSIONS, FUNCTIONS, LOOPS, blocks, own_nodes
-from codechat.patterns.substance.dead import settled
 
 _SYNTAX: dict[str, tuple[tuple[type[ast.AST], ...], str, str]] = {
     "lambda": ((ast.Lambda,), "lambda", ""),
@@ -38,6 +37,7 @@ _SYNTAX: dict[str, tuple[tuple[type[ast.AST], ...], str, str]] = {
     "starred": ((ast.Starred,), "starred expression", ""),
     "assignment": ((ast.Assign, ast.AnnAssign), "assignment", ""),
     "any_call": ((ast.Call,), "call", ""),
+    "operation": ((ast.BinOp, ast.AugAssign, ast.Compare), "operation", ""),
     "decision": ((ast.If, ast.IfExp, ast.Match), "decision", ""),
     "chained_comparison": ((ast.Compare,), "chained comparison", ""),
     "membership_test": ((ast.Compare,), "membership test", ""),
@@ -57,7 +57,7 @@ _WHEN: dict[str, Callable[[Any], bool]] = {
     "negation": lambda node: isinstance(node.op, ast.Not),
     "named_return": lambda node: isinstance(node.value, ast.Name),
     "tuple_assignment": lambda node: any(len(getattr(target, "elts", ())) > 1 for target in node.targets),
-    "endless_loop": lambda node: settled(node.test) is True,
+    "endless_loop": lambda node: isinstance(node.test, ast.Constant) and bool(node.test.value),
     "loop_else": lambda node: not all(isinstance(one, ast.Pass) for one in node.orelse),
     "joined_import": lambda node: len(node.names) > 1,
 }
@@ -78,6 +78,29 @@ def _inside_f_string(code: Code, node: ast.AST) -> bool:
 
 for _name, (_kinds, _noun, _plural) in _SYNTAX.items():
     pattern(_name, _noun, _plural)(_syntax(_name, _kinds))
+
+
+_ARITHMETIC: dict[str, type[ast.operator]] = {
+    "+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "//": ast.FloorDiv, "%": ast.Mod, "**": ast.Pow,
+}  # fmt: skip
+
+
+@pattern("arithmetic", "arithmetic operation")
+def arithmetic(code: Code, operators: list[str] | None = None) -> Iterable[Occurrence]:
+    """These operations, all arithmetic ones where none are named; one of texts or lists is none."""
+    wanted = tuple(_ARITHMETIC[sign] for sign in operators or _ARITHMETIC)
+    for node in code.find(ast.BinOp, ast.AugAssign):
+        left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
+        other = not isinstance(node.op, ast.Mod) and _is_sequence(code, right)
+        if isinstance(node.op, wanted) and not other and not _is_sequence(code, left):
+            yield at(node)
+
+
+def _is_sequence(code: Code, node: ast.expr) -> bool:
+    """Whether it is surely a text or a list: a literal, `str(...)`, or the one value of a name."""
+    value = code.values.get(node.id, node) if isinstance(node, ast.Name) else node
+    made = isinstance(value, ast.Call) and code.origin(value.func) in ("list", ".join")
+    return made or isinstance(value, ast.List | ast.ListComp) or _is_text(code, node)
 
 
 @pattern("magic_number", "number without a name", "numbers without a name")

@@ -10,9 +10,7 @@ from codechat.patterns.base import Occurrence, at, pattern
 from codechat.patterns.finders.names import bound_name, is_real_read
 from codechat.patterns.reading.code import Code
 from codechat.patterns.reading.tree import FUNCTIONS, Function, body_without_docstring, own_nodes, walk
-from codechat.patterns.substance.dead import dead
-from codechat.patterns.substance.hollow import does_no_work
-from codechat.patterns.substance.idle import is_read
+from codechat.patterns.reading.use import is_read
 
 
 @pattern("recursion", "recursive function")
@@ -38,7 +36,7 @@ def recursion(code: Code) -> Iterable[Occurrence]:
 
 def _called(code: Code, caller: Function) -> Iterator[Function]:
     """The program's functions that one calls by name, or by attribute for methods; its nested ones run on their own."""
-    own = [node for node in _own(caller) if node not in dead(code)]
+    own = [*_own(caller)]
     calls = [node for node in own if isinstance(node, ast.Call)]
     heads = [each for node in calls for each in (node.func, *node.args)]
     named = {one.id for one in heads if isinstance(one, ast.Name)}
@@ -99,7 +97,7 @@ def generator_function(code: Code) -> Iterable[Occurrence]:
     """Functions with a yield of their own that gives a value and can be reached."""
     for function in code.functions:
         yields = [node for node in own_nodes(function) if isinstance(node, ast.Yield | ast.YieldFrom)]
-        if any(node.value is not None and node not in dead(code) for node in yields):
+        if any(node.value is not None for node in yields):
             yield at(function, function.name)
 
 
@@ -174,7 +172,7 @@ def _raised(code: Code) -> Iterator[str]:
             value = code.values.get(value.id, value)
         head = value.func if isinstance(value, ast.Call) else value
         name = head.attr if isinstance(head, ast.Attribute) else getattr(head, "id", "")
-        yield from [name] if name and node not in dead(code) and not _is_caught(code, node, name) else []
+        yield from [name] if name and not _is_caught(code, node, name) else []
 
 
 def _is_caught(code: Code, node: ast.Raise, name: str) -> bool:
@@ -213,8 +211,14 @@ def working_class(code: Code) -> Iterable[Occurrence]:
     for node in code.find(ast.ClassDef):
         named = [list(code.ancestors(name)) for name in code.find(ast.Name) if name.id == node.name]
         used = any(node not in around and any(isinstance(one, FUNCTIONS) for one in around) for around in named)
-        if used and any(isinstance(inner, FUNCTIONS) and not does_no_work(code, inner) for inner in node.body):
+        if used and any(isinstance(inner, FUNCTIONS) and _works(inner) for inner in node.body):
             yield at(node, node.name)
+
+
+def _works(method: ast.AST) -> bool:
+    """Whether a method, `__init__` aside, has a statement that is more than a text or `pass`."""
+    body = [] if getattr(method, "name", "") == "__init__" else getattr(method, "body", [])
+    return any(not isinstance(one, ast.Pass | ast.Expr) for one in body)
 
 
 @pattern("closure", "closure")

@@ -6,20 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from codechat.patterns.base import Occurrence, at, pattern
 from codechat.patterns.reading.code import Code
-from codechat.patterns.reading.tree import COMPREHENSIONS, FUNCTIONS, LOOPS, blocks, children, own_nodes, walk
-
-
-@pattern("searching_loop", "loop that returns True or False", "loops that return True or False")
-def searching_loop(code: Code) -> Iterable[Occurrence]:
-    """Loops that leave their function with a Boolean literal, or set a variable to one and break."""
-    for node in code.find(*LOOPS):
-        inside = [*own_nodes(node)]
-        values = [inner.value for inner in inside if isinstance(inner, ast.Return)]
-        for block in (block for one in inside if isinstance(one, ast.If) for block in blocks(one)):
-            if isinstance(block[-1], ast.Break):
-                values += [one.value for one in block if isinstance(one, ast.Assign)]
-        if any(isinstance(value, ast.Constant) and isinstance(value.value, bool) for value in values):
-            yield at(node)
+from codechat.patterns.reading.tree import COMPREHENSIONS, FUNCTIONS, LOOPS, children, own_nodes, walk
 
 
 @pattern("nested_loop", "nested loop")
@@ -187,14 +174,6 @@ def _counts_down(loop: ast.While) -> bool:
             lowered.add(ast.unparse(value.left))
     places = {ast.unparse(one.slice) for one in inside if isinstance(one, ast.Subscript)}
     return any(isinstance(one, ast.Name) and one.id in lowered & places for one in walk(loop.test))
-
-
-@pattern("counting_while", "while loop without next()", "while loops without next()")
-def counting_while(code: Code) -> Iterable[Occurrence]:
-    """`while` loops that take from no iterator."""
-    for node in code.find(ast.While):
-        calls = [one.func for one in walk(node) if isinstance(one, ast.Call)]
-        yield from [] if any(code.called(one) in ("next", ".__next__") for one in calls) else [at(node)]
 
 
 @pattern("collecting_loop", "loop that fills a collection", "loops that fill a collection")

@@ -10,8 +10,7 @@ from codechat.languages.python.syntax import parameters
 from codechat.patterns.base import Occurrence, Regex, at, pattern
 from codechat.patterns.reading.code import Code, is_hint
 from codechat.patterns.reading.tree import Function, own_nodes, walk
-from codechat.patterns.substance.hollow import hollow
-from codechat.patterns.substance.idle import idle
+from codechat.patterns.reading.use import idle
 
 _BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_"))
 
@@ -81,7 +80,7 @@ def unused_local(code: Code) -> Iterable[Occurrence]:
 
 def is_real_read(code: Code, name: ast.Name) -> bool:
     """Whether a name is read, and more than by a statement of it alone, `_ = name` or `name = name`."""
-    if name in idle(code) or name in hollow(code):
+    if name in idle(code):
         return False
     above = code.parents.get(name)
     targets = [getattr(target, "id", "") for target in above.targets] if isinstance(above, ast.Assign) else []

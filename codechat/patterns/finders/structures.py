@@ -2,15 +2,13 @@
 
 import ast
 import builtins
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from codechat.languages.python.syntax import parameters
 from codechat.patterns.base import Occurrence, at, pattern
 from codechat.patterns.reading.code import Code
 from codechat.patterns.reading.tree import FUNCTIONS, Function, walk
-from codechat.patterns.substance.hollow import hollow
-from codechat.patterns.substance.idle import given
+from codechat.patterns.reading.use import given
 
 _DICTS = ("dict", "collections.defaultdict", "collections.Counter", "collections.OrderedDict")
 
@@ -50,50 +48,6 @@ def _uses_in_functions(code: Code) -> Iterator[tuple[ast.Name, str]]:
             if isinstance(above, ast.Subscript) and above.value is name:
                 how = "[]" if isinstance(above.ctx, ast.Load) else "[]="
             yield name, how
-
-
-def asks(code: Code, cache: Occurrence, _: Mapping[str, Any]) -> bool:
-    """Whether a function looks for a result in a module's cache before it computes one, and does not empty it first."""
-    for name, how in _uses_in_functions(code):
-        statement = next((one for one in code.ancestors(name) if isinstance(one, ast.stmt)), None)
-        if cache.what == f"'{name.id}'" and how == "clear" and statement in getattr(code.function_of(name), "body", []):
-            return False
-    for name, how in _uses_in_functions(code):
-        if name in hollow(code):
-            continue
-        tried = how == "[]" and any(isinstance(one, ast.Try) for one in code.ancestors(name))
-        if cache.what == f"'{name.id}'" and (tried or how in ("in", "get", "setdefault", "__contains__", "")):
-            return True
-    return False
-
-
-def is_called(code: Code, one: Occurrence, _: Mapping[str, Any]) -> bool:
-    """Whether a decorated method is read anywhere; what is no method has its own ways of being idle."""
-    name = getattr(one.node, "name", "")
-    method = isinstance(one.node, FUNCTIONS) and isinstance(code.parents.get(one.node), ast.ClassDef)
-    names = {name}
-    for call in code.find(ast.Call):  # `area = staticmethod(_area)`
-        above = code.parents[call]
-        inside = isinstance(above, ast.Assign) and isinstance(code.parents[above], ast.ClassDef)
-        if (
-            isinstance(above, ast.Assign)
-            and inside
-            and (one.node is call or name in [ast.unparse(each) for each in call.args])
-        ):
-            names.update(target.id for target in above.targets if isinstance(target, ast.Name))
-            method = method or one.node is call
-    read = (node for node in code.find(ast.Attribute) if node.attr in names and isinstance(node.ctx, ast.Load))
-    return not method or name.startswith("__") or any(read)
-
-
-def follows(code: Code, _: Occurrence, options: Mapping[str, Any]) -> bool:
-    """Whether the program follows the links of its nodes anywhere."""
-    followed = {node.attr for node in code.find(ast.Attribute) if isinstance(node.ctx, ast.Load)}
-    for node in code.find(ast.Call):
-        if code.origin(node.func) in ("getattr", "operator.attrgetter"):
-            names = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-            followed.update(names or options["links"])
-    return followed.issuperset(options["links"])
 
 
 @pattern("stack", "list used as a stack", "lists used as stacks")

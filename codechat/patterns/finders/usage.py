@@ -1,18 +1,16 @@
 """What a program makes use of: built-ins, library functions, methods, collections."""
 
 import ast
-import builtins
 import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from codechat.languages.python.syntax import parameters
 from codechat.patterns.base import Occurrence, at, pattern
 from codechat.patterns.finders.hints import parts
 from codechat.patterns.reading.code import Code, is_hint
-from codechat.patterns.reading.tree import COMPREHENSIONS, FUNCTIONS, LOOPS, body_without_docstring, own_nodes, walk
-from codechat.patterns.substance.idle import given
+from codechat.patterns.reading.tree import COMPREHENSIONS, FUNCTIONS, LOOPS, body_without_docstring, own_nodes
+from codechat.patterns.reading.use import given
 
 
 @pattern("use", "use of {names}", "uses of {names}")
@@ -21,7 +19,7 @@ def use(code: Code, names: list[str], in_hint: bool = False) -> Iterable[Occurre
 
     An import alone is no use, nor is an annotation, unless the use is to stand `in_hint`; a name that the program binds
     itself is its own. Of a module's functions (`math.*`) its constants are none; `typing.Final` in a function declares
-    nothing at module level; an `assert` of what was computed is a use of `__debug__`, on which it depends.
+    nothing at module level; an `assert` is a use of `__debug__`, on which it depends.
     """
     for node in code.find(ast.Name, ast.Attribute):
         inner = isinstance(code.parents.get(node), ast.Attribute)
@@ -37,16 +35,7 @@ def use(code: Code, names: list[str], in_hint: bool = False) -> Iterable[Occurre
         if f"{code.imports.get(root, root)}{'.' if rest else ''}{rest}" in names:
             yield at(place, dotted)
     if "__debug__" in names:
-        yield from (
-            at(node, "assert") for node in code.find(ast.Assert)
-            if looks_at_work(code, node, node.test) and not _is_left_out(code, node)
-        )  # fmt: skip
-
-
-def _is_left_out(code: Code, node: ast.Assert) -> bool:
-    """Whether an assertion stands under `if not __debug__`, where none is run."""
-    tests = [one.test for one in code.ancestors(node) if isinstance(one, ast.If)]
-    return any(ast.unparse(test) == "not __debug__" for test in tests)
+        yield from (at(node, "assert") for node in code.find(ast.Assert))
 
 
 def _is_own_method(code: Code, node: ast.Name | ast.Attribute) -> bool:
@@ -67,28 +56,6 @@ def _declares_nothing(code: Code, node: ast.AST) -> bool:
 _CONSTANTS = {f"math.{name}" for name in ("pi", "e", "inf", "nan", "tau")} | {
     f"re.{name}" for name in ("I", "IGNORECASE", "M", "MULTILINE", "S", "DOTALL", "X", "VERBOSE", "Match", "Pattern")
 }
-
-
-def looks_at_work(code: Code, node: ast.AST, value: ast.expr, *, calls: bool = False) -> bool:
-    """Whether a value in a function's node is of what the function computed, not just of what it was given.
-
-    With `calls` what a call makes of an argument right there counts as computed.
-    """
-    function = code.function_of(node)
-    if function is None:
-        return True
-    line, inside = getattr(node, "lineno", 0), walk(value)
-    inner = {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-    stored = {one.id: one for one in walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-    given = {one.arg for one in parameters(function) if one.arg not in stored or stored[one.arg].lineno >= line}
-    given -= {"self"}
-    given |= {name for name, made in code.values.items() if isinstance(made, ast.Name) and made.id in given}
-    loops = [one for one in walk(function) if isinstance(one, ast.For) and not calls]
-    given |= {one.target.id for one in loops if isinstance(one.target, ast.Name) and ast.unparse(one.iter) in given}
-    read = {one.id for one in inside if isinstance(one, ast.Name)} - given - inner
-    if calls and any(isinstance(one, ast.Call | ast.BinOp | ast.Subscript) for one in inside):
-        return True
-    return any(not hasattr(builtins, name) and name not in code.imports for name in read)
 
 
 @pattern("call", "call of {names}", "calls of {names}")
@@ -148,16 +115,6 @@ def collection(code: Code, kind: Literal["list", "dict", "set", "tuple"]) -> Ite
             yield at(node)
 
 
-def is_example(code: Code, one: Occurrence) -> bool:
-    """Whether it is data that a program with functions is tried on: in a call or a variable at module level."""
-    if one.node is None or not code.functions or code.function_of(one.node) is not None:
-        return False
-    statement = next((each for each in code.ancestors(one.node) if isinstance(each, ast.stmt)), None)
-    if isinstance(statement, ast.Assign):
-        return all(isinstance(target, ast.Name) and target.id.islower() for target in statement.targets)
-    return isinstance(statement, ast.Expr)
-
-
 def _becomes_deque(code: Code, node: ast.AST) -> bool:
     """`deque([start])`: a list that only says what a deque begins with."""
     above = code.parents.get(node)
@@ -186,7 +143,7 @@ def bit_operation(code: Code) -> Iterable[Occurrence]:
             yield at(node)
 
 
-_TRAVERSING = [
+TRAVERSING = [
     "sum", "min", "max", "any", "all", "map", "filter", "sorted", "reversed", "zip", "enumerate", "range", "list",
     "set", "tuple", "functools.reduce", ".join", ".sort", ".count", ".index", ".reverse",
 ]  # fmt: skip
@@ -196,7 +153,7 @@ _TRAVERSING = [
 def traversal(code: Code) -> Iterable[Occurrence]:
     """Loops, comprehensions, and calls that go through all elements."""
     yield from (at(node) for node in code.find(*LOOPS, *COMPREHENSIONS))
-    yield from call(code, _TRAVERSING)
+    yield from call(code, TRAVERSING)
 
 
 @pattern("global_counter", "global counter")
@@ -238,36 +195,3 @@ def _raised_by_one(update: ast.stmt, declared: set[str], outer: set[str]) -> str
     named = re.fullmatch(r"globals\(\)\['(\w+)'\] \+= 1", text)
     held = named or held
     return held[1] if held is not None and held[1] in outer else ""
-
-
-@pattern("text_work", "use of {names}, or text that grows", "uses of {names}, or texts that grow")
-def text_work(code: Code, names: list[str]) -> Iterable[Occurrence]:
-    """Uses of these names, f-strings, and texts that grow: `text += …` for a name that is bound to a text literal."""
-    yield from use(code, names)
-    texts = {
-        target.id for node in code.find(ast.Assign) if isinstance(node.value, ast.Constant | ast.JoinedStr)
-        for target in node.targets
-        if isinstance(target, ast.Name) and isinstance(getattr(node.value, "value", ""), str)
-    }  # fmt: skip
-    for node in code.find(ast.AugAssign):
-        if isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name) and node.target.id in texts:
-            yield at(node)
-    yield from (at(node) for node in code.find(ast.JoinedStr))
-    for sum_ in code.find(ast.BinOp):
-        if isinstance(sum_.op, ast.Add) and any(_is_literal_text(side) for side in (sum_.left, sum_.right)):
-            yield at(sum_)
-
-
-def _is_literal_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
-
-
-@pattern("yieldable", "walk through values or list that is returned", "walks through values or lists that are returned")
-def yieldable(code: Code) -> Iterable[Occurrence]:
-    """What could be yielded one by one: walks through values, and lists with entries that a function returns."""
-    yield from traversal(code)
-    for node in code.find(ast.Return):
-        value = code.values.get(node.value.id) if isinstance(node.value, ast.Name) else node.value
-        split = isinstance(value, ast.Call) and code.origin(value.func) in (".split", ".splitlines")
-        if split or (isinstance(value, ast.List) and (value.elts or isinstance(node.value, ast.Name))):
-            yield at(node)

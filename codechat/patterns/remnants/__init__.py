@@ -1,1 +1,0 @@
-"""Whether what was to go or to change is gone: not renamed, moved, disguised, or become something else."""
