@@ -23,6 +23,15 @@ YES = ["1", "1.0", "true", "yes", "y", "x", "accept", "accepted", "keep", "kept"
 NO = ["", *["0", "0.0", "false", "no", "n", "reject", "rejected", "drop", "dropped", "exclude", "excluded"]]
 MARKS: Mapping[str, bool] = dict.fromkeys(YES, True) | dict.fromkeys(NO, False)
 """What a cell of the column `accepted` may say."""
+_HASHES = {
+    "98ebf310fc90c9b47ccba40f8611270b02fad2e19152af981a376ff40302582a": (
+        "14cd9c041cdbe93f485d8653a4e4dde10deaffccc42837fb41f9d5aa7ca7e104"
+    ),
+}
+"""The hash of the embedded pool, and the one that it had until its rules were reworded for version 6 of the rules.
+
+It is in the ids of cells. Those whose judge uses rules have their version there too; to the others nothing changed.
+"""
 SHOWS_ALL = "`codechat list instructions` with the same instructions.… settings"
 
 
@@ -67,9 +76,8 @@ def read_pool(path: Path, columns: Mapping[Field, str], verbs: Mapping[str, Chan
                 break  # every row of a table lacks what its header lacks
     accepted = reading.accepted
     warnings = (*reading.warnings, *_unread([row for row in rows if isinstance(row, Row)], columns, path))
-    pool = Pool(
-        tuple(accepted), content_hash([_plain(one) for one in accepted]), tuple(reading.rejected), tuple(warnings)
-    )
+    digest = content_hash([_plain(one) for one in accepted])
+    pool = Pool(tuple(accepted), _HASHES.get(digest, digest), tuple(reading.rejected), tuple(warnings))
     if reading.mistakes:
         raise _wrong(path, reading.mistakes, len(rows), pool)
     if not accepted:

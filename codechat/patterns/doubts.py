@@ -29,7 +29,7 @@ _JOINED = (
 )
 """Several of these may well become one of what is to take their place."""
 _WAYS_AROUND = ["__import__", "importlib.*", "slice", "AssertionError", "sys.std*.write", "os.write", "operator.not_",
-                "operator.getitem", ".__*__", "exec", "eval", "compile", "globals", "locals", "vars"]  # fmt: skip
+                "operator.getitem", ".__*__", "exec", "globals", "locals", "vars"]  # fmt: skip
 """What does the same as a construct that was to go, by a name that tells nothing of it."""
 _KIN: dict[str, tuple[Any, ...]] = {
     "nested_function": ("lambda",),
@@ -56,9 +56,14 @@ def _of_added_text(rule: Rule, new: Code) -> str:
         return ""
     found = {one.line for one in rule.subject.present(new)}
     lines = found | {line + 1 for line in found}  # an example goes on in the next line
-    texts = [re.sub(mark, "", one.text, flags=re.IGNORECASE) for one in new.comments if one.line in lines]
+    texts = [re.sub(mark, _digits_of, one.text, flags=re.IGNORECASE) for one in new.comments if one.line in lines]
     said = any(re.search(r"\w", one) for one in texts) or (mark and not re.search(r"[A-Za-z]{3}", mark))
     return "" if said else "the comment says nothing"
+
+
+def _digits_of(mark: re.Match[str]) -> str:
+    """The digits of a mark, which say something by themselves: `Python 3.11`."""
+    return "".join(re.findall(r"\d", mark[0]))
 
 
 def _of_added_code(rule: Rule, old: Code, new: Code) -> str:
