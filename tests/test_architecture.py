@@ -37,11 +37,9 @@ INNER: dict[str, list[set[str]]] = {
     "engine": [{"settings"}, {"cell"}, {"answering"}, {"running"}, {"results"}, {"run"}, {"__init__"}],
     "patterns": [
         {"reading"},
-        {"base", "substance"},
+        {"base"},
         {"finders"},
-        {"places", "purpose"},
-        {"clauses"},
-        {"remnants"},
+        {"doubts"},
         {"rules"},
         {"__init__"},
     ],

@@ -1,4 +1,4 @@
-"""The judge that decides by rules if it can, and asks a language model otherwise.
+"""The judge that decides by rules if it can, and asks a language model if there is no rule or it is undecided.
 
 With `rules_first=false` the language model is asked in addition to a rule. The rule's decision counts, `by` is
 `rules`, and the reason begins with the language model's opinion, so that records and audits can count it:
@@ -38,7 +38,7 @@ class HybridConfig(JudgeConfig):
     llm: BesideRules = original_option(..., "the language models, as the options of judge=llm")
 
     def asks(self, instruction: Instruction) -> bool:
-        """Only for an instruction without a rule, unless both are always asked."""
+        """For an instruction without a rule, or if both are always asked; when a rule is undecided is not foreseen."""
         return instruction.rule is None or not self.rules_first
 
     def votes_on_constraint(self) -> int:
@@ -53,7 +53,7 @@ class HybridConfig(JudgeConfig):
 
 @JUDGES.register("hybrid", HybridConfig, languages=frozenset({"python"}), questions=frozenset(QUESTIONS))
 class HybridJudge:
-    """Rules if an instruction has one, language models otherwise."""
+    """Rules if an instruction has one that decides, language models otherwise."""
 
     def __init__(self, config: HybridConfig) -> None:
         self._rules_first = config.rules_first

@@ -1,4 +1,4 @@
-"""The judge that decides by reading the syntax tree and tokens: exact, free and repeatable."""
+"""The judge that decides by reading the syntax tree and tokens: free and repeatable."""
 
 from typing import ClassVar, Literal
 
@@ -34,5 +34,5 @@ class RulesJudge:
 
 @JUDGES.register("rules", RulesConfig, offline=True, needs_rules=True, languages=frozenset({"python"}))
 def rules(config: RulesConfig) -> RulesJudge:
-    """Deterministic checks on syntax tree and tokens, undecided if an instruction has no rule."""
+    """Deterministic checks on syntax tree and tokens, undecided without a rule or if form is not enough."""
     return RulesJudge()

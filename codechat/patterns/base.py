@@ -200,7 +200,7 @@ class Clause:
 def clause_of(value: Any) -> Clause:
     """A pattern's name, a mapping of `pattern` and its options, or a list of such: any of them."""
     parts = []
-    for each in value if isinstance(value, list) else [value]:
+    for each in value if isinstance(value, list) and value else [value]:
         options = {"pattern": each} if isinstance(each, str) else dict(each) if isinstance(each, Mapping) else {}
         name = options.pop("pattern", None)
         known = patterns()

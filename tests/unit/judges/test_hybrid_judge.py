@@ -69,6 +69,15 @@ async def test_the_rest_is_asked(serve: Any) -> None:
     assert (done.verdict, done.by, done.reason) == ("violated", "llm", "thought so.")
 
 
+async def test_what_a_rule_leaves_undecided_is_asked(serve: Any) -> None:
+    server = serve(saying("APPLICABLE", "VIOLATED"))
+    todo = Instruction("todo", "Add a TODO.", "cosmetic", "add", {"pattern": "comment", "matches": "TODO"})
+    asked = judge(url=server.base_url)
+    done = await asked.adherence("x = 1\n", "x = 1  # TODO\n", todo)
+    await asked.aclose()
+    assert (done.verdict, done.by) == ("violated", "llm")
+
+
 async def test_the_endpoint_is_checked_before_its_first_question_and_once(serve: Any) -> None:
     server = serve(saying("APPLICABLE", "ADHERED"))
     asked = judge(url=server.base_url)

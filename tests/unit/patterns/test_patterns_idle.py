@@ -4,7 +4,7 @@ import pytest
 
 from codechat.domain import Instruction
 from codechat.patterns import adherence, applicable, read
-from codechat.patterns.substance.idle import idle
+from codechat.patterns.reading.use import idle
 
 
 def lines(code: str, earlier: str | None = None) -> list[int]:
