@@ -4,10 +4,12 @@ It runs programs in boxes and knows neither tasks nor tests: `codechat.suites` m
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from dataclasses import replace
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 from codechat.config import Config, original_option, place_option, run_option
 from codechat.errors import UserError
+from codechat.plugins import import_all
 from codechat.registry import NoTraits, Registry
 from codechat.sandbox.command import PYTHON, Command, Ran, Why
 from codechat.sandbox.interpreters import Libraries, libraries_at
@@ -17,15 +19,10 @@ T = TypeVar("T")
 K = TypeVar("K", bound="Helper")
 
 
-class JavaConfig(Config):
-    """Where Java is. What is not given is looked for where Debian's packages put it."""
-
-    home: str | None = place_option(None, "the folder of a JDK, 17 or later", min_length=1)
-    classpath: list[str] | None = place_option(None, "the jar files of JUnit 5, and of libraries that programs use")
-
-
 class SandboxConfig(Config):
     """The limits that can change a verdict, the same for every kind of isolation.
+
+    The configs in `SANDBOXES` have besides the options that kinds of tests add (`AddedOptions`).
 
     An input may take max(`min_cpu_s`, `cpu_factor` × the reference's CPU time on this machine); a whole program the
     sum of these, at most max(`total_cpu_s`, `cpu_factor` × the reference's total). Limits are in CPU time, so that a
@@ -43,13 +40,6 @@ class SandboxConfig(Config):
     file_mb: int = original_option(32, "MiB that a program may write into its temporary folder", ge=1)
     open_files: int = original_option(64, "files that a program may hold open", ge=16)
     output_mb: int = original_option(256, "MiB of results that are read from one program", ge=1)
-    java: JavaConfig = run_option(JavaConfig(), "where programs in Java find compiler, JUnit and libraries")
-    toolchains: list[str] | None = place_option(
-        None, "folders of compilers and interpreters, each with a bin, that check the versions of languages"
-    )
-    maven_repository: str | None = place_option(
-        None, "the local Maven repository, for tests of Java repositories, which run without network", min_length=1
-    )
     allow_weak: bool = run_option(False, "let models other than the built-in baselines run in a weak sandbox")
     share: bool = run_option(True, "programs whose compiled code is equal share one verdict")
     python: str | None = place_option(
@@ -68,6 +58,18 @@ class SandboxConfig(Config):
     def versions_of_libraries(self) -> str:
         """A hash of the versions that can decide a verdict; empty if the libraries are codechat's own."""
         return "" if self.python is None else self.libraries().digest
+
+
+class AddedOptions(Config):
+    """Options that one kind of tests adds to every sandbox, such as where its compiler is.
+
+    A module that registers kinds of tests subclasses it: the field `x` is then the option `sandbox.x`.
+    """
+
+    @classmethod
+    def of(cls, config: SandboxConfig) -> Self:
+        """These options in a sandbox's config; their defaults if it was made without them."""
+        return config if isinstance(config, cls) else cls()
 
 
 class Helper(Protocol):
@@ -145,17 +147,40 @@ def admit(sandbox: Sandbox, config: SandboxConfig) -> None:
         )
 
 
-SANDBOXES: Registry[Sandbox, NoTraits] = Registry("sandbox", "codechat.sandbox", NoTraits, Sandbox, SandboxConfig)
+class Sandboxes(Registry[Sandbox, NoTraits]):
+    """The kinds of isolation, each with the options that kinds of tests add."""
+
+    def discover(self) -> None:
+        if self._discovered:
+            return
+        super().discover()
+        import_all("codechat.suites", "suite")
+        for name, component in self._components.items():
+            self._components[name] = replace(component, config=_with_options_of_tests(component.config))
+
+
+def _with_options_of_tests(config: type[Config]) -> type[Config]:
+    """A config's subclass with the options of all kinds of tests. Raises `TypeError` if two have one name."""
+    taken = set(config.model_fields)
+    for options in AddedOptions.__subclasses__():
+        if twice := taken & set(options.model_fields):
+            raise TypeError(f"{options.__module__}.{options.__name__}: sandbox.{min(twice)} is an option already")
+        taken |= set(options.model_fields)
+    named = {"__module__": config.__module__, "__doc__": config.__doc__}
+    return type(config)(config.__name__, (*AddedOptions.__subclasses__(), config), named)
+
+
+SANDBOXES = Sandboxes("sandbox", "codechat.sandbox", NoTraits, Sandbox, SandboxConfig)
 
 __all__ = [
     "CPU_LEFT_S",
     "PYTHON",
     "SANDBOXES",
+    "AddedOptions",
     "Box",
     "Command",
     "Ended",
     "Helper",
-    "JavaConfig",
     "Job",
     "Libraries",
     "Preloading",

@@ -7,15 +7,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from codechat.config import place_option
 from codechat.errors import UserError
 from codechat.languages.compiling import Compiler, Version, shown, version_of
-from codechat.sandbox import PYTHON, SandboxConfig
+from codechat.sandbox import PYTHON, AddedOptions, SandboxConfig
 from codechat.sandbox.command import check_tools
+from codechat.suites.jdk import JavaOptions
 
 THERE = ("/usr/lib", "/lib")  # in every box
 ANSWERS_S = 30.0  # a compiler's own version
 SYSTEM = Path("/usr")
 _asked: dict[tuple[str, str], "Found | None"] = {}
+
+
+class CompilerOptions(AddedOptions):
+    """What checks of the versions of languages add."""
+
+    toolchains: list[str] | None = place_option(
+        None, "folders of compilers and interpreters, each with a bin, that check the versions of languages"
+    )
 
 
 class Absent(Exception):
@@ -41,7 +51,8 @@ def find_compiler(compiler: Compiler, wanted: Version, config: SandboxConfig) ->
     own = config.libraries().minor
     if name == f"python{shown(own[: len(wanted)])}":
         return Found(PYTHON, "", own)
-    folders = [*(config.toolchains or ()), *([config.java.home] if config.java.home else [])]
+    jdk = JavaOptions.of(config).java.home
+    folders = [*(CompilerOptions.of(config).toolchains or ()), *([jdk] if jdk else [])]
     given = [str(Path(folder).expanduser() / "bin" / name) for folder in folders]
     places = [place for place in (*given, shutil.which(name)) if place and os.access(place, os.X_OK)]
     known = [found for place in places if (found := _ask(compiler, name, place)) is not None]

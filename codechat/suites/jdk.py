@@ -4,10 +4,25 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from codechat.config import Config, place_option, run_option
 from codechat.errors import UserError
+from codechat.sandbox import AddedOptions
 
 OLDEST = 17
 REMEDY = "install one (Debian: openjdk-17-jdk-headless), or name its folder: sandbox.java.home=DIR"
+
+
+class JavaConfig(Config):
+    """Where Java is. What is not given is looked for where Debian's packages put it."""
+
+    home: str | None = place_option(None, "the folder of a JDK, 17 or later", min_length=1)
+    classpath: list[str] | None = place_option(None, "the jar files of JUnit 5, and of libraries that programs use")
+
+
+class JavaOptions(AddedOptions):
+    """What tests of Java programs add."""
+
+    java: JavaConfig = run_option(JavaConfig(), "where programs in Java find compiler, JUnit and libraries")
 
 
 def find_home(given: str | None, parts: Iterable[str] = ()) -> Path:

@@ -16,6 +16,7 @@ from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls
 from codechat.suites.checker import Checker
+from codechat.suites.jdk import JavaOptions
 from support.processes import below
 
 OfKind = Callable[[str], dict[str, Any]]
@@ -260,14 +261,15 @@ def test_a_missing_program_is_told_with_the_package_and_auto_falls_back(monkeypa
 
 def test_every_kind_has_the_same_limits_and_they_alone_are_identity() -> None:
     wanted = SandboxConfig(kind="any").identity()
-    assert set(wanted) == set(SandboxConfig.model_fields) - {
-        "kind",
-        "allow_weak",
-        "java",
-        "maven_repository",
-        "python",
-        "share",
-        "toolchains",
-    }
+    assert set(wanted) == set(SandboxConfig.model_fields) - {"kind", "allow_weak", "python", "share"}
     for component in SANDBOXES:
         assert SANDBOXES.validate({"kind": component.name}).identity() == wanted
+
+
+def test_kinds_of_tests_add_options_of_this_machine_to_every_kind() -> None:
+    """The names are those of earlier versions, whose commands and config.yaml stay valid."""
+    old = {"kind": "process", "java": {"home": "/jdk"}, "toolchains": ["/opt"], "maven_repository": "/m2"}
+    config: Any = SANDBOXES.validate(old)
+    assert config.model_dump(include=set(old)) == {**old, "java": {"home": "/jdk", "classpath": None}}
+    assert JavaOptions.of(config).java.home == "/jdk" and config.identity() == SandboxConfig(kind="process").identity()
+    assert JavaOptions.of(SandboxConfig(kind="any")).java.home is None

@@ -134,7 +134,7 @@ WRONG = "```perl\nwhile (1) { }\n```"
 
 
 def test_a_suite_of_another_language(tmp_path: Path) -> None:
-    if shutil.which("perl") is None:
+    if (perl := shutil.which("perl")) is None:
         pytest.skip("there is no perl")
     install(tmp_path, "perl", ("suite",))
     row = {
@@ -155,7 +155,9 @@ def test_a_suite_of_another_language(tmp_path: Path) -> None:
         "runs_dir=runs",
     ]
     quoted = "[" + ",".join("'" + text.replace("'", "\\'") + "'" for text in (PERL, WRONG)) + "]"
-    status, output = codechat(tmp_path, *words, f"model.replies={quoted}", "sandbox.allow_weak=true")
+    status, output = codechat(
+        tmp_path, *words, f"model.replies={quoted}", "sandbox.allow_weak=true", f"sandbox.perl={perl}"
+    )
     assert status == 0, output
     (session,), _ = read(tmp_path)
     assert session["language"] == "perl"

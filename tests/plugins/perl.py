@@ -5,12 +5,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from codechat.config import Config, result_option
+from codechat.config import Config, place_option, result_option
 from codechat.domain import Failure, Program, Verdict
 from codechat.errors import UserError
 from codechat.files import content_hash
-from codechat.sandbox import Command, Sandbox
+from codechat.sandbox import AddedOptions, Command, Sandbox
 from codechat.suites import SUITES
+
+
+class PerlOptions(AddedOptions):
+    """What the suite adds to every sandbox."""
+
+    perl: str | None = place_option(None, "the program perl")
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,7 @@ class Perl:
         return {}
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
-        perl = shutil.which("perl")
+        perl = PerlOptions.of(sandbox.config).perl or shutil.which("perl")
         if perl is None:
             raise UserError("the suite perl needs perl", "apt install perl")
         files = {"program.pl": program.source.encode()}

@@ -15,6 +15,7 @@ from codechat.files import content_hash
 from codechat.sandbox import Box, Command, Sandbox, SandboxConfig
 from codechat.suites import SUITES
 from codechat.suites.endings import judge_status, run_in_box
+from codechat.suites.jdk import JavaOptions
 from codechat.suites.junit.compiler import Compiled, Compiler, Kind
 from codechat.suites.junit.toolchain import Toolchain, toolchain
 
@@ -59,11 +60,11 @@ class JUnit:
     def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
         """See `Demanding`."""
         _refuse_little(config)
-        toolchain(config.java, note)
+        toolchain(JavaOptions.of(config).java, note)
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
         _refuse_little(sandbox.config)
-        tools = await asyncio.to_thread(toolchain, sandbox.config.java)
+        tools = await asyncio.to_thread(toolchain, JavaOptions.of(sandbox.config).java)
         return await run_in_box(sandbox, lambda box: self._run(box, program, tools, sandbox.config), tools.tools)
 
     def _run(self, box: Box, program: Program, tools: Toolchain, config: SandboxConfig) -> Verdict:

@@ -17,8 +17,7 @@ from pathlib import Path
 from codechat.environment import cache_root
 from codechat.errors import InfrastructureError, UserError
 from codechat.files import content_hash
-from codechat.sandbox import JavaConfig
-from codechat.suites.jdk import find_home
+from codechat.suites.jdk import JavaConfig, find_home
 from codechat.suites.junit.compiler import Compiler, Kind
 
 PARTS = ("bin/jlink", "jmods")  # of a JDK, to make a runtime from

@@ -9,14 +9,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from codechat.config import Config, result_option, run_option
+from codechat.config import Config, place_option, result_option, run_option
 from codechat.domain import Failure, Program, Verdict
 from codechat.errors import UserError
 from codechat.files import content_hash
-from codechat.sandbox import Command, Ran, Sandbox, SandboxConfig
+from codechat.sandbox import AddedOptions, Command, Ran, Sandbox, SandboxConfig
 from codechat.suites import SUITES
 from codechat.suites.checkout import FOLDER, LEFT_OUT, file_content, packed_with, read_contents
 from codechat.suites.endings import judge_status
+from codechat.suites.jdk import JavaOptions
 from codechat.suites.maven.toolchain import toolchain
 from codechat.suites.repository import INSIDE
 
@@ -34,6 +35,14 @@ ERROR = "[ERROR]"
 SHOWN = 12  # lines of what Maven reports
 OTHERS = "use the repositories that the tasks were made from"
 _WORKING: dict[str, str] = {}  # by repository and test: why that does not run even untouched; empty if it does
+
+
+class MavenOptions(AddedOptions):
+    """What tests of Java repositories add."""
+
+    maven_repository: str | None = place_option(
+        None, "the local Maven repository, for tests of Java repositories, which run without network", min_length=1
+    )
 
 
 @dataclass(frozen=True)
@@ -93,12 +102,13 @@ class Maven:
 
     def _require(self, limits: SandboxConfig) -> None:
         """Raises `UserError` if tests of this kind cannot be run here."""
-        if limits.maven_repository is None:
+        repository = MavenOptions.of(limits).maven_repository
+        if repository is None:
             raise UserError(
                 f"the tests of {self.project} are run by Maven without network",
                 "name the local repository with all that they need: sandbox.maven_repository=~/.m2/repository",
             )
-        place = Path(limits.maven_repository).expanduser()
+        place = Path(repository).expanduser()
         if not place.is_dir() or (os.getuid() == 0 and not place.stat().st_mode & 0o005 == 0o005):
             raise UserError(
                 f"sandbox.maven_repository: programs cannot read a folder {place}", "name one that others may read"
@@ -108,7 +118,7 @@ class Maven:
                 f"the tests of {self.project} are run by Maven, which needs more of this machine than other programs",
                 "set " + " ".join(f"sandbox.{name}={least}" for name, least in LEAST.items()) + ", or more",
             )
-        toolchain(limits.java.home)
+        toolchain(JavaOptions.of(limits).java.home)
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
         self._require(sandbox.config)
@@ -134,12 +144,12 @@ class Maven:
 
     def command(self, limits: SandboxConfig, source: str, tests: str) -> Command:
         """The command that runs tests in a copy of the repository with a program. Raises `UserError`."""
-        root, chain = self._root(), toolchain(limits.java.home)
+        root, chain = self._root(), toolchain(JavaOptions.of(limits).java.home)
         changed = {
             self.test.file: self.test.replaced(root, tests),
             self.method.file: self.method.replaced(root, source),
         }
-        local = str(Path(limits.maven_repository or "").expanduser().resolve())
+        local = str(Path(MavenOptions.of(limits).maven_repository or "").expanduser().resolve())
         archive = packed_with(root, changed, BUILT)
         return Command(
             argv=(chain.maven, "-o", "-B", f"-Dmaven.repo.local={local}", *self.words),

@@ -10,8 +10,8 @@ import pytest
 
 from codechat.domain import Program, Target, Verdict
 from codechat.errors import BrokenTask, InfrastructureError, UserError
-from codechat.sandbox import SANDBOXES, Command, Ended, JavaConfig, Job, Ran, Reader
-from codechat.suites.jdk import find_home
+from codechat.sandbox import SANDBOXES, Command, Ended, Job, Ran, Reader
+from codechat.suites.jdk import JavaConfig, find_home
 from codechat.suites.junit import JUnit, compiler
 from codechat.suites.junit.compiler import Kind
 from codechat.suites.junit.toolchain import PARTS, Toolchain, find_jars, toolchain
