@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
+from pydantic import create_model
+
 from codechat.config import Config, original_option, place_option, run_option
 from codechat.errors import UserError
 from codechat.plugins import import_all
@@ -166,8 +168,8 @@ def _with_options_of_tests(config: type[Config]) -> type[Config]:
         if twice := taken & set(options.model_fields):
             raise TypeError(f"{options.__module__}.{options.__name__}: sandbox.{min(twice)} is an option already")
         taken |= set(options.model_fields)
-    named = {"__module__": config.__module__, "__doc__": config.__doc__}
-    return type(config)(config.__name__, (*AddedOptions.__subclasses__(), config), named)
+    bases = (*AddedOptions.__subclasses__(), config)
+    return create_model(config.__name__, __base__=bases, __module__=config.__module__, __doc__=config.__doc__)
 
 
 SANDBOXES = Sandboxes("sandbox", "codechat.sandbox", NoTraits, Sandbox, SandboxConfig)
