@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codechat.metrics.exchange import Exchange
 from codechat.records import TurnRecord, read_sessions
+from codechat.studies.codeif.exchange import Exchange
 
 CONTEXTS = {"single_round": "single", "multi_round": "multi", "n_round": "n_round"}
 LIBRARIES = ("radon", "mccabe", "pycodestyle", "numpy", "scipy", "sympy")

@@ -211,7 +211,7 @@ class Applicability(Spent):
 
 @dataclass(frozen=True, slots=True)
 class Compliance(Spent):
-    """Whether a code keeps a constraint of its task (MultiCodeIF, section III-C); None if undecided."""
+    """Whether a code keeps a constraint of its task; None if undecided."""
 
     met: bool | None
     by: str

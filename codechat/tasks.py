@@ -12,7 +12,7 @@ from codechat.suites import Suite
 class Requirement:
     """A verifiable instruction: its text, and the suite that checks whether code meets it.
 
-    `strategy` is its type (CodeIF-Bench, Table 1). `accumulates` is False if later code need not keep it, as for a
+    `strategy` is its type. `accumulates` is False if later code need not keep it, as for a
     functionality extension: it counts only at its own turn. `asked` is False if the dataset leaves it out of its
     conversation: it is then asked only in protocols that ask every requirement by itself.
     """
@@ -62,6 +62,8 @@ class Task:
     """The name of tasks of this kind in messages."""
     needs_libraries: ClassVar[bool] = False
     """Whether a cell is refused if programs cannot import what the tests and references import."""
+    fitting_versions: ClassVar[Mapping[str, str]] = {}
+    """By package, the version that the tests are known to fit."""
 
     @property
     def asks_judge(self) -> bool:

@@ -194,6 +194,27 @@ def test_no_room_names_a_study() -> None:
             assert not re.search(rf"studies[./](?:{'|'.join(names)})\b", path.read_text()), f"{path} names a study"
 
 
+def registered_in_studies() -> Iterator[str]:
+    """The names of the protocols, datasets and formats of all studies."""
+    for path in ROOMS["studies"]:
+        yield from re.findall(r'^@(?:PROTOCOLS|DATASETS|FORMATS)\.register\(\s*"(\w+)"', path.read_text(), re.MULTILINE)
+
+
+def test_no_room_asks_for_what_a_study_brings() -> None:
+    """No code outside asks by name for a study's protocol, dataset or format, nor for a kind of task."""
+    names = {*registered_in_studies()}
+    assert {"refine", "assist", "levels", "cab", "multicodeif"} <= names
+    for path in MODULES:
+        if room_of(path) == "studies":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant):
+                assert node.value not in names, f"{path}:{node.lineno} names {node.value!r}"
+            asked = ast.unparse(node.args[1]) if isinstance(node, ast.Call) and len(node.args) == 2 else ""
+            kind = isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance" and asked.endswith("Task")
+            assert not kind, f"{path}:{getattr(node, 'lineno', 0)} asks for a kind of task"
+
+
 def test_importing_the_package_costs_nothing() -> None:
     at_top = {name for _, name, top in imported_in("__init__") if top and name.startswith("codechat")}
     assert {".".join(name.split(".")[:2]) for name in at_top} == {"codechat.environment"}

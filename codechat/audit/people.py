@@ -26,7 +26,6 @@ from codechat.report.study import LoadedCell
 from codechat.report.variants import Options, judge_in
 
 POPULATION = "population.json"
-PROTOCOL = "refine"
 Place = tuple[str, str, int]  # cell, task and turn
 
 
@@ -214,8 +213,13 @@ def _population(
         ) from error
 
 
+def measures_adherence(cell: LoadedCell) -> bool:
+    """Whether a cell has a rate of adherence, which labels can correct."""
+    return cell.measures is not None and cell.measures.have("iar")
+
+
 def with_labels(cells: Sequence[LoadedCell], people: People, options: Options) -> list[LoadedCell]:
-    """The cells of the refinement, each with its judge's labels, or with the reason why it has none."""
+    """The cells; those that measure adherence with their judge's labels, or with the reason why there are none."""
     names = sorted({known.judge for known in people.by_judge.values()})
     found = []
     for cell in cells:
@@ -223,5 +227,5 @@ def with_labels(cells: Sequence[LoadedCell], people: People, options: Options) -
         if labels is None:
             labels = f"the labels are of another judge ({', '.join(names)}"
             labels += ", with other options, prompts or rules)" if cell.judge in names else ")"
-        found.append(replace(cell, labels=labels) if cell.protocol == PROTOCOL else cell)
+        found.append(replace(cell, labels=labels) if measures_adherence(cell) else cell)
     return found

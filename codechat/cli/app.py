@@ -112,7 +112,7 @@ COMMANDS = {
     ),
     "import": Command(
         "codechat.cli.commands.importing:run_import",
-        "format=codeif|multicodeif source=FILE out=FILE",
+        "format=FORMAT source=FILE out=FILE",
         "published completions as a sessions.jsonl for model=replay",
     ),
     "cells": Command(

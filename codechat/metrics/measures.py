@@ -87,6 +87,10 @@ class Measures:
         """The short name."""
         return self.title.partition(":")[0]
 
+    def have(self, *keys: str) -> bool:
+        """Whether there is a series or a final of each key."""
+        return {*keys} <= {*(each.key for each in self.series), *(each.key for each in self.finals)}
+
     def describe(self) -> dict[str, Any]:
         """The JSON values for metrics.json."""
         return asdict(self)

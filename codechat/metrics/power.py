@@ -20,6 +20,7 @@ POWER = 0.8
 ALPHA = 0.05  # two-sided
 NORMAL = NormalDist()
 FIGURES = ("mst", "delta", "adherence", "regression")
+MEASURED = ("pass_at_1", "iar", "mst", "regression")  # by a protocol whose cells can be pilots
 UNITS = {"mst": "turns", "delta": "percentage points", "adherence": "share", "regression": "share"}
 
 Parts = Mapping[str, Sequence[float]]  # by task each sample's part in a figure, which has the mean 0

@@ -76,7 +76,7 @@ def ask(program: str, arguments: list[str], given: str = "") -> str:
 
 
 OLDEST = (3, 11)  # what runs inside the sandbox needs it
-REMEDY = "give the interpreter of a virtual environment, such as sandbox.python=~/envs/sreval/bin/python"
+REMEDY = "give the interpreter of a virtual environment, such as sandbox.python=~/envs/NAME/bin/python"
 FIND = """
 import importlib.util, json, sys
 given = json.load(sys.stdin)

@@ -1,6 +1,6 @@
 """A Python script whose exit status decides, in a separate interpreter: nothing is guarded.
 
-The script decides its own verdict: use it only for benchmarks that measure so, such as CodeIF-Bench's own harness.
+The script decides its own verdict: use it only for benchmarks that measure so.
 """
 
 from collections.abc import Iterator

@@ -9,6 +9,7 @@ from codechat.cli.command import Command
 from codechat.cli.commands.listing import fixed_keys, options_of
 from codechat.cli.terminal import out
 from codechat.engine.settings.config import GROUPS
+from codechat.importing import FORMATS
 from codechat.launchers import LAUNCHERS
 
 USAGE = {
@@ -34,7 +35,9 @@ def print_help(commands: Mapping[str, Command]) -> int:
     out.print(_explained((f"python -m codechat {words}", meaning) for words, meaning in USAGE.items()))
     out.print(ENDING)
     out.print("[bold]Commands[/bold]")
-    out.print(_explained((f"{name} {command.usage}", command.summary) for name, command in commands.items()))
+    formats = "|".join(each.name for each in FORMATS)
+    usages = {name: command.usage.replace("FORMAT", formats) for name, command in commands.items()}
+    out.print(_explained((f"{name} {usages[name]}", command.summary) for name, command in commands.items()))
     out.print("\n[bold]Groups[/bold] (group=option; `list GROUP` describes them and their keys)")
     out.print(_explained((group, ", ".join(options_of(group))) for group in (*GROUPS, LAUNCHERS.group)))
     out.print("\n[bold]Keys[/bold]")

@@ -12,7 +12,7 @@ from codechat.cli.words import parse_words
 from codechat.engine.results.measured import remeasure
 from codechat.errors import UserError
 from codechat.metrics.outline import outlines_of
-from codechat.metrics.power import FIGURES, POWER, UNITS, Parts, Spread, parts_of, spread_of
+from codechat.metrics.power import FIGURES, MEASURED, POWER, UNITS, Parts, Spread, parts_of, spread_of
 from codechat.records import tasks_in
 from codechat.report.loading import load_cells
 from codechat.report.power import draw_power
@@ -22,7 +22,7 @@ from codechat.template import counted
 SAMPLES = (1, 2, 3, 5, 10)
 _NOTHING = 1e-12  # a variance that is rounding alone
 KEYS = {
-    "runs": "pilot cells of protocol=refine: folders of cells, or folders that hold such, separated by commas",
+    "runs": "pilot cells: folders of cells, or folders that hold such, separated by commas",
     "metric": f"with difference: {', '.join(FIGURES)}",
     "difference": "the smallest difference of two models that you want to detect, such as difference=0.5 metric=mst",
     "tasks": "how many tasks there are; those of the pilot's dataset unless given",
@@ -103,10 +103,10 @@ def _pilots(runs: str) -> tuple[list[LoadedCell], str]:
     loaded = load_cells([Path(name) for name in runs.split(",") if name], options_of, remeasure)
     by_dataset: dict[str, list[LoadedCell]] = defaultdict(list)
     for cell in loaded:
-        if cell.protocol == "refine":
+        if cell.measures is not None and cell.measures.have(*MEASURED):
             by_dataset[cell.dataset].append(cell)
     if not by_dataset:
-        raise UserError(f"{runs} holds no cell of protocol=refine", "only its figures can be planned for")
+        raise UserError(f"{runs} holds no pilot", f"give cells of a protocol that measures {', '.join(MEASURED)}")
     dataset = max(sorted(by_dataset), key=lambda name: len(by_dataset[name]))
     if len(by_dataset) > 1:
         err.print(f"note: cells on {dataset} alone are used: give those of another dataset by themselves", markup=False)

@@ -96,10 +96,10 @@ def _folders(values: Mapping[str, str], out: Path) -> list[Path]:
 
 def _labelled(place: Path, cells: list[LoadedCell]) -> tuple[list[LoadedCell], list[str]]:
     """The cells with people's labels of their judge, and remarks. Raises `UserError` if none can be read."""
-    from codechat.audit.people import PROTOCOL, read_people, with_labels
+    from codechat.audit.people import measures_adherence, read_people, with_labels
 
-    if all(cell.protocol != PROTOCOL for cell in cells):
-        raise UserError("no cell of this report judges adherence", f"audit goes with cells of protocol={PROTOCOL}")
+    if not any(map(measures_adherence, cells)):
+        raise UserError("no cell of this report judges adherence", "audit goes with cells whose metrics.json has iar")
     people = read_people(place, cells, options_of)
     found = with_labels(cells, people, options_of)
     missed = [f"Adherence of {cell.label} on {cell.dataset} is not corrected: {cell.labels}." for cell in found

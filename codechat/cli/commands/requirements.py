@@ -12,7 +12,7 @@ from codechat.languages.python.distributions import requirements
 from codechat.template import counted
 
 VERSIONS = ("fitting", "newest")
-SETTINGS = {"versions": f"{' or '.join(VERSIONS)}: those that SR-Eval's tests fit, where they are known, or none"}
+SETTINGS = {"versions": f"{' or '.join(VERSIONS)}: those that the tests are known to fit, or none"}
 
 
 def print_requirements(words: Sequence[str]) -> int:
@@ -23,12 +23,13 @@ def print_requirements(words: Sequence[str]) -> int:
     if versions not in VERSIONS:
         raise UserError(f"there are no versions '{versions}'", SETTINGS["versions"])
     if not settings:
-        raise UserError("dataset is required", "codechat requirements dataset=sreval_python dataset.path=FILE")
+        raise UserError("dataset is required", "codechat requirements dataset=NAME dataset.path=FILE")
     config = compose(settings).config.dataset
     dataset = DATASETS.build(config)
     tasks = select(dataset, config)
     wanted = packages_by_task(tasks, certain=False)
-    for line in requirements(wanted, newest=versions == "newest"):
+    fitting = {} if versions == "newest" else {p: v for task in tasks for p, v in task.fitting_versions.items()}
+    for line in requirements(wanted, fitting):
         out.print(line, markup=False, highlight=False, soft_wrap=True)
     touched = {task_id for ids in wanted.values() for task_id in ids}
     others = sorted({task.target.language for task in tasks} - {"python"})

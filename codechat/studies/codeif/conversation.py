@@ -13,11 +13,11 @@ from pydantic import field_validator
 from codechat.config import original_option
 from codechat.domain import Extraction, Failure, Message, Reply, Verdict
 from codechat.errors import UserError
-from codechat.metrics.exchange import BASE, TASK, CheckRecord, Exchange, OfficialRecord, RequirementRecord
 from codechat.protocols import Ask, Kit
 from codechat.protocols.expecting import growing_dialogue
 from codechat.protocols.opening import OpeningPrompt
 from codechat.records import TurnRecord
+from codechat.studies.codeif.exchange import BASE, TASK, CheckRecord, Exchange, OfficialRecord, RequirementRecord
 from codechat.tasks import Requirement, Task
 from codechat.template import require
 

@@ -21,8 +21,8 @@ from codechat.datasets.reading.lines import lines_of
 from codechat.domain import Failure, Outcome
 from codechat.errors import UserError
 from codechat.importing import FORMATS, ImportConfig, Imported
-from codechat.metrics.exchange import OfficialRecord, RequirementRecord
 from codechat.records import SessionRecord, TurnRecord
+from codechat.studies.codeif.exchange import OfficialRecord, RequirementRecord
 from codechat.tasks import Requirement, Task
 
 BASE = "Base"

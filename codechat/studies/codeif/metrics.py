@@ -12,12 +12,12 @@ from typing import Any
 from pydantic import BaseModel
 
 from codechat.domain import OUTCOMES
-from codechat.metrics.exchange import Exchange
 from codechat.metrics.measures import Breakdown, Final, Measures, Series
 from codechat.metrics.spending import Costs, Effort, Tokens, add_tokens, no_tokens, spending_of
 from codechat.metrics.statistics import Figure, Interval, TaskBootstrap
 from codechat.metrics.tally import WHOLE, Part, Tally, size
 from codechat.records import SessionRecord, TurnRecord
+from codechat.studies.codeif.exchange import Exchange
 
 _PASSED = "sessions whose code meets everything that must hold at the turn: all that was asked and lasts"
 _HELP: Mapping[str, tuple[str, str, bool]] = {

@@ -11,7 +11,6 @@ from codechat.domain import Message
 from codechat.errors import ContextOverflow
 from codechat.languages import extract, without_thinking
 from codechat.metrics import Effort
-from codechat.metrics.exchange import TASK, Exchange
 from codechat.models import UNDER_TEST
 from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.protocols.grading import reply_of, request_of
@@ -32,6 +31,7 @@ from codechat.studies.codeif.conversation import (
     turn_record,
     verdict_on,
 )
+from codechat.studies.codeif.exchange import TASK, Exchange
 from codechat.studies.codeif.metrics import DYNAMIC, conversation_metrics
 from codechat.tasks import Requirement, Task
 from codechat.template import fill, require

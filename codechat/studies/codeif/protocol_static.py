@@ -17,7 +17,6 @@ from codechat.metrics import Effort
 from codechat.models import UNDER_TEST
 from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.protocols.grading import Graded, grade_in_order, reply_of, request_of
-from codechat.protocols.official import WALL_S, Mode, official_code, official_source, official_tests
 from codechat.records import SessionRecord, TurnRecord
 from codechat.studies.codeif.conversation import (
     NO_ROOM,
@@ -32,6 +31,7 @@ from codechat.studies.codeif.conversation import (
     task_requirement,
     turn_record,
 )
+from codechat.studies.codeif.harness import WALL_S, Mode, official_code, official_source, official_tests
 from codechat.studies.codeif.metrics import conversation_metrics, static_measures
 from codechat.suites.assertions import Assertions
 from codechat.suites.exit_status import ExitStatus

@@ -14,7 +14,6 @@ from codechat.cli.summary import inside_line
 from codechat.engine.results.samples import Summary
 from codechat.metrics import points_of
 from codechat.metrics.decided import DECIDED, constructs_in, count_decided, inside_in
-from codechat.metrics.exchange import Exchange
 from codechat.records import SessionRecord, TurnRecord, read_sessions, write_sessions
 from codechat.report.build import sections_of, studies_of
 from codechat.report.chapters import chapter_of
@@ -22,6 +21,7 @@ from codechat.report.data import Table
 from codechat.report.loading import load_cells
 from codechat.report.page.bodies import body_of
 from codechat.report.sections import Board, BoardColumn
+from codechat.studies.codeif.exchange import Exchange
 from codechat.tracking.traces import _turn as traced
 from support.conversation_cells import Talk, write_talk
 from support.refine_cells import Made, write_cell

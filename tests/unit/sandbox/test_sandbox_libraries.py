@@ -10,7 +10,7 @@ import pytest
 
 from codechat.engine.cell.libraries import modules_of, packages_by_task, refuse_lacking
 from codechat.errors import UserError
-from codechat.languages.python.distributions import PINNED, requirements
+from codechat.languages.python.distributions import requirements
 from codechat.languages.python.imports import imported_modules
 from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.sandbox.interpreters import libraries_at
@@ -134,11 +134,11 @@ def test_many_missing_packages_fit_a_message(tmp_path: Path) -> None:
 
 
 def test_lines_for_pip() -> None:
-    assert requirements(["sklearn", "keras", "flask_wtf", "abacus"]) == [
+    assert requirements(["sklearn", "keras", "flask_wtf", "abacus"], StepTask.fitting_versions) == [
         "abacus",
-        f"flask-wtf=={PINNED['flask-wtf']}",
+        f"flask-wtf=={StepTask.fitting_versions['flask-wtf']}",
         "keras==2.15.0",
         "scikit-learn==1.3.1",
         "tensorflow-cpu==2.15.1",
     ]
-    assert requirements(["bs4"], newest=True) == ["beautifulsoup4"]
+    assert requirements(["bs4"], {}) == ["beautifulsoup4"]

@@ -7,10 +7,10 @@ import pytest
 from codechat.agendas import AgendaConfig
 from codechat.errors import ContextOverflow, InfrastructureError, UserError
 from codechat.judges import JudgeConfig
-from codechat.metrics.exchange import Exchange
 from codechat.models import Request
 from codechat.protocols import Parts
 from codechat.records import TurnRecord
+from codechat.studies.codeif.exchange import Exchange
 from codechat.studies.codeif.protocol_dynamic import Dynamic, DynamicConfig, DynamicPrompts, dynamic
 from codechat.tasks import Requirement
 from support.conversing import asking, code, conversation_task, converse, shape

@@ -6,9 +6,9 @@ import pytest
 
 from codechat.domain import Usage
 from codechat.metrics import points_of
-from codechat.metrics.exchange import CheckRecord, Exchange, OfficialRecord, RequirementRecord
 from codechat.metrics.spending import Effort
 from codechat.records import SessionRecord, TurnRecord
+from codechat.studies.codeif.exchange import CheckRecord, Exchange, OfficialRecord, RequirementRecord
 from codechat.studies.codeif.metrics import DYNAMIC, conversation_metrics, static_measures
 
 STATIC = static_measures(converses=True, official=False)

@@ -9,10 +9,10 @@ from codechat.agendas import AgendaConfig
 from codechat.domain import Message
 from codechat.errors import ContextOverflow, InfrastructureError, UserError
 from codechat.judges import JudgeConfig
-from codechat.metrics.exchange import Exchange
 from codechat.models import Request
 from codechat.protocols import PROTOCOLS, Parts
 from codechat.records import TurnRecord
+from codechat.studies.codeif.exchange import Exchange
 from codechat.studies.codeif.protocol_static import Static, StaticConfig, StaticPrompts, layout, static
 from support.conversing import asking, code, conversation_task, converse, shape
 from support.tasks import task_of
