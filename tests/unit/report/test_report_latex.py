@@ -46,7 +46,7 @@ def test_no_value_is_lost(tables: list[Table]) -> None:
             assert len(heads) == latex.count(r"\ifdim\wd0>"), "every part is measured by LaTeX itself"
 
 
-@pytest.mark.parametrize(("rows", "per_page"), [(43, [22, 21]), (42, [42]), (85, [29, 29, 27])])
+@pytest.mark.parametrize(("rows", "per_page"), [(43, [21, 22]), (42, [42]), (85, [28, 29, 28])])
 def test_no_page_is_left_for_a_single_row(rows: int, per_page: list[int]) -> None:
     columns = (Column("model", "Model"), Column("x", "X", ".1f"))
     latex = as_latex(Table("t", "T", columns, tuple((f"m{number}", 0.5) for number in range(rows))))
@@ -56,7 +56,7 @@ def test_no_page_is_left_for_a_single_row(rows: int, per_page: list[int]) -> Non
 def test_no_part_is_left_for_a_single_column() -> None:
     columns = (Column("model", "Model"), *(Column(f"v{number}", f"Value{number}", ".4f") for number in range(7)))
     latex = as_latex(Table("t", "T", columns, (("m", *[0.5] * 7),)))
-    assert [line.count("Value") for line in latex.splitlines() if "Value" in line] == [4, 3]
+    assert [line.count("Value") for line in latex.splitlines() if "Value" in line] == [3, 4]
 
 
 def test_blocks_are_named_and_names_are_said_once() -> None:
