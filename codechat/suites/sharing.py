@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from codechat.calls.cache_file import Contents, files_of, size_of, unfit
-from codechat.domain import Program, Verdict
+from codechat.domain import Program, Target, Verdict
 from codechat.environment import VERSION, cache_root
 from codechat.errors import UserError
 from codechat.files import content_hash
@@ -40,7 +40,7 @@ _VERDICT: TypeAdapter[Verdict] = TypeAdapter(Verdict)
 
 def exact_key(program: Program, suite: Suite) -> str:
     """A hash of all that decides a verdict in one sandbox, the program's text among it."""
-    return _key(program.source, program, suite)
+    return _key(program.source, program.target, suite.kind, suite.key)
 
 
 def shared_key(program: Program, suite: Suite, sandbox: Sandbox) -> str | None:
@@ -54,7 +54,7 @@ def shared_key(program: Program, suite: Suite, sandbox: Sandbox) -> str | None:
     if not isinstance(language, ComparesCode) or sandbox.config.libraries().minor != sys.version_info[:2]:
         return None
     code = language.code_key(program.source)
-    return None if code is None else _key(["compiled code", code], program, suite)
+    return None if code is None else _key(("compiled code", code), program.target, suite.kind, suite.key)
 
 
 def may_share(verdict: Verdict) -> bool:
@@ -68,9 +68,9 @@ def may_outlast(verdict: Verdict) -> bool:
     return may_share(verdict) and verdict.outcome in ("pass", "fail") and verdict.decided == "outside"
 
 
-def _key(what: object, program: Program, suite: Suite) -> str:
-    target = program.target
-    return content_hash([what, target.language, target.entry_point, target.signature, suite.kind, suite.key])
+@functools.lru_cache(maxsize=1024)  # asked for before a check and after it
+def _key(what: str | tuple[str, str], target: Target, kind: str, suite: str) -> str:
+    return content_hash([what, target.language, target.entry_point, target.signature, kind, suite])
 
 
 class KeptVerdicts:

@@ -14,7 +14,7 @@ _LONG_IMPORT = rf"(?:(?<![{_PART}])(?:import|from)\.*|,)(?:[{_PART}]+\.){{{_MANY
 _IN_A_LINE = re.compile(r"[ \t\f]+|\\\r?\n")
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=320)  # 64 sessions at once read up to five texts each between two turns
 def tree_of(text: str) -> ast.Module:
     """The syntax tree, shared by all callers: do not change it.
 
