@@ -136,9 +136,13 @@ def _run_whole(cell: Cell, watcher: Observer, budget: Budget, follow: Follow) ->
                 return Outcome(INTERRUPTED, cell, unfinished="interrupted", seconds=time.monotonic() - started)
             metrics = _metrics(cell, protocol, journal, effort)
             unfinished = budget.words_on_stop(journal.ledger, brake)
-        _write(cell, protocol, metrics)
-    seconds = time.monotonic() - started
-    watcher.measured(cell, metrics, seconds)
+        write_atomically(cell.folder / "metrics.json", json.dumps(metrics, indent=1, ensure_ascii=False) + "\n")
+        write_tables(protocol.measures, metrics, cell.folder / "tables")
+        seconds = time.monotonic() - started
+        watcher.measured(cell, metrics, seconds)
+        # After the summary: loading matplotlib and drawing take longer than a small cell. The seal says that all is there.
+        write_figures(protocol.measures, metrics, cell.name, cell.folder / "figures")
+        write_seal(cell.folder)
     early = unfinished or metrics["errored"] > cell.config.max_errors
     return Outcome(TOO_MANY_ERRORS if early else DONE, cell, metrics, None, unfinished, seconds)
 
@@ -261,13 +265,6 @@ def _metrics(cell: Cell, protocol: DialogueProtocol, journal: Journal, effort: E
         replies.update(count_replies((session,)))
     counts = {DECIDED: dict(decided), REPLIES: dict(replies), LOADED: count_loaded(cell.tasks)}
     return {**found, **counts, **described(cell, journal), FIELD: protocol.measures.describe()}
-
-
-def _write(cell: Cell, protocol: DialogueProtocol, metrics: Mapping[str, Any]) -> None:
-    write_atomically(cell.folder / "metrics.json", json.dumps(metrics, indent=1, ensure_ascii=False) + "\n")
-    write_tables(protocol.measures, metrics, cell.folder / "tables")
-    write_figures(protocol.measures, metrics, cell.name, cell.folder / "figures")
-    write_seal(cell.folder)
 
 
 def _effort(journal: Journal, budget: Budget, wall_s: float) -> Effort:

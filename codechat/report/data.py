@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,7 +62,7 @@ def with_interval(key: str, title: str, spec: str) -> tuple[Column, Column]:
     return Column(key, title, spec), Column(f"{key}_ci", "95 % interval", spec)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table:
     """One table. `name` is its file's stem, `group` its chapter in the report, `note` what one must know to read it.
 
@@ -76,18 +77,19 @@ class Table:
     group: str = "results"
     strong: frozenset[tuple[int, int]] = frozenset()
 
-    @property
+    @cached_property
     def blocks(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """The rows' numbers by dataset; all under an empty name if the table has no more than one."""
         place = next((place for place, column in enumerate(self.columns) if column.key == "dataset"), None)
         names = [str(row[place]) for row in self.rows] if place is not None else []
         if len(set(names)) < 2:
             return (("", tuple(range(len(self.rows)))),)
-        return tuple(
-            (name, tuple(number for number, each in enumerate(names) if each == name)) for name in dict.fromkeys(names)
-        )
+        numbers: dict[str, list[int]] = {}
+        for number, name in enumerate(names):
+            numbers.setdefault(name, []).append(number)
+        return tuple((name, tuple(found)) for name, found in numbers.items())
 
-    @property
+    @cached_property
     def told_apart(self) -> tuple[int, ...]:
         """The columns' places; without that of the dataset if the blocks tell it."""
         many = len(self.blocks) > 1

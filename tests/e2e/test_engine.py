@@ -14,6 +14,7 @@ from codechat.engine.cell import Cell
 from codechat.engine.cell.budget import Budget
 from codechat.engine.running.observer import Silent
 from codechat.records import SessionRecord, TurnRecord
+from codechat.seal import SEAL, edited
 
 SMALL = ["model=echo", "dataset.limit=2", "agenda.turns=3", "tracking=none", "hardware.workers=1"]
 
@@ -93,3 +94,23 @@ def test_the_package_says_what_it_offers() -> None:
     assert set(codechat.__all__) == {"UserError", "__version__", "compose", "run"}
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         codechat.nothing  # noqa: B018
+
+
+def test_figures_are_drawn_after_the_summary_and_the_seal_is_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    there: list[set[str]] = []
+
+    class Summary(Silent):
+        def measured(self, cell: Cell, metrics: Mapping[str, Any], seconds: float) -> None:
+            there.append({path.name for path in cell.folder.iterdir()} & {"metrics.json", "tables", "figures", SEAL})
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("codechat.engine.run.write_figures", interrupted)
+        run(compose(SMALL), Summary())
+    folder = next(Path("runs").iterdir())
+    assert not (folder / SEAL).exists(), "a seal says that all is there"
+    run(compose(SMALL), Summary())
+    assert there == [{"metrics.json", "tables"}] * 2
+    assert (folder / SEAL).is_file() and not edited(folder) and (folder / "figures" / "turns.svg").is_file()

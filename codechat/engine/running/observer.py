@@ -99,7 +99,7 @@ class Observer(Protocol):
         """A session was found finished in the journal; `turn` is not called for its turns."""
 
     def measured(self, cell: Cell, metrics: Mapping[str, Any], seconds: float) -> None:
-        """The metrics are written, after so many seconds; tracking follows."""
+        """The metrics and tables are written, after so many seconds; figures, the seal and tracking follow."""
 
 
 class Silent:
