@@ -140,7 +140,7 @@ def _run_whole(cell: Cell, watcher: Observer, budget: Budget, follow: Follow) ->
         write_tables(protocol.measures, metrics, cell.folder / "tables")
         seconds = time.monotonic() - started
         watcher.measured(cell, metrics, seconds)
-        # After the summary: loading matplotlib and drawing take longer than a small cell. The seal says that all is there.
+        # After the summary, as matplotlib takes longer than a small cell. The seal says that everything is there.
         write_figures(protocol.measures, metrics, cell.name, cell.folder / "figures")
         write_seal(cell.folder)
     early = unfinished or metrics["errored"] > cell.config.max_errors
