@@ -5,8 +5,8 @@ python -m codechat.testing.openai_server --dataset humaneval --port 8000 --behav
 
 import argparse
 import contextlib
+import signal
 import sys
-import threading
 from collections.abc import Sequence
 
 from codechat.datasets import DATASETS
@@ -16,12 +16,14 @@ from codechat.template import counted
 from codechat.testing.server import OpenAIServer
 from codechat.testing.solvers import dataset_tasks, fading_solver, reference_solver
 
+# Blocked and waited for, not handled: a program that a script starts in the background inherits SIGINT as ignored.
+ENDING = {signal.SIGINT, signal.SIGTERM}
 BEHAVIOURS = {"reference": reference_solver, "fading": fading_solver}
 NEEDS_A_FILE = "give the dataset's file, .jsonl or .jsonl.gz: --path FILE"
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Serve the reference solutions of a dataset on loopback until interrupted. Judges hear APPLICABLE and VIOLATED."""
+    """Serve the reference solutions of a dataset on loopback until SIGINT or SIGTERM. Judges hear APPLICABLE, VIOLATED."""
     chosen = _parser().parse_args(words)
     try:
         _serve(_tasks_of(chosen.dataset, chosen.path), chosen)
@@ -79,6 +81,8 @@ def _serve(tasks: tuple[Task, ...], chosen: argparse.Namespace) -> None:
     told = {key: getattr(chosen, key) for key in ("root", "created", "max_model_len")}
     facts = {key: value for key, value in told.items() if value is not None}
     with contextlib.ExitStack() as stack:
+        # The server's thread, started below, inherits what is blocked here: no signal goes to it.
+        stack.callback(signal.pthread_sigmask, signal.SIG_SETMASK, signal.pthread_sigmask(signal.SIG_BLOCK, ENDING))
         try:
             made = OpenAIServer(
                 behaviour,
@@ -96,8 +100,7 @@ def _serve(tasks: tuple[Task, ...], chosen: argparse.Namespace) -> None:
             f"{counted(len(solvable), 'task')} of {chosen.dataset} ({chosen.behaviour}) at {server.base_url}",
             flush=True,
         )
-        with contextlib.suppress(KeyboardInterrupt):
-            threading.Event().wait()
+        signal.sigwait(ENDING)
 
 
 if __name__ == "__main__":

@@ -73,10 +73,12 @@ COMMAND = [sys.executable, "-m", "codechat.testing.openai_server"]
 HERE = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 
 
-@pytest.fixture
-def command() -> Iterator[str]:
-    """The server as a command; gives its base URL."""
+@pytest.fixture(params=["as a shell starts it", "in the background of a script"])
+def command(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The server as a command; gives its base URL. A script's shell ignores SIGINT for what it starts in the background."""
     line = [*COMMAND, "--dataset", "starter", "--port", "0"]
+    if "background" in request.param:
+        line = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *line]
     with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=HERE) as process:
         assert process.stdout is not None
         try:
