@@ -6,8 +6,10 @@ test.
 
 import itertools
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -16,6 +18,9 @@ from codechat.environment import cache_root
 from support import engines
 
 LOCATION = "CODECHAT_CACHE_DIR"
+MARKS = ("engines", "browser", "slurm", "postgres", "ray", "simulations", "long")  # said in pyproject.toml
+LONGER_S = 900  # the time limit of a test that has one of them
+LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 # A commit passes or fails for what is in it, not for the examples that were drawn this time. To look for new ones:
 # `pytest --hypothesis-profile=search`; what it finds becomes an `@example`.
@@ -31,6 +36,51 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 def pytest_xdist_auto_num_workers() -> int:
     """For `-n auto`: a worker more than cores, since many tests wait for processes, servers and limits of time."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks tests of container engines by what they ask for, and all attacks; the marked get more time, others `short`."""
+    for item in items:
+        if item.path.parent.name == "attacks":
+            item.add_marker("long")
+        given = getattr(item, "callspec", None)
+        if "engine" in getattr(item, "fixturenames", ()) or (given and "docker" in given.params.values()):
+            item.add_marker("engines")
+        if any(item.get_closest_marker(name) for name in MARKS):
+            item.add_marker(pytest.mark.timeout(LONGER_S))
+        else:
+            item.add_marker("short")
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Counts the tests that are left out, each by the first of its marks."""
+    for item in items:
+        counts = item.config.stash.setdefault(LEFT_OUT, Counter())
+        counts.update([name for name in MARKS if item.get_closest_marker(name)][:1])
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Gives the counts of a worker to the process that reports."""
+    if (output := getattr(session.config, "workeroutput", None)) is not None:
+        output["left_out"] = dict(session.config.stash.get(LEFT_OUT, {}))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Takes a worker's counts, which are every worker's: all collect the same tests."""
+    if counts := getattr(node, "workeroutput", {}).get("left_out"):
+        node.config.stash[LEFT_OUT] = Counter(counts)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
+    """Says last which tests were left out, and how to run them."""
+    yield
+    if counts := terminalreporter.config.stash.get(LEFT_OUT, None):
+        listed = ", ".join(f"{name} {number}" for name, number in counts.most_common())
+        said = f"left out: {counts.total()} tests ({listed}); run them with: pytest -m 'not short'"
+        terminalreporter.write_line(said)
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ NEEDS_A_FILE = "give the dataset's file, .jsonl or .jsonl.gz: --path FILE"
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Serve the reference solutions of a dataset on loopback until SIGINT or SIGTERM. Judges hear APPLICABLE, VIOLATED."""
+    """Serve the reference solutions of a dataset on loopback until interrupted. Judges hear APPLICABLE and VIOLATED."""
     chosen = _parser().parse_args(words)
     try:
         _serve(_tasks_of(chosen.dataset, chosen.path), chosen)

@@ -16,6 +16,8 @@ from support.assisting import ISSUE, hold, judges, says
 from support.driven import DOCKERFILE, Driven, in_kind
 from support.repositories import Repository, make_repository
 
+pytestmark = pytest.mark.engines
+
 MARK = "98761"  # seconds that nobody else sleeps
 LIMITS = {"memory_mb": 256, "disk_mb": 16, "build_disk_mb": 64, "build_processes": 64}
 ENDLESS = "i=0; while :; do head -c 8388608 /dev/zero > /f$i; i=$((i+1)); done"

@@ -391,6 +391,7 @@ class TestImages:
         room.close()
 
 
+@pytest.mark.engines
 def test_an_engine_killed_in_mid_session(
     repository: Repository, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

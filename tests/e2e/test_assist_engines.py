@@ -13,6 +13,8 @@ from codechat.testing import Call, OpenAIServer
 from support import engines
 from support.assisting import judges, says
 
+pytestmark = pytest.mark.engines
+
 
 def speak(call: Call) -> str:
     """The maintainer looks once and answers; the user is satisfied."""

@@ -19,6 +19,8 @@ from codechat.studies.multicodeif.audit import ConstraintRow
 from support.audit_cells import CODE, of, session, turn, write_cell
 from support.browser import chromium, requested, until
 
+pytestmark = pytest.mark.browser
+
 pytest.importorskip("selenium", reason="selenium is not installed")
 
 HOSTILE = (

@@ -17,6 +17,8 @@ from codechat.testing.cells import command
 from support.launched import Slow, cells_in, metrics_of, records_of, sweeps_of, wait_until
 from support.processes import below, descendants
 
+pytestmark = pytest.mark.long
+
 SMALL = ("model=drifter", "dataset.limit=3", "agenda.turns=3", "seed=1,2,3,4")
 LONG = 300
 

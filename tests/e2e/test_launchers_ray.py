@@ -13,6 +13,8 @@ from codechat.testing import OpenAIServer
 from codechat.testing.cells import command
 from support.launched import Slow, metrics_of, records_of, sweeps_of, wait_until
 
+pytestmark = pytest.mark.ray
+
 pytest.importorskip("ray", reason="needs codechat[ray]")
 LONG = 240
 

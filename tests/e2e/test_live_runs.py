@@ -26,6 +26,8 @@ from support.mlflow_server import mlflow_server
 from support.mlflow_store import client_at, client_of
 from support.watched import Seen, seen, started
 
+pytestmark = pytest.mark.long
+
 SESSIONS = 8
 CELL = (
     "model=openai",

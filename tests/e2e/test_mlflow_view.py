@@ -117,6 +117,7 @@ def show_progress(folder: Path, cell: str) -> None:
         client.log_batch(run_id, [Metric(PROGRESS + name, step, 1000 * step, step) for name in names])
 
 
+@pytest.mark.browser
 def test_mlflow_opens_on_what_one_came_for(folder: Path) -> None:
     """What was counted while a cell ran comes behind everything else."""
     (folder / "mlflow").mkdir()

@@ -15,6 +15,8 @@ from codechat.testing import Call, OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import command, digest, records
 from support.mounts import write_mounts
 
+pytestmark = pytest.mark.long
+
 TASKS, TURNS = 4, 3
 LONG = 300
 FORCED = (

@@ -15,6 +15,8 @@ from codechat.report.page import write_page
 from support.browser import chromium, requested, until
 from support.page_input import cell_of, made_cell, made_report, made_session
 
+pytestmark = pytest.mark.browser
+
 HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=alert(1)> &lt;i&gt; \\ud800"
 
 

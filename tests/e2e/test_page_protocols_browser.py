@@ -14,6 +14,8 @@ from support.conversation_cells import Talk, write_talk
 from support.page_input import made_report
 from support.refine_cells import Made, write_cell
 
+pytestmark = pytest.mark.browser
+
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 

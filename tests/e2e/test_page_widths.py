@@ -11,6 +11,8 @@ from codechat.report.page import write_page
 from support.browser import chromium, until
 from support.page_input import made_cell, made_report
 
+pytestmark = pytest.mark.browser
+
 VARIANT = "balanced, first 5 tasks, 5 turns, initial prompt “…please write this function in Python…”, seed 0"
 CUT = """return [...document.querySelectorAll('main *')].filter((each) => !each.closest('svg') && !each.closest('.unseen')
   && ['hidden', 'clip'].includes(getComputedStyle(each).overflowX) && each.scrollWidth > each.clientWidth + 1)

@@ -14,7 +14,10 @@ import pytest
 from codechat.cli.app import main
 
 PYTHON = os.environ.get("CODECHAT_TEST_VLLM", "")
-pytestmark = pytest.mark.skipif(not PYTHON, reason="CODECHAT_TEST_VLLM names no interpreter with vLLM")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not PYTHON, reason="CODECHAT_TEST_VLLM names no interpreter with vLLM"),
+]
 
 MODEL = """
 import sys, pathlib, json, sysconfig

@@ -4,9 +4,12 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from codechat.testing import OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import command, without_times
 
+pytestmark = pytest.mark.long
 SMALL = ("agenda.turns=3", "seed=0,1")
 
 

@@ -18,6 +18,8 @@ import pytest
 from codechat.testing import Call, OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import command, digest, records, without_times
 
+pytestmark = pytest.mark.long
+
 TASKS, TURNS = 6, 3
 SMALL = (f"agenda.turns={TURNS}", "hardware.workers=1")
 LONG = 300

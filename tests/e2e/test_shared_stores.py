@@ -147,6 +147,7 @@ def test_on_an_sqlite_file(tmp_path: Path, crew: Crew, monkeypatch: pytest.Monke
     hold_to_all(crew, tmp_path, [{"uri": uri} for uri in uris], monkeypatch)
 
 
+@pytest.mark.postgres
 @needs_postgres
 def test_on_postgresql(tmp_path: Path, crew: Crew, database: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = [database.create(f"fresh{number}") for number in range(FRESH)]
@@ -154,6 +155,7 @@ def test_on_postgresql(tmp_path: Path, crew: Crew, database: Postgres, monkeypat
     assert (tmp_path / "mlflow" / "artifacts").is_dir(), "beside runs_dir"
 
 
+@pytest.mark.postgres
 @needs_postgres
 def test_on_a_server_with_postgresql(
     tmp_path: Path, crew: Crew, database: Postgres, monkeypatch: pytest.MonkeyPatch
@@ -165,6 +167,7 @@ def test_on_a_server_with_postgresql(
         hold_to_all(crew, tmp_path, stores, monkeypatch)
 
 
+@pytest.mark.postgres
 @needs_postgres
 def test_a_lock_in_postgresql_is_waited_for_and_ends_with_its_holder(
     database: Postgres, monkeypatch: pytest.MonkeyPatch

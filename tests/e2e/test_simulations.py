@@ -10,6 +10,8 @@ from statistics import fmean
 
 import pytest
 
+pytestmark = pytest.mark.simulations
+
 ROOT = Path(__file__).parents[2]
 RATES = [0.08] * 3 + [0.13] * 3 + [0.22] * 3
 MENDS = 0.08

@@ -14,7 +14,7 @@ from codechat.testing.cells import command
 from support.launched import Slow, records_of, sweeps_of, wait_until
 from support.slurm import lacking, slurm
 
-pytestmark = pytest.mark.skipif(bool(lacking()), reason=lacking())
+pytestmark = [pytest.mark.slurm, pytest.mark.skipif(bool(lacking()), reason=lacking())]
 LONG = 240
 TURNS = 10
 

@@ -27,6 +27,7 @@ def upload_in(told: str) -> list[str]:
     return shlex.split(line.partition("Later: ")[2])[1:]
 
 
+@pytest.mark.postgres
 @pytest.mark.skipif(bool(lacking()), reason=lacking())
 def test_a_database_that_comes_up_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
