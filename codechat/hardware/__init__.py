@@ -60,3 +60,15 @@ def cores() -> int:
 def own_cores() -> int:
     """A cell's share of them, at least one."""
     return max(1, cores() // int(os.environ.get(CELLS_AT_ONCE, "1")))
+
+
+class LocalConfig(HardwareConfig):
+    """Options of this machine."""
+
+    kind: Literal["local"] = run_option("local", "where the cell runs")
+
+
+@HARDWARE.register("local", LocalConfig)
+def local(config: LocalConfig) -> Resources:
+    """This machine, one sandbox worker per core unless set otherwise."""
+    return Resources(config.workers or own_cores())

@@ -20,7 +20,7 @@ from codechat.launchers import LAUNCHERS, Job, LauncherConfig, Result, Run, Said
 from codechat.launchers.exchange import Exchange, run_apart
 from codechat.launchers.serial import Serial
 from codechat.serving import FLEET
-from codechat.serving.command import NotInstalled
+from codechat.serving.vllm import NotInstalled
 
 KILLED = "a process of this sweep was killed, perhaps because memory ran out, while this cell ran in it or in another\n"
 ATTEMPTS = 2  # if a process is killed, loky ends the others too: their cells are resumed once

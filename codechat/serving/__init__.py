@@ -6,8 +6,7 @@ where they are served. `lay_out` decides which GPUs a server gets, `by_servers` 
 
 from codechat.serving.cell_servers import CellServers
 from codechat.serving.fleet import FLEET, Fleet
-from codechat.serving.ordering import by_servers
-from codechat.serving.planning import Machine, Placement, lay_out, machine_of
+from codechat.serving.planning import Machine, Placement, by_servers, lay_out, machine_of
 from codechat.serving.server import Need, Server, needs_in, server_of
 
 __all__ = [

@@ -15,12 +15,11 @@ from codechat.errors import EndpointDown, UserError
 from codechat.hardware import HardwareConfig
 from codechat.models import ModelConfig
 from codechat.models.remote.served import SERVERS
-from codechat.serving.diagnosis import PORT_TAKEN, why
-from codechat.serving.fleet import Fleet, Running
+from codechat.serving.fleet import Fleet, Running, Shared, find, find_kept
 from codechat.serving.planning import Placement
 from codechat.serving.probing import PrefixCounts, answers, is_healthy, prefix_counts, refuses
 from codechat.serving.server import Need, Server, port_of, server_of
-from codechat.serving.sharing import Shared, find, kept
+from codechat.serving.vllm import PORT_TAKEN, failure
 
 LOOK_S = 0.1
 NOTE_EVERY_S = 30.0
@@ -33,7 +32,7 @@ ENDING_S = 15.0
 def _shared_by_others(needs: Iterable[Need], fleet: Fleet, folder: Path) -> dict[Server, Shared]:
     """The servers that other processes started for their cells, also one that has just ended by itself."""
     wanted = {need.server for need in needs if fleet.running(need.server) is None}
-    found = {server: find(folder, server) or kept(folder, server) for server in wanted}
+    found = {server: find(folder, server) or find_kept(folder, server) for server in wanted}
     return {server: shared for server, shared in found.items() if shared is not None}
 
 
@@ -108,7 +107,7 @@ class CellServers:
         return running.base_url
 
     async def _reach_other(self, config: ModelConfig) -> str | None:
-        """Where a server is that this process did not start: None for the address in the config."""
+        """The address of a server that this process did not start: None for the one in the config."""
         shared, server = self._shared_server(config), server_of(config)
         if shared is None or server is None:
             await self._count_from_here(str(getattr(config, "base_url", "")))
@@ -161,7 +160,7 @@ class CellServers:
                 self._before[found.base_url] = PrefixCounts()
             elif found is not None:
                 began = time.monotonic()  # it is loading
-            elif kept(self._folder, server) is None:
+            elif find_kept(self._folder, server) is None:
                 self._take_over(server)
             elif time.monotonic() - began > NOTICED_S:
                 return False
@@ -222,14 +221,14 @@ class CellServers:
             process = running.process
             seconds = time.monotonic() - process.began
             status = process.status()
-            if status is not None and PORT_TAKEN.search(process.said()):  # somebody was faster
+            if status is not None and PORT_TAKEN.search(process.output()):  # somebody was faster
                 running = self._start(running.server, running.place)
                 continue
             if status is not None or seconds > limit:
                 await asyncio.to_thread(process.stop)
                 ended = f"ended with status {status} before it was ready"
                 late = f"was not ready in {limit:g} s (hardware.start_s)"
-                raise why(name, place, process.said(), late if status is None else ended, process.log)
+                raise failure(name, place, process.output(), late if status is None else ended, process.log)
             if seconds - noted >= NOTE_EVERY_S:
                 noted = seconds
                 self._note(f"{name} is still loading after {seconds:.0f} s (log: {process.log})")
@@ -241,14 +240,14 @@ class CellServers:
     # -- the prefix cache ------------------------------------------------------------------------------------------
 
     async def _count_from_here(self, base_url: str) -> None:
-        """Remember what a server counted before this cell."""
+        """Remember a server's counts before this cell."""
         if base_url not in self._before:
             self._before[base_url] = PrefixCounts()
             counts = await asyncio.to_thread(prefix_counts, base_url)
             self._before[base_url] = counts or PrefixCounts()
 
     def counted(self) -> dict[str, PrefixCounts]:
-        """What the servers counted for this cell, by the place of each model that was asked."""
+        """The counts of the servers for this cell, by the place of each model that was asked."""
         found: dict[str, PrefixCounts] = {}
         for need in self.needs:
             at = self._shared_server(need.config) or self._fleet.running(need.server)

@@ -5,12 +5,14 @@ others; one that needs several has them for itself.
 """
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from codechat.errors import UserError
 from codechat.hardware import HardwareConfig
-from codechat.serving.gpus import listed_gpus
 from codechat.serving.server import Server
 from codechat.template import counted
 
@@ -208,3 +210,47 @@ def _remedies(machine: Machine, ordered: list[Server]) -> Iterator[str]:
             yield f"a smaller model@judge.adherence now, and {left.name} afterwards by codechat rescore"
             break
     yield "serve a model elsewhere and set its base_url"
+
+
+PATIENCE_S = 10.0
+
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+def listed_gpus() -> list[float]:
+    """The memory of each GPU that this process may use, in gigabytes; none if nvidia-smi is missing or fails."""
+    query = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    try:
+        answer = subprocess.run(query, capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout
+        found = [float(line) / 1024 for line in answer.splitlines() if line.strip()]
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return []
+    visible = visible_gpus()
+    return found if visible is None else found[: len(visible)]
+
+
+def visible_gpus() -> list[str] | None:
+    """The names of the GPUs that the environment leaves to this process, such as a batch system does; None: all."""
+    named = os.environ.get(VISIBLE)
+    return None if named is None else [each.strip() for each in named.split(",") if each.strip()]
+
+
+T = TypeVar("T")
+
+
+def by_servers(cells: Sequence[T], needs: Callable[[T], Iterable[Server]]) -> list[list[T]]:
+    """The cells in groups that need the same servers; each group keeps the cells' order.
+
+    The first cell's group is first; then always the one that shares the most servers with the one before, of several
+    the earliest.
+    """
+    groups: dict[frozenset[Server], list[T]] = {}
+    for cell in cells:
+        groups.setdefault(frozenset(needs(cell)), []).append(cell)
+    ordered: list[list[T]] = []
+    last: frozenset[Server] = next(iter(groups), frozenset())
+    while groups:
+        last = max(groups, key=lambda servers: len(servers & last))
+        ordered.append(groups.pop(last))
+    return ordered

@@ -50,7 +50,7 @@ def is_healthy(port: int) -> bool:
 
 
 def prefix_counts(base_url: str) -> PrefixCounts | None:
-    """The counts of the server at an address; None if it tells none."""
+    """The counts of the server at an address; None if it gives none."""
     found = _get(base_url, "/metrics")
     if found is None or found[0] != http.HTTPStatus.OK:
         return None

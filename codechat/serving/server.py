@@ -1,4 +1,4 @@
-"""What a server serves: a model and its weights. Two models of a cell with the same ones share a server."""
+"""A server as its model and weights describe it: two models of a cell with the same ones share a server."""
 
 import ipaddress
 import re

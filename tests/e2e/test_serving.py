@@ -20,7 +20,7 @@ from codechat.engine.answering.servers import bring_up, tended
 from codechat.engine.run import run
 from codechat.engine.settings.compose import compose
 from codechat.serving import Fleet
-from codechat.serving.guard import is_zombie
+from codechat.serving.server_guard import is_zombie
 from codechat.testing import OpenAIServer, dataset_tasks, error, reference_solver
 from support.standin_vllm import VERSION, Standin, install
 

@@ -16,11 +16,10 @@ from codechat.errors import MAX_LINES, UserError
 from codechat.hardware import CELLS_AT_ONCE, HardwareConfig, cores, own_cores
 from codechat.models.endpoints import Weights
 from codechat.serving import Placement, Server, by_servers, needs_in, server_of
-from codechat.serving.command import arguments_of, environment_of, program
-from codechat.serving.diagnosis import why
-from codechat.serving.guard import is_zombie
+from codechat.serving.fleet import ServerProcess
 from codechat.serving.probing import COUNTERS
-from codechat.serving.process import ServerProcess
+from codechat.serving.server_guard import is_zombie
+from codechat.serving.vllm import arguments_of, environment_of, failure, program
 
 A, B, C, JUDGE = (Server(name, Weights(), 10) for name in ("a", "b", "c", "judge"))
 
@@ -141,7 +140,7 @@ def test_a_missing_vllm_is_told_with_the_line_that_installs_it(monkeypatch: pyte
 )
 def test_a_log_is_read(line: str, problem: str, remedy: str) -> None:
     said = f"INFO starting\n{line}\nRuntimeError: Engine core initialization failed.\n"
-    lines = str(why("org/m", "model", said, "ended with status 1 before it was ready", Path("x.log"))).splitlines()
+    lines = str(failure("org/m", "model", said, "ended with status 1 before it was ready", Path("x.log"))).splitlines()
     assert len(lines) <= MAX_LINES
     assert lines[0].startswith("org/m cannot be served: ") and problem in lines[0] and "x.log" in lines[0]
     told = lines[1].strip().removesuffix("…")
@@ -150,13 +149,17 @@ def test_a_log_is_read(line: str, problem: str, remedy: str) -> None:
 
 
 def test_an_unknown_end_quotes_the_last_line() -> None:
-    lines = str(why("m", "model", "one\nSegmentation fault\n\n", "ended with status 139", Path("x.log"))).splitlines()
+    lines = str(
+        failure("m", "model", "one\nSegmentation fault\n\n", "ended with status 139", Path("x.log"))
+    ).splitlines()
     assert lines == [
         "m cannot be served: vllm ended with status 139",
         "  Segmentation fault",
         "its log says more: x.log",
     ]
-    assert len(str(why("m", "model", "", "was not ready in 5 s (hardware.start_s)", Path("x.log"))).splitlines()) == 2
+    assert (
+        len(str(failure("m", "model", "", "was not ready in 5 s (hardware.start_s)", Path("x.log"))).splitlines()) == 2
+    )
 
 
 def test_options_of_weights_are_part_of_the_id_and_of_the_cache_only_if_set() -> None:
@@ -212,12 +215,12 @@ time.sleep(600)
 
 def test_a_server_that_does_not_heed_is_ended_by_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "stubborn.py").write_text(STUBBORN)
-    monkeypatch.setattr("codechat.serving.process.GRACE_S", 0.3)
+    monkeypatch.setattr("codechat.serving.fleet.GRACE_S", 0.3)
     command = [sys.executable, str(tmp_path / "stubborn.py"), "more"]
     server = ServerProcess(command, dict(os.environ), tmp_path / "logs" / "x.log")
     held = os.dup(server._guard.stdin.fileno())  # as a process forked meanwhile has it
-    while len(pids := server.said().split()) < 2:
-        assert server.status() is None, server.said()
+    while len(pids := server.output().split()) < 2:
+        assert server.status() is None, server.output()
         time.sleep(0.02)
     assert not any(is_zombie(int(pid)) for pid in pids)
     server.stop()
@@ -233,5 +236,5 @@ def test_a_server_s_exit_status_and_words_are_its_own(tmp_path: Path) -> None:
     while server.status() is None:
         time.sleep(0.02)
     server.stop()
-    assert (server.status(), server.said()) == (7, "mine\n")
+    assert (server.status(), server.output()) == (7, "mine\n")
     assert log.read_text().startswith("of an earlier one\n")

@@ -1,8 +1,8 @@
 """Runs a server in a process group of its own, and ends all of it once codechat is gone, however that ended.
 
-Started as a script: `python -I -S guard.py GRACE_S COMMAND...`, with a pipe from codechat as standard input. The pipe
-closes when codechat dies, also by SIGKILL; SIGUSR2 asks to end too, since another process may hold a copy of the pipe.
-Imports nothing but the standard library.
+Started as a script: `python -I -S server_guard.py GRACE_S COMMAND...`, with a pipe from codechat as standard input.
+The pipe closes when codechat dies, also by SIGKILL; SIGUSR2 asks to end too, since another process may hold a copy of
+the pipe. Imports nothing but the standard library.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ def main(grace_s: float, command: list[str]) -> int:
     owner = os.getppid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # codechat decides when the server ends
-    asked, wake = os.pipe()
+    signalled, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     signal.signal(END, lambda *_: None)
@@ -40,7 +40,7 @@ def main(grace_s: float, command: list[str]) -> int:
     )
     ended = os.pidfd_open(server.pid)
     while os.getppid() == owner:
-        ready, _, _ = select.select([0, ended, asked], [], [], LOOK_S)
+        ready, _, _ = select.select([0, ended, signalled], [], [], LOOK_S)
         if ready:
             break
     end(server, grace_s)
