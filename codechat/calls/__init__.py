@@ -5,10 +5,8 @@ A provider describes itself once (`Policy`, `Limits`), makes single attempts, an
 """
 
 from codechat.calls.brake import BRAKE, Brake, run_coroutine
-from codechat.calls.limits import Endpoint, Limits, endpoint_at
+from codechat.calls.limits import COUNTERS, REAL, Endpoint, Limits, Timing, Traffic, endpoint_at, traffic
 from codechat.calls.retry import SLOTS, Passing, Policy, Slots, call_with_retries, retry_after
-from codechat.calls.timing import REAL, Timing
-from codechat.calls.traffic import COUNTERS, Traffic, traffic
 
 __all__ = [
     "BRAKE",

@@ -1,4 +1,4 @@
-"""Paid replies, kept across cells and processes: the same question is not asked twice, nor by two at a time.
+"""Paid replies, kept across cells and processes: the same question is asked once, also if two calls ask it at a time.
 
 The journal is the truth: the cache is written later, in groups, and an unusable file causes one warning and nothing
 else.
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from codechat.calls.cache_file import BUSY, WrongSchema, location, open_file, unfit, write
-from codechat.calls.traffic import COUNTERS
+from codechat.calls.limits import COUNTERS
 from codechat.domain import Reply, Usage
 from codechat.files import content_hash
 
@@ -62,9 +62,9 @@ async def recall_or_ask(
 ) -> Reply:
     """The cached reply, with its recorded usage and latency; else that of `ask`, cached if `keep` agrees.
 
-    Whoever asks what is being asked already waits for that reply, and has it as a cached one. If there is none to
-    keep, it asks for itself; if the first was cancelled, the next becomes the first. A question of None is never
-    cached. Raises only what `ask` raises.
+    If the same question is already under way, this call waits for its reply and takes it as a cached one. If that reply
+    is not to be kept, this call asks for itself; if that call was cancelled, this one takes its place. A question of
+    None is never cached. Raises only what `ask` raises.
     """
     if question is None:
         return await ask()
@@ -108,7 +108,7 @@ class _Answered:
 
 _Place = tuple[asyncio.AbstractEventLoop, Path, str]
 _UNDER_WAY: dict[_Place, "asyncio.Future[_Answered | None]"] = {}
-"""What is being asked, by loop, file and key. The future is None if nothing came of it that others may have."""
+"""Questions under way, by loop, file and key. The future is None if its reply is not to be shared."""
 
 
 async def _ask_first(
@@ -131,7 +131,7 @@ async def _ask_first(
 async def _ask(
     place: _Place, model: str, ask: Callable[[], Awaitable[Reply]], keep: Callable[[Reply], bool]
 ) -> tuple[Reply, bool]:
-    """The reply, and whether it was kept."""
+    """The reply, and whether it went into the cache."""
     reply = await ask()
     kept = keep(reply)
     if kept:

@@ -1,13 +1,14 @@
-"""The response cache's file: its tables, its bound, what is in it, and how it is emptied.
+"""The response cache's file: its tables, its bound, its contents, and how it is emptied.
 
 One SQLite file in WAL mode, in `CODECHAT_CACHE_DIR` or else in the user's cache folder. It holds replies under a hash
-of everything that determines them; it contains neither conversations nor keys. What it may take is written in the file
-itself, so that all processes keep to it.
+of everything that determines them; it contains neither conversations nor keys. Its bound is written in the file itself,
+so that all processes keep to it. Beside the replies it keeps how endpoints described themselves when they gave them, so
+that a cell that takes replies from the cache knows whose they are without asking.
 """
 
 import contextlib
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from codechat.mounts import file_system, is_network
 
 SCHEMA = 1
 BOUND = 4_000_000_000
-"""What replies may take unless the user says otherwise, in bytes: some two million of them."""
+"""Bytes that replies may take unless the user sets another bound: some two million replies."""
 LEAST_BOUND = 1_000_000
 KEPT_SHARE = 0.98  # of the bound, after the oldest have left: so that not every further reply makes others leave
 
@@ -111,22 +112,20 @@ def write(db: sqlite3.Connection, replies: Iterable[tuple[str, str, str]], used:
 def _keep_to_bound(db: sqlite3.Connection) -> None:
     """Have the least recently used replies leave, if the file holds more than it may."""
     bound = _bound(db)
-    if _held(db) <= bound:
+    if _bytes_used(db) <= bound:
         return
     leaving = "DELETE FROM replies WHERE key IN (SELECT key FROM uses ORDER BY used, key LIMIT ?)"
-    while (too_much := 1 - KEPT_SHARE * bound / _held(db)) > 0:
+    while (too_much := 1 - KEPT_SHARE * bound / _bytes_used(db)) > 0:
         entries = db.execute("SELECT count(*) FROM uses").fetchone()[0]
         if not db.execute(leaving, (max(1, int(too_much * entries)),)).rowcount:
             return
 
 
-def _held(db: sqlite3.Connection) -> int:
-    """The bytes of all pages that hold something: the free ones are used again before the file grows."""
-    pages, free, size = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in _COUNTS)
+def _bytes_used(db: sqlite3.Connection) -> int:
+    """The bytes of all pages in use: free ones are used again before the file grows."""
+    counts = ("page_count", "freelist_count", "page_size")
+    pages, free, size = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in counts)
     return int((pages - free) * size)
-
-
-_COUNTS: Sequence[str] = ("page_count", "freelist_count", "page_size")
 
 
 def _bound(db: sqlite3.Connection) -> int:
@@ -161,8 +160,8 @@ def contents() -> Contents:
 
 
 def set_bound(bound: int) -> Contents:
-    """Set what replies may take, for all processes from now on; the least recently used leave at once if they take
-    more. Raises `UserError` for a bound that is too small, and for a file that cannot be written."""
+    """Set the bytes that replies may take, for all processes from now on; if they take more, the least recently used
+    leave at once. Raises `UserError` for a bound that is too small, and for a file that cannot be written."""
     if bound < LEAST_BOUND:
         raise UserError(f"the response cache needs {LEAST_BOUND:,} bytes at least", f"bytes={BOUND} is the default")
     path = location()
@@ -222,3 +221,30 @@ def files_of(path: Path) -> list[Path]:
 def size_of(path: Path) -> int:
     """The bytes of a database on disk."""
     return sum(file.stat().st_size for file in files_of(path) if file.exists())
+
+
+def recall_statement(address: str, model: str) -> str | None:
+    """The last kept description of the endpoint that serves a model at an address; None if there is none.
+
+    None also if the file is unusable, of which the cache itself warns.
+    """
+    if unfit(location()) or not location().exists():
+        return None
+    query = "SELECT said FROM endpoints WHERE address=? AND model=?"
+    try:
+        with contextlib.closing(open_file(location(), wait_s=0.05)) as db:
+            row = db.execute(query, (address, model)).fetchone()
+    except (sqlite3.Error, OSError, WrongSchema):
+        return None
+    return None if row is None else str(row[0])
+
+
+def keep_statement(address: str, model: str, text: str) -> None:
+    """Keep an endpoint's description of a model; of an unusable file the cache itself warns."""
+    if unfit(location()):
+        return
+    try:
+        with contextlib.closing(open_file(location())) as db, db:
+            db.execute("INSERT OR REPLACE INTO endpoints VALUES (?,?,?)", (address, model, text))
+    except (sqlite3.Error, OSError, WrongSchema):
+        return

@@ -1,17 +1,64 @@
-"""Limits of an endpoint, at once and per minute, shared by all models at its address.
+"""Limits of an endpoint, at once and per minute, shared by all models at its address; counts of all calls.
 
 Limits belong to the running event loop. If several models of one address set them differently, the tightest counts.
 """
 
 import asyncio
 import math
+import random
+import time
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 from codechat.calls.brake import BRAKE
-from codechat.calls.timing import REAL, Timing
-from codechat.calls.traffic import COUNTERS
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Counts of this process's calls since it started.
+
+    All but the first two only grow, so that the difference of two snapshots counts the time between them.
+    """
+
+    in_flight: int = 0
+    """Attempts under way now."""
+    waiting: int = 0
+    """Calls that wait now: for a limit of their endpoint, or to try again."""
+    attempts: int = 0
+    """Started requests for an answer."""
+    retries: int = 0
+    """Attempts that repeated a failed one."""
+    rate_limited: int = 0
+    """Attempts refused as too many (429)."""
+    cache_hits: int = 0
+    """Answers from the response cache, without an attempt."""
+
+
+COUNTERS = Traffic()
+"""The running counts; only this folder and the cache write them."""
+
+
+def traffic() -> Traffic:
+    """A snapshot of the counts."""
+    return replace(COUNTERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The clock and the random waits of calls, replaceable so that tests need not wait.
+
+    `clock` gives seconds from anywhere, `sleep` waits for seconds, `uniform` draws between two bounds. The draws only
+    spread calls in time and change no result, so they need no seed.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    uniform: Callable[[float, float], float] = random.uniform
+
+
+REAL = Timing()
 
 FIRST_LEVEL = 4.0
 """The concurrent requests with which an adaptive endpoint begins."""

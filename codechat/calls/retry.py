@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from codechat.calls.brake import BRAKE
-from codechat.calls.limits import Endpoint
-from codechat.calls.traffic import COUNTERS
+from codechat.calls.limits import COUNTERS, Endpoint
 from codechat.domain import Reply
 from codechat.errors import InfrastructureError
 

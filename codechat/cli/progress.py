@@ -14,7 +14,7 @@ from codechat.cli.terminal import err
 from codechat.engine.cell.budget import Budget
 from codechat.engine.running.observer import Counts
 from codechat.journal import Ledger
-from codechat.launchers import Tally
+from codechat.launchers import TurnCounts
 
 REFRESHES_PER_S = 4
 MARGIN = 100  # the width of both lines
@@ -47,10 +47,10 @@ class ProgressBar:
         """Show a line above the bar."""
         self._bar.console.print(text, markup=False)
 
-    def tally(self) -> Tally:
+    def tally(self) -> TurnCounts:
         """The counts, for the bar of a whole sweep."""
         counts = self._counts
-        return Tally(counts.turns, counts.planned, counts.passed, counts.scored)
+        return TurnCounts(counts.turns, counts.planned, counts.passed, counts.scored)
 
     def update(self) -> None:
         """Move the bar to the current counts."""

@@ -19,7 +19,7 @@ from codechat.cli.terminal import err, out
 from codechat.engine.cell.estimate import total
 from codechat.engine.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS
 from codechat.environment import shell_command
-from codechat.launchers import Job, Result, Sweep, Tally
+from codechat.launchers import Job, Result, Sweep, TurnCounts
 from codechat.metrics.measures import measures_in, value_of
 from codechat.template import counted
 
@@ -42,7 +42,7 @@ class SweepView:
         self._ended += 1
         with self._bar.hidden() if self._bar is not None else nullcontext():
             self.begins(job)
-            for piece in result.said:
+            for piece in result.printed:
                 console = err if piece.error else out
                 console.print(piece.text, markup=False, end="")
 
@@ -51,7 +51,7 @@ class SweepView:
         err.print(text, markup=False)
 
     @contextmanager
-    def watching(self, tally: Callable[[], Tally]) -> Iterator[None]:
+    def watching(self, tally: Callable[[], TurnCounts]) -> Iterator[None]:
         """Show a bar over all cells, on a terminal only."""
         self._bar = _Bar(lambda: self._headline(tally()), lambda: self._ended, self._cells)
         self._bar.start()
@@ -61,7 +61,7 @@ class SweepView:
             self._bar.stop()
             self._bar = None
 
-    def _headline(self, tally: Tally) -> list[str]:
+    def _headline(self, tally: TurnCounts) -> list[str]:
         facts = [f"{self._ended}/{self._cells} cells"]
         if tally.planned:
             facts.append(f"{tally.turns:,}/{tally.planned:,} turns of those begun")

@@ -19,10 +19,8 @@ from pydantic import TypeAdapter
 from codechat.calls import SLOTS, Slots
 from codechat.domain import Usage
 from codechat.errors import InfrastructureError, UserError
-from codechat.journal.endpoints import ALL_MET, INTO, Met
+from codechat.journal.database import ALL_MET, CHARGE, INTO, Database, Met
 from codechat.journal.ledger import COUNTS, Charge, Ledger, charge_of, failure_charge
-from codechat.journal.opening import Database
-from codechat.journal.schema import CHARGE
 from codechat.texts import writable
 
 ROWS_AT_ONCE = (64, 8, 1)

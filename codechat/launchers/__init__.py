@@ -40,7 +40,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class TurnCounts:
     """How far running cells are: what a progress bar shows. `scored` counts the turns that have a verdict."""
 
     turns: int = 0
@@ -48,8 +48,8 @@ class Tally:
     passed: int = 0
     scored: int = 0
 
-    def __add__(self, other: "Tally") -> "Tally":
-        return Tally(
+    def __add__(self, other: "TurnCounts") -> "TurnCounts":
+        return TurnCounts(
             self.turns + other.turns,
             self.planned + other.planned,
             self.passed + other.passed,
@@ -58,8 +58,8 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A piece of what a cell printed in another process, and whether it went to standard error."""
+class Printed:
+    """A piece of a cell's output in another process, and whether it went to standard error."""
 
     text: str
     error: bool
@@ -67,11 +67,11 @@ class Said:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a cell.
+    """The end of a cell, or where it stands.
 
     `status` is its exit status; None if it is not over, and `state` says in words where it stands. `metrics` and
     `folder` are None if it did not come so far; `estimate` is there in a dry run. `untracked` is why the store refused
-    the cell, empty if it did not. `said` is what the cell printed where the user does not see it.
+    the cell, empty if it did not. `printed` is its output that the user does not see.
     """
 
     status: int | None
@@ -80,10 +80,10 @@ class Result:
     metrics: Mapping[str, Any] | None = None
     estimate: Estimate | None = None
     untracked: str = ""
-    said: tuple[Said, ...] = ()
+    printed: tuple[Printed, ...] = ()
 
 
-Report = Callable[[Tally], None]
+Report = Callable[[TurnCounts], None]
 """Takes the counts of a running cell, as often as they change."""
 
 
@@ -105,7 +105,7 @@ class Recall(Protocol):
 
 
 class View(Protocol):
-    """What the user sees of a sweep."""
+    """The user's view of a sweep."""
 
     def begins(self, job: Job) -> None:
         """A cell begins in this process, or what it printed elsewhere follows."""
@@ -116,7 +116,7 @@ class View(Protocol):
     def note(self, text: str) -> None:
         """Show a remark."""
 
-    def watching(self, tally: Callable[[], Tally]) -> AbstractContextManager[object]:
+    def watching(self, tally: Callable[[], TurnCounts]) -> AbstractContextManager[object]:
         """Surrounds the running of cells in other processes; `tally` has their counts."""
 
     def interruptible(self, stop: Callable[[], None]) -> AbstractContextManager[object]:
@@ -139,7 +139,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class LauncherTraits:
-    """What is known of a launcher before it is built: whether its cells run in processes other than codechat's own."""
+    """Known of a launcher before it is built: whether its cells run in processes other than codechat's own."""
 
     apart: bool = False
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from codechat.engine.run import INTERRUPTED
 from codechat.hardware import CELLS_AT_ONCE
-from codechat.launchers import Job, Report, Result, Run, Said, Tally
+from codechat.launchers import Job, Printed, Report, Result, Run, TurnCounts
 
 POLL_S = 0.2
 REPORT_EVERY_S = 0.5
@@ -37,7 +37,7 @@ class Exchange:
         (self.folder / f"stop-{self.wishes()}").touch()
 
     def wishes(self) -> int:
-        """How often the cells were asked to stop."""
+        """The number of times that the cells were asked to stop."""
         return len(list(self.folder.glob("stop-*")))
 
     def begin(self, number: int) -> None:
@@ -48,17 +48,17 @@ class Exchange:
         """The numbers of the cells that were begun."""
         return {int(path.name.removeprefix("begun-")) for path in self.folder.glob("begun-*")}
 
-    def report(self, number: int, tally: Tally) -> None:
+    def report(self, number: int, tally: TurnCounts) -> None:
         """Put a cell's counts where the launcher sees them: not durable, and a reader never sees half of them."""
         draft = self.folder / f".tally-{number}"
         draft.write_text(json.dumps(dataclasses.asdict(tally)))
         draft.replace(self.folder / f"tally-{number}")
 
-    def tally(self) -> Tally:
+    def tally(self) -> TurnCounts:
         """The sum of all counts so far."""
-        total = Tally()
+        total = TurnCounts()
         for path in self.folder.glob("tally-*"):
-            total += Tally(**json.loads(path.read_text()))
+            total += TurnCounts(**json.loads(path.read_text()))
         return total
 
 
@@ -74,18 +74,19 @@ def run_apart(run: Run, job: Job, exchange: Exchange, at_once: int) -> Result | 
     exchange.begin(job.number)
     os.environ[CELLS_AT_ONCE] = str(at_once)
     with _BUSY, _obeying(exchange):
-        return heard(run, job, _Seldom(exchange, job.number))
+        return run_recorded(run, job, _Seldom(exchange, job.number))
 
 
-def heard(run: Run, job: Job, report: Report | None = None) -> Result:
+def run_recorded(run: Run, job: Job, report: Report | None = None) -> Result:
     """Run a cell, keeping what it prints in its result."""
-    said: list[Said] = []
-    with contextlib.redirect_stdout(_Heard(said, error=False)), contextlib.redirect_stderr(_Heard(said, error=True)):
+    printed: list[Printed] = []
+    out, err = _Recorder(printed, error=False), _Recorder(printed, error=True)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             result = run(job, report)
         except KeyboardInterrupt:  # before the cell had begun, or after its end
             result = Result(INTERRUPTED)
-    return replace(result, said=tuple(said))
+    return replace(result, printed=tuple(printed))
 
 
 @functools.cache
@@ -132,22 +133,22 @@ class _Seldom:
         self._exchange, self._number = exchange, number
         self._next = 0.0
 
-    def __call__(self, tally: Tally) -> None:
+    def __call__(self, tally: TurnCounts) -> None:
         now = time.monotonic()
         if now >= self._next or tally.turns == tally.planned:
             self._next = now + REPORT_EVERY_S
             self._exchange.report(self._number, tally)
 
 
-class _Heard(io.TextIOBase):
+class _Recorder(io.TextIOBase):
     """A stream that keeps what is written."""
 
-    def __init__(self, said: list[Said], *, error: bool) -> None:
-        self._said, self._error = said, error
+    def __init__(self, printed: list[Printed], *, error: bool) -> None:
+        self._printed, self._error = printed, error
 
     def writable(self) -> bool:
         return True
 
     def write(self, text: str) -> int:
-        self._said.append(Said(text, self._error))
+        self._printed.append(Printed(text, self._error))
         return len(text)

@@ -16,7 +16,7 @@ from codechat.engine.answering.servers import bring_up, tended
 from codechat.engine.run import BUG, INTERRUPTED, MISTAKE
 from codechat.errors import Stopped, UserError
 from codechat.hardware import cores
-from codechat.launchers import LAUNCHERS, Job, LauncherConfig, Result, Run, Said, Sweep, View
+from codechat.launchers import LAUNCHERS, Job, LauncherConfig, Printed, Result, Run, Sweep, View
 from codechat.launchers.exchange import Exchange, run_apart
 from codechat.launchers.serial import Serial
 from codechat.serving import FLEET
@@ -68,7 +68,7 @@ class Joblib:
 
 def _lost(*, interrupted: bool) -> Result:
     """The result of a cell whose process ended in the midst of it."""
-    return Result(INTERRUPTED) if interrupted else Result(BUG, said=(Said(KILLED, error=True),))
+    return Result(INTERRUPTED) if interrupted else Result(BUG, printed=(Printed(KILLED, error=True),))
 
 
 def _run_by_servers(
@@ -86,7 +86,8 @@ def _run_by_servers(
                     bring_up(waiting.composed.config, fleet, note, exchange.wishes)
                     served = tended(waiting.composed.config, fleet, note)
         except UserError as mistake:
-            yield from ((job, Result(MISTAKE, said=(Said(f"error: {mistake}\n", error=True),))) for job in together)
+            message = Printed(f"error: {mistake}\n", error=True)
+            yield from ((job, Result(MISTAKE, printed=(message,))) for job in together)
         except Stopped:
             return
         else:

@@ -10,8 +10,8 @@ from codechat.config import run_option
 from codechat.engine.run import BUG, INTERRUPTED
 from codechat.errors import UserError
 from codechat.hardware import CELLS_AT_ONCE, cores
-from codechat.launchers import LAUNCHERS, Job, LauncherConfig, Result, Run, Said, Sweep, Tally, View
-from codechat.launchers.exchange import heard
+from codechat.launchers import LAUNCHERS, Job, LauncherConfig, Printed, Result, Run, Sweep, TurnCounts, View
+from codechat.launchers.exchange import run_recorded
 
 REMEDY = "start a cluster (`ray start --head`), or name one by launcher.address=HOST:PORT"
 
@@ -46,8 +46,8 @@ class Ray:
         try:
             ray.init(self.address, log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, OSError, ValueError, RuntimeError) as error:
-            told = str(error).strip().partition("\n")[0]
-            raise UserError(f"cannot use Ray at {self.address}: {told:.300}", REMEDY) from error
+            text = str(error).strip().partition("\n")[0]
+            raise UserError(f"cannot use Ray at {self.address}: {text:.300}", REMEDY) from error
         try:
             return self._results(sweep, view)
         finally:
@@ -57,20 +57,20 @@ class Ray:
         ray, results = self.library, dict[int, Result]()
         task = ray.remote(_run).options(max_retries=0)
         under_way = {task.remote(sweep.run, job, str(Path.cwd())): job for job in sweep.jobs}
-        asked = False
+        stopping = False
 
         def stop() -> None:
-            nonlocal asked
+            nonlocal stopping
             for reference in under_way:
-                ray.cancel(reference, force=asked)
-            asked = True
+                ray.cancel(reference, force=stopping)
+            stopping = True
 
-        with view.interruptible(stop), view.watching(Tally):
+        with view.interruptible(stop), view.watching(TurnCounts):
             while under_way:
                 ended, _ = ray.wait(list(under_way), timeout=1.0)
                 for reference in ended:
                     job = under_way.pop(reference)
-                    results[job.number] = self._result(reference, interrupted=asked)
+                    results[job.number] = self._result(reference, interrupted=stopping)
                     view.ended(job, results[job.number])
         return results
 
@@ -78,7 +78,7 @@ class Ray:
         try:
             result: Result = self.library.get(reference)
         except self.library.exceptions.RayError as error:
-            return Result(INTERRUPTED if interrupted else BUG, said=(Said(f"{error}\n", error=True),))
+            return Result(INTERRUPTED if interrupted else BUG, printed=(Printed(f"{error}\n", error=True),))
         return result
 
 
@@ -86,4 +86,4 @@ def _run(run: Run, job: Job, folder: str) -> Result:
     """Run a cell in a process of Ray's, in the folder where codechat was called."""
     os.chdir(folder)
     os.environ[CELLS_AT_ONCE] = str(cores())  # the task was given one core
-    return heard(run, job)
+    return run_recorded(run, job)

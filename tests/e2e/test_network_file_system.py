@@ -21,7 +21,7 @@ TASKS, TURNS = 4, 3
 LONG = 300
 FORCED = (
     "import sys, codechat.mounts; from pathlib import Path; codechat.mounts.MOUNTS = Path(sys.argv.pop(1));"
-    "import codechat.journal.opening as opening; opening.WAIT_S = 3.0;"
+    "import codechat.journal.database as opening; opening.WAIT_S = 3.0;"
     "from codechat.cli.app import main; sys.exit(main(sys.argv[1:]))"
 )
 

@@ -11,7 +11,7 @@ from codechat.engine.settings.compose import compose
 from codechat.environment import shell_command
 from codechat.errors import UserError
 from codechat.launchers import Job
-from codechat.launchers.array import Array
+from codechat.launchers.slurm import Array
 from codechat.serving import Fleet
 
 SETTINGS = {"file": "cells.txt in the folder of the sweep", "element": "the number of the array's element"}

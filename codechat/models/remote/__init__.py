@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from codechat.calls import Endpoint, Limits, Passing, Policy, call_with_retries, endpoint_at
 from codechat.calls.cache import CachedQuestion, has, is_final, recall_or_ask, settle
-from codechat.calls.introduced import keep_statement, recall_statement
+from codechat.calls.cache_file import keep_statement, recall_statement
 from codechat.domain import Message, Reply
 from codechat.errors import UserError
 from codechat.models import Request

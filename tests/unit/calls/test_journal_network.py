@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from codechat.calls.cache import recall_or_ask
-from codechat.calls.cache_file import location
-from codechat.calls.introduced import keep_statement, recall_statement
+from codechat.calls.cache_file import keep_statement, location, recall_statement
 from codechat.domain import Reply, Usage
 from codechat.errors import UserError
 from codechat.journal import Journal, account_of, read_values, take_in
@@ -27,7 +26,7 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "nfs"
     folder.mkdir()
     monkeypatch.setattr("codechat.mounts.MOUNTS", write_mounts(tmp_path / "mounts", nfs4=folder))
-    monkeypatch.setattr("codechat.journal.opening.WAIT_S", 0.1)
+    monkeypatch.setattr("codechat.journal.database.WAIT_S", 0.1)
     return folder
 
 

@@ -14,8 +14,8 @@ from codechat.engine.settings.compose import compose
 from codechat.engine.settings.config import GROUPS, CellConfig
 from codechat.errors import UserError
 from codechat.hardware import CELLS_AT_ONCE, HARDWARE, cores
-from codechat.launchers import LAUNCHERS, Job, Tally
-from codechat.launchers.array import Array, grouped
+from codechat.launchers import LAUNCHERS, Job, TurnCounts
+from codechat.launchers.slurm import Array, grouped
 
 CELL = ("model=openai", "model.name=a", "dataset.limit=2", "seed=3")
 RUNNING = (
@@ -118,4 +118,4 @@ def test_elements_keep_their_numbers(tmp_path: Path) -> None:
 
 
 def test_counts_are_added() -> None:
-    assert Tally(1, 2, 3, 4) + Tally(10, 20, 30, 40) == Tally(11, 22, 33, 44)
+    assert TurnCounts(1, 2, 3, 4) + TurnCounts(10, 20, 30, 40) == TurnCounts(11, 22, 33, 44)

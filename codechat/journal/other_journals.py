@@ -1,17 +1,76 @@
-"""Take sessions that another process recorded in a journal of its own into a cell's journal, as often as one likes."""
+"""Other journals: those of finished cells read without changing them, and sessions that another process recorded taken
+into a cell's journal, as often as one likes."""
 
 import contextlib
+import logging
 import sqlite3
 from collections.abc import Collection, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from codechat.journal.endpoints import ALL_MET, INTO, Met
+from codechat.errors import UserError
+from codechat.journal.database import ALL_MET, IN_USE, INTO, RECORDS, SCHEMA, Database, Met, connect, prepare
 from codechat.journal.ledger import COUNTS, Charge, Ledger
-from codechat.journal.opening import Database
+from codechat.mounts import file_system, is_network
+
+log = logging.getLogger(__name__)
+
+
+def read_values(path: Path, payer: str) -> Iterator[tuple[str, str, str]]:
+    """Session, step and value (JSON) of every answer of a role; nothing if the journal is gone or cannot be read.
+
+    An older journal is brought up to date in memory; the file stays as it is. One that another process has for itself
+    is left out with a warning.
+    """
+    try:
+        with closing(_open(path)) as found, closing(sqlite3.connect(":memory:")) as memory:
+            journal = found
+            if found.execute("PRAGMA user_version").fetchone()[0] != SCHEMA:
+                found.backup(memory)
+                prepare(memory, path)
+                journal = memory
+            yield from journal.execute("SELECT session, name, value FROM steps WHERE payer=?", (payer,))
+    except (sqlite3.Error, UserError) as error:  # a cell copied without its journal can still be read
+        if getattr(error, "sqlite_errorcode", None) in IN_USE:
+            log.warning("the journal %s is not read: another process has it for itself; wait until that ends", path)
+
+
+def is_blank(path: Path) -> bool:
+    """Whether nothing was recorded yet in a journal that no process has open, or there is none.
+
+    One that cannot be read, or was not closed, is not blank.
+    """
+    if not path.exists():
+        return True
+    tables = " UNION ALL ".join(f"SELECT 1 FROM {table}" for table in RECORDS)
+    try:
+        if path.with_name(f"{path.name}-wal").exists():
+            return False
+        with closing(_unshared(path)) as found:
+            return bool(found.execute(f"SELECT NOT EXISTS ({tables})").fetchone()[0])
+    except sqlite3.Error:
+        return False
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """A connection to read by. Raises `sqlite3.Error`.
+
+    On a network's file system one that only reads cannot lock the file, so that it must know that nobody writes.
+    """
+    if not is_network(file_system(path)):
+        return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+    if path.exists() and path.with_name(f"{path.name}-wal").exists():
+        return connect(path)
+    return _unshared(path)
+
+
+def _unshared(path: Path) -> sqlite3.Connection:
+    """A connection to a file that nobody writes: it makes no files beside it."""
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+
 
 _CHARGES = ", ".join(COUNTS)
-_WANTED = "CREATE TEMP TABLE wanted (session TEXT PRIMARY KEY)"
 # Found by the index alone: a step that is there already is not read again, however long it is.
 _STEPS = """
 INSERT INTO main.steps SELECT session, name, digest, value, payer FROM other.steps AS its
@@ -24,7 +83,6 @@ INSERT OR REPLACE INTO main.sessions SELECT session, record, completed, slim, en
 WHERE session IN (SELECT session FROM wanted) AND NOT EXISTS (
     SELECT 1 FROM main.sessions AS mine WHERE mine.session = its.session AND mine.completed >= its.completed)
 """
-_ORIGIN = "SELECT id FROM other.origin"
 
 
 def take_in(into: Path, source: Path, sessions: Collection[str], name: str) -> None:
@@ -35,7 +93,7 @@ def take_in(into: Path, source: Path, sessions: Collection[str], name: str) -> N
     """
     with _beside(into, source) as db:
         _copy(db, sessions)
-        origin = origin_name(name, db.execute(_ORIGIN).fetchone()[0])
+        origin = origin_name(name, db.execute("SELECT id FROM other.origin").fetchone()[0])
         db.execute("DELETE FROM main.taken WHERE origin=?", (origin,))
         db.execute(
             f"INSERT INTO main.taken (origin, payer, {_CHARGES}) SELECT ?, payer, {_CHARGES} FROM other.ledger",
@@ -59,7 +117,7 @@ def borrow(into: Path, source: Path, sessions: Collection[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who paid for what a journal holds: its own processes, and those of other journals, by the name of each.
+    """The payers of a journal's steps: its own processes, and those of other journals, by the name of each.
 
     `origin` is the name that the journal was given when it was made; `met` are the endpoints that answered.
     """
@@ -73,7 +131,7 @@ class Account:
 def account_of(path: Path) -> Account:
     """Read a journal's account. Raises `UserError`."""
     own, taken = Ledger(), dict[str, Ledger]()
-    with contextlib.closing(Database(path)) as database:
+    with closing(Database(path)) as database:
         for row in database.read(f"SELECT payer, {_CHARGES} FROM ledger"):
             own.add(Charge(*row))
         for origin, *charge in database.read(f"SELECT origin, payer, {_CHARGES} FROM taken"):
@@ -86,7 +144,7 @@ def account_of(path: Path) -> Account:
 def _beside(into: Path, source: Path) -> Iterator[sqlite3.Connection]:
     """A transaction on one journal, to which another one is attached as `other`."""
     Database(source).close()  # brings it up to date, and recovers what a killed process left beside it
-    with contextlib.closing(Database(into)) as database, database.writing() as db:
+    with closing(Database(into)) as database, database.writing() as db:
         db.execute("ATTACH ? AS other", (str(source),))
         db.execute("BEGIN")
         yield db
@@ -94,7 +152,7 @@ def _beside(into: Path, source: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _copy(db: sqlite3.Connection, sessions: Collection[str]) -> None:
-    db.execute(_WANTED)
+    db.execute("CREATE TEMP TABLE wanted (session TEXT PRIMARY KEY)")
     db.executemany("INSERT INTO wanted VALUES (?)", [(each,) for each in sessions])
     db.execute(_STEPS)
     db.execute(_SESSIONS)
@@ -106,6 +164,6 @@ def _copy_met(db: sqlite3.Connection) -> None:
     mine = {met[:3]: met for met in map(Met.of, db.execute(ALL_MET))}
     for its in map(Met.of, db.execute(ALL_MET.replace("FROM endpoints", "FROM other.endpoints")).fetchall()):
         known = mine.get(its[:3], its)
-        heard = tuple(dict.fromkeys((*known.fingerprints, *its.fingerprints)))
-        both = its._replace(fingerprints=heard, met=max(known.met, its.met))
+        fingerprints = tuple(dict.fromkeys((*known.fingerprints, *its.fingerprints)))
+        both = its._replace(fingerprints=fingerprints, met=max(known.met, its.met))
         db.execute(f"INSERT OR REPLACE INTO main.{INTO} VALUES (?, ?, ?, ?, ?)", both.row())
