@@ -31,7 +31,6 @@ def mutated_parameter(code: Code) -> Iterable[Occurrence]:
         nodes = [*own_nodes(function)]
         until = _rebound(code, function, nodes)
         names = {parameter.arg for parameter in parameters(function)} - {"self", "cls"}
-        shallow = {*_copied(code, nodes, names)}
         for name, source in _other_names(code, nodes):
             if source in names and name not in names:
                 names.add(name)
@@ -43,7 +42,7 @@ def mutated_parameter(code: Code) -> Iterable[Occurrence]:
             for target in _changed(code, node):
                 root = _root(target)
                 kept = root in names and getattr(node, "lineno", 0) < until.get(root, sys.maxsize)
-                if kept or (root in shallow and not isinstance(target, ast.Name)):
+                if kept:
                     yield at(node, f"'{root}'")
 
 
@@ -60,68 +59,10 @@ def _rebound(code: Code, function: Function, nodes: list[ast.AST]) -> dict[str, 
     for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and not _extends(code.parents[node]):
             above = code.parents[node]
-            if isinstance(above, ast.Assign) and _is_given_back(code, above.value, node.id):
-                continue
             plain = isinstance(above, ast.Assign) and code.parents[above] is function
             line = (above.lineno if isinstance(above, ast.Assign) else 0) if plain else 0
             found[node.id] = min(line, found.get(node.id, line))
     return found
-
-
-def may_be(code: Code, value: ast.expr, name: str) -> bool:
-    """Whether a value may be that of a variable itself: `x`, `x or []`, `f(x)` for a function that gives its x back."""
-    if isinstance(value, ast.BoolOp | ast.IfExp):
-        parts = value.values if isinstance(value, ast.BoolOp) else [value.body, value.orelse]
-        return any(may_be(code, one, name) for one in parts)
-    return _is_given_back(code, value, name)
-
-
-def _is_given_back(code: Code, value: ast.expr, name: str) -> bool:
-    """`x`, and `f(x)` for a function of the program that returns that argument and gives its name no other value."""
-    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
-        return isinstance(value, ast.Name) and value.id == name
-    head = value.func.id
-    called = next((one for one in code.functions if one.name == head), None)
-    if called is None:
-        return False
-    pairs = zip([one.arg for one in parameters(called)], value.args, strict=False)
-    taken = {one for one, given in pairs if ast.unparse(given) == name}
-    taken |= {one.arg or "" for one in value.keywords if ast.unparse(one.value) == name}
-    inside = [*own_nodes(called)]
-    for node in inside:
-        above = code.parents[node]
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and not isinstance(above, ast.AugAssign):
-            itself = isinstance(above, ast.Assign) and ast.unparse(above.value).startswith(f"{head}(")
-            taken -= set() if itself else {node.id}
-    returned = [one.value for one in inside if isinstance(one, ast.Return)]
-    return any(isinstance(one, ast.Name) and one.id in taken for one in returned)
-
-
-_COPYING = {"list", "dict", "set", "tuple", "sorted", "reversed", "copy.copy", ".copy"}
-
-
-def _copied(code: Code, nodes: list[ast.AST], names: set[str]) -> Iterator[str]:
-    """Names for a copy of a parameter that is made once, with the same items: to change an item changes the argument's.
-
-    A name is left out if any of its items is given another value that is made there: it may be a copy as well.
-    """
-    new = (ast.Call, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp)
-    made = {
-        _root(target) for node in nodes
-        if isinstance(node, ast.Assign) and (isinstance(node.value, new) or _is_cut(node.value))
-        for target in node.targets if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name)
-    }  # fmt: skip
-    for node in nodes:
-        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-        if not isinstance(node, ast.Assign) or not isinstance(target, ast.Name) or target.id in made:
-            continue
-        value, held = node.value, None
-        if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice):
-            held = value.value
-        elif isinstance(value, ast.Call) and code.origin(value.func) in _COPYING:
-            held = value.func.value if code.origin(value.func) == ".copy" else (*value.args, None)[0]  # type: ignore
-        if isinstance(held, ast.Name) and held.id in names:
-            yield target.id
 
 
 def _other_names(code: Code, nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:

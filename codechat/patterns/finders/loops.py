@@ -1,7 +1,6 @@
 """Loops: over what they run, in which direction, and what they do."""
 
 import ast
-import re
 from collections.abc import Iterable, Iterator
 
 from codechat.patterns.base import Occurrence, at, pattern
@@ -89,20 +88,8 @@ def forward_loop(code: Code) -> Iterable[Occurrence]:
             turned.update(target.id for target in assignment.targets if isinstance(target, ast.Name))
     for node in code.find(ast.For):
         named = isinstance(node.iter, ast.Name) and node.iter.id in turned
-        if _counts_from_end(node):
-            continue
         if _runs_backward(code, node.iter) is named or turns_back(node):
             yield at(node)
-
-
-def _counts_from_end(loop: ast.For) -> bool:
-    """Whether a loop's index is only ever taken from the end: `for i in range(n): x[-i - 1]`."""
-    name = loop.target.id if isinstance(loop.target, ast.Name) else ""
-    inside = [one for each in loop.body for one in walk(each)]
-    loads = {one for one in inside if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)}
-    places = [one.slice for one in inside if isinstance(one, ast.Subscript)]
-    ends = {part for place in places if _FROM_END.fullmatch(ast.unparse(place)) for part in walk(place)}
-    return bool(loads) and loads <= ends
 
 
 def turns_back(loop: ast.For) -> bool:
@@ -147,19 +134,11 @@ def _is_negative(node: ast.expr) -> bool:
 
 @pattern("backward_iteration", "backward iteration")
 def backward_iteration(code: Code) -> Iterable[Occurrence]:
-    """Expressions that run backward, `while` loops that count an index down, and indices from the end, `x[-i]`."""
-    counted = {one.target.id for one in code.find(ast.For, ast.comprehension) if isinstance(one.target, ast.Name)}
-    for place in code.find(ast.Subscript):
-        if counted and _FROM_END.fullmatch(ast.unparse(place.slice)):
-            names = {one.id for one in walk(place.slice) if isinstance(one, ast.Name)}
-            yield from [at(place)] if names & counted else []
+    """Expressions that run backward, `while` loops that count an index down."""
     undone = {one.iter for one in code.find(ast.For) if turns_back(one)}
     for node in code.find(ast.Call, ast.Slice, ast.While):
         if node not in undone and (_counts_down(node) if isinstance(node, ast.While) else turns_around(code, node)):
             yield at(node)
-
-
-_FROM_END = re.compile(r"-\w+( - 1)?|~\w+|-\(\w+ \+ 1\)|-1 - \w+|(len\([\w.]+\)|\w+) - (1 - \w+|\w+ - 1|\(\w+ \+ 1\))")
 
 
 def _counts_down(loop: ast.While) -> bool:

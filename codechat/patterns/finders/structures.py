@@ -4,10 +4,9 @@ import ast
 import builtins
 from collections.abc import Iterable, Iterator
 
-from codechat.languages.python.syntax import parameters
 from codechat.patterns.base import Occurrence, at, pattern
 from codechat.patterns.reading.code import Code
-from codechat.patterns.reading.tree import FUNCTIONS, Function, walk
+from codechat.patterns.reading.tree import walk
 from codechat.patterns.reading.use import given
 
 _DICTS = ("dict", "collections.defaultdict", "collections.Counter", "collections.OrderedDict")
@@ -98,7 +97,7 @@ def dispatch_table(code: Code) -> Iterable[Occurrence]:
     """Dicts with a value that is a lambda, a function or method of the program, or a built-in or `operator`'s one.
 
     What a dict is made of may be pairs, a `zip` with functions or a comprehension over them; an entry may be stored
-    later, by a decorator too, if the program calls an entry somewhere.
+    later if the program calls an entry somewhere.
     """
     own = {function.name for function in code.functions}
     for node in code.find(ast.Dict, ast.Call, ast.DictComp):
@@ -119,18 +118,8 @@ def dispatch_table(code: Code) -> Iterable[Occurrence]:
         target = store.targets[0]
         if not isinstance(target, ast.Subscript) or ast.unparse(target.value) not in tables:
             continue
-        around = code.function_of(store)
-        taken = {one.arg for one in parameters(around)} if around is not None and _decorates(code, around) else set()
-        if _is_function(code, store.value, own | taken):
+        if _is_function(code, store.value, own):
             yield at(store.value)
-
-
-def _decorates(code: Code, function: Function) -> bool:
-    """Whether the function, or the one around it, is applied as a decorator."""
-    heads = [getattr(head, "func", head) for each in code.find(*FUNCTIONS) for head in each.decorator_list]
-    names = {ast.unparse(head) for head in heads}
-    outer = code.function_of(function)
-    return function.name in names or (outer is not None and outer.name in names)
 
 
 def _is_function(code: Code, value: ast.expr, own: set[str]) -> bool:

@@ -42,7 +42,7 @@ HANDLED = {
     "semantic/add": (68, 301),
     "semantic/modify": (4, 32),
     "semantic/remove": (2, 25),
-    "structural/add": (60, 292),
+    "structural/add": (60, 298),
     "structural/modify": (9, 35),
     "structural/remove": (3, 39),
 }
