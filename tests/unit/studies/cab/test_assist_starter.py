@@ -42,7 +42,9 @@ def test_the_repositories_are_sound_and_go_on_after_the_issue(tasks: list[Assist
         assert git(folder, "ls-tree", "-r", "--name-only", task.workspace.commit)
 
 
-def test_commit_ids_are_the_same_everywhere(tasks: list[AssistTask]) -> None:
+def test_content_and_commit_ids_are_the_same_everywhere(tasks: list[AssistTask]) -> None:
+    content = DATASETS.build(DATASETS.validate({"kind": "assist_starter"})).content_hash
+    assert content == "913ade6f21ded4a1704c3847c35c5bad68ea624d54e20e504cd6e550f991b38e"
     found = content_hash([task.workspace.commit for task in tasks if task.workspace])
     assert found[:16] == "c09063cfbde7c2ff"
 

@@ -1,1 +1,0 @@
-"""The issues of `dataset=assist_starter`, each with its repository."""
