@@ -106,12 +106,9 @@ HEAVY = {
 # Modules that consist of what they do with a slow library, and import it at their top: others import them late.
 LATE = {
     "codechat.calls.transport",
-    "codechat.models.baselines.refactoring.calls",
-    "codechat.models.baselines.refactoring.flow",
-    "codechat.models.baselines.refactoring.layout",
-    "codechat.models.baselines.refactoring.names",
+    "codechat.models.baselines.refactoring.cosmetic",
+    "codechat.models.baselines.refactoring.structural",
     "codechat.models.baselines.refactoring.trees",
-    "codechat.models.baselines.refactoring.values",
 }
 LONGEST_FILE, LONGEST_FUNCTION = 500, 60  # lines
 

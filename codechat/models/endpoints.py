@@ -1,8 +1,8 @@
-"""What endpoints say of themselves, so that two checkpoints under one name are not taken for one.
+"""Endpoints' statements of themselves, so that two checkpoints under one name are not taken for one.
 
-A model behind an endpoint learns it once, before its first call, and tells the `WITNESS` of the running cell, which
-refuses another checkpoint than the cell was begun with. Replies of the response cache count as those of the endpoint
-that gave them.
+A model behind an endpoint asks for its statement once, before its first call, and hands it to the `WITNESS` of the
+running cell, which refuses another checkpoint than the cell was begun with. Replies of the response cache count as
+those of the endpoint that gave them.
 """
 
 import json
@@ -16,7 +16,7 @@ from codechat.files import canonical_json
 from codechat.models import ModelConfig
 
 IDENTIFYING = ("id", "root")
-"""What tells checkpoints apart: the model's id, and the place that the weights were loaded from."""
+"""Facts that differ between checkpoints: the model's id, and the place that the weights were loaded from."""
 VLLM, ARGUMENTS = "vllm", "arguments"
 """Facts about a vLLM: its version, and the options that codechat started it with."""
 LONGEST = 400
@@ -27,7 +27,7 @@ Fact = str | int | float | bool
 
 
 class Weights(Config):
-    """Which weights are meant by the model's name."""
+    """The weights that the model's name means."""
 
     revision: str | None = result_option(
         None,
@@ -46,7 +46,7 @@ class Weights(Config):
     )
 
     def key(self, said: str) -> str:
-        """The weights as a part of the response cache's keys, with what their endpoint says of them."""
+        """The weights as a part of the response cache's keys; `said` is `Statement.weights` of their endpoint."""
         chosen = self.identity()
         revision = chosen.pop("revision", None)
         parts = [revision, canonical_json(chosen) if chosen else None]
@@ -55,7 +55,7 @@ class Weights(Config):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What the endpoint at an address says of the model that it was asked for.
+    """An endpoint's statement of the model that it was asked for.
 
     `facts` has the plain fields of its entry in the list of models (`id`, `root`, `created`, `max_model_len`, …);
     empty if it says nothing.
@@ -82,8 +82,7 @@ def read_statement(base_url: str, text: str) -> Statement:
 def statement_of(base_url: str, name: str, listed: Any, now: float) -> Statement:
     """The statement in the answer to GET /models, asked at `now` (seconds since 1970).
 
-    It is the entry of the model's name; where only another one is listed, that one, since such servers answer to any
-    name.
+    It is the entry of the model's name; if only one other is listed, that one, since such servers answer to any name.
     """
     try:
         entries = [entry for entry in listed["data"] if isinstance(entry, Mapping)]
@@ -110,7 +109,7 @@ class Witness(Protocol):
         """The model's places in the cell's config, such as `judge.adherence`."""
 
     def known(self, config: ModelConfig) -> Statement | None:
-        """What an endpoint at the config's address said to this cell before; None if none was met there."""
+        """The statement that an endpoint at the config's address made to this cell before; None without one."""
 
     async def meets(self, config: ModelConfig, said: Statement) -> None:
         """An endpoint is about to answer. Raises `UserError` if it serves other weights than the cell began with."""
@@ -128,7 +127,7 @@ class Introducing(Protocol):
     """A model behind an endpoint that can be asked who it is."""
 
     async def introduction(self) -> Statement | None:
-        """What the endpoint says of itself; None if it does not answer at once."""
+        """The endpoint's statement; None if it does not answer at once."""
 
 
 def address_of(config: ModelConfig) -> str | None:

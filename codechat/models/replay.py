@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from codechat.config import original_option, place_option
-from codechat.domain import Reply, Usage
+from codechat.domain import Reply
 from codechat.errors import ContextOverflow, UserError
 from codechat.files import file_hash
 from codechat.models import MODELS, UNDER_TEST, ModelConfig, Request
-from codechat.records import CallRecord, SessionRecord, TurnRecord, read_sessions
+from codechat.records import CallRecord, TurnRecord, read_sessions
 
 
 class ReplayConfig(ModelConfig):
@@ -103,7 +103,7 @@ class Replay:
         call = calls[request.number]
         if call.response is None:
             raise ContextOverflow(f"the recorded call of {request.task_id} did not fit the model")
-        return _reply(call.response, call.finish_reason, call.usage, call.latency_s)
+        return Reply(call.response, call.finish_reason, call.latency_s, usage=call.usage)
 
     def _absent(self, request: Request, cause: str, remedy: str) -> UserError:
         place = f"turn {request.turn} of {request.task_id}"
@@ -122,29 +122,21 @@ def _load(path: Path) -> dict[str, _Session]:
     for record in read_sessions(path):
         if record.task_id in sessions:
             raise UserError(f"{path} has two sessions of {record.task_id}", "replay one cell's sessions.jsonl")
-        sessions[record.task_id] = _session(record)
+        turns = {turn.turn: _turn(turn) for turn in record.turns}
+        sessions[record.task_id] = _Session(turns, record.ended == "context_overflow", record.error)
     return sessions
-
-
-def _session(record: SessionRecord) -> _Session:
-    turns = {turn.turn: _turn(turn) for turn in record.turns}
-    return _Session(turns, record.ended == "context_overflow", record.error)
 
 
 def _turn(turn: TurnRecord) -> _RecordedTurn:
     reply = None
     if turn.response is not None:
-        reply = _reply(turn.response, turn.finish_reason, turn.usage, turn.latency_s)
+        reply = Reply(turn.response, turn.finish_reason, turn.latency_s, usage=turn.usage)
     first = turn.first_request if turn.turn == 0 else []
     opening = first[-1].content if first else None
-    return _RecordedTurn(reply, opening, _asked_for(turn), turn.skipped, tuple(turn.calls()))
+    return _RecordedTurn(reply, opening, _instruction_of(turn), turn.skipped, tuple(turn.calls()))
 
 
-def _reply(text: str, finish_reason: str | None, used: Usage, latency_s: float) -> Reply:
-    return Reply(text, finish_reason, latency_s, usage=used)
-
-
-def _asked_for(turn: TurnRecord) -> str | None:
+def _instruction_of(turn: TurnRecord) -> str | None:
     """The text of the turn's instruction: a refinement, or the `requirement` that other protocols record."""
     requirement = (turn.model_extra or {}).get("requirement")
     if isinstance(requirement, dict) and isinstance(requirement.get("text"), str):

@@ -57,9 +57,9 @@ def presets_in(config: type[Config], place: str = "") -> Iterator[tuple[str, str
 
 
 def without_roles(config: C, roles: Collection[str]) -> C:
-    """The config without what is named after roles that nobody asks, and may be left out: models and prompts.
+    """The config without the models and prompts of some roles, as far as they may be left out.
 
-    So no such model is built, or needs a key or a price, and none is part of a cell's id.
+    Such a model is not built, needs no key and no price, and is no part of a cell's id.
     """
     changed: dict[str, Any] = {}
     for name, field in type(config).model_fields.items():

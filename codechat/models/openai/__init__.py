@@ -4,23 +4,59 @@ This file makes one attempt; the SDK's own retries are off. `codechat.models.rem
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import field_validator
+
+from codechat.config import original_option, run_option
 from codechat.domain import Message, Reply
 from codechat.models import MODELS
 from codechat.models.endpoints import ARGUMENTS, LONGEST, VLLM, Statement, statement_of
-from codechat.models.openai.config import OpenAIConfig
-from codechat.models.openai.protocol import PATHS, Decoding, Unreadable, body_of, refusal_of, reply_of
+from codechat.models.openai.protocol import PATHS, Api, Decoding, Unreadable, body_of, refusal_of, reply_of
 from codechat.models.remote import Refused, Remote, Unreachable, key_from_environment
-from codechat.models.remote.failures import Advice, Failures, cause_of
-from codechat.models.remote.refusals import Dialect
+from codechat.models.remote.config import RemoteConfig
+from codechat.models.remote.failures import Advice, Dialect, Failures, cause_of
 from codechat.models.remote.served import SERVERS
 
 if TYPE_CHECKING:
     import httpx2
     import openai
+
+NEUTRAL: Mapping[str, float] = {
+    "repetition_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0, "top_p": 1, "top_k": -1, "min_p": 0,
+}  # fmt: skip
+"""Fields of a request with the values at which they change nothing."""
+
+
+class OpenAIConfig(RemoteConfig):
+    """The model's endpoint and decoding."""
+
+    kind: Literal["openai"] = original_option("openai", "which provider answers")
+    api: Api = original_option("chat", "which API of the endpoint is called: chat or responses")
+    reasoning_effort: str | None = original_option(None, "reasoning effort, e.g. low, medium or high; null sends none")
+    extra_body: dict[str, Any] = original_option({}, "further fields of the request's JSON body, e.g. {top_p: 1}")
+    neutral: dict[str, float] = run_option(
+        {}, "fields sent with the value that changes nothing, where a repository's own settings might: {top_p: 1}"
+    )
+    base_url: str = run_option("http://127.0.0.1:8000/v1", "the endpoint's address up to /v1")
+    served_by: Literal["vllm"] | None = run_option(
+        None, "what is started on this machine if nothing answers at a base_url of this machine: vllm; null: nothing"
+    )
+    weights_gb: float | None = run_option(
+        None, "gigabytes of the weights as they are published, to lay servers out on GPUs; null: not known", gt=0
+    )
+
+    @field_validator("neutral")
+    @classmethod
+    def _changes_nothing(cls, fields: dict[str, float]) -> dict[str, float]:
+        for name, value in fields.items():
+            if NEUTRAL.get(name) != value:
+                known = ", ".join(f"{field}: {neutral}" for field, neutral in NEUTRAL.items())
+                raise ValueError(f"{name}: {value} could change a reply: give it in extra_body (neutral are {known})")
+        return fields
+
 
 CONNECT_TIMEOUT_S = 10.0
 NO_KEY = "no-key"
@@ -71,7 +107,7 @@ class OpenAIWire:
         return self._client
 
     async def introduce(self, seconds: float) -> Statement:
-        """What the endpoint says in its list of models; vLLM also its version and how codechat started it."""
+        """The endpoint's statement in its list of models; of vLLM also its version and how codechat started it."""
         import openai
 
         await self._find()
@@ -84,8 +120,8 @@ class OpenAIWire:
         except (openai.APIStatusError, ValueError):
             return Statement(self.config.base_url)
         self.failures.served = _model_names(listed)
-        said = statement_of(self.config.base_url, self.config.name, listed, time.time())
-        return replace(said, facts={**said.facts, **await self._about_vllm(probe)})
+        found = statement_of(self.config.base_url, self.config.name, listed, time.time())
+        return replace(found, facts={**found.facts, **await self._about_vllm(probe)})
 
     async def _find(self) -> None:
         """Ask the cell where the model is served, once its server is ready."""

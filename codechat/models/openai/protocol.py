@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from codechat.domain import Message, Reply, Usage
-from codechat.models.remote.refusals import Dialect, Refusal
+from codechat.models.remote.failures import Dialect, Refusal
 from codechat.texts import writable
 
 Api = Literal["chat", "responses"]
@@ -84,10 +84,10 @@ def reply_of(api: Api, body: bytes) -> Reply:
         found = _of_responses(value) if api == "responses" else _of_chat(value)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise Unreadable(f"the answer has another shape than the {api} API's: {json.dumps(value)[:200]}") from None
-    said = value.get("system_fingerprint")
-    if not isinstance(said, str) or not said:
+    fingerprint = value.get("system_fingerprint")
+    if not isinstance(fingerprint, str) or not fingerprint:
         return found
-    return replace(found, fingerprint=str(writable(said))[:LONGEST_FINGERPRINT])
+    return replace(found, fingerprint=str(writable(fingerprint))[:LONGEST_FINGERPRINT])
 
 
 def _of_chat(value: dict[str, Any]) -> Reply:

@@ -1,19 +1,19 @@
 """Any model that pydantic-ai reaches in its provider's own protocol: Anthropic, Google, Amazon Bedrock and others.
 
 This file makes one attempt; the library's own retries and its telemetry are off. `codechat.models.remote` has
-everything around it, and `codechat.models.provider.errors` says what a failure means.
+everything around it, and `codechat.models.provider.library` the library's clients and errors.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from codechat.config import result_option, run_option
 from codechat.domain import Message, Reply, Usage
 from codechat.models import MODELS
 from codechat.models.endpoints import Statement
-from codechat.models.provider.config import ProviderConfig
 from codechat.models.remote import Refused, Remote
-from codechat.models.remote.failures import Advice, Failures
-from codechat.models.remote.refusals import FILTERED, Dialect, Refusal
+from codechat.models.remote.config import RemoteConfig
+from codechat.models.remote.failures import FILTERED, Advice, Dialect, Failures, Refusal
 from codechat.texts import writable
 
 if TYPE_CHECKING:
@@ -21,8 +21,25 @@ if TYPE_CHECKING:
 
     from codechat.models.provider.library import Library
 
+
+class ProviderConfig(RemoteConfig):
+    """The provider, and the settings that its protocol takes."""
+
+    kind: Literal["provider"] = result_option("provider", "which provider answers")
+    provider: str = result_option(
+        ..., "whose protocol, as pydantic-ai names it: anthropic, google, bedrock, mistral, …", pattern=r"^[a-z0-9/-]+$"
+    )
+    settings: dict[str, Any] = result_option(
+        {}, "further settings by pydantic-ai's names, e.g. {top_p: 0.9, thinking: low}"
+    )
+    base_url: str | None = run_option(None, "the endpoint's address; null: the provider's own")
+    api_key_env: str | None = run_option(
+        None, "environment variable that holds the key; null: no key (bedrock and google-cloud find their own)"
+    )
+
+
 SAMPLING = ("anthropic_disallows_sampling_settings", "bedrock_disallows_sampling_settings")
-"""What pydantic-ai knows of models that refuse a temperature: it would leave it out with a Python warning."""
+"""Marks of pydantic-ai on models that refuse a temperature: it would leave it out with a Python warning."""
 FINISHED = {"tool_call": "tool_calls"}
 """Reasons for the end of a reply that OpenAI's protocol words otherwise."""
 LONGEST_FINGERPRINT = 200
@@ -81,13 +98,13 @@ class ProviderWire:
         settings = dict(body["settings"])
         if "temperature" in body:
             if any(library.profile.get(flag) for flag in SAMPLING):
-                said = f"temperature is not supported by {self.config.name}"
-                raise Refused(Refusal(400, said, param="temperature"), {})
+                message = f"temperature is not supported by {self.config.name}"
+                raise Refused(Refusal(400, message, param="temperature"), {})
             settings["temperature"] = body["temperature"]
-        from codechat.models.provider.errors import translated
+        from codechat.models.provider.library import translate_errors
 
         try:
-            with translated(self.failures, library.mistakes, is_first=not self._has_reached):
+            with translate_errors(self.failures, library.mistakes, is_first=not self._has_reached):
                 response = await library.ask(_messages(body["messages"]), settings)
         except Refused:
             self._has_reached = True
@@ -98,18 +115,18 @@ class ProviderWire:
     def _reply(self, response: "ModelResponse") -> Reply:
         """The text of a response. Raises `Refused` if the prompt was stopped, `Passing` if it is no answer."""
         details = response.provider_details or {}
-        said = details.get("finish_reason")
+        own_reason = details.get("finish_reason")
         if details.get("block_reason"):
             raise Refused(Refusal(400, f"the prompt was stopped: {details['block_reason']}", FILTERED), {})
         text = "".join(part.content for part in response.parts if part.part_kind == "text")
-        if not text and said is None and response.finish_reason is None:
+        if not text and own_reason is None and response.finish_reason is None:
             raise self.failures.of_answer("the answer holds neither a text nor why it ended")
         finish = response.finish_reason
         usage = response.usage
         return Reply(
             str(writable(text)),
             # A reason that the library has no word for is kept as the provider says it.
-            str(said) if finish in (None, "error") and said else FINISHED.get(str(finish), finish),
+            str(own_reason) if finish in (None, "error") and own_reason else FINISHED.get(str(finish), finish),
             usage=Usage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens),
             fingerprint=str(writable(response.model_name))[:LONGEST_FINGERPRINT] if response.model_name else None,
         )
@@ -121,7 +138,7 @@ class ProviderWire:
 
 
 def _messages(sent: Sequence[dict[str, str]]) -> "list[ModelMessage]":
-    """A conversation as the library's messages: a request is all that stands between two replies."""
+    """A conversation as the library's messages: everything between two replies is one request."""
     from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
 
     made: list[ModelMessage] = []

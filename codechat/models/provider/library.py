@@ -1,21 +1,28 @@
-"""The one place that makes pydantic-ai's clients: without retries, telemetry, or credentials that nobody named.
+"""pydantic-ai, the library behind `model=provider`: its clients, and its errors as codechat's.
 
-Imported only to make a request, because the libraries are slow to import and come with the extra `providers`.
+A client makes no retries, sends no telemetry, and takes no credentials that nobody named. No exception that is raised
+here is chained to the library's, whose text may quote the key. The libraries are slow to import and come with the extra
+`providers`, so they are imported to make a request and not before.
 """
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
+from pydantic import ValidationError
+
 from codechat.errors import UserError
 from codechat.models.endpoints import key_of
-from codechat.models.provider.config import ProviderConfig
-from codechat.models.remote import key_from_environment
+from codechat.models.provider import ProviderConfig
+from codechat.models.remote import Refused, key_from_environment
+from codechat.models.remote.failures import INVALID_KEY, NO_QUOTA, TOO_LONG, UNKNOWN_MODEL, Failures, Refusal
 
 if TYPE_CHECKING:
     import httpx2
+    from pydantic_ai.exceptions import ModelHTTPError
     from pydantic_ai.messages import ModelMessage, ModelResponse
     from pydantic_ai.models import Model
     from pydantic_ai.providers import Provider
@@ -29,9 +36,9 @@ NO_KEY = "no-key"
 
 
 class Library:
-    """A model of pydantic-ai with its connections. Making it raises `UserError` for what is missing.
+    """A model of pydantic-ai with its connections. Raises `UserError` if a package or credentials are missing.
 
-    `mistakes` are exceptions that tell of missing credentials, and `profile` what the library knows of the model.
+    `mistakes` are the exceptions that mean missing credentials, and `profile` the library's facts about the model.
     """
 
     def __init__(self, config: ProviderConfig) -> None:
@@ -141,9 +148,96 @@ class Library:
         return BedrockProvider(bedrock_client=client)
 
     def _missing(self, error: ImportError) -> UserError:
-        """What to install; for a provider outside of the extra, in the library's own words."""
+        """The error that says what to install; for a provider outside of the extra, in the library's own words."""
         config = self._config
         if error.name == "pydantic_ai" or config.provider in WITH_THE_EXTRA:
             missing = f"the package {error.name}" if error.name else "further packages"
             return UserError(f"the provider {config.provider} needs {missing}, which is not installed", EXTRA)
         return UserError(f"the provider {config.provider} needs a package that is not installed", str(error))
+
+
+OTHER_SHAPES = (ValidationError, ValueError, LookupError, TypeError, AttributeError)
+"""Errors of reading a body of another shape: the providers' libraries make their objects unchecked."""
+
+
+@contextmanager
+def translate_errors(failures: Failures, mistakes: tuple[type[Exception], ...], *, is_first: bool) -> Iterator[None]:
+    """Raise the library's errors as `Refused`, `Passing` or `UserError`.
+
+    `is_first`: nothing has been reached yet, so that an address without a server is the user's mistake. `mistakes` are
+    further exceptions, which mean missing credentials.
+    """
+    from pydantic_ai import exceptions
+
+    try:
+        yield
+    except exceptions.ModelHTTPError as error:
+        raised: Exception = Refused(refusal_of(error), _headers(error))
+        if error.suggested_model_id is not None:
+            failures.served = (error.suggested_model_id.partition(":")[2],)
+    except exceptions.ModelConnectionError as error:
+        unreached = error.phase == "connect"
+        cause = _cause(error)
+        if unreached and is_first:
+            raised = failures.of_nobody(cause)
+        else:
+            raised = failures.of_unreachable(cause) if unreached else failures.of_connection(cause)
+    except (exceptions.ModelAPIError, exceptions.UnexpectedModelBehavior) as error:
+        raised = _of_redirect(error) or failures.of_answer(str(error))
+    except exceptions.UserError as error:
+        raised = UserError(failures.redact(str(error)), "change the model's options")
+    except mistakes as error:
+        raised = UserError(failures.redact(f"{type(error).__name__}: {error}"), "check the credentials")
+    except OTHER_SHAPES as error:
+        raised = failures.of_answer(f"the answer has another shape than the provider's ({type(error).__name__})")
+    else:
+        return
+    raise raised from None
+
+
+def refusal_of(error: "ModelHTTPError") -> Refusal:
+    """The refusal in an HTTP error. A status that the provider's own words contradict becomes the usual one."""
+    from pydantic_ai import exceptions
+
+    status = error.status_code
+    if isinstance(error, exceptions.ModelRateLimitError):
+        status = 429
+    elif isinstance(error, exceptions.ModelUnavailableError | exceptions.ModelServerError) and status < 500:
+        status = 503
+    codes = {
+        exceptions.ModelContextWindowExceededError: TOO_LONG,
+        exceptions.ModelQuotaExceededError: NO_QUOTA,
+        exceptions.ModelAuthenticationError: INVALID_KEY,
+        exceptions.ModelNotFoundError: UNKNOWN_MODEL,
+    }
+    code = next((code for kind, code in codes.items() if isinstance(error, kind)), error.provider_error_code or "")
+    return Refusal(status, " ".join(_message_in(error.body).split()), code)
+
+
+def _of_redirect(error: Exception) -> Refused | None:
+    """A redirect, which the library takes for no HTTP error."""
+    status = getattr(error.__cause__, "status_code", None) or getattr(error.__cause__, "code", None)
+    return Refused(Refusal(status, ""), {}) if isinstance(status, int) and 300 <= status < 400 else None
+
+
+def _message_in(body: Any) -> str:
+    """The message in an error's body: of Anthropic and Google under `error`, of Bedrock under `Error`."""
+    if isinstance(body, dict):
+        inner = body.get("error") or body.get("Error") or body
+        if isinstance(inner, dict):
+            return str(inner.get("message") or inner.get("Message") or inner)
+        return str(inner)
+    return str(body or "")
+
+
+def _headers(error: "ModelHTTPError") -> dict[str, str]:
+    """The headers, with the wait that the provider asks for in whatever place."""
+    wait = {} if error.retry_after is None else {"retry-after": f"{error.retry_after}"}
+    return {name: value for name, value in (error.headers or {}).items() if not name.startswith("retry-")} | wait
+
+
+def _cause(error: BaseException) -> str:
+    """The innermost cause of a broken connection, in words."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"{error}" or type(error).__name__

@@ -1,4 +1,4 @@
-"""A model behind an endpoint: key, limits, retries, the response cache, and who answers.
+"""A model behind an endpoint: its key, limits, retries and response cache, and the endpoint's statement of itself.
 
 A protocol brings a `Wire`, which makes one attempt; everything else is here, once. docs/calls.md lists every fault and
 how it is handled.
@@ -18,8 +18,7 @@ from codechat.errors import UserError
 from codechat.models import Request
 from codechat.models.endpoints import WITNESS, Statement, key_of, read_statement
 from codechat.models.remote.config import RemoteConfig
-from codechat.models.remote.failures import Failures
-from codechat.models.remote.refusals import Dialect, Refusal
+from codechat.models.remote.failures import Dialect, Failures, Refusal
 from codechat.models.remote.served import is_down, is_kept, outlasting
 
 log = logging.getLogger(__name__)
@@ -52,16 +51,16 @@ class Wire(Protocol):
         """The address and the API of it, as they are part of the response cache's keys."""
 
     def body(self, messages: Sequence[Message], dialect: Dialect) -> dict[str, Any]:
-        """The request without what the dialect leaves out: all that determines the reply, with plain values.
+        """The request in the dialect: everything that determines the reply, as plain values.
 
         The temperature is under `temperature`, if there is one.
         """
 
     async def introduce(self, seconds: float) -> Statement:
-        """What the endpoint says of the model; within about so many seconds. Raises `Unreachable`, or `UserError`."""
+        """The endpoint's statement of the model, within about so many seconds. Raises `Unreachable` or `UserError`."""
 
     async def send(self, body: dict[str, Any]) -> Reply:
-        """Make one attempt, without any repetition. Raises `Refused`, `Passing`, or what ends the call."""
+        """Make one attempt, without any repetition. Raises `Refused`, `Passing`, or an error that ends the call."""
 
     async def aclose(self) -> None:
         """Release connections; the next request opens them again."""
@@ -97,7 +96,7 @@ class Remote:
         self._usual_reply: float = FIRST_REPLY_TOKENS
         self._has_answered = False
         self._reached = self._presented = False
-        self._said: Statement | None = None
+        self._statement: Statement | None = None
         self._reaching: asyncio.Event | None = None
 
     # -- the endpoint ----------------------------------------------------------------------------------------------
@@ -134,14 +133,14 @@ class Remote:
                 self._reaching = None
 
     async def _probe(self) -> None:
-        """Ask the endpoint who it is. Any answer is good: not every server tells it, or tells it with every key."""
-        self._said = await outlasting(self.config, self._introduced)
-        await self._present(self._said)
+        """Ask the endpoint who it is. Any answer is good: not every server says it, or says it to every key."""
+        self._statement = await outlasting(self.config, self._introduce)
+        await self._present(self._statement)
         if self.config.cache is not False:
-            await asyncio.to_thread(keep_statement, self._wire.address, self.config.name, self._said.text())
+            await asyncio.to_thread(keep_statement, self._wire.address, self.config.name, self._statement.text())
 
-    async def _introduced(self) -> Statement:
-        """What the endpoint says at the first call. A server that codechat keeps may have ended since it was ready."""
+    async def _introduce(self) -> Statement:
+        """The endpoint's statement at the first call. A server that codechat runs may have ended since it was ready."""
         try:
             return await self._wire.introduce(PROBE_TIMEOUT_S)
         except Unreachable as problem:
@@ -150,17 +149,17 @@ class Remote:
             raise self._failures.of_nobody(str(problem)) from None
 
     async def introduction(self) -> Statement | None:
-        """What the endpoint says of itself; None if it does not answer within two seconds, or the key is missing."""
+        """The endpoint's statement; None if it does not answer within two seconds, or the key is missing."""
         try:
             return await self._wire.introduce(INTRODUCTION_TIMEOUT_S)
         except (Unreachable, UserError):
             return None
 
-    async def _present(self, said: Statement) -> None:
-        """Tell the running cell who answers, before the first reply is used. Raises `UserError` if it refuses."""
+    async def _present(self, statement: Statement) -> None:
+        """Report to the running cell who answers, before the first reply is used. Raises `UserError` if it refuses."""
         witness = WITNESS.get()
         if witness is not None:
-            await witness.meets(self.config, said)
+            await witness.meets(self.config, statement)
 
     async def aclose(self) -> None:
         """Close the connections, and write the cache's pending entries."""
@@ -178,19 +177,19 @@ class Remote:
                 await self._reach()
                 question = self._question(request)  # now it is known whose replies may be taken
             elif not self._presented:
-                await self._present(self._supposed())
+                await self._present(self._known_statement())
                 self._presented = True
         return await recall_or_ask(question, lambda: self._ask(request), self._may_cache)
 
-    def _supposed(self) -> Statement:
-        """Who answers, as far as it is known without asking: to this cell before, else when replies were cached."""
-        if self._said is None:
+    def _known_statement(self) -> Statement:
+        """The statement known without asking: made to this cell before, else made when the replies were cached."""
+        if self._statement is None:
             witness = WITNESS.get()
-            self._said = witness.known(self.config) if witness is not None else None
-        if self._said is None:
+            self._statement = witness.known(self.config) if witness is not None else None
+        if self._statement is None:
             kept = recall_statement(self._wire.address, self.config.name)
-            self._said = read_statement(self.config.address, kept) if kept else Statement(self.config.address)
-        return self._said
+            self._statement = read_statement(self.config.address, kept) if kept else Statement(self.config.address)
+        return self._statement
 
     def _question(self, request: Request) -> CachedQuestion | None:
         """The cache's key: the request as configured, even if the endpoint later refuses some of its parameters."""
@@ -201,7 +200,7 @@ class Remote:
         greedy = body.get("temperature") == 0
         if not (greedy or config.cache):
             return None
-        weights = config.weights.key(self._supposed().weights(config.name))
+        weights = config.weights.key(self._known_statement().weights(config.name))
         return CachedQuestion(self._wire.address, config.name, body, None if greedy else request.sample, weights)
 
     def _may_cache(self, reply: Reply) -> bool:
@@ -246,6 +245,6 @@ class Remote:
                 raise self._failures.of_refusal(refusal, headers, has_answered=self._has_answered)
             learnt = self._dialect.after(refusal, body)
             if learnt is not None:  # else another call has learnt it in the meantime
-                said = self._failures.redact(refusal.message)
-                log.warning("%s: asked again without what it refuses: %s", self.config.place, said)
+                reason = self._failures.redact(refusal.message)
+                log.warning("%s: asked again without what it refuses: %s", self.config.place, reason)
                 self._dialect = learnt

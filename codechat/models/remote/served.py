@@ -1,7 +1,7 @@
 """Servers that codechat starts for its models, as the models see them.
 
 A model that may be served on this machine asks the running cell's `SERVERS` where it is served, and waits there until
-its server is ready. Only what follows from the model's config is known here; `codechat.serving` has the processes.
+its server is ready. Here is only the interface to them; `codechat.serving` has the processes.
 """
 
 from collections.abc import Awaitable, Callable

@@ -6,7 +6,7 @@ from codechat.config import original_option
 from codechat.domain import Reply
 from codechat.errors import UserError
 from codechat.models import MODELS, ModelConfig, Request
-from codechat.models.baselines.answering import view_of
+from codechat.models.baselines import view_of
 from codechat.studies.cab.tasks import AssistTask
 from codechat.tasks import Task
 

@@ -7,7 +7,7 @@ import pytest
 from codechat.errors import UserError
 from codechat.models import MODELS
 from codechat.models.openai.protocol import Decoding, Unreadable, body_of, refusal_of, reply_of
-from codechat.models.remote.refusals import Dialect, Refusal
+from codechat.models.remote.failures import Dialect, Refusal
 
 
 def validate(**values: Any) -> Any:

@@ -9,7 +9,7 @@ import yaml
 from codechat.config import defaults_of
 from codechat.engine.settings.compose import compose
 from codechat.models import MODELS
-from codechat.models.openai.config import OpenAIConfig
+from codechat.models.openai import OpenAIConfig
 
 FOLDER = Path(__file__).parents[3] / "conf" / "model"
 PAPER = {

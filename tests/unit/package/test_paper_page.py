@@ -13,9 +13,8 @@ from codechat.instructions.pool import PoolConfig, load
 from codechat.instructions.taxonomy import VERBS
 from codechat.languages import extract
 from codechat.metrics.statistics import phi
-from codechat.models.openai import OpenAIWire
-from codechat.models.openai.config import OpenAIConfig
-from codechat.models.remote.refusals import Dialect
+from codechat.models.openai import OpenAIConfig, OpenAIWire
+from codechat.models.remote.failures import Dialect
 from codechat.tasks import Target
 from codechat.testing import dataset_tasks
 

@@ -1,4 +1,4 @@
-"""What a transformation works on, and the small edits that many share."""
+"""The program that a transformation changes, and the small edits that many share."""
 
 import ast
 import builtins
@@ -61,7 +61,7 @@ class Source:
         return Source(text, self.entry_point)
 
     def namer(self) -> Callable[..., str]:
-        """What gives names that the program does not hold, each once: the first free one of those it is called with."""
+        """A function that gives the first of its arguments that is no name in the program; each name once."""
         taken = {*self.words, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)}
 
         def name(*wanted: str) -> str:
@@ -86,7 +86,7 @@ class Source:
             raise Refusal(f"the program binds '{min(bound.intersection(names))}' itself")
 
     def without(self, *words: str) -> None:
-        """Refuse if one of these words stands in the program: they look at what the change would touch."""
+        """Refuse if one of these words stands in the program: their result depends on things that change."""
         if not self.words.isdisjoint(words):
             raise Refusal(f"the program uses {min(self.words.intersection(words))}")
 

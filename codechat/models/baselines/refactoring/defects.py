@@ -33,7 +33,7 @@ class Defect:
 
 
 def add_defect(code: str, draw: random.Random) -> str | None:
-    """The code with one defect: its kind drawn first, its place second. None where there is no place for any."""
+    """The code with one defect: its kind drawn first, its place second. None if there is no place for any."""
     source = read(code)
     found: dict[str, list[Defect]] = {}
     for node in _sites(source):
@@ -120,7 +120,7 @@ def _wrong_initial(code: Code, node: ast.AST) -> Iterator[Defect]:
 
 
 def _dropped_branch(code: Code, node: ast.AST) -> Iterator[Defect]:
-    """An `if` that never holds, where its block does something other than leave a loop."""
+    """An `if` that never holds, if its block does something other than leave a loop."""
     if isinstance(node, ast.If) and not isinstance(node.body[-1], ast.Break | ast.Continue | ast.Raise | ast.Pass):
         yield Defect("dropped branch", *_span(node.test), "False")
 

@@ -10,12 +10,12 @@ from codechat.models.baselines.refactoring.base import Refusal
 Made: TypeAlias = cst.CSTNode | cst.FlattenSentinel[Any] | cst.RemovalSentinel
 """A node, several in its place, or none."""
 Change: TypeAlias = Callable[[cst.CSTNode, cst.CSTNode], Made]
-"""From an original node and the same with changed children to what stands in its place."""
+"""Called with an original node and the same with changed children; gives the node for its place."""
 T = TypeVar("T", bound=cst.CSTNode)
 
 EFFECTS = (cst.Await, cst.Yield, cst.NamedExpr)
 LOOKERS = ("locals", "vars", "eval", "exec", "globals", "dir", "super")
-"""What looks at the scope it is called in."""
+"""Functions that look at the scope they are called in."""
 SPACE = cst.SimpleWhitespace(" ")
 
 
