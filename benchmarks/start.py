@@ -66,7 +66,7 @@ def inside(words: Sequence[str]) -> None:
         told.setdefault("at_first_call", _loaded())
         return await complete(self, request)
 
-    Drifter.complete = first  # type: ignore[method-assign]
+    Drifter.complete = first  # type: ignore[method-assign, assignment]
     sys.argv[1:] = words
     try:
         entry()
