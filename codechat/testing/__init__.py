@@ -22,16 +22,17 @@ from codechat.testing.behaviour import (
     Call,
     Fault,
     Result,
+    dataset_tasks,
     drip,
     error,
+    fading_solver,
     overflow,
     rate_limited,
+    reference_solver,
     refuses_temperature,
     stall,
 )
-from codechat.testing.prefixes import Prefixes
-from codechat.testing.server import OpenAIServer
-from codechat.testing.solvers import dataset_tasks, fading_solver, reference_solver
+from codechat.testing.server import OpenAIServer, Prefixes
 
 __all__ = [
     "CUT_SHORT",

@@ -13,8 +13,8 @@ from codechat.datasets import DATASETS
 from codechat.errors import UserError
 from codechat.tasks import Task
 from codechat.template import counted
+from codechat.testing.behaviour import dataset_tasks, fading_solver, reference_solver
 from codechat.testing.server import OpenAIServer
-from codechat.testing.solvers import dataset_tasks, fading_solver, reference_solver
 
 # Blocked and waited for, not handled: a program that a script starts in the background inherits SIGINT as ignored.
 ENDING = {signal.SIGINT, signal.SIGTERM}

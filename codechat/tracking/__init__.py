@@ -3,13 +3,18 @@
 The records are the truth: a store can be filled from them again at any time, so a failing tracker loses nothing.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from codechat.errors import InfrastructureError
+from pydantic import TypeAdapter, ValidationError
+
+from codechat.errors import InfrastructureError, UserError
+from codechat.files import write_atomically
 from codechat.metrics import Point
+from codechat.records import TRACKED
 from codechat.registry import NoTraits, Registry
 
 
@@ -54,6 +59,24 @@ class FinishedCell:
     headline: Mapping[str, str] = field(default_factory=dict)
     caution: str = ""
     runs_dir: str = "runs"
+
+
+def write_tracking(cell: FinishedCell) -> None:
+    """Write the tracked values of a cell beside its records: a store that was unreachable can be filled later."""
+    values = {**asdict(cell), "folder": "."}
+    write_atomically(cell.folder / TRACKED, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+
+
+def read_tracking(folder: Path) -> FinishedCell:
+    """The tracked values of the cell in a folder. Raises `UserError` if the folder holds no finished cell."""
+    try:
+        values = json.loads((folder / TRACKED).read_bytes())
+        return TypeAdapter(FinishedCell).validate_python({**values, "folder": folder})
+    except (OSError, ValueError, ValidationError) as error:
+        raise UserError(
+            f"{folder} holds no finished cell: {TRACKED} is missing or unreadable",
+            "give the folder of a finished cell, as run=runs/NAME-ID",
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +127,10 @@ class Shown(Protocol):
         """The sessions have ended: show how far they came, and nothing further. `Tracker.log` may follow."""
 
     def end(self, ending: Ending, *, known: bool = False) -> None:
-        """The cell has ended; `known` if `Tracker.log` has said so to the store."""
+        """The cell has ended; `known` if `Tracker.log` has noted it in the store."""
 
     def leave(self, ending: Ending) -> None:
-        """The cell has ended, and the store just failed: tell it later, without this process."""
+        """The cell has ended, and the store just failed: a process of its own notes the end later."""
 
 
 @runtime_checkable
@@ -140,4 +163,6 @@ __all__ = [
     "TrackedRun",
     "Tracker",
     "TrackingError",
+    "read_tracking",
+    "write_tracking",
 ]

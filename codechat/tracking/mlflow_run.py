@@ -1,25 +1,34 @@
-"""MLflow: every cell is one flat run, named like the cell and found by its cell id."""
+"""MLflow: every cell is one flat run, named like the cell and found by its cell id.
 
+Besides params and metrics a run has the cell's dataset and its tables, and its experiment a shared view (`view_of`):
+MLflow then opens on the charts that one came for. It keeps such a view as a tag of the experiment, and a link names it
+by its key; without one it sorts its sections by name, so that costs come first.
+"""
+
+import csv
+import json
+import math
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import field_validator, model_validator
 
 from codechat.config import Config, run_option
 from codechat.errors import UserError
+from codechat.files import content_hash
 from codechat.metrics import Point
 from codechat.seal import SEAL
-from codechat.tracking import TRACKING, FinishedCell, TrackedRun, Tracker
+from codechat.tracking import TRACKING, DatasetInfo, FinishedCell, TrackedRun, Tracker
 from codechat.tracking.address import REMEDY, Address, problem_of, without_password
-from codechat.tracking.attachments import TABLES, log_dataset, log_tables
-from codechat.tracking.describe import headline_first
 from codechat.tracking.live import LiveRun
 from codechat.tracking.locks import insist, lock
 from codechat.tracking.runs import (
     PROGRESS,
     batches,
+    headline_first,
     inherited_tags,
     is_shown_by_this_process,
     log_params,
@@ -29,8 +38,8 @@ from codechat.tracking.runs import (
 )
 from codechat.tracking.store import Store, check_packages, failures
 from codechat.tracking.traces import MOST, log_traces
-from codechat.tracking.view import view_of
 
+TABLES = "tables"
 FILES = ("config.yaml", "sessions.jsonl", "metrics.json")
 FOLDERS = (TABLES, "figures")
 INCOMPLETE = "FAILED"
@@ -200,3 +209,129 @@ def _fill(store: Store, run_id: str, cell: FinishedCell) -> None:
         if (cell.folder / name).is_dir():
             store.client.log_artifacts(run_id, str(cell.folder / name), artifact_path=name)
     log_tables(store.client, run, cell.folder / TABLES)
+
+
+LOGGED_TAG = "mlflow.loggedArtifacts"  # lists the files that the user interface shows as tables
+DIGEST = 12  # characters of the content hash: MLflow takes 36, and its list of runs shows few
+
+
+def log_dataset(client: Any, run_id: str, dataset: DatasetInfo) -> None:
+    """Make the dataset an input of the run, once.
+
+    A store has one entry per content, shared by all its cells: a tag of the input says which tasks the cell used.
+    """
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    digest = dataset.content_hash[:DIGEST]
+    if any(known.dataset.digest == digest for known in client.get_run(run_id).inputs.dataset_inputs):
+        return
+    entry = Dataset(
+        name=dataset.name,
+        digest=digest,
+        source_type="codechat",
+        source=json.dumps({"uri": dataset.source}),
+        profile=json.dumps({"num_rows": dataset.tasks}),
+    )
+    tags = [InputTag("mlflow.data.context", "eval"), InputTag("codechat.tasks", str(dataset.used))]
+    insist(lambda: client.log_inputs(run_id, [DatasetInput(entry, tags)]))
+
+
+def log_tables(client: Any, run: Any, folder: Path) -> None:
+    """Log a cell's CSV files a second time, as the JSON that MLflow draws and compares.
+
+    A file of an earlier logging is replaced (MLflow's own `log_table` would append rows to it).
+    """
+    tables = {path.stem: as_table(path) for path in sorted(folder.glob("*.csv"))}
+    if not tables:
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        for name, table in tables.items():
+            Path(temporary, f"{name}.json").write_text(json.dumps(table), encoding="utf-8")
+        client.log_artifacts(run.info.run_id, temporary, artifact_path=TABLES)
+    known = json.loads(run.data.tags.get(LOGGED_TAG, "[]"))
+    new = [entry for name in tables if (entry := {"path": f"{TABLES}/{name}.json", "type": "table"}) not in known]
+    if new:
+        client.set_tag(run.info.run_id, LOGGED_TAG, json.dumps([*known, *new]))
+
+
+def as_table(path: Path) -> Mapping[str, list[Any]]:
+    """A CSV file's header and rows in MLflow's layout; numbers as numbers, empty fields null."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        header, *rows = csv.reader(stream)
+    return {"columns": header, "data": [[_value(text) for text in row] for row in rows]}
+
+
+def _value(text: str) -> str | float | None:
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        return number if math.isfinite(number) else text  # JSON has no other numbers
+    return text or None
+
+
+VIEW_TAG = "mlflow.sharedViewState."
+SECTIONS = ("turn", "final", "cost")
+OPEN = ("turn", "final")
+
+
+class View(NamedTuple):
+    """A view's key, and its content as the tag holds it. Equal views have one key."""
+
+    key: str
+    content: str
+
+    @property
+    def tag(self) -> str:
+        """The name of the experiment's tag."""
+        return VIEW_TAG + self.key
+
+
+def view_of(cell: FinishedCell) -> View:
+    """The headline first: its series over the turns, then its final figures; MLflow adds all others behind them."""
+    state = {
+        "compareRunCharts": list(_charts(cell)),
+        "compareRunSections": [
+            {"uuid": name, "name": name, "display": name in OPEN, "isReordered": True, "isGenerated": True}
+            for name in SECTIONS
+        ],
+        "isAccordionReordered": True,
+    }
+    content = json.dumps(state, separators=(",", ":"))
+    return View(f"codechat-{content_hash(content.encode())[:8]}", content)
+
+
+def _charts(cell: FinishedCell) -> Iterator[dict[str, Any]]:
+    """A chart for each headline figure that the cell has: a line over the turns, or a bar."""
+    for key in cell.headline:
+        steps = [point.step for point in cell.points if point.key == key]
+        section, _, name = key.partition("/")
+        if steps:
+            yield {
+                "type": "LINE" if max(steps) > 0 else "BAR",
+                "uuid": key,
+                "metricSectionId": section,
+                "metricKey": key,
+                "displayName": name,
+                "runsCountToCompare": 10,
+                "isGenerated": True,
+                "deleted": False,
+                **(LINE if max(steps) > 0 else {}),
+            }
+
+
+LINE = {
+    "lineSmoothness": 0,
+    "xAxisScaleType": "linear",
+    "scaleType": "linear",
+    "range": {},
+    "xAxisKey": "step",
+    "selectedXAxisMetricKey": "",
+    "yAxisKey": "metric",
+    "yAxisExpressions": [],
+    "ignoreOutliers": False,
+    "useGlobalXaxisKey": True,
+    "useGlobalLineSmoothing": True,
+}
+"""MLflow's own settings of a line, written out: it takes a chart as it is given."""

@@ -1,4 +1,4 @@
-"""An MLflow store, opened so that MLflow does not print, and its errors told in a line."""
+"""An MLflow store, opened so that MLflow does not print, and its errors as messages of one line."""
 
 import contextlib
 import logging
@@ -18,7 +18,7 @@ from codechat.tracking.address import REMEDY, Address, without_password
 from codechat.tracking.locks import lock
 
 DRIVERS = {"": "codechat[postgres]", "psycopg": "codechat[postgres]", "MySQLdb": "mysqlclient", "pymysql": "PyMySQL"}
-"""What to install for a driver's module, where its name differs; psycopg without its library names no module."""
+"""The package of a driver's module, if its name differs; psycopg without its library names no module."""
 CONNECT_TIMEOUT_S = 5
 # A silent server delays the cell by half a minute, not by the quarter of an hour of MLflow's defaults.
 PATIENCE = {

@@ -9,8 +9,7 @@ import pytest
 
 from codechat.metrics import Point, headline_of
 from codechat.studies.refine.measures import REFINE
-from codechat.tracking import TRACKING, DatasetInfo, FinishedCell, TrackedRun
-from codechat.tracking.kept import read_tracking, write_tracking
+from codechat.tracking import TRACKING, DatasetInfo, FinishedCell, TrackedRun, read_tracking, write_tracking
 from support.mlflow_store import client_of
 
 POINTS = (

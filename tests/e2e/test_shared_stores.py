@@ -15,7 +15,7 @@ import pytest
 from codechat.metrics import Point
 from codechat.tracking import TRACKING, DatasetInfo, FinishedCell, TrackingError, locks
 from codechat.tracking.address import Address
-from codechat.tracking.view import TAG as VIEW
+from codechat.tracking.mlflow_run import TAG as VIEW
 from support.mlflow_server import mlflow_server
 from support.mlflow_store import client_at
 from support.postgres import PASSWORD, Postgres, lacking, postgres

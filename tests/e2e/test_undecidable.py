@@ -8,8 +8,8 @@ import pytest
 
 from codechat.cli.app import main
 from codechat.testing import Answer, Call, OpenAIServer, Result, dataset_tasks, reference_solver
-from codechat.tracking.describe import description
-from codechat.tracking.kept import read_tracking
+from codechat.tracking import read_tracking
+from codechat.tracking.runs import description
 from support.mlflow_store import client_of
 
 RULE = '"{""pattern"": ""comment""}"'

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, get_args, get_origin
 
-from codechat.instructions.taxonomy import VERBS
+from codechat.instructions.pool import VERBS
 from codechat.patterns import Pattern, patterns
 
 

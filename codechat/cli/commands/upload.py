@@ -7,8 +7,7 @@ from codechat.cli.tracking import show_tracked
 from codechat.cli.words import parse_words
 from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
-from codechat.tracking import TRACKING, TrackingError
-from codechat.tracking.kept import read_tracking
+from codechat.tracking import TRACKING, TrackingError, read_tracking
 
 SETTINGS = {"run": "the folder of a finished cell"}
 

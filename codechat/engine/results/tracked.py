@@ -18,9 +18,17 @@ from codechat.environment import PACKAGE, VERSION
 from codechat.files import content_hash
 from codechat.metrics import caution_of, headline_of, points_of
 from codechat.records import GROUP_TAG, JUDGE_TAG
-from codechat.tracking import TRACKING, DatasetInfo, FinishedCell, SharedStore, TrackedRun, Tracker, TrackingError
+from codechat.tracking import (
+    TRACKING,
+    DatasetInfo,
+    FinishedCell,
+    SharedStore,
+    TrackedRun,
+    Tracker,
+    TrackingError,
+    write_tracking,
+)
 from codechat.tracking.address import without_password
-from codechat.tracking.kept import write_tracking
 
 
 @dataclass(frozen=True)

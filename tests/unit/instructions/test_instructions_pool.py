@@ -10,8 +10,7 @@ import codechat.patterns
 from codechat.domain import CHANGES, SCOPES
 from codechat.errors import UserError
 from codechat.instructions import INSTRUCTIONS, Pool
-from codechat.instructions.pool import EMBEDDED, PoolConfig, load, read_pool
-from codechat.instructions.taxonomy import VERBS, change_of, leading_verb
+from codechat.instructions.pool import EMBEDDED, VERBS, PoolConfig, change_of, leading_verb, load, read_pool
 from codechat.patterns import patterns, rule_of
 
 TABLE_II = {

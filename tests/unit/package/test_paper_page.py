@@ -9,8 +9,7 @@ import pytest
 from codechat.cli.sweep import expand, read_recipe
 from codechat.engine.settings.compose import compose
 from codechat.environment import data_folder
-from codechat.instructions.pool import PoolConfig, load
-from codechat.instructions.taxonomy import VERBS
+from codechat.instructions.pool import VERBS, PoolConfig, load
 from codechat.languages import extract
 from codechat.metrics.statistics import phi
 from codechat.models.openai import OpenAIConfig, OpenAIWire

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codechat.tracking.flatten import LONGEST_VALUE, flat_params
+from codechat.tracking.runs import LONGEST_VALUE, flat_params
 
 
 def test_nested_keys_are_dotted_and_values_are_text() -> None:
