@@ -122,8 +122,8 @@ def cell(url: str, folder: Path, concurrency: int) -> None:
     import openai  # noqa: F401  imports are not counted
 
     import codechat.calls.transport  # noqa: F401
-    import codechat.engine.run as engine
-    from codechat import compose
+    import codechat.engine.running.sessions as running
+    from codechat import compose, run
 
     words = ["protocol=assist", "dataset=cab", f"dataset.path={folder}/issues.jsonl", "environment=checkout"]
     words += [f"dataset.repos={folder}/repositories", "tracking=none", f"environment.max_rooms={concurrency}"]
@@ -132,16 +132,16 @@ def cell(url: str, folder: Path, concurrency: int) -> None:
         words += [f"{place}.base_url={url}", f"{place}.api_key_env=null", f"{place}.cache=false"]
         words += [f"{place}.max_concurrency={concurrency}"]
     took: dict[str, float] = {}
-    hold = engine.run_missing_sessions
+    hold = running.run_missing_sessions
 
     async def held(*parts: Any) -> None:
         wall, before = time.perf_counter(), time.process_time()
         await hold(*parts)
         took.update(wall=time.perf_counter() - wall, own=time.process_time() - before)
 
-    with tempfile.TemporaryDirectory() as runs, mock.patch.object(engine, "run_missing_sessions", held):
+    with tempfile.TemporaryDirectory() as runs, mock.patch.object(running, "run_missing_sessions", held):
         composed, began = compose([*words, f"runs_dir={runs}"]), time.perf_counter()
-        outcome = engine.run(composed)
+        outcome = run(composed)
         took["whole"] = time.perf_counter() - began
         sessions = list(outcome.sessions)
     assert outcome.status == 0 and len(sessions) == DIALOGUES, outcome.unfinished

@@ -69,9 +69,8 @@ def measure(sessions: int, place: str | None) -> dict[str, float]:
     """One size, in this process."""
     from codechat.calls import Brake
     from codechat.engine.cell.budget import Budget
-    from codechat.engine.run import run_missing_sessions, write_sessions
     from codechat.engine.running.observer import Silent
-    from codechat.engine.running.sessions import Recorded
+    from codechat.engine.running.sessions import Recorded, run_missing_sessions, write_sessions
     from codechat.journal import Journal
     from codechat.metrics import Effort
     from codechat.metrics.spending import Tariff
@@ -87,7 +86,7 @@ def measure(sessions: int, place: str | None) -> dict[str, float]:
         wall, cpu = time.perf_counter() - began, time.process_time() - cpu
         during, began = peak_mb(), time.perf_counter()
         write_sessions(cell, journal)
-        cell.protocol().metrics(Recorded(cell, journal), seed=0, effort=Effort())
+        cell.protocol.metrics(Recorded(cell, journal), seed=0, effort=Effort())
         journal.close()
         return {
             "sessions": sessions,

@@ -72,8 +72,8 @@ def engine(url: str, sessions: int, concurrency: int) -> dict[str, float]:
     from codechat.calls import Brake
     from codechat.engine.cell import build_cell
     from codechat.engine.cell.budget import Budget
-    from codechat.engine.run import run_missing_sessions
     from codechat.engine.running.observer import Silent
+    from codechat.engine.running.sessions import run_missing_sessions
     from codechat.engine.settings.compose import compose
     from codechat.journal import Journal
     from codechat.metrics.spending import Tariff

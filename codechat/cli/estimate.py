@@ -7,7 +7,7 @@ from rich.table import Table
 
 from codechat.cli.terminal import out
 from codechat.domain import Usage
-from codechat.engine.answering.endpoints import endpoints_of, shown
+from codechat.engine.answering.endpoints import shown
 from codechat.engine.cell import Cell
 from codechat.engine.cell.estimate import ASSUMPTIONS, Estimate
 from codechat.judges import QUESTIONS
@@ -57,7 +57,7 @@ def _duration(seconds: float) -> str:
 
 def _show_endpoints(cell: Cell) -> None:
     """Print who would be asked, and where."""
-    places = endpoints_of(cell.config)
+    places = cell.endpoints
     if places:
         asked = ", ".join(f"{place} {model.name} at {shown(str(address_of(model)))}" for place, model in places.items())
         out.print(f"asks  {asked}", markup=False)

@@ -122,7 +122,7 @@ class Recalling:
         """The result, read from the cell's folder; None if something is missing in it. Raises `UserError`."""
         cell = self._cells.get(job.number) or build_cell(job.composed)
         self._cells[job.number] = cell
-        shard = Shard.of(cell.config)
+        shard = Shard.of(cell.config.shard)
         if shard is not None:
             errors = errors_in(cell, shard)
             ended = errors is not None and errors <= cell.config.max_errors

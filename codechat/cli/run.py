@@ -76,7 +76,7 @@ class Terminal(Silent):
             self._report(self._bar.tally())
 
     def measured(self, cell: Cell, metrics: Mapping[str, Any], seconds: float) -> None:
-        out.print(summary(cell.protocol().measures, metrics, f"\n{escape(cell.name)} ({seconds:.1f} s)"))
+        out.print(summary(cell.protocol.measures, metrics, f"\n{escape(cell.name)} ({seconds:.1f} s)"))
         inside = inside_line(metrics, read_sessions(cell.folder / "sessions.jsonl"))
         if inside:
             out.print(f"\n{inside}", markup=False)

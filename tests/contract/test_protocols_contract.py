@@ -80,7 +80,7 @@ def metrics_of(cell: Cell) -> dict[str, Any]:
 
 def test_the_record(cell: Cell, sessions: list[SessionRecord]) -> None:
     (session,) = sessions
-    protocol = cell.protocol()
+    protocol = cell.protocol
     assert session.protocol == cell.config.protocol.kind  # type: ignore[attr-defined]
     assert session.status == "completed"
     assert 1 <= len(session.turns) <= protocol.turns(cell.tasks[0])
@@ -93,7 +93,7 @@ def test_the_record(cell: Cell, sessions: list[SessionRecord]) -> None:
 
 
 def test_the_metrics_are_what_the_protocol_says(cell: Cell) -> None:
-    metrics, measures = metrics_of(cell), cell.protocol().measures
+    metrics, measures = metrics_of(cell), cell.protocol.measures
     assert measures.protocol == cell.config.protocol.kind  # type: ignore[attr-defined]
     assert set(COMMON) <= set(metrics)
     for measure in (*measures.series, *measures.finals, *measures.breakdowns, *measures.counts):
@@ -113,7 +113,7 @@ def test_the_metrics_are_what_the_protocol_says(cell: Cell) -> None:
 
 
 def test_the_metrics_follow_from_the_records_alone(cell: Cell, sessions: list[SessionRecord]) -> None:
-    protocol = cell.protocol()
+    protocol = cell.protocol
     slim = [session.slim() for session in sessions]
     once = protocol.metrics(slim, seed=0, effort=Effort(wall_s=1.0))
     assert once == protocol.metrics(list(reversed(sessions)), seed=0, effort=Effort(wall_s=1.0))
@@ -132,7 +132,7 @@ def test_an_estimate_promises_no_more_of_a_prefix_cache_than_requests_share(
 ) -> None:
     """By characters, as if a reply were as long as it was here. The sizes themselves are guesses."""
     (session,), (task,) = sessions, cell.tasks
-    asks = [ask for ask in cell.protocol().asks(task) if ask.role == "model"][: len(session.turns)]
+    asks = [ask for ask in cell.protocol.asks(task) if ask.role == "model"][: len(session.turns)]
     for ask in asks:
         assert 0 <= ask.shared <= ask.characters
         assert 0 <= ask.shared_replies <= ask.replies

@@ -244,7 +244,7 @@ def test_a_bug_leaves_a_failed_run(folder: Path, words: tuple[str, ...], monkeyp
     def fail(*_: Any) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("codechat.engine.run._write", fail)
+    monkeypatch.setattr("codechat.engine.run.write_metrics", fail)
     with pytest.raises(RuntimeError, match="a bug"):
         main([*words, "dataset.limit=1"])
     ((_, status, _),) = seen(folder / "mlflow" / "store.db")

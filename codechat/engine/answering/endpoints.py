@@ -11,20 +11,11 @@ import yaml
 
 from codechat.config import Config
 from codechat.engine.cell import Cell, session_id
-from codechat.engine.settings.config import CellConfig
 from codechat.errors import UserError
 from codechat.journal import Journal, Met
 from codechat.models import MODELS, UNDER_TEST, ModelConfig
 from codechat.models.endpoints import IDENTIFYING, Introducing, Statement, address_of, at_address, read_statement
-from codechat.models.roles import models_in, role_of
-
-
-def endpoints_of(config: CellConfig) -> dict[str, ModelConfig]:
-    """The models behind endpoints that the cell may ask, by their place in the config."""
-    places = {UNDER_TEST: config.model, **dict(models_in(config.protocol, "protocol"))}
-    if "judge" in config.uses:
-        places |= dict(models_in(config.judge, "judge"))
-    return {place: each for place, each in places.items() if address_of(each) is not None}
+from codechat.models.roles import role_of
 
 
 async def introduction_of(config: ModelConfig) -> Statement | None:
@@ -39,9 +30,9 @@ async def introduction_of(config: ModelConfig) -> Statement | None:
 class Register:
     """The witness of one cell, on its journal. `note` gets remarks for the user, one a place."""
 
-    def __init__(self, config: CellConfig, journal: Journal, note: Callable[[str], None]) -> None:
+    def __init__(self, places: Mapping[str, ModelConfig], journal: Journal, note: Callable[[str], None]) -> None:
         self._journal, self._note = journal, note
-        self._places = endpoints_of(config)
+        self._places = places
         self._met: dict[str, list[Met]] = {place: [] for place in self._places}
         for met in journal.met():
             self._met.setdefault(met.place, []).append(met)
@@ -210,14 +201,14 @@ async def recall(cell: Cell, journal: Journal) -> Recalled:
     answered = _answered(cell, journal)
     notes: list[str] = []
     config = cell.config
-    for place, model in endpoints_of(cell.config).items():
+    for place, model in cell.endpoints.items():
         earlier = answered.get(place)
         if earlier and earlier[-1].base_url != address_of(model):
             notes.append(await _compare(place, model, earlier))
             config = _at_address(config, place.split("."), earlier[-1].base_url)
     ended = journal.ended()
     when = f"finished on {date_of(ended)}" if ended is not None else "finished before its end was recorded"
-    against = [_described(place, endpoints_of(cell.config)[place], met[-1]) for place, met in answered.items()]
+    against = [_described(place, cell.endpoints[place], met[-1]) for place, met in answered.items()]
     words = f"{when} against {', '.join(against)}: nothing was run" if against else f"{when}: nothing was run"
     return Recalled(replace(cell, config=config), words, tuple(notes))
 
@@ -227,7 +218,7 @@ def _answered(cell: Cell, journal: Journal) -> dict[str, list[Met]]:
     met: dict[str, list[Met]] = {}
     recorded = journal.met()
     written = _written(cell.folder / "config.yaml")
-    for place in endpoints_of(cell.config):
+    for place in cell.endpoints:
         found = [each for each in recorded if each.place == place]
         address = _address_in(written, place)
         charge = journal.ledger.of.get(role_of(place))

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from codechat.calls import BRAKE, Brake, run_coroutine
-from codechat.engine.answering.endpoints import endpoints_of, is_finished
-from codechat.engine.cell import SHARDS, Cell
+from codechat.engine.answering.endpoints import is_finished
+from codechat.engine.cell import SHARDS, Cell, endpoints_of
 from codechat.engine.cell.rescored import RescoredCell
 from codechat.engine.settings.config import CellConfig
 from codechat.errors import Stopped, UserError
@@ -117,7 +117,7 @@ def layout_of(cell: Cell) -> tuple[str, ...]:
 
 def _asked(cell: Cell) -> Mapping[str, ModelConfig]:
     """The models that the cell asks, by place; a rescored one asks no model under test."""
-    models = endpoints_of(cell.config)
+    models = cell.endpoints
     rescored = isinstance(cell, RescoredCell)
     return {place: config for place, config in models.items() if not (rescored and place == UNDER_TEST)}
 
@@ -155,7 +155,7 @@ def described(cell: Cell, journal: Journal) -> dict[str, Any]:
     """
     files = (cell.folder / COUNTS, *sorted((cell.folder / SHARDS).glob(f"*/{COUNTS}")))
     counts, found = _sums(map(_counts, files)), dict[str, Any]()
-    for place in endpoints_of(cell.config):
+    for place in cell.endpoints:
         met = [(json.loads(each.said), each.fingerprints) for each in journal.met() if each.place == place]
         facts = [said for said, _ in met if VLLM in said]
         if facts:

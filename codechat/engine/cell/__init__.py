@@ -2,8 +2,9 @@
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,17 @@ from filelock import FileLock, Timeout
 
 from codechat.agendas import AgendaConfig
 from codechat.datasets import DATASETS, select
-from codechat.engine.cell.fitting import check_decidable, check_fit, check_texts
+from codechat.engine.cell.fitting import Judging, check_fit, check_texts
 from codechat.engine.settings.compose import Composed
-from codechat.engine.settings.config import CellConfig, cell_id
+from codechat.engine.settings.config import CellConfig, cell_ids
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.hardware import HARDWARE, Resources
 from codechat.instructions import INSTRUCTIONS, Pool
 from codechat.journal import is_blank
+from codechat.models import UNDER_TEST, ModelConfig
+from codechat.models.endpoints import address_of
+from codechat.models.roles import models_in
 from codechat.protocols import PROTOCOLS, DialogueProtocol, Parts
 from codechat.tasks import Dataset, Task
 from codechat.tracking.address import without_password
@@ -34,9 +38,10 @@ ASKING_S = 2.0
 class Cell:
     """A config with its data, ready to run. The name is for people; only the id identifies the cell.
 
-    `pool` is None if the protocol uses no instructions. `older` are the ids of the cell under earlier versions of its
-    rules and baselines: a run begun under one of them is not continued. `begun` is the folder in which the cell was
-    begun under another name, which is no part of the id: there it goes on. A shard's is within the folder of its cell.
+    `pool` is None if the protocol uses no instructions. `remarks` say what the user may have meant otherwise. `older`
+    are the ids of the cell under earlier versions of its rules and baselines: a run begun under one of them is not
+    continued. `begun` is the folder in which the cell was begun under another name, which is no part of the id: there
+    it goes on. A shard's is within the folder of its cell.
     """
 
     config: CellConfig
@@ -46,10 +51,11 @@ class Cell:
     pool: Pool | None
     id: str
     name: str
+    remarks: tuple[str, ...] = ()
     older: tuple[str, ...] = ()
     begun: Path | None = None
 
-    @property
+    @cached_property
     def folder(self) -> Path:
         """The folder of the cell's files."""
         return self.begun or self.folder_of(self.id)
@@ -59,36 +65,43 @@ class Cell:
         readable = re.sub(r"[^A-Za-z0-9.]+", "-", self.name).strip("-.").lower()[:80].rstrip("-.")
         return Path(self.config.runs_dir) / f"{readable}-{identity[:8]}"
 
-    @property
-    def model_label(self) -> str:
-        """The model as records name it."""
-        return _model_label(self.config, self.choices)
+    @cached_property
+    def uses(self) -> frozenset[str]:
+        """The groups that affect the cell."""
+        return self.config.uses
 
-    @property
+    @cached_property
+    def model_label(self) -> str:
+        """The model as records name it: its preset, or its own name if a kind or a provider is chosen."""
+        model = self.config.model
+        choice = self.choices.get("model", model.kind)
+        return model.name if choice in (model.kind, getattr(model, "provider", None)) else choice
+
+    @cached_property
     def protocol_name(self) -> str:
         """The protocol as records name it."""
         return PROTOCOLS.of(self.config.protocol).name
 
+    @cached_property
     def protocol(self) -> DialogueProtocol:
         """The protocol, built on the cell's agenda, pool and judge."""
         config = self.config
-        parts = Parts(config.agenda, self.pool, config.judge, config.environment)
-        return PROTOCOLS.build(config.protocol, parts)
+        return PROTOCOLS.build(config.protocol, Parts(config.agenda, self.pool, config.judge, config.environment))
 
+    @cached_property
+    def turns(self) -> int:
+        """The turns of all sessions, if none ends early."""
+        return sum(map(self.protocol.turns, self.tasks))
+
+    @cached_property
+    def endpoints(self) -> Mapping[str, ModelConfig]:
+        """The models behind endpoints that the cell may ask, by their place in the config."""
+        return endpoints_of(self.config)
+
+    @cached_property
     def resources(self) -> Resources:
         """The share of the machine that the engine may use."""
         return HARDWARE.build(self.config.hardware)
-
-    def warnings(self) -> tuple[str, ...]:
-        """What the user may have meant otherwise: in the tasks; in the pool the first such place, and how many more."""
-        found = self.pool.warnings if self.pool is not None else ()
-        more = f" (and {len(found) - 1} more: codechat list instructions instructions.path=…)" if len(found) > 1 else ""
-        pool = tuple(f"warning: {warning}{more}" for warning in found[:1])
-        return (*((f"warning: {self.dataset.remark}",) if self.dataset.remark else ()), *pool)
-
-    def config_yaml(self) -> str:
-        """The whole resolved configuration: names of key variables, never keys, and no password of a URI."""
-        return without_password(as_yaml(self.settings()))
 
     def settings(self) -> dict[str, Any]:
         """The content of config.yaml: that of the whole cell, whichever process wrote which of its parts."""
@@ -96,8 +109,14 @@ class Cell:
         recorded = self.config.model.recorded_model()
         return values if recorded is None else {**values, "recorded_model": recorded}
 
-    def abandoned_folder(self) -> Path | None:
-        """A folder in which the cell was begun under earlier rules, baselines or repositories, if there is one."""
+    def config_yaml(self) -> str:
+        """The whole resolved configuration: names of key variables, never keys, and no password of a URI."""
+        return without_password(as_yaml(self.settings()))
+
+    def abandoned(self) -> Path | None:
+        """A folder in which the cell was begun under earlier rules, baselines or repositories, if it has none yet."""
+        if self.folder.exists():
+            return None
         return next((place for place in map(self.folder_of, self.older) if any(journals_in(place))), None)
 
 
@@ -113,67 +132,57 @@ def as_yaml(values: Mapping[str, Any]) -> str:
 
 
 def build_cell(composed: Composed) -> Cell:
-    """Load the data that the id depends on, and name the cell. Raises `UserError`."""
-    config = composed.config
+    """Load the data that the id depends on, check that all parts fit, and name the cell. Raises `UserError`."""
+    config, judging = composed.config, Judging.of(composed.config)
     dataset = DATASETS.build(config.dataset)
     tasks = select(dataset, config.dataset)
     if not tasks:
         raise UserError(f"the dataset {dataset.name} has no tasks", "choose another dataset, or correct dataset.path")
     check_fit(config, dataset, tasks)
-    pool = load_pool(config)
+    judging.check_questions()
+    judging.check_languages(tasks)
+    pool = INSTRUCTIONS.build(config.instructions) if "instructions" in config.uses else None
     check_texts(dataset, tasks, pool)
     if pool is not None:
-        check_decidable(config, pool, tasks)
-    identity = cell_id(config, dataset, tasks, pool)
-    name = _name(composed, dataset, tasks)
-    older = _older_ids(config, dataset, tasks, pool)
-    cell = Cell(config, composed.choices, dataset, tasks, pool, identity, name, older)
-    return replace(cell, begun=_begun(cell))
+        judging.check_decidable(pool, tasks, config.seed)
+    identity, *older = cell_ids(config, dataset, tasks, pool)
+    remarks = (*remarks_on(dataset, pool), *judging.remarks(pool, tasks))
+    cell = Cell(config, composed.choices, dataset, tasks, pool, identity, "", remarks, tuple(older))
+    cell = replace(cell, name=_name(cell, composed.settings))
+    folders = () if cell.folder.exists() else Path(config.runs_dir).glob(f"*-{identity[:8]}")
+    begun = min((folder for folder in folders if any(journals_in(folder))), default=None)
+    return replace(cell, begun=begun)
 
 
-def _begun(cell: Cell) -> Path | None:
-    """The folder in which a cell was begun under another name, if it has none under this."""
-    if cell.folder.exists():
-        return None
-    folders = Path(cell.config.runs_dir).glob(f"*-{cell.id[:8]}")
-    return min((folder for folder in folders if any(journals_in(folder))), default=None)
+def remarks_on(dataset: Dataset, pool: Pool | None) -> Iterator[str]:
+    """Warnings about the tasks, and about the first suspicious place in the pool, with how many more there are."""
+    if dataset.remark:
+        yield f"warning: {dataset.remark}"
+    found = pool.warnings if pool is not None else ()
+    more = f" (and {len(found) - 1} more: codechat list instructions instructions.path=…)" if len(found) > 1 else ""
+    yield from (f"warning: {warning}{more}" for warning in found[:1])
 
 
-def load_pool(config: CellConfig) -> Pool | None:
-    """The instructions, if the protocol uses any. Raises `UserError`."""
-    return INSTRUCTIONS.build(config.instructions) if "instructions" in config.uses else None
-
-
-def _older_ids(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...], pool: Pool | None) -> tuple[str, ...]:
-    """The ids under every earlier version, with repositories in the id and (as at first) without."""
-    now = cell_id(config, dataset, tasks, pool)
-    versions = range(config.versions())
-    found = [
-        cell_id(config, dataset, tasks, pool, older, outside=outside) for older in versions for outside in (True, False)
-    ]
-    return tuple(dict.fromkeys(each for each in found if each != now))
-
-
-def _name(composed: Composed, dataset: Dataset, tasks: tuple[Task, ...]) -> str:
+def _name(cell: Cell, settings: Sequence[str]) -> str:
     """A name such as `gpt5 humaneval balanced`, followed by the settings that differ from the defaults."""
-    config = composed.config
-    label = _model_label(config, composed.choices)
-    recorded = config.model.recorded_model() if label == config.model.kind else None
-    parts = [f"{recorded} ({label})" if recorded else label, dataset.name]
-    if "agenda" in config.uses:
-        parts.append(composed.choices.get("agenda", "agenda"))
-        if config.agenda.turns != AgendaConfig().turns:
-            parts.append(f"{config.agenda.turns} turns")
-    if len(tasks) != len(dataset.tasks):
-        parts.append(f"{len(tasks)} tasks")
-    return " ".join([*parts, *(" ".join(setting.split())[:60] for setting in composed.settings)])[:200]
+    model, agenda, label = cell.config.model, cell.config.agenda, cell.model_label
+    recorded = model.recorded_model() if label == model.kind else None
+    parts = [f"{recorded} ({label})" if recorded else label, cell.dataset.name]
+    if "agenda" in cell.uses:
+        parts.append(cell.choices.get("agenda", "agenda"))
+        if agenda.turns != AgendaConfig().turns:
+            parts.append(f"{agenda.turns} turns")
+    if len(cell.tasks) != len(cell.dataset.tasks):
+        parts.append(f"{len(cell.tasks)} tasks")
+    return " ".join([*parts, *(" ".join(setting.split())[:60] for setting in settings)])[:200]
 
 
-def _model_label(config: CellConfig, choices: Mapping[str, str]) -> str:
-    """The preset's name, or the model's own if a kind or a provider is named instead of a preset."""
-    choice = choices.get("model", config.model.kind)
-    nameless = (config.model.kind, getattr(config.model, "provider", None))
-    return config.model.name if choice in nameless else choice
+def endpoints_of(config: CellConfig) -> dict[str, ModelConfig]:
+    """The models behind endpoints that a cell may ask, by their place in the config."""
+    places = {UNDER_TEST: config.model, **dict(models_in(config.protocol, "protocol"))}
+    if "judge" in config.uses:
+        places |= dict(models_in(config.judge, "judge"))
+    return {place: each for place, each in places.items() if address_of(each) is not None}
 
 
 def session_id(cell: str, task_id: str) -> str:

@@ -78,7 +78,7 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 def estimate_of(cell: Cell, tariff: Tariff, journals: Iterable[Path] | None = None) -> Estimate:
     """The estimate for the part of a cell that no journal (null: of its folder) holds yet. Calls no model."""
-    protocol, known = cell.protocol(), _count_replies(cell, journals_in(cell.folder) if journals is None else journals)
+    protocol, known = cell.protocol, _count_replies(cell, journals_in(cell.folder) if journals is None else journals)
     sizes = _Sizes.of(cell)
     needs = {role: Need() for role in tariff.prices}
     sessions = turns = 0
@@ -168,7 +168,7 @@ class _Sizes:
         config = cell.config
         models = {UNDER_TEST: config.model, **{role_of(place): each for place, each in models_in(config.protocol, "")}}
         free = {role for role, model in models.items() if is_free(model)}
-        judges = dict(models_in(config.judge, "judge")) if "judge" in config.uses else {}
+        judges = dict(models_in(config.judge, "judge")) if "judge" in cell.uses else {}
         at_once = {role_of(place): each.max_concurrency for place, each in judges.items()}
         at_once |= {role: model.max_concurrency for role, model in models.items()}
         return cls({role: model.longest_reply() for role, model in models.items()}, at_once, frozenset(free))

@@ -1,24 +1,123 @@
 """Checks that the parts of a cell fit each other, before anything runs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
 
 from codechat.agendas import AgendaConfig, draw, type_of
 from codechat.domain import Instruction
 from codechat.engine.settings.config import CellConfig
 from codechat.errors import UserError
 from codechat.instructions import Pool
-from codechat.judges import ADHERENCE, APPLICABILITY, CONSTRAINT, JUDGES
-from codechat.models import MODELS
+from codechat.judges import ADHERENCE, APPLICABILITY, CONSTRAINT, JUDGES, Judge, JudgeTraits
+from codechat.models import MODELS, ModelConfig
 from codechat.models.roles import models_in
 from codechat.protocols import PROTOCOLS
+from codechat.registry import Component
 from codechat.seeding import generator
 from codechat.tasks import Dataset, Task
 from codechat.texts import problem_of_name, visible, writable
 
 
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """A cell's judge and what is asked of it.
+
+    `asked` are the questions that the protocol puts to it, in the order of `QUESTIONS`; empty if it uses no judge.
+    `agenda` brings the instructions that the judge decides about, None if the protocol draws none or uses no judge.
+    """
+
+    judge: Component[Judge, JudgeTraits]
+    protocol: str
+    used: bool
+    asked: tuple[str, ...]
+    agenda: AgendaConfig | None
+
+    @classmethod
+    def of(cls, config: CellConfig) -> Self:
+        """Read it from a cell's config."""
+        judge, uses = JUDGES.of(config.judge), config.uses
+        agenda = config.agenda if {"agenda", "judge"} <= uses else None
+        return cls(judge, PROTOCOLS.of(config.protocol).name, "judge" in uses, config.questions, agenda)
+
+    def decides(self, instruction: Instruction) -> bool:
+        """Whether the judge can decide about an instruction at all."""
+        return instruction.rule is not None or not self.judge.traits.needs_rules
+
+    def check_questions(self) -> None:
+        """Raises `UserError` if the protocol asks about instructions, and the judge decides nothing of them."""
+        asked = [role for role in (APPLICABILITY, ADHERENCE) if role in self.asked]
+        if asked and not self.judge.traits.questions & set(asked):
+            raise UserError(
+                f"judge={self.judge.name} decides {', '.join(sorted(self.judge.traits.questions))} alone, and "
+                f"protocol={self.protocol} asks it for {' and '.join(asked)}",
+                f"choose a judge that can ({_able(())})",
+            )
+
+    def check_languages(self, tasks: tuple[Task, ...]) -> None:
+        """Raises `UserError` if the judge is asked about instructions and cannot read a task's language.
+
+        Constraints in such a language are left undecided.
+        """
+        if {APPLICABILITY, ADHERENCE} & set(self.asked):
+            _check_languages(f"judge={self.judge.name}", self.judge.traits.languages, tasks)
+
+    def check_decidable(self, pool: Pool, tasks: tuple[Task, ...], cell_seed: int) -> None:
+        """Raises `UserError` if the agenda has a type of which the pool holds nothing that the judge can decide.
+
+        Every turn of such a type would be skipped, and its code counted as it was before.
+        """
+        agenda = self.agenda
+        if agenda is None:
+            return
+        decidable = {type_of(one, agenda.axis) for one in pool.instructions if self.decides(one)}
+        seed = cell_seed if agenda.seed is None else agenda.seed
+        drawn = {name for task in tasks for name in draw(agenda, generator(seed, task.task_id, "agenda"))}
+        if drawn <= decidable:
+            return
+        known = {type_of(one, agenda.axis) for one in pool.instructions}
+        lacking = [name for name in _types_of(agenda, drawn) if name not in decidable]
+        empty = [name for name in lacking if name not in known]
+        if empty:
+            raise UserError(
+                f"the agenda asks for {_types(empty)}, and the pool has no such instruction: those turns would be "
+                "skipped",
+                "add some to the pool (instructions.path), or leave the type out: "
+                "agenda.distribution='{TYPE: WEIGHT, …}'",
+            )
+        raise UserError(
+            f"judge={self.judge.name} cannot decide any of the pool's instructions for {_types(lacking)}, "
+            "since none of them has a rule: those turns would be skipped",
+            f"choose a judge that can ({_able(tasks)}), or give some of them a rule",
+        )
+
+    def check_judgeable(self, instructions: Sequence[Instruction]) -> None:
+        """Raises `UserError` if the judge can decide none of the instructions of recorded dialogues."""
+        if self.used and instructions and not any(map(self.decides, instructions)):
+            raise UserError(
+                f"judge={self.judge.name} cannot decide any of the {len(instructions)} instructions: none has a rule",
+                f"choose a judge that can ({_able(())})",
+            )
+
+    def remarks(self, pool: Pool | None, tasks: Sequence[Task]) -> Iterator[str]:
+        """Remarks on instructions that are never drawn, and on constraints that stay undecided, since it cannot decide
+        them."""
+        instructions = pool.instructions if pool is not None and self.agenda is not None else ()
+        count = sum(not self.decides(one) for one in instructions)
+        if count:
+            left = f"leaves out {count} of {len(instructions)} instructions: they have no rule"
+            yield f"judge={self.judge.name} {left}; {_able(())} decides those too"
+        if CONSTRAINT in self.asked and CONSTRAINT not in self.judge.traits.questions:
+            count = sum(task.asks_judge for task in tasks)
+            able = " or ".join(f"judge={each.name}" for each in JUDGES if CONSTRAINT in each.traits.questions)
+            lacking = f"{count} of {len(tasks)} tasks have a constraint that no rule decides, and judge="
+            if count:
+                yield f"{lacking}{self.judge.name} leaves it undecided; {able} decides it"
+
+
 def check_fit(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...]) -> None:
-    """Raises `UserError` if the protocol, the model or the judge cannot work on a task."""
-    protocol = PROTOCOLS.of(config.protocol)
+    """Raises `UserError` if the protocol, the models or the environment cannot work on a task."""
+    protocol, model, environment = PROTOCOLS.of(config.protocol), MODELS.of(config.model), config.environment
     over = protocol.traits.over
     for task in tasks:
         if not isinstance(task, over):
@@ -27,49 +126,26 @@ def check_fit(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...]) -> 
                 f"{task.task_id}",
                 "choose a dataset that is made for the protocol: codechat list dataset",
             )
-    _check_players(config, dataset)
-    _check_workspaces(config, tasks)
-    _check_languages(f"model={MODELS.of(config.model).name}", MODELS.of(config.model).traits.languages, tasks)
-    check_questions(config)
-    if {APPLICABILITY, ADHERENCE} & set(config.questions):  # constraints that it cannot decide are undecided
-        _check_languages(f"judge={JUDGES.of(config.judge).name}", JUDGES.of(config.judge).traits.languages, tasks)
-
-
-def check_questions(config: CellConfig) -> None:
-    """Raises `UserError` if the protocol asks about instructions, and the judge decides nothing of them."""
-    judge = JUDGES.of(config.judge)
-    asked = [role for role in (APPLICABILITY, ADHERENCE) if role in config.questions]
-    if asked and not judge.traits.questions & set(asked):
-        raise UserError(
-            f"judge={judge.name} decides {', '.join(sorted(judge.traits.questions))} alone, and "
-            f"protocol={PROTOCOLS.of(config.protocol).name} asks it for {' and '.join(asked)}",
-            f"choose a judge that can ({_able(())})",
-        )
-
-
-def _check_players(config: CellConfig, dataset: Dataset) -> None:
-    """Raises `UserError` for a model that may not play in the dataset, be it the one under test or a further one."""
-    for place, model in (("model", config.model), *models_in(config.protocol, "protocol")):
-        component = MODELS.of(model)
-        datasets = component.traits.datasets
-        if datasets is not None and dataset.name not in datasets:
-            word = "model=NAME" if place == "model" else f"model@{place}=NAME"
-            raise UserError(
-                f"{place}: {component.name} is no language model and plays only in {', '.join(sorted(datasets))}",
-                f"choose another: {word}",
-            )
-
-
-def _check_workspaces(config: CellConfig, tasks: Iterable[Task]) -> None:
-    """Raises `UserError` if commands are to be run in the repository of a task that has none."""
-    environment = config.environment
-    if "environment" not in config.uses or environment.kind == "none":
-        return
+    for place, player in (("model", config.model), *models_in(config.protocol, "protocol")):
+        _check_player(place, player, dataset)
     lacking = next((task for task in tasks if task.workspace is None), None)
-    if lacking is not None:
+    if "environment" in config.uses and environment.kind != "none" and lacking is not None:
         raise UserError(
             f"environment={environment.kind} runs commands in a task's repository, and {lacking.task_id} has none",
             "give the folder of the clones, dataset.repos=DIR, or let nothing be run: environment=none",
+        )
+    _check_languages(f"model={model.name}", model.traits.languages, tasks)
+
+
+def _check_player(place: str, model: ModelConfig, dataset: Dataset) -> None:
+    """Raises `UserError` for a model that may not play in the dataset, be it the one under test or a further one."""
+    component = MODELS.of(model)
+    datasets = component.traits.datasets
+    if datasets is not None and dataset.name not in datasets:
+        word = "model=NAME" if place == "model" else f"model@{place}=NAME"
+        raise UserError(
+            f"{place}: {component.name} is no language model and plays only in {', '.join(sorted(datasets))}",
+            f"choose another: {word}",
         )
 
 
@@ -97,70 +173,6 @@ def _check_languages(part: str, languages: frozenset[str] | None, tasks: tuple[T
                 f"{part} knows only {', '.join(sorted(languages))}, and {task.task_id} is in {task.target.language}",
                 "choose another, or tasks in a language it knows (dataset.tasks)",
             )
-
-
-def check_decidable(config: CellConfig, pool: Pool, tasks: tuple[Task, ...]) -> None:
-    """Raises `UserError` if the agenda has a type of which the pool holds nothing that the judge can decide.
-
-    Every turn of such a type would be skipped, and its code counted as it was before.
-    """
-    if not {"agenda", "judge"} <= config.uses:
-        return
-    agenda = config.agenda
-    decidable = {type_of(one, agenda.axis) for one in pool.instructions if decides(config, one)}
-    seed = config.seed if agenda.seed is None else agenda.seed
-    drawn = {name for task in tasks for name in draw(agenda, generator(seed, task.task_id, "agenda"))}
-    if drawn <= decidable:
-        return
-    known = {type_of(one, agenda.axis) for one in pool.instructions}
-    lacking = [name for name in _types_of(agenda, drawn) if name not in decidable]
-    empty = [name for name in lacking if name not in known]
-    if empty:
-        raise UserError(
-            f"the agenda asks for {_types(empty)}, and the pool has no such instruction: those turns would be skipped",
-            "add some to the pool (instructions.path), or leave the type out: agenda.distribution='{TYPE: WEIGHT, …}'",
-        )
-    raise UserError(
-        f"judge={JUDGES.of(config.judge).name} cannot decide any of the pool's instructions for {_types(lacking)}, "
-        "since none of them has a rule: those turns would be skipped",
-        f"choose a judge that can ({_able(tasks)}), or give some of them a rule",
-    )
-
-
-def check_judgeable(config: CellConfig, instructions: Iterable[Instruction]) -> None:
-    """Raises `UserError` if the judge can decide none of the instructions of recorded dialogues."""
-    asked = list(instructions)
-    if "judge" in config.uses and asked and not any(decides(config, one) for one in asked):
-        raise UserError(
-            f"judge={JUDGES.of(config.judge).name} cannot decide any of the {len(asked)} instructions: none has a rule",
-            f"choose a judge that can ({_able(())})",
-        )
-
-
-def left_out(config: CellConfig, pool: Pool | None) -> str:
-    """A remark on instructions that are never drawn, as the judge cannot decide them; empty if there are none."""
-    if pool is None or not {"agenda", "judge"} <= config.uses:
-        return ""
-    count = sum(not decides(config, one) for one in pool.instructions)
-    if not count:
-        return ""
-    left = f"leaves out {count} of {len(pool.instructions)} instructions: they have no rule"
-    return f"judge={JUDGES.of(config.judge).name} {left}; {_able(())} decides those too"
-
-
-def left_undecided(config: CellConfig, tasks: tuple[Task, ...]) -> str:
-    """A remark on tasks with a constraint that only a judge can decide, and this one does not; empty without one."""
-    if CONSTRAINT not in config.questions or CONSTRAINT in JUDGES.of(config.judge).traits.questions:
-        return ""
-    count = sum(task.asks_judge for task in tasks)
-    able = " or ".join(f"judge={each.name}" for each in JUDGES if CONSTRAINT in each.traits.questions)
-    told = f"{count} of {len(tasks)} tasks have a constraint that no rule decides, and judge="
-    return f"{told}{JUDGES.of(config.judge).name} leaves it undecided; {able} decides it" if count else ""
-
-
-def decides(config: CellConfig, instruction: Instruction) -> bool:
-    """Whether the judge can decide about an instruction at all."""
-    return instruction.rule is not None or not JUDGES.of(config.judge).traits.needs_rules
 
 
 def _types_of(agenda: AgendaConfig, drawn: set[str]) -> list[str]:

@@ -8,13 +8,14 @@ The judge's tokens are those of this scoring.
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from codechat.config import scoring_identity
 from codechat.datasets import DATASETS, DatasetConfig
-from codechat.engine.cell import Cell, load_pool
-from codechat.engine.cell.fitting import check_judgeable, check_questions, check_texts
+from codechat.engine.cell import Cell, remarks_on
+from codechat.engine.cell.fitting import Judging, check_texts
 from codechat.engine.settings.config import NEEDED, CellConfig, content_outside, scoring_groups
 from codechat.errors import UserError
 from codechat.files import content_hash
@@ -49,12 +50,13 @@ class RescoredCell(Cell):
     recording: Recording
     place: Path
 
-    @property
+    @cached_property
     def folder(self) -> Path:
         return self.place
 
+    @cached_property
     def protocol(self) -> DialogueProtocol:
-        return Rescoring(super().protocol(), self.recording)
+        return Rescoring(super().protocol, self.recording)
 
     def settings(self) -> dict[str, Any]:
         return {**super().settings(), "rescored_from": self.recording.cell_id}
@@ -116,11 +118,12 @@ def rescored_cell(
     config: CellConfig, choices: Mapping[str, str], recording: Recording, name: str, place: Path
 ) -> RescoredCell:
     """The cell that scores a recording by the config's judge and sandbox. Raises `UserError`."""
-    check_questions(config)
+    judging = Judging.of(config)
+    judging.check_questions()
     dataset = DATASETS.build(_without_rooms(config))
-    pool = load_pool(config)
+    pool = INSTRUCTIONS.build(config.instructions) if "instructions" in config.uses else None
     if pool is not None:
-        check_judgeable(config, pool.instructions)
+        judging.check_judgeable(pool.instructions)
     tasks = _tasks(dataset, list(recording.sessions))
     if recording.content not in (None, dataset.content_hash):
         _refuse_other_questions(dataset, tasks, recording)
@@ -137,9 +140,9 @@ def rescored_cell(
     outside = content_outside(tasks)
     if outside:
         identity["outside"] = outside
-    return RescoredCell(
-        config, choices, dataset, tasks, pool, content_hash(identity), name, recording=recording, place=place
-    )
+    remarks = (*remarks_on(dataset, pool), *judging.remarks(pool, tasks))
+    cell_id = content_hash(identity)
+    return RescoredCell(config, choices, dataset, tasks, pool, cell_id, name, remarks, recording=recording, place=place)
 
 
 def _without_rooms(config: CellConfig) -> DatasetConfig:

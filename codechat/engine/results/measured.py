@@ -1,13 +1,61 @@
-"""Measure recorded sessions by the configuration of their cell, such as the sessions of several seeds together."""
+"""From session records to metrics.json, tables and figures; recorded sessions can also be measured by themselves."""
 
+import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from codechat.engine.answering.servers import described
+from codechat.engine.cell import Cell
+from codechat.engine.running.sessions import Recorded
 from codechat.engine.settings.config import CellConfig
 from codechat.errors import UserError
+from codechat.files import write_atomically
+from codechat.journal import Journal
 from codechat.metrics import Effort
+from codechat.metrics.decided import DECIDED, count_decided
+from codechat.metrics.loaded import LOADED, count_loaded
+from codechat.metrics.measures import FIELD, fault_of
+from codechat.metrics.replies import REPLIES, count_replies
+from codechat.metrics.spending import Tariff
 from codechat.protocols import PROTOCOLS, Parts
 from codechat.records import SessionRecord
+from codechat.report import write_tables
+
+
+def measure(cell: Cell, journal: Journal, effort: Effort) -> dict[str, Any]:
+    """The content of metrics.json: the protocol's metrics, and counts that every cell has. Raises `UserError`."""
+    sessions, protocol = Recorded(cell, journal), cell.protocol
+    found = protocol.metrics(sessions, seed=cell.config.seed, effort=effort)
+    if fault := fault_of(found, protocol.measures):
+        remedy = "docs/write-your-own.md says what the metrics of a protocol hold"
+        raise UserError(f"protocol={cell.protocol_name}: the result of metrics() {fault}", remedy)
+    decided, replies = Counter(count_decided(())), Counter(count_replies(()))
+    for session in sessions:  # once for both: each pass reads the journal
+        decided.update(count_decided((session,)))
+        replies.update(count_replies((session,)))
+    counts = {DECIDED: dict(decided), REPLIES: dict(replies), LOADED: count_loaded(cell.tasks)}
+    return {**found, **counts, **described(cell, journal), FIELD: protocol.measures.describe()}
+
+
+def effort_of(journal: Journal, tariff: Tariff, wall_s: float) -> Effort:
+    """What the cell took over all its processes, which ran for `wall_s` seconds."""
+    ledger = journal.ledger
+    return Effort(
+        wall_s=wall_s,
+        retries=ledger.total("retries"),
+        rate_limited=ledger.total("rate_limited"),
+        cached_replies=ledger.total("cached_replies"),
+        tariff=tariff,
+        judged={} if tariff.has_one_price else journal.used(),
+        spent=ledger.spent,
+    )
+
+
+def write_metrics(cell: Cell, metrics: Mapping[str, Any]) -> None:
+    """Write metrics.json and the tables."""
+    write_atomically(cell.folder / "metrics.json", json.dumps(metrics, indent=1, ensure_ascii=False) + "\n")
+    write_tables(cell.protocol.measures, metrics, cell.folder / "tables")
 
 
 def remeasure(values: Mapping[str, Any], sessions: Iterable[SessionRecord]) -> dict[str, Any] | None:

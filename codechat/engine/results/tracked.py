@@ -68,7 +68,7 @@ def finished_cell(cell: Cell, metrics: Mapping[str, Any] | None, sweep: str | No
     config = cell.config.dataset
     options = config.model_dump(mode="json")
     source = options.get("path") or options.get("url") or f"{config.kind}: {DATASETS.of(config).summary}"
-    measures = cell.protocol().measures
+    measures = cell.protocol.measures
     return FinishedCell(
         cell_id=cell.id,
         name=cell.name,

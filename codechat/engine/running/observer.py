@@ -185,16 +185,18 @@ class Follow:
             self.shown.leave("FAILED")
         elif self.shown:
             self.shown.end("FINISHED", known=True)
+        self.shown = None
 
     def end(self, ending: Ending) -> None:
         """The cell has ended otherwise."""
         if self.shown:
             self.shown.end(ending)
+        self.shown = None
 
 
 @contextlib.contextmanager
 def following(tracker: Tracker, budget: Budget, begun: Callable[[], FinishedCell]) -> Iterator[Follow]:
-    """Surrounds a cell: an error or an interruption that leaves it ends what is shown. `begun` describes the cell."""
+    """Surrounds a cell, which `begun` describes: whatever ends the cell also ends what is shown of it."""
     follow = Follow(tracker, budget, begun)
     try:
         yield follow
@@ -204,3 +206,4 @@ def following(tracker: Tracker, budget: Budget, begun: Callable[[], FinishedCell
     except BaseException:
         follow.end("FAILED")
         raise
+    follow.end("KILLED")  # unless it was tracked, an interruption has ended it

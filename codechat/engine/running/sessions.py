@@ -2,24 +2,37 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from codechat.calls import BRAKE, Brake
+from codechat.calls import BRAKE, Brake, run_coroutine
+from codechat.constraints.examining import Examiner
 from codechat.engine.answering.endpoints import Register
+from codechat.engine.answering.servers import serving
 from codechat.engine.cell import Cell, session_id
+from codechat.engine.cell.budget import Budget
+from codechat.engine.cell.libraries import preload, refuse_lacking
 from codechat.engine.cell.references import References, now_and_then
-from codechat.engine.running.observer import Observer
-from codechat.engine.running.services import services_of
+from codechat.engine.running.observer import Counting, Counts, Follow, Observer
+from codechat.environment import collect_seldom
+from codechat.environments import ENVIRONMENTS, Environment
 from codechat.errors import InfrastructureError, Stopped, UserError
+from codechat.files import write_atomically
 from codechat.journal import Journal
+from codechat.judges import JUDGES
+from codechat.models import MODELS, UNDER_TEST
 from codechat.models.endpoints import WITNESS
+from codechat.models.roles import models_in, role_of
 from codechat.protocols import DialogueProtocol, Kit
-from codechat.protocols.services import Services
+from codechat.protocols.services import CheckOnce, Player, Services
 from codechat.protocols.session_log import SessionLog
 from codechat.records import SessionRecord
+from codechat.sandbox import SANDBOXES, Sandbox, admit
+from codechat.suites.checker import Checker, NoSandbox
+from codechat.suites.sharing import KeptVerdicts
 from codechat.tasks import Task
 from codechat.texts import writable
 
@@ -84,13 +97,71 @@ class Recorded(Iterable[SessionRecord]):
         return (session_id(self.cell.id, task.task_id) for task in self.cell.tasks)
 
 
-async def run_sessions(cell: Cell, journal: Journal, observer: Observer, brake: Brake | None = None) -> None:
+@contextlib.contextmanager
+def writing_sessions(cell: Cell, journal: Journal) -> Iterator[None]:
+    """Write sessions.jsonl on leaving, after an error too; a full disk is reported once."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(UserError):
+            write_sessions(cell, journal)
+        raise
+    write_sessions(cell, journal)
+
+
+def write_sessions(cell: Cell, journal: Journal) -> None:
+    """Replace sessions.jsonl, once there is a session."""
+    lines = Recorded(cell, journal).lines()
+    first = next(lines, None)
+    if first is not None:
+        write_atomically(cell.folder / "sessions.jsonl", itertools.chain([first], lines))
+
+
+def run_sessions(
+    cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget, *, follow: Follow | None = None
+) -> None:
+    """Run the missing sessions and the servers they need, shown by `follow` if it is given.
+
+    An interruption pulls the brake.
+    """
+    counts, ledger = Counts(cell.turns), journal.ledger
+
+    async def work() -> None:
+        async with servers.at_work():
+            with follow.sessions(counts, ledger, watcher.note) if follow else contextlib.nullcontext():
+                await run_missing_sessions(cell, journal, Counting(counts, watcher), brake, budget)
+
+    try:
+        with watcher.watching(counts, ledger), serving(cell, journal, watcher.note) as servers:
+            run_coroutine(work, brake)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        brake.pull("interrupted", interrupted=True)
+
+
+async def run_missing_sessions(cell: Cell, journal: Journal, watcher: Observer, brake: Brake, budget: Budget) -> None:
+    """Run the missing sessions until they are done, a budget is reached, or the user interrupts."""
+
+    def check_budget(_: object = None) -> None:
+        reason = budget.reason_to_stop(journal.ledger)
+        if reason:
+            brake.pull(reason)
+
+    journal.watch = check_budget
+    check_budget()
+    with watcher.interruptible(brake), collect_seldom():
+        try:
+            await _run_sessions(cell, journal, watcher, brake)
+        finally:
+            await journal.settle()
+
+
+async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake: Brake) -> None:
     """Run a cell's missing sessions until the brake is pulled. Raises `UserError`, or a bug, outside any group.
 
     Once the brake is pulled, calls under way are finished and kept. After a budget the unfinished sessions are errored;
     after an interruption they are left to the next run.
     """
-    protocol = cell.protocol()
+    protocol = cell.protocol
     missing: list[Task] = []
     for task in cell.tasks:
         known = journal.outline(session_id(cell.id, task.task_id), completed=True)
@@ -100,16 +171,15 @@ async def run_sessions(cell: Cell, journal: Journal, observer: Observer, brake: 
             observer.recalled(SessionRecord.model_validate_json(known), protocol.turns(task))
     if not missing:
         return
-    brake = brake or Brake()
     BRAKE.set(brake)
-    WITNESS.set(Register(cell.config, journal, observer.note))
+    WITNESS.set(Register(cell.endpoints, journal, observer.note))
     async with services_of(cell, journal, observer.note, brake) as services, _finish_steps(journal):
-        if "sandbox" in cell.config.uses:
+        if "sandbox" in cell.uses:
             await _unwrap_group(_references(cell, services, observer).refuse(cell.tasks))
         workers = _Workers(cell, protocol, services, Progress(), observer)
         # Twice as many sessions as slots: a session being tested leaves no slot idle, and a cell of middling size
         # does not end with a few late sessions that fill only some of the slots.
-        count = min(len(missing), 2 * (cell.config.model.max_concurrency + cell.resources().workers))
+        count = min(len(missing), 2 * (cell.config.model.max_concurrency + cell.resources.workers))
         queue = iter(missing)
         await _unwrap_group(_run_together([workers.work(queue) for _ in range(count)]))
 
@@ -235,3 +305,78 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]
             yield from _leaves(each)
         else:
             yield each
+
+
+@contextlib.asynccontextmanager
+async def services_of(
+    cell: Cell, journal: Journal, note: Callable[[str], None], brake: Brake
+) -> AsyncIterator[Services]:
+    """Build the components, and close them at the end. `note` gets remarks for the user."""
+    config = cell.config
+    async with contextlib.AsyncExitStack() as stack:
+        environment = None
+        if "environment" in cell.uses:
+            environment = ENVIRONMENTS.build(config.environment)
+            stack.push_async_callback(environment.aclose)
+        players = _players(cell, environment, stack)
+        judge = gate = None
+        offline = False
+        if "judge" in cell.uses:
+            judge, offline = JUDGES.build(config.judge), JUDGES.of(config.judge).traits.offline
+            stack.push_async_callback(judge.aclose)
+            gate = CheckOnce(judge)
+        sandbox: Sandbox = NoSandbox(config.sandbox)
+        if "sandbox" in cell.uses:
+            sandbox = _sandbox(cell, stack, note)
+        examiner = Examiner(cell.resources.workers)
+        stack.push_async_callback(examiner.aclose)
+        yield Services(
+            players,
+            journal,
+            Checker(sandbox, _kept(sandbox, stack)),
+            judge,
+            brake,
+            offline,
+            gate,
+            examiner,
+            environment,
+        )
+
+
+def _kept(sandbox: Sandbox, stack: contextlib.AsyncExitStack) -> KeptVerdicts | None:
+    """The verdicts of other cells and processes, unless the sandbox shares none."""
+    if isinstance(sandbox, NoSandbox) or not sandbox.config.share:
+        return None
+    kept = KeptVerdicts(sandbox.config, weak=sandbox.weak)
+    stack.callback(kept.close)
+    return kept
+
+
+def _players(cell: Cell, environment: Environment | None, stack: contextlib.AsyncExitStack) -> dict[str, Player]:
+    """The model of each role: the model under test, and the models in the protocol's config.
+
+    Where there are rooms, whether they can be had is checked before the model under test is asked: what is scored again
+    needs neither.
+    """
+    config = cell.config
+    tested = MODELS.build(config.model)
+    gate = CheckOnce(tested) if environment is None else CheckOnce(environment, tested)
+    players = {UNDER_TEST: Player(tested, gate, MODELS.of(config.model).traits.baseline)}
+    for place, model in models_in(config.protocol, "protocol"):
+        players[role_of(place)] = Player.of(MODELS.build(model))
+    for player in players.values():
+        stack.push_async_callback(player.model.aclose)
+    return players
+
+
+def _sandbox(cell: Cell, stack: contextlib.AsyncExitStack, note: Callable[[str], None]) -> Sandbox:
+    config = cell.config
+    refuse_lacking(config.sandbox, cell.tasks)
+    sandbox = SANDBOXES.build(config.sandbox, workers=cell.resources.workers)
+    stack.push_async_callback(sandbox.aclose)
+    preload(sandbox, cell.tasks)
+    if not MODELS.of(config.model).traits.baseline:
+        admit(sandbox, config.sandbox)
+    if sandbox.notice:
+        note(sandbox.notice)
+    return sandbox

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from codechat.engine.answering.endpoints import endpoints_of, refuse_other_weights
+from codechat.engine.answering.endpoints import refuse_other_weights
 from codechat.engine.cell import SHARDS, Cell, is_held, lock, session_id
 from codechat.engine.cell.budget import Budget
 from codechat.engine.running.sessions import Recorded
-from codechat.engine.settings.config import CellConfig
+from codechat.engine.settings.config import ShardConfig
 from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.journal import Account, Journal, Ledger, Met, account_of, borrow, origin_name, take_in
@@ -36,9 +36,8 @@ class Shard:
     count: int
 
     @classmethod
-    def of(cls, config: CellConfig) -> Self | None:
-        """The part that a config asks for; None if it asks for the whole cell."""
-        shard = config.shard
+    def of(cls, shard: ShardConfig) -> Self | None:
+        """The part that the options ask for; None if they ask for the whole cell."""
         return None if shard.index is None or shard.count is None else cls(shard.index, shard.count)
 
     @property
@@ -189,7 +188,7 @@ def _sessions(cell: Cell) -> list[str]:
 
 
 def _refuse_other_checkpoint(cell: Cell, whole: Account, part: Account, folder: Path) -> None:
-    models = endpoints_of(cell.config)
+    models = cell.endpoints
     for met in part.met:
         earlier: list[Met] = [each for each in whole.met if each.place == met.place]
         if met.place not in models:

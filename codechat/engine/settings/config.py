@@ -192,29 +192,32 @@ def scoring_groups() -> list[str]:
     return [name for name in GROUPS if is_scoring(CellConfig.model_fields[name])]
 
 
-def cell_id(
-    config: CellConfig,
-    dataset: Dataset,
-    tasks: tuple[Task, ...],
-    pool: Pool | None,
-    older: int = 0,
-    *,
-    outside: bool = True,
-) -> str:
-    """Hex SHA-256 of everything that can change a result (contract, section 2).
+def cell_id(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...], pool: Pool | None) -> str:
+    """Hex SHA-256 of everything that can change a result (contract, section 2)."""
+    return _hash(config.identity(), dataset, tasks, pool, content_outside(tasks))
 
-    `older` gives the id of so many versions of the rules and baselines ago; `outside=False` the id from before
-    repositories were part of it.
+
+def cell_ids(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...], pool: Pool | None) -> tuple[str, ...]:
+    """The cell's id, then those that it had under earlier versions of its rules and baselines, each once.
+
+    Every version counts with repositories in the id and (as at first) without.
     """
-    identity: dict[str, Any] = {"schema": IDENTITY_SCHEMA, **config.identity(older)}
+    identities, content = [config.identity(older) for older in range(config.versions())], content_outside(tasks)
+    found = [_hash(each, dataset, tasks, pool, outside) for each in identities for outside in (content, {})]
+    return tuple(dict.fromkeys(found))
+
+
+def _hash(
+    options: Mapping[str, Any], dataset: Dataset, tasks: tuple[Task, ...], pool: Pool | None, outside: Mapping[str, str]
+) -> str:
+    """The id of a cell with these options, whose verdicts depend on the content `outside` the dataset."""
+    identity: dict[str, Any] = {"schema": IDENTITY_SCHEMA, **options}
     identity["dataset"] = {
         **identity["dataset"],
         "content": dataset.content_hash,
         "tasks": [task.task_id for task in tasks],
+        **({"outside": outside} if outside else {}),
     }
-    content = content_outside(tasks) if outside else {}
-    if content:
-        identity["dataset"]["outside"] = content
     if pool is not None and "instructions" in identity:
         identity["instructions"] = {**identity["instructions"], "content": pool.content_hash}
     return content_hash(identity)
@@ -229,6 +232,3 @@ def _outside(tasks: tuple[Task, ...]) -> Iterator[tuple[str, str]]:
     for task in tasks:
         for suite in task.suites:
             yield from suite.outside.items()
-
-
-__all__ = ["GROUPS", "CellConfig", "cell_id", "content_outside", "scoring_groups"]
