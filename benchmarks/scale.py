@@ -70,7 +70,7 @@ def measure(sessions: int, place: str | None) -> dict[str, float]:
     from codechat.calls import Brake
     from codechat.engine.cell.budget import Budget
     from codechat.engine.running.observer import Silent
-    from codechat.engine.running.sessions import Recorded, run_missing_sessions, write_sessions
+    from codechat.engine.running.sessions import Recorded, run_missing_sessions
     from codechat.journal import Journal
     from codechat.metrics import Effort
     from codechat.metrics.spending import Tariff
@@ -85,7 +85,7 @@ def measure(sessions: int, place: str | None) -> dict[str, float]:
         asyncio.run(run_missing_sessions(cell, journal, Silent(), Brake(), Budget(None, None, Tariff())))
         wall, cpu = time.perf_counter() - began, time.process_time() - cpu
         during, began = peak_mb(), time.perf_counter()
-        write_sessions(cell, journal)
+        Recorded(cell, journal).write()
         cell.protocol.metrics(Recorded(cell, journal), seed=0, effort=Effort())
         journal.close()
         return {

@@ -18,7 +18,7 @@ from codechat.engine.cell.estimate import Estimate, estimate_of
 from codechat.engine.results.measured import effort_of, measure, write_metrics
 from codechat.engine.results.tracked import Tracking, finished_cell, track
 from codechat.engine.running.observer import Observer, Silent, following
-from codechat.engine.running.sessions import run_sessions, writing_sessions
+from codechat.engine.running.sessions import Recorded, run_sessions
 from codechat.engine.running.shards import Part, Shard, fill, hold, merge, share_of
 from codechat.engine.settings.compose import Composed
 from codechat.environment import caches_in, shell_command, silence
@@ -104,7 +104,7 @@ def run_built(
                 cell, finished = _begin(cell, journal, watcher, brake, budget, abandoned=abandoned)  # 2. who answers
                 break_seal(cell.folder)
                 write_atomically(cell.folder / "config.yaml", cell.config_yaml())  # 3.
-                with writing_sessions(cell, journal):  # 4. the sessions that are missing
+                with Recorded(cell, journal).writing_at_end():  # 4. the sessions that are missing
                     run_sessions(cell, journal, watcher, brake, budget, follow=None if finished else follow)
                 wall_s = journal.add_wall(time.monotonic() - started)
                 if brake.interrupted:

@@ -17,7 +17,7 @@ from codechat.engine.settings.config import CellConfig
 from codechat.errors import Stopped, UserError
 from codechat.files import write_atomically
 from codechat.journal import Journal
-from codechat.models import UNDER_TEST, ModelConfig
+from codechat.models import UNDER_TEST
 from codechat.models.endpoints import ARGUMENTS, VLLM
 from codechat.serving import FLEET, CellServers, Fleet, Server, needs_in
 from codechat.serving.probing import PrefixCounts
@@ -92,10 +92,10 @@ def serving(cell: Cell, journal: Journal, note: Callable[[str], None]) -> Iterat
 
     Raises `UserError` if the machine cannot hold them.
     """
-    models = {} if is_finished(cell, journal) else _asked(cell)
+    finished = is_finished(cell, journal)
     with contextlib.ExitStack() as stack:
         own = FLEET.get() or stack.enter_context(Fleet())
-        servers = _servers(cell, models, own, note)
+        servers = _servers(cell, own, note, finished=finished)
         try:
             yield servers
         finally:
@@ -104,7 +104,7 @@ def serving(cell: Cell, journal: Journal, note: Callable[[str], None]) -> Iterat
 
 def layout_of(cell: Cell) -> tuple[str, ...]:
     """The servers that the cell would start, a line each. Raises `UserError` if the machine cannot hold them."""
-    servers = _servers(cell, _asked(cell), Fleet(), lambda _: None)
+    servers = _servers(cell, Fleet(), lambda _: None)
     lines: list[str] = []
     for server, place in servers.plan.items():
         size = "weights of unknown size" if server.weights_gb is None else f"{server.weights_gb:g} GB of weights"
@@ -115,15 +115,12 @@ def layout_of(cell: Cell) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _asked(cell: Cell) -> Mapping[str, ModelConfig]:
-    """The models that the cell asks, by place; a rescored one asks no model under test."""
-    models = cell.endpoints
-    rescored = isinstance(cell, RescoredCell)
-    return {place: config for place, config in models.items() if not (rescored and place == UNDER_TEST)}
-
-
-def _servers(cell: Cell, models: Mapping[str, ModelConfig], fleet: Fleet, note: Callable[[str], None]) -> CellServers:
-    return CellServers(fleet, needs_in(models), cell.config.hardware, Path(cell.config.runs_dir) / LOGS, note)
+def _servers(cell: Cell, fleet: Fleet, note: Callable[[str], None], *, finished: bool = False) -> CellServers:
+    """The servers of the models that the cell asks: no model if it is finished; rescored, none under test."""
+    asked = {} if finished else dict(cell.endpoints)
+    if isinstance(cell, RescoredCell):
+        asked.pop(UNDER_TEST, None)
+    return CellServers(fleet, needs_in(asked), cell.config.hardware, Path(cell.config.runs_dir) / LOGS, note)
 
 
 def _keep_counts(path: Path, counted: Mapping[str, PrefixCounts]) -> None:

@@ -96,6 +96,11 @@ _LIBRARIES = ("mlflow", "evalplus", "openai", "pymannkendall", "radon", "mccabe"
 
 def tags_of(cell: Cell) -> dict[str, str]:
     """The tags of a cell's tracked run."""
+    # what cells have in common that differ in the seed, or that of the agenda, alone
+    agenda = cell.config.agenda.model_copy(update={"seed": None})
+    unseeded = cell_id(
+        cell.config.model_copy(update={"seed": None, "agenda": agenda}), cell.dataset, cell.tasks, cell.pool
+    )
     tags = {
         "codechat.cell_id": cell.id,
         "codechat.dataset_hash": cell.dataset.content_hash,
@@ -105,7 +110,7 @@ def tags_of(cell: Cell) -> dict[str, str]:
         "codechat.model": cell.model_label,
         "codechat.dataset": cell.dataset.name,
         "codechat.seed": str(cell.config.seed),
-        GROUP_TAG: _all_but_seed(cell),
+        GROUP_TAG: content_hash([unseeded, isinstance(cell, RescoredCell)])[:16],
         JUDGE_TAG: str(cell.config.judge.versions()),
     }
     if cell.config.sandbox.python is not None:
@@ -122,14 +127,6 @@ def tags_of(cell: Cell) -> dict[str, str]:
             continue
     commit = git_commit()
     return {**tags, "codechat.git_commit": commit} if commit else tags
-
-
-def _all_but_seed(cell: Cell) -> str:
-    """What cells have in common that differ in the seed, or that of the agenda, alone, as a hash."""
-    agenda = cell.config.agenda.model_copy(update={"seed": None})
-    unseeded = cell.config.model_copy(update={"seed": None, "agenda": agenda})
-    identity = cell_id(unseeded, cell.dataset, cell.tasks, cell.pool)
-    return content_hash([identity, isinstance(cell, RescoredCell)])[:16]
 
 
 def git_commit() -> str | None:

@@ -86,6 +86,24 @@ class Recorded(Iterable[SessionRecord]):
             if record is not None:
                 yield self._renamed(record) + "\n"
 
+    def write(self) -> None:
+        """Replace sessions.jsonl, once there is a session."""
+        lines = self.lines()
+        first = next(lines, None)
+        if first is not None:
+            write_atomically(self.cell.folder / "sessions.jsonl", itertools.chain([first], lines))
+
+    @contextlib.contextmanager
+    def writing_at_end(self) -> Iterator[None]:
+        """Write sessions.jsonl on leaving, after an error too; a full disk is reported once."""
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(UserError):
+                self.write()
+            raise
+        self.write()
+
     def _renamed(self, record: str) -> str:
         """The record under today's name of the dataset: the user may have changed it, and the id does not hold it."""
         name = self.cell.dataset.name
@@ -95,26 +113,6 @@ class Recorded(Iterable[SessionRecord]):
 
     def _ids(self) -> Iterator[str]:
         return (session_id(self.cell.id, task.task_id) for task in self.cell.tasks)
-
-
-@contextlib.contextmanager
-def writing_sessions(cell: Cell, journal: Journal) -> Iterator[None]:
-    """Write sessions.jsonl on leaving, after an error too; a full disk is reported once."""
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(UserError):
-            write_sessions(cell, journal)
-        raise
-    write_sessions(cell, journal)
-
-
-def write_sessions(cell: Cell, journal: Journal) -> None:
-    """Replace sessions.jsonl, once there is a session."""
-    lines = Recorded(cell, journal).lines()
-    first = next(lines, None)
-    if first is not None:
-        write_atomically(cell.folder / "sessions.jsonl", itertools.chain([first], lines))
 
 
 def run_sessions(
@@ -175,20 +173,16 @@ async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
     WITNESS.set(Register(cell.endpoints, journal, observer.note))
     async with services_of(cell, journal, observer.note, brake) as services, _finish_steps(journal):
         if "sandbox" in cell.uses:
-            await _unwrap_group(_references(cell, services, observer).refuse(cell.tasks))
+            sandbox, note = cell.config.sandbox, observer.note
+            progress, stopped = now_and_then(note), lambda: brake.interrupted
+            references = References(cell.dataset, services.tests, sandbox, note, progress, stopped)
+            await _unwrap_group(references.refuse(cell.tasks))
         workers = _Workers(cell, protocol, services, Progress(), observer)
         # Twice as many sessions as slots: a session being tested leaves no slot idle, and a cell of middling size
         # does not end with a few late sessions that fill only some of the slots.
         count = min(len(missing), 2 * (cell.config.model.max_concurrency + cell.resources.workers))
         queue = iter(missing)
         await _unwrap_group(_run_together([workers.work(queue) for _ in range(count)]))
-
-
-def _references(cell: Cell, services: Services, observer: Observer) -> References:
-    progress, brake = now_and_then(observer.note), services.brake
-    return References(
-        cell.dataset, services.tests, cell.config.sandbox, observer.note, progress, lambda: brake.interrupted
-    )
 
 
 @contextlib.asynccontextmanager

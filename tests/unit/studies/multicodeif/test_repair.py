@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codechat.domain import Message
-from codechat.engine.cell.fitting import Judging
+from codechat.engine.cell import fitting
 from codechat.engine.settings.compose import compose
 from codechat.errors import ContextOverflow, UserError
 from codechat.protocols import Kit
@@ -249,11 +249,11 @@ def test_what_is_not_installed_is_told_before_anything_is_asked(monkeypatch: pyt
 @pytest.mark.parametrize(("judge", "said"), [("rules", True), ("llm", False)])
 def test_what_no_judge_will_decide_is_told_at_the_start(judge: str, said: bool) -> None:
     config = compose(["protocol=repair", f"judge={judge}"]).config
-    judging = Judging.of(config)
+    judging = fitting.Judging.of(config)
     remark = "".join(judging.remarks(None, (constrained(SNAKE), constrained(SNAKE, SCENARIO))))
     assert ("1 of 2 tasks have a constraint that no rule decides, and judge=rules" in remark) == said
     assert not [*judging.remarks(None, (constrained(SNAKE),))]
-    assert not [*Judging.of(compose(["judge=rules"]).config).remarks(None, (constrained(SCENARIO),))]
+    assert not [*fitting.Judging.of(compose(["judge=rules"]).config).remarks(None, (constrained(SCENARIO),))]
 
 
 def test_a_version_is_decided_by_a_compiler_under_each_harness(tmp_path: Path) -> None:
