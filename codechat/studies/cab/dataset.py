@@ -1,6 +1,17 @@
-"""CodeAssistBench: issues of repositories, each with its thread and the conditions that satisfy its user."""
+"""CodeAssistBench: issues of repositories, each with its thread and the conditions that satisfy its user.
 
-from collections.abc import Mapping, Sequence
+The clones of the repositories are on this machine. A clone's settings are never read, because they could name programs
+that git would start: git works in an empty repository of codechat's own, which borrows nothing of the clone but its
+objects.
+"""
+
+import os
+import subprocess
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -11,11 +22,136 @@ from codechat.datasets.reading.lines import read_values
 from codechat.errors import UserError, nearest
 from codechat.files import content_hash
 from codechat.languages import language_of
-from codechat.studies.cab.clones import require_commits
-from codechat.studies.cab.issues import IssueRow, issue_of, with_replies
-from codechat.studies.cab.tasks import AssistTask
+from codechat.studies.cab.tasks import AssistTask, IssueRow, issue_of, with_replies
 from codechat.tasks import Dataset, Workspace
 from codechat.template import counted
+
+LAYOUTS = ("{owner}/{name}", "{owner}__{name}", "{name}")
+"""Where a repository is looked for in the folder, each without and with `.git` at its end; the first clone counts."""
+OWN_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tcommitGraph = false\n\tmultiPackIndex = false\n"
+PATIENCE_S = 120.0  # for one commit; a hundred thousand files take half a second
+SHOWN = 3  # problems in a message
+
+Problem = tuple[str, str]
+"""What is wrong with a repository, and the remedy."""
+
+
+def find_clone(folder: Path, repository: str) -> Path | None:
+    """The clone or mirror of the repository `owner/name` in a folder; None if there is none."""
+    return next((path for path in _places(folder, repository) if objects_of(path) is not None), None)
+
+
+def objects_of(clone: Path) -> Path | None:
+    """The folder of a clone's own objects, be it with or without a working tree; None if the path is no clone."""
+    for place in (clone / ".git", clone):
+        objects = place / "objects"
+        if (place / "HEAD").is_file() and objects.is_dir() and not place.is_symlink() and not objects.is_symlink():
+            return objects
+    return None
+
+
+def require_commits(folder: Path, needed: Iterable[tuple[str, str]]) -> dict[str, Path]:
+    """The clone of every repository; `needed` has repository (`owner/name`) and commit of each chosen issue.
+
+    Raises `UserError` that names what is not there: a clone, a commit, or files of a commit.
+    """
+    if not folder.is_dir():
+        raise UserError(f"dataset.repos: there is no folder {folder}", "name the folder that holds the clones")
+    commits: dict[str, list[str]] = defaultdict(list)
+    for repository, commit in dict.fromkeys(needed):
+        commits[repository].append(commit)
+    clones = {repository: find_clone(folder, repository) for repository in commits}
+    with _own_repository() as own, ThreadPoolExecutor(os.cpu_count()) as threads:
+
+        def examine(repository: str) -> list[Problem]:
+            clone = clones[repository]
+            if clone is None:
+                return [_without_clone(folder, repository)]
+            return [found for commit in commits[repository] for found in _problems(own, clone, repository, commit)]
+
+        problems = [problem for found in threads.map(examine, commits) for problem in found]
+    if problems:
+        raise UserError(_told(problems, folder), problems[0][1])
+    return {repository: clone for repository, clone in clones.items() if clone is not None}
+
+
+def _places(folder: Path, repository: str) -> Iterator[Path]:
+    owner, _, name = repository.partition("/")
+    for layout in LAYOUTS:
+        place = layout.format(owner=owner, name=name)
+        yield from (folder / place, folder / f"{place}.git")
+
+
+def _told(problems: Sequence[Problem], folder: Path) -> str:
+    first = f", the first {SHOWN}" if len(problems) > SHOWN else ""
+    head = f"dataset.repos: {counted(len(problems), 'problem')} with the clones in {folder}{first}:"
+    return "\n".join([head, *(problem for problem, _ in problems[:SHOWN])])
+
+
+def _without_clone(folder: Path, repository: str) -> Problem:
+    there = next((path for path in _places(folder, repository) if path.exists()), None)
+    problem = f"{repository} is not there" if there is None else f"{there} is no clone"
+    target = folder / f"{repository.replace('/', '__')}.git"
+    return problem, f"git clone --mirror https://github.com/{repository} {target}"
+
+
+def _problems(own: Path, clone: Path, repository: str, commit: str) -> Iterator[Problem]:
+    """The problem of a clone with a commit, if it has one."""
+    whole = f"git clone --mirror https://github.com/{repository}, without --filter and --reference"
+    if (objects_of(clone) or clone).joinpath("info", "alternates").exists():
+        repacked = f"git -C {clone} repack -a -d, then remove the file objects/info/alternates"
+        yield f"{clone} borrows objects of another repository", repacked
+        return
+    try:
+        kind = _git(own, clone, "cat-file", "-t", commit)
+        if kind.stdout.strip() != b"commit":
+            yield f"{clone} lacks the commit {commit}", f"git -C {clone} fetch origin {commit}"
+            return
+        listed = _git(own, clone, "rev-list", "--objects", "--no-walk", "--missing=print", commit)
+    except subprocess.TimeoutExpired:
+        yield f"{clone} could not be read within {PATIENCE_S:g} s", f"git -C {clone} fsck"
+        return
+    missing = sum(line.startswith(b"?") for line in listed.stdout.splitlines())
+    if listed.returncode:
+        said = listed.stderr.decode(errors="replace").strip().partition("\n")[0]
+        yield f"{clone} cannot be read at {commit}: {said}", whole
+    elif missing:
+        yield f"{clone} lacks {counted(missing, 'file or folder', 'files and folders')} of the commit {commit}", whole
+
+
+def _git(own: Path, clone: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "GIT_DIR": str(own),
+        "GIT_OBJECT_DIRECTORY": str(objects_of(clone)),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "LC_ALL": "C",
+    }
+    try:
+        return subprocess.run(
+            ["git", *words],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise UserError("git is not installed, and dataset.repos needs it", "apt install git") from None
+
+
+@contextmanager
+def _own_repository() -> Iterator[Path]:
+    """An empty repository, in which git reads a clone's objects."""
+    with tempfile.TemporaryDirectory(prefix="codechat-git-") as folder:
+        own = Path(folder)
+        for name in ("objects", "refs"):
+            (own / name).mkdir()
+        (own / "HEAD").write_text("ref: refs/heads/none\n")
+        (own / "config").write_text(OWN_CONFIG)
+        yield own
+
 
 REMEDY = (
     "give CodeAssistBench's task file: one JSON object a line, with url, title, body, author, created_at, commit_id, "

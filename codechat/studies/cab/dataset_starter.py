@@ -20,8 +20,7 @@ from codechat.domain import Target
 from codechat.environment import cache_root
 from codechat.errors import UserError
 from codechat.files import content_hash
-from codechat.studies.cab.issues import with_replies
-from codechat.studies.cab.tasks import AssistTask, Comment
+from codechat.studies.cab.tasks import AssistTask, Comment, with_replies
 from codechat.tasks import Dataset, Workspace
 
 ISSUES = ("till", "pebble", "kettle")

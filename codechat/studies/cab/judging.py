@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from typing import NamedTuple, cast, get_args
 
 from codechat.studies.cab.config import JUDGE
-from codechat.studies.cab.labels import after_label, bounded, lines_of, only_word
-from codechat.studies.cab.stage import Stage
+from codechat.studies.cab.stage import Built, Exchange, Stage, Telling, after_label, bounded, lines_of, only_word
 from codechat.studies.cab.tasks import AssistTask
-from codechat.studies.cab.telling import Built, Exchange, Telling
 from codechat.studies.cab.turns import AssistJudgement, Grade, Status, Verbosity
 from codechat.template import fill
 

@@ -1,15 +1,124 @@
-"""What a session plays on: options, task and verbs; and the way to ask a role until its reply can be read."""
+"""A session's options, task and verbs; and how a role is asked: what it is shown, and how its reply is read.
 
-from collections.abc import Callable
-from dataclasses import dataclass
+Every text that somebody else wrote is shown quoted, each in a block of its own. Labelled lines of a reply are read
+strictly: `VERDICT: PARTIALLY CORRECT` stands alone on its line, and once. Unlike in `codechat.judges.deciding`, a
+labelled line with anything but one of the words makes the whole reply unreadable, since it may contradict another.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from codechat.domain import Message
 from codechat.errors import ContextOverflow
+from codechat.judges.deciding import MAX_LINE, MAX_REASON, quote
 from codechat.languages import without_thinking
 from codechat.protocols import Kit
 from codechat.studies.cab.config import AssistConfig
 from codechat.studies.cab.tasks import AssistTask
+from codechat.studies.cab.turns import BuildRecord
+from codechat.template import fill
+
+_MARKS = r"[\s>*_`#-]*"
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a reply that say something: no blank ones, no fences."""
+    return [line.strip() for line in text.splitlines() if line.strip(" \t`~")]
+
+
+def after_label(label: str, line: str) -> str | None:
+    """What stands behind a label on its line; None if the line does not begin with the label and a colon."""
+    name = "[ _]+".join(re.escape(part) for part in label.split())
+    match = re.match(rf"{_MARKS}{name}[\s*_`]*:(.*)$", line, re.IGNORECASE)
+    return match.group(1) if match else None
+
+
+def word_of(said: str, words: Sequence[str]) -> str | None:
+    """The word that alone stands behind a label, in capitals with `_` for a blank; None if it is none of the words."""
+    if len(said) > MAX_LINE:
+        return None
+    word = re.sub(r"[ -]+", "_", said.strip(" \t*_`.")).upper()
+    return word if word in words else None
+
+
+def only_word(label: str, words: Sequence[str], lines: Sequence[str]) -> str | None:
+    """The word of a label, if one line alone has the label and nothing but one of the words behind it."""
+    found = [said for line in lines if (said := after_label(label, line)) is not None]
+    return word_of(found[0], words) if len(found) == 1 else None
+
+
+def bounded(text: str) -> str:
+    """A reason for the record: one line of at most 300 characters."""
+    line = " ".join(text.strip(" \t*_`").split())
+    return line if len(line) <= MAX_REASON else line[: MAX_REASON - 1] + "…"
+
+
+NOTHING = "(nothing)"
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """An answer of the maintainer and the user's reply to it, None while there is none."""
+
+    answer: str
+    reply: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The last build, None if nothing was built, and the changes of the last answer that do not count."""
+
+    build: BuildRecord | None = None
+    refused: Sequence[str] = ()
+
+
+@dataclass
+class Telling:
+    """The fields of a prompt: texts of our own, and quoted parts, which are never read as a template."""
+
+    fields: dict[str, str] = field(default_factory=dict)
+    parts: dict[str, str] = field(default_factory=dict)
+
+    def say(self, name: str, text: str) -> None:
+        """Fill a field with a text of our own."""
+        self.fields[name] = text
+
+    def show(self, name: str, *blocks: tuple[str, str], before: str = "") -> None:
+        """Fill a field with quoted blocks, each given by its name and its text."""
+        self.parts |= {block: text.strip("\n") or NOTHING for block, text in blocks}
+        places = [f"{{{{{block}}}}}" for block, _ in blocks]
+        self.fields[name] = "\n".join([*([before] if before else []), *places]) or NOTHING
+
+    def fill(self, template: str) -> str:
+        """The prompt."""
+        return quote(fill(template, boundary="{{boundary}}", **self.fields), **self.parts)
+
+    def conditions(self, task: AssistTask) -> None:
+        """The conditions, numbered, one a line."""
+        lines = [f"{number}. {' '.join(text.split())}" for number, text in enumerate(task.conditions, 1)]
+        self.show("conditions", ("conditions", "\n".join(lines)))
+
+    def dialogue(self, name: str, task: AssistTask, dialogue: Sequence[Exchange]) -> None:
+        """The opening, and every answer with the reply to it."""
+        blocks = [("user_0", task.prompt)]
+        for number, each in enumerate(dialogue, 1):
+            blocks.append((f"maintainer_{number}", each.answer))
+            if each.reply is not None:
+                blocks.append((f"user_{number}", each.reply))
+        self.show(name, *blocks)
+
+    def build(self, built: Built) -> None:
+        """Whether the build succeeded, with its log if it failed, and the changes that do not count."""
+        blocks = [("refused_changes", "\n".join(built.refused))] if built.refused else []
+        if built.build is None:
+            self.show("build", *blocks, before="Nothing was built.")
+        elif built.build.ok:
+            self.show("build", *blocks, before="The build succeeded.")
+        else:
+            self.show("build", ("build_log", built.build.log), *blocks, before="The build failed. The end of its log:")
+
 
 NO_TEXT = "(no text)"
 """Stands for an empty reply in a conversation, since endpoints refuse empty messages."""

@@ -1,9 +1,16 @@
-"""Issues of repositories as tasks."""
+"""Issues of repositories as tasks, read from CodeAssistBench's fields (docs/codeassist.md)."""
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar
 
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from codechat.domain import Target
+from codechat.languages import language_of
 from codechat.tasks import Task
+from codechat.texts import writable
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +53,106 @@ class AssistTask(Task):
     needs_build: bool = False
 
     plural: ClassVar[str] = "issues of repositories"
+
+
+ADDRESS = re.compile(r"https://github\.com/([\w-]+)/([\w.-]+)/(issues|pull)/([1-9]\d*)", re.ASCII)
+Filled = Annotated[str, Field(pattern=r"\S")]
+
+
+class CommentRow(BaseModel):
+    """One comment of the thread."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+    user: str
+    created_at: str
+    body: str
+
+
+class IssueRow(BaseModel):
+    """One issue as published. `url` has the repository, the number, and whether it is a pull request."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+    url: str
+    title: Filled
+    body: str | None
+    author: Filled
+    created_at: str
+    commit_id: str = Field(pattern=r"^[0-9a-f]{40}$")
+    language: Filled
+    satisfaction_conditions: list[Filled] = Field(min_length=1)
+    comments: list[CommentRow]
+    dockerfile: str | None
+
+    @field_validator("url")
+    @classmethod
+    def _of_an_issue(cls, url: str) -> str:
+        found = ADDRESS.fullmatch(url)
+        if found is None or found[2] in (".", ".."):
+            raise ValueError("it must be https://github.com/OWNER/NAME/issues/NUMBER, or pull in place of issues")
+        return url
+
+    @property
+    def repository(self) -> str:
+        """`owner/name`."""
+        return "/".join(self._parts[:2])
+
+    @property
+    def pull(self) -> bool:
+        """Whether it is a pull request."""
+        return self._parts[2] == "pull"
+
+    @property
+    def task_id(self) -> str:
+        """`owner/name#4`."""
+        return f"{self.repository}#{self._parts[3]}"
+
+    @property
+    def _parts(self) -> tuple[str, ...]:
+        found = ADDRESS.fullmatch(self.url)
+        assert found is not None
+        return found.groups()
+
+    def task(self) -> AssistTask:
+        """The task, without a repository to work in."""
+        body = self.body or ""
+        return AssistTask(
+            self.task_id,
+            f"{self.title}\n\n{body}".strip(),
+            Target(language_of(self.language).names[0]),
+            title=self.title,
+            body=body,
+            author=self.author,
+            url=self.url,
+            pull=self.pull,
+            conditions=tuple(self.satisfaction_conditions),
+            thread=tuple(Comment(each.user, each.created_at, each.body) for each in self.comments),
+            created_at=self.created_at,
+            needs_build=self.dockerfile is not None,
+        )
+
+
+def issue_of(value: dict[str, Any]) -> IssueRow:
+    """The issue in a line of a task file. Raises `ValueError`, also for a text that no file could hold."""
+    row = IssueRow.model_validate(value)
+    if writable(value) is not value:
+        raise ValueError("a text has half of a surrogate pair (\\ud800 to \\udfff)")
+    return row
+
+
+def with_replies(tasks: Iterable[AssistTask]) -> list[AssistTask]:
+    """The tasks, each with the users' replies of all of them."""
+    known = list(tasks)
+    replies = tuple(reply for task in known for reply in replies_in(task))
+    return [replace(task, replies=replies) for task in known]
+
+
+def replies_in(task: AssistTask) -> Iterator[Reference]:
+    """The comments of the user that directly follow somebody else's, each with that one.
+
+    The id ends with the number of the reply in the thread, from 1.
+    """
+    for number, (said, replied) in enumerate(zip(task.thread, task.thread[1:], strict=False), 2):
+        if said.user != task.author == replied.user:
+            yield Reference(f"{task.task_id}:{number}", task.url, said.body, replied.body)

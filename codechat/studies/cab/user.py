@@ -8,10 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import cast, get_args
 
 from codechat.studies.cab.config import USER
-from codechat.studies.cab.labels import after_label, bounded, lines_of, word_of
 from codechat.studies.cab.references import Reference
-from codechat.studies.cab.stage import Stage
-from codechat.studies.cab.telling import Built, Exchange, Telling
+from codechat.studies.cab.stage import Built, Exchange, Stage, Telling, after_label, bounded, lines_of, word_of
 from codechat.studies.cab.turns import Status, UserReply
 
 STATUS, REASON = "SATISFACTION STATUS", "REASON"

@@ -2,9 +2,8 @@
 
 import pytest
 
-from codechat.studies.cab.changes import Changes, read_changes
-from codechat.studies.cab.commands import read_reply
 from codechat.studies.cab.judging import Parts, implied, read_judge, thread_turns
+from codechat.studies.cab.maintainer import Changes, read_changes, read_reply
 from codechat.studies.cab.user import passable, read_user
 from support.assisting import CONDITIONS, FORM, ISSUE, judges, says
 

@@ -7,7 +7,7 @@ import pytest
 
 from codechat.datasets import DATASETS
 from codechat.errors import UserError
-from codechat.studies.cab.clones import find_clone, require_commits
+from codechat.studies.cab.dataset import find_clone, require_commits
 from codechat.studies.cab.tasks import AssistTask
 from codechat.tasks import Workspace
 from support.cab_rows import NOWHERE, git, issue, repository, write

@@ -1,20 +1,176 @@
-"""The maintainer's side: it explores by commands until it answers; out of steps, it is asked for an answer."""
+"""The maintainer's side: it explores by commands until it answers; out of steps, it is asked for an answer.
+
+A reply has `EXPLORE: command` lines, or the answer behind `ANSWER:`. The files of an answer stand between
+`CREATE_FILE[path]:` and `END_FILE`, or `MODIFY_DOCKERFILE:` and `END_DOCKERFILE`.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 
 from codechat.domain import Message, Output, Reply, Usage
 from codechat.errors import ContextOverflow
 from codechat.judges.deciding import quote
 from codechat.languages import without_thinking
 from codechat.models import UNDER_TEST
-from codechat.studies.cab.commands import Said, read_reply
-from codechat.studies.cab.stage import NO_TEXT, Stage
-from codechat.studies.cab.telling import NOTHING
+from codechat.studies.cab.stage import NO_TEXT, NOTHING, Stage
 from codechat.studies.cab.turns import ExploredRecord
 from codechat.template import counted, fill
 from codechat.texts import visible
+
+_LIST_OR_QUOTE = re.compile(r"(?:>[ \t]*)*(?:(?:[-*+]|#{1,6}|\d{1,3}[.)])[ \t]+)?")
+_MARKED = re.compile(r"(\*{0,3}|_{0,3}|`)(EXPLORE|ANSWER)(?::\1|\1[ \t]*:)[ \t]*(.*)$", re.DOTALL)
+_WHOLE = re.compile(r"(\*{1,3}|_{1,3}|`)((?:EXPLORE|ANSWER)[ \t]*:.*)\1$", re.DOTALL)
+"""A line that is emphasised, or in backticks, from its mark to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A reply's commands before its answer, the answer (None if it has none), and the text that is no command."""
+
+    commands: tuple[str, ...]
+    answer: str | None
+    text: str
+
+
+def read_reply(reply: str) -> Said:
+    """Read a reply, thinking removed.
+
+    A command is the rest of a line that begins with `EXPLORE:`, in capitals; the line may be indented, quoted, an item
+    of a list, a heading, or in a fence; it, or its mark alone, may be bold or in backticks. The answer is everything
+    behind the first `ANSWER:` that begins a line: lines behind it are never commands. An answer or a command without
+    text is none.
+    """
+    commands: list[str] = []
+    rest: list[str] = []
+    lines = reply.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    for place, line in enumerate(lines):
+        mark, said = _marked(line)
+        if mark == "ANSWER":
+            answer = "\n".join([said, *lines[place + 1 :]]).strip()
+            return Said(tuple(commands), answer or None, "\n".join([*rest, answer]).strip())
+        if mark is None:
+            rest.append(line)
+        elif said:
+            commands.append(said)
+    return Said(tuple(commands), None, "\n".join(rest).strip())
+
+
+def _marked(line: str) -> tuple[str | None, str]:
+    """The mark that a line begins with, and the text behind it."""
+    begun = line.lstrip()
+    begun = begun[_prefix(begun) :].strip()
+    whole = _WHOLE.match(begun)
+    if whole is not None and whole[1] not in whole[2]:
+        begun = whole[2]
+    match = _MARKED.match(begun)
+    if match is None:
+        return None, ""
+    return match[2], _unwrapped(match[3].strip()) if match[2] == "EXPLORE" else match[3]
+
+
+def _prefix(line: str) -> int:
+    match = _LIST_OR_QUOTE.match(line)
+    return match.end() if match else 0
+
+
+def _unwrapped(command: str) -> str:
+    """A command without the backticks around the whole of it."""
+    if len(command) > 1 and command[0] == command[-1] == "`" and "`" not in command[1:-1]:
+        return command[1:-1].strip()
+    return command
+
+
+DOCKERFILE = "Dockerfile"
+"""The name under which a changed Dockerfile is recorded."""
+_OPENING = re.compile(r"[ \t>*_`]*(?:CREATE_FILE\[(?P<path>[^\n]*)\]|MODIFY_DOCKERFILE)[*_`]*:[*_`]*[ \t]*$")
+_FILE_ENDS = {"END_FILE", "END_DOCKERFILE"}
+_FILE_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_LONGEST_PATH = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Files by their path in the build context, the whole text of a changed Dockerfile, and what does not count."""
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    dockerfile: str | None = None
+    refused: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The paths of what is changed."""
+        return [*sorted(self.files), *([DOCKERFILE] if self.dockerfile is not None else [])]
+
+    def then(self, later: "Changes") -> "Changes":
+        """These changes followed by later ones: of a file or Dockerfile that both have, the later counts."""
+        dockerfile = self.dockerfile if later.dockerfile is None else later.dockerfile
+        return Changes({**self.files, **later.files}, dockerfile, later.refused)
+
+
+def read_changes(answer: str) -> Changes:
+    """The changes of an answer. A block without its end, and a path that leaves the build context, is refused."""
+    files: dict[str, str] = {}
+    dockerfile: str | None = None
+    refused: list[str] = []
+    lines = answer.split("\n")
+    place = 0
+    while place < len(lines):
+        opening = _OPENING.match(lines[place])
+        place += 1
+        if opening is None:
+            continue
+        path = opening["path"]
+        what = "MODIFY_DOCKERFILE" if path is None else f"CREATE_FILE[{path[:200]}]"
+        end = _end(lines, place, "END_DOCKERFILE" if path is None else "END_FILE")
+        if end is None:
+            refused.append(f"{what}: its end is missing")
+            continue
+        content, place = _content(lines[place:end]), end + 1
+        problem = "" if path is None else _problem_of(path.strip())
+        if problem:
+            refused.append(f"{what}: {problem}")
+        elif path is None:
+            dockerfile = content
+        else:
+            files[str(PurePosixPath(path.strip()))] = content
+    return Changes(files, dockerfile, tuple(refused))
+
+
+def _end(lines: list[str], start: int, word: str) -> int | None:
+    """The line that ends a block; None if another block begins, or ends, before."""
+    for place in range(start, len(lines)):
+        said = lines[place].strip(" \t>*_`")
+        if said == word:
+            return place
+        if said in _FILE_ENDS or _OPENING.match(lines[place]):
+            return None
+    return None
+
+
+def _content(lines: list[str]) -> str:
+    """The text of a block, without a fence around the whole of it."""
+    inner = [place for place, line in enumerate(lines) if line.strip()]
+    if len(inner) > 1:
+        first, last = lines[inner[0]], lines[inner[-1]]
+        opened = _FILE_FENCE.match(first)
+        if opened and last.strip() == opened[1]:
+            lines = lines[inner[0] + 1 : inner[-1]]
+    return "".join(line + "\n" for line in lines)
+
+
+def _problem_of(path: str) -> str:
+    """Why a path cannot be written; empty if it can."""
+    parts = PurePosixPath(path).parts
+    if not parts or len(path) > _LONGEST_PATH or any(ord(letter) < 32 or letter == "\\" for letter in path):
+        return "it names no file"
+    if path.startswith(("/", "~")) or ".." in parts:
+        return "it leaves the repository"
+    if ".git" in (part.lower() for part in parts):
+        return "it is a part of git's own folder"
+    return ""
+
 
 _LONGEST_COMMAND = 300
 """Characters of a command as it is told beside its output."""
