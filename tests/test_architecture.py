@@ -212,6 +212,28 @@ def test_no_room_asks_for_what_a_study_brings() -> None:
             assert not kind, f"{path}:{getattr(node, 'lineno', 0)} asks for a kind of task"
 
 
+def test_rules_of_constraints_name_no_language() -> None:
+    """They ask it for its customs; only the tables of the published harness are of the languages that it knew."""
+    names = {
+        "python",
+        "java",
+        "javascript",
+        "typescript",
+        "go",
+        "rust",
+        "kotlin",
+        "cpp",
+        "c",
+        "csharp",
+        "haskell",
+        "zig",
+    }
+    for path in ROOMS["constraints"]:
+        if not path.name.startswith("published"):
+            named = {node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)}
+            assert not named & names, f"{path} names {sorted(named & names)}: ask the language"
+
+
 def test_importing_the_package_costs_nothing() -> None:
     at_top = {name for _, name, top in imported_in("__init__") if top and name.startswith("codechat")}
     assert {".".join(name.split(".")[:2]) for name in at_top} == {"codechat.environment"}

@@ -1,8 +1,8 @@
 """Constraints on code, in any language: one file per type.
 
 To add a type, write one file and `register(ConstraintType(…))` in it. Put the file into this folder, or name it as a
-module of an installed package under the entry-point group `codechat.constraint`. A type with the two rules `official`
-and `guarded` checks code by itself; the others are decided elsewhere.
+module of an installed package under the entry-point group `codechat.constraint`. A type with the rule `guarded` checks
+code by itself; the others are decided elsewhere.
 """
 
 from collections.abc import Callable
@@ -38,8 +38,8 @@ class ConstraintType:
 
     `published` is its category and type as the benchmark writes them. `solved`: its published answer is a whole
     solution, which no model under test may see. `read` reads a published answer and raises
-    `ValueError` if it is none; `words` states the constraint. `official` and `guarded` check a code: as the published
-    harness does, faults included, and as is right.
+    `ValueError` if it is none; `words` states the constraint. `guarded` checks a code as is right, `official`
+    as the published harness does, faults included; None if nothing was published.
     """
 
     name: str
@@ -57,15 +57,16 @@ _REGISTERED: dict[str, ConstraintType] = {}
 
 
 def register(kind: ConstraintType) -> ConstraintType:
-    """Register a type by its name. Raises `ValueError` for a name that is taken, and for one rule without the other.
+    """Register a type by its name. Raises `ValueError` for a name that is taken, and for rules that do not fit `by`.
 
-    Rules check what is decided by a rule or by a classifier, and nothing else.
+    A type that is decided by a rule or by a classifier needs the rule `guarded`; others have none.
     """
     if _REGISTERED.setdefault(kind.name, kind) != kind:
         raise ValueError(f"the constraint type '{kind.name}' is registered twice")
-    checked = kind.by in ("rule", "classifier")
-    if (kind.official is not None, kind.guarded is not None) != (checked, checked):
-        raise ValueError(f"the constraint type '{kind.name}' needs both rules if rules decide it, or none")
+    if (kind.guarded is not None) != (kind.by in ("rule", "classifier")):
+        raise ValueError(f"the constraint type '{kind.name}' needs the rule guarded if rules decide it, else none")
+    if kind.official is not None and kind.guarded is None:
+        raise ValueError(f"the constraint type '{kind.name}' has the rule official, and no rules decide it")
     return kind
 
 
@@ -113,11 +114,13 @@ class Constraint:
             self.answer.grammar.require()
 
     def check(self, code: str | None, harness: Harness = "guarded") -> Finding:
-        """Whether a code keeps the constraint; nothing extracted keeps none.
+        """Whether a code keeps the constraint; nothing extracted keeps none. What was not published is `guarded`.
 
         No text makes it raise. Raises `UserError` if the language's grammar is not installed.
         """
         kind = constraint_type(self.type)
+        if kind.official is None:
+            harness = "guarded"
         rule = kind.official if harness == "official" else kind.guarded
         if rule is None:
             return Finding(None, f"no rule decides it, but a {kind.by}")

@@ -70,8 +70,8 @@ def _not_allman(lines: list[str]) -> str:
 def guarded(answer: Answer, code: str) -> Finding:
     style = answer.values[0]
     tree = answer.tree(code)
-    if answer.language == "python":
-        return Finding(None, f"Python has no braces that could stand in the {style} style")
+    if not answer.grammar.customs.braces:
+        return Finding(None, f"{answer.language.capitalize()} has no braces that could stand in the {style} style")
     if not tree.blocks:
         return Finding(False, "the code has no block in braces")
     for block in tree.blocks:

@@ -1,15 +1,17 @@
 """The style of comments: `language;style`."""
 
 import re
+from collections.abc import Mapping
+from functools import cache
 
 from codechat.constraints import Answer, ConstraintType, Finding, register
 from codechat.constraints.answers import one_of, read_values
 from codechat.constraints.blanking import code_of
 from codechat.constraints.documented import undocumented
 from codechat.constraints.published_comments import kept
-from codechat.languages.grammar import Found, Tree
+from codechat.languages import languages
+from codechat.languages.grammar import Found, Parsed, Tree
 
-_DOCS = {"python docstring": "python", "javadoc": "java", "rustdoc": "rust", "godoc": "go", "kotlindoc": "kotlin"}
 _DOCUMENTED = (
     "a documentation comment of the language for each function and type, but for an entry point, a test and what"
     " overrides another"
@@ -19,21 +21,27 @@ _STYLES = {
     "multi-line comment": "at least one comment, and each must be written so that it may span lines",
     "inline comment": "at least one comment, and each must stand in a line with code",
     "block comment": "a comment in lines of its own above the code that it describes",
-    **dict.fromkeys(_DOCS, _DOCUMENTED),
 }
+
+
+@cache
+def _documentations() -> Mapping[str, str]:
+    """The names of documentation comments, each with the language that has it."""
+    parsed = [each for each in languages() if isinstance(each, Parsed)]
+    return {own: each.names[0] for each in parsed if (own := each.grammar.customs.documentation)}
 
 
 def read(raw: str) -> Answer:
     answer = read_values(raw, 1, "language;style of comments")
-    one_of(answer, answer.values[0], tuple(_STYLES))
-    if answer.language != _DOCS.get(answer.values[0].lower(), answer.language):
+    one_of(answer, answer.values[0], (*_STYLES, *_documentations()))
+    if answer.language != _documentations().get(answer.values[0].lower(), answer.language):
         raise ValueError(f"{answer.language} has no {answer.values[0]}")
     return answer
 
 
 def words(answer: Answer) -> str:
     style = answer.values[0]
-    return f"The code must have comments in the style {style}: {_STYLES[style.lower()]}."
+    return f"The code must have comments in the style {style}: {_STYLES.get(style.lower(), _DOCUMENTED)}."
 
 
 def official(answer: Answer, code: str) -> Finding:
@@ -44,10 +52,10 @@ def official(answer: Answer, code: str) -> Finding:
 
 def guarded(answer: Answer, code: str) -> Finding:
     style = answer.values[0].lower()
-    tree = answer.tree(code)
-    if style in _DOCS:
+    tree, joined = answer.tree(code), answer.grammar.customs.docstrings
+    if style in _documentations():
         return _documented(answer, tree)
-    comments = _spanning(tree) if (answer.language, style) == ("python", "multi-line comment") else list(tree.comments)
+    comments = _spanning(tree) if joined and style == "multi-line comment" else list(tree.comments)
     if not comments:
         return Finding(False, "the code has no comment")
     if style == "block comment":
@@ -70,7 +78,7 @@ def _problem(tree: Tree, comment: Found, style: str) -> str:
 
 
 def _spanning(tree: Tree) -> list[Found]:
-    """Python's comments, those of several lines as one, and its documenting strings."""
+    """The comments, those of several lines as one, and the documenting strings."""
     joined: list[Found] = []
     for found in tree.comments:
         last = joined[-1] if joined else None
@@ -99,7 +107,7 @@ def _above_code(tree: Tree, comments: list[Found]) -> Finding:
 
 
 def _documented(answer: Answer, tree: Tree) -> Finding:
-    total, missing = undocumented(tree, answer.language)
+    total, missing = undocumented(tree, answer.grammar.customs)
     if not total:
         return Finding(False, "the code has no function or type that could be documented")
     if missing:

@@ -2,28 +2,23 @@
 
 import re
 
+from codechat.languages.customs import Customs
 from codechat.languages.grammar import Found, Tree
 
-_MARKS = {
-    "java": re.compile(r"/\*\*(?!/)"),
-    "kotlin": re.compile(r"/\*\*(?!/)"),
-    "rust": re.compile(r"///(?!/)|/\*\*(?!/)|//!|/\*!"),
-    "go": re.compile(r"//|/\*"),
-}
 _OPTIONAL = frozenset({"main", "toString", "equals", "hashCode", "fmt", "init"})
 
 
-def undocumented(tree: Tree, language: str) -> tuple[int, list[Found]]:
+def undocumented(tree: Tree, customs: Customs) -> tuple[int, list[Found]]:
     """The number of functions and types, and the names of those that have no documentation.
 
     An entry point, a test, and a method that overrides one need none.
     """
     names = [*tree.classes, *(function.name for function in tree.functions)]
     asked = [found for found in names if found.text not in _OPTIONAL and not _overrides(tree, found)] or names
-    if language == "python":
+    if customs.docstrings:
         missing = [found for found in asked if not _has_docstring(tree, found)]
     else:
-        missing = [found for found in asked if not _has_comment(tree, found, language)]
+        missing = [found for found in asked if not _has_comment(tree, found, customs)]
     return len(asked), sorted(missing, key=lambda found: found.start)
 
 
@@ -45,20 +40,20 @@ def _has_docstring(tree: Tree, name: Found) -> bool:
     return False
 
 
-def _has_comment(tree: Tree, name: Found, language: str) -> bool:
+def _has_comment(tree: Tree, name: Found, customs: Customs) -> bool:
     """Whether the last comment before the name is documentation, with nothing but the name's own head between."""
     before = [found for found in tree.comments if found.end <= name.start]
-    if not before or not _MARKS[language].match(before[-1].text):
+    if not before or not re.match(customs.documents, before[-1].text):
         return False
     between = tree.data[before[-1].end : name.start].decode("utf-8", "replace")
     if re.search(r"[;{}]", between) or len(between) > 500:
         return False
-    if language != "go":
+    if not customs.named:
         return True
     if re.search(r"\n[ \t\r]*\n", between):
         return False
     start = next((found for found in reversed(before) if not _joined(tree, found, before)), before[-1])
-    return bool(re.match(rf"(?://|/\*)\s*(?:A |An |The )?{re.escape(name.text)}\b", start.text))
+    return bool(re.match(rf"(?:{customs.documents})\s*(?:A |An |The )?{re.escape(name.text)}\b", start.text))
 
 
 def _joined(tree: Tree, comment: Found, before: list[Found]) -> bool:

@@ -4,7 +4,7 @@ import re
 
 from codechat.constraints import Answer, ConstraintType, Finding, register
 from codechat.constraints.answers import read_values
-from codechat.constraints.structures import operations_seen
+from codechat.constraints.published_structures import operations_seen
 from codechat.languages.grammar import Found, Tree
 
 # What precedes these names is their one holder; of others (`str.upper`, `Vec::push`) it is a type of values.

@@ -1,8 +1,10 @@
 """The names that the published harness looks at."""
 
+import ast
 import re
 
 from codechat.constraints.published import captured, tokens
+from codechat.languages.python.syntax import parse
 
 _METHODS_OF_REACT = {
     *("constructor", "componentDidMount", "componentWillUnmount", "render", "getDerivedStateFromProps"),
@@ -70,3 +72,30 @@ def names_seen(code: str, language: str) -> dict[str, set[str]]:
     others = {text for kind, text in tokens(code, language) if kind == "Token.Name"} - classes - functions
     variables = {name for name in others if len(name) >= 5 and not re.match(r"_|[A-Z0-9_]+\Z", name)}
     return {"class": classes, "function": functions, "variable": variables}
+
+
+_STRINGS = """
+(import_statement (string) @name)
+(call_expression function: (_) @_require arguments: (arguments (string) @name) (#eq? @_require "require"))
+"""
+_PATHS = {
+    "javascript": _STRINGS,
+    "typescript": _STRINGS,
+    "go": "(import_spec (interpreted_string_literal (interpreted_string_literal_content) @name))",
+    "rust": "[(extern_crate_declaration) (use_declaration)] @name",
+}
+
+
+def imports_seen(name: str, code: str, language: str) -> bool:
+    """Whether the published harness sees an import of a library."""
+    if language == "python":
+        return name in _imported(code)
+    nodes = captured(language, _PATHS[language], code, "name")
+    return any(name in node.text.decode("utf-8", "replace") for node in nodes)
+
+
+def _imported(code: str) -> set[str]:
+    tree = parse(code)
+    nodes = [] if tree is None else list(ast.walk(tree))
+    whole = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return whole | {node.module.split(".")[0] for node in nodes if isinstance(node, ast.ImportFrom) and node.module}

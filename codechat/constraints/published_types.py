@@ -1,6 +1,7 @@
 """How the published harness compares the types of parameters and results: by pieces of their texts."""
 
 import ast
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,3 +144,80 @@ def is_of(text: str, wanted: str, language: str, *, array: bool = False) -> bool
     if language == "python":
         return text.startswith(pieces)
     return any(piece in text for piece in pieces) or (array and wanted == "List")
+
+
+def values_seen(code: str, language: str, name: str) -> list[str] | None:
+    """The texts of the values that the published harness sees; None if it sees no function."""
+    if language == "go":
+        return _go_returned(without_comments(code, language), name)
+    returns = [each.returns for each in seen(code, language, name) if each.returns is not None]
+    if language == "python":
+        inner = next((found for text in returns if (found := re.search(r"\[(.*?)\]", text))), None)
+        return None if inner is None else [part.strip() for part in inner[1].split(",")]
+    return [part.strip() for part in returns[0].strip().strip("()").split(",")] if returns else None
+
+
+def _go_returned(code: str, name: str) -> list[str] | None:
+    for node in walk(grammar_of("go").parse(code)):
+        named = node.child_by_field_name("name") if node.type == "function_declaration" else None
+        if named is None or cut(code, named) != name:
+            continue
+        result = node.child_by_field_name("result")
+        if result is None or result.type == "type_identifier":
+            return [] if result is None else [cut(code, result)]
+        if result.type == "parameter_list":
+            kinds = [
+                each.child_by_field_name("type") for each in result.children if each.type == "parameter_declaration"
+            ]
+            return [cut(code, kind) for kind in kinds]
+    return None
+
+
+_ALSO: dict[str, dict[str, tuple[str, ...]]] = {
+    "java": {"tree": ("Tree", "BinaryTree", "Node", "node")},
+    "cpp": {"graph": ("graph", "adj", "node")},
+    "rust": {"graph": ("graph", "adj")},
+}
+
+
+def takes(code: str, language: str, name: str, wanted: list[str]) -> bool:
+    """Whether the published harness takes a function's parameters for these types; in Java a `[][]` is no matrix."""
+    functions = seen(code, language, name)[: 1 if language == "python" else None]
+    texts = [(text, array) for each in functions for text, array in zip(each.parameters, _arrays(each), strict=True)]
+    return len(texts) == len(wanted) and all(
+        _is_parameter_of(text, kind.lower(), language, array) for (text, array), kind in zip(texts, wanted, strict=True)
+    )
+
+
+def _arrays(function: Seen) -> tuple[bool, ...]:
+    return function.arrays or (False,) * len(function.parameters)
+
+
+def _is_parameter_of(text: str, wanted: str, language: str, array: bool) -> bool:
+    """Whether the published harness takes a type's text for the wanted one, in lower case; kinds come before pieces."""
+    lower, pieces = text.lower(), (*PIECES[language].get(wanted, ()), *_ALSO.get(language, {}).get(wanted, ()))
+    nested = text.count("[" if language == "python" else "<") >= 2
+    kinds = {
+        ("python", "map"): lower.startswith(("dict", "map")),
+        ("python", "matrix"): lower.startswith("list") and nested,
+        ("python", "graph"): "graph" in lower or "adj" in lower,
+        ("java", "matrix"): ("List" in text or "Array" in text) and nested and "[][]" not in text,
+        ("java", "graph"): "graph" in lower and "adj" not in lower,
+        ("cpp", "linkedlist"): lower.startswith(("node", "linkedlist", "list")),
+        ("cpp", "matrix"): ("vector" in text and nested) or array,
+    }
+    for (of, kind), met in kinds.items():
+        if of == language and kind in wanted:
+            return met
+    if language == "python":
+        return (lower or "none").startswith(wanted)
+    return any(piece.lower() in lower for piece in pieces)
+
+
+def returned_as(code: str, language: str, name: str, wanted: str) -> str | None:
+    """The return type of a function that the published harness takes for the wanted one; None if it takes none."""
+    returns = [each.returns for each in seen(code, language, name) if each.returns is not None]
+    for text in returns[:1] if language == "rust" else returns:
+        if is_of(text.strip(), wanted, language) or (language == "cpp" and wanted == "Matrix" and "[][]" in text):
+            return text
+    return None

@@ -5,7 +5,7 @@ from functools import partial
 from codechat.constraints import Answer, ConstraintType, Finding, register
 from codechat.constraints.answers import read_values
 from codechat.constraints.parameter_type import supported, wanted_as_written
-from codechat.constraints.published_types import is_of, seen
+from codechat.constraints.published_types import returned_as
 from codechat.constraints.python_values import fits, without_annotation
 from codechat.constraints.signatures import absent, asked
 from codechat.constraints.types import is_kind
@@ -22,13 +22,9 @@ def words(answer: Answer) -> str:
 def official(answer: Answer, code: str) -> Finding:
     """A piece of the type's text is enough; of Rust's functions only the first with a return type is looked at."""
     wanted = wanted_as_written(answer)
-    returns = [each.returns for each in seen(code, answer.language, answer.values[0]) if each.returns is not None]
-    for text in returns[:1] if answer.language == "rust" else returns:
-        if is_of(text.strip(), wanted, answer.language) or (
-            answer.language == "cpp" and wanted == "Matrix" and "[][]" in text
-        ):
-            return Finding(True, f"the published harness takes {text} for {wanted}")
-    return Finding(False, f"the published harness takes no return type for {wanted}")
+    text = returned_as(code, answer.language, answer.values[0], wanted)
+    said = "no return type" if text is None else text
+    return Finding(text is not None, f"the published harness takes {said} for {wanted}")
 
 
 def guarded(answer: Answer, code: str) -> Finding:
@@ -39,7 +35,7 @@ def guarded(answer: Answer, code: str) -> Finding:
             return Finding(True, f"line {function.name.line}: {name} returns {function.returns[:60]}")
     if not functions:
         return Finding(False, absent(answer))
-    if answer.language == "python" and not functions[0].returns:
+    if not answer.grammar.customs.typed and not functions[0].returns:
         return Finding(*without_annotation(code, name, partial(_fit, wanted)))
     returned = functions[0].returns[:60] or "a type that is not written"
     return Finding(False, f"line {functions[0].name.line}: {name} returns {returned}, and not {wanted}")

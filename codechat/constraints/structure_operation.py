@@ -5,7 +5,8 @@ from dataclasses import replace
 from codechat.constraints import Answer, ConstraintType, Finding, register
 from codechat.constraints.answers import listed, read_values
 from codechat.constraints.published import without_comments
-from codechat.constraints.structures import operation_of, operations_seen, seen, use_of
+from codechat.constraints.published_structures import operations_seen, structures_seen
+from codechat.constraints.structures import operation_of, use_of
 
 
 def read(raw: str) -> Answer:
@@ -22,7 +23,7 @@ def words(answer: Answer) -> str:
 def official(answer: Answer, code: str) -> Finding:
     """A name without its package, such as `deque`, is never one of Python's, which are seen with theirs."""
     name, *operations = answer.values
-    used = name.lower() in seen(without_comments(code, answer.language), answer.language)
+    used = name.lower() in structures_seen(without_comments(code, answer.language), answer.language)
     called = operations_seen(code, answer.language, operations)
     return Finding(used and called, f"the published harness sees {name}: {used}, all its operations: {called}")
 

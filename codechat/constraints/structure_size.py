@@ -7,8 +7,9 @@ from codechat.constraints import Answer, ConstraintType, Finding, register
 from codechat.constraints.answers import read_values
 from codechat.constraints.blanking import blanked
 from codechat.constraints.published import without_comments
+from codechat.constraints.published_structures import structure_seen
 from codechat.constraints.receivers import CONCRETE
-from codechat.constraints.structures import plain, seen, use_of
+from codechat.constraints.structures import plain, use_of
 
 _NUMBER = re.compile(r"(?<![\w.])(\d[\d_']*)(?:[uUlL]{1,3}|[iu](?:8|16|32|64|128|size))?(?![\w.]|'\d)")
 
@@ -46,8 +47,7 @@ def official(answer: Answer, code: str) -> Finding:
     """
     name, size = answer.values
     code = without_comments(code, answer.language)
-    wanted = name if answer.language in ("rust", "go") else name.lower()
-    found, bounded = wanted in seen(code, answer.language), size in code
+    found, bounded = structure_seen(name, code, answer.language), size in code
     return Finding(found and bounded, f"the published harness sees {name}: {found}, the digits {size}: {bounded}")
 
 

@@ -3,7 +3,8 @@
 from codechat.constraints import Answer, ConstraintType, Finding, register
 from codechat.constraints.answers import read_values
 from codechat.constraints.published import without_comments
-from codechat.constraints.structures import seen, use_of
+from codechat.constraints.published_structures import structures_seen
+from codechat.constraints.structures import use_of
 
 
 def read(raw: str) -> Answer:
@@ -16,7 +17,7 @@ def words(answer: Answer) -> str:
 
 def official(answer: Answer, code: str) -> Finding:
     """A name with a package, such as `sync.Map`, equals no type's name: only four of Python's are seen with theirs."""
-    found = answer.values[0].lower() in seen(without_comments(code, answer.language), answer.language)
+    found = answer.values[0].lower() in structures_seen(without_comments(code, answer.language), answer.language)
     return Finding(found, f"the published harness sees {'' if found else 'no '}{answer.values[0]}")
 
 

@@ -3,6 +3,7 @@
 from codechat.languages import register
 from codechat.languages.c import COMMON, functions
 from codechat.languages.coded import Coded
+from codechat.languages.customs import Customs
 from codechat.languages.grammar import Grammar
 
 _NAMES = "[(identifier) (field_identifier) (destructor_name) (operator_name)]"
@@ -46,4 +47,11 @@ QUESTIONS = f"""
 (declaration_list) @block
 """
 
-register(Coded(("cpp", "c++", "cc", "cxx", "hpp"), Grammar("tree_sitter_cpp", QUESTIONS, "cpp")))
+CUSTOMS = Customs(
+    methods={
+        "": """at back begin clear count emplace emplace_back empty end erase find front insert merge pop_back pop_front
+            push_back push_front reserve resize reverse size sort swap""",
+        **dict.fromkeys(("stack", "queue", "priority_queue"), "push pop top front back"),
+    }
+)
+register(Coded(("cpp", "c++", "cc", "cxx", "hpp"), Grammar("tree_sitter_cpp", QUESTIONS, "cpp", customs=CUSTOMS)))

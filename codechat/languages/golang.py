@@ -2,6 +2,7 @@
 
 from codechat.languages import register
 from codechat.languages.coded import Coded
+from codechat.languages.customs import Customs
 from codechat.languages.grammar import Grammar
 
 QUESTIONS = """
@@ -47,4 +48,32 @@ QUESTIONS = """
 "," @operator
 """
 
-register(Coded(("go", "golang"), Grammar("tree_sitter_go", QUESTIONS, "go")))
+# Where the packages of the standard library begin: `sync` is no part of another path.
+_STANDARD = frozenset({
+    "archive", "bufio", "bytes", "cmp", "compress", "container", "context", "crypto", "database", "embed",
+    "encoding", "errors", "expvar", "flag", "fmt", "go", "hash", "html", "image", "io", "iter", "log", "maps",
+    "math", "mime", "net", "os", "path", "plugin", "reflect", "regexp", "runtime", "slices", "sort", "strconv",
+    "strings", "sync", "syscall", "testing", "text", "time", "unicode", "unsafe",
+})  # fmt: skip
+_ELEMENT_SET = "(assignment_statement left: (expression_list (index_expression))) @set"
+
+
+def _imports(library: str, path: str) -> bool:
+    asked, parts = library.lower().split("/"), path.lower().split("/")
+    if asked[0] in _STANDARD:
+        return parts == asked
+    return any(parts[start : start + len(asked)] == asked for start in range(len(parts)))
+
+
+CUSTOMS = Customs(
+    documentation="godoc",
+    documents=r"//|/\*",
+    named=True,
+    results_named=True,
+    structures_qualified=True,
+    packages=("list", "ring", "heap"),
+    constructs={"goroutine and channel": ("goroutine", "channel"), "defer statement": ("defer",)},
+    written=dict.fromkeys(("assign", "insert", "update"), _ELEMENT_SET),
+    imports=_imports,
+)
+register(Coded(("go", "golang"), Grammar("tree_sitter_go", QUESTIONS, "go", customs=CUSTOMS)))

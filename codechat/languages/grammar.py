@@ -17,11 +17,12 @@
 import importlib
 import importlib.util
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 from codechat.errors import UserError
+from codechat.languages.customs import Customs
 
 REMEDY = "pip install 'codechat[constraints]'"
 
@@ -31,7 +32,7 @@ class Grammar:
     """A grammar: the module of its wheel, the function in it that gives the grammar, and the questions' query.
 
     `lexer` is the language's name in Pygments. `within` leaves of a text what is in the language, if it may stand
-    within another, as scripts do in a page: a text of the same length.
+    within another, as scripts do in a page: a text of the same length. `customs` is what else constraints ask.
     """
 
     module: str
@@ -39,6 +40,7 @@ class Grammar:
     lexer: str
     function: str = "language"
     within: Callable[[str], str] = str
+    customs: Customs = field(default=Customs(), compare=False)
 
     def require(self) -> None:
         """Raises `UserError` if something is not installed that checks need; loads nothing."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from codechat.domain import Extraction, Target
 from codechat.languages import register
 from codechat.languages.blocks import Block, Fences, split
+from codechat.languages.customs import Customs
 from codechat.languages.grammar import Grammar
 from codechat.languages.javac import Javac
 from codechat.languages.plain import no_code, without_indent
@@ -48,12 +49,22 @@ QUESTIONS = """
 "," @operator
 """
 
+CUSTOMS = Customs(
+    documentation="javadoc",
+    documents=r"/\*\*(?!/)",
+    methods={
+        "": """add addall addfirst addlast clear contains containskey entryset get getfirst getlast isempty iterator
+            keyset offer peek peekfirst peeklast poll pollfirst polllast pop push put putifabsent remove removefirst
+            removelast set size sort values"""
+    },
+)
+
 
 class Java:
     """Java in the version of the compiler that is at hand."""
 
     names = ("java",)
-    grammar = Grammar("tree_sitter_java", QUESTIONS, "java")
+    grammar = Grammar("tree_sitter_java", QUESTIONS, "java", customs=CUSTOMS)
     compiler = Javac()
 
     def extract(self, reply: str, target: Target) -> Extraction:

@@ -2,8 +2,9 @@
 
 from codechat.languages import register
 from codechat.languages.coded import Coded
+from codechat.languages.customs import Customs
 from codechat.languages.grammar import Grammar
-from codechat.languages.markup import scripts
+from codechat.languages.markup import scripts, sources
 
 COMMON = """
 (function_declaration name: (identifier) @function.name parameters: (_) @function.parameters) @function
@@ -54,10 +55,26 @@ QUESTIONS = f"""
 (rest_pattern) @feature.rest
 """
 
+
+def imports(library: str, path: str) -> bool:
+    """Whether a path is of the package, which may be one of a scope."""
+    package = "/".join(path.split("/")[: 2 if path.startswith("@") else 1])
+    return package in (library, f"@{library}") or path.startswith((f"@{library}/", f"{library}/"))
+
+
+CUSTOMS = Customs(
+    constructs={
+        "async/await": ("async", "await"),
+        "arrow functions": ("arrow_function",),
+        "spread operator": ("spread",),
+    },
+    imports=imports,
+    sources=sources,
+)
 register(
     Coded(
         ("javascript", "js", "jsx", "mjs", "node"),
-        Grammar("tree_sitter_javascript", QUESTIONS, "javascript", within=scripts),
+        Grammar("tree_sitter_javascript", QUESTIONS, "javascript", within=scripts, customs=CUSTOMS),
         labels=("javascript", "typescript"),
     ),
 )

@@ -2,6 +2,7 @@
 
 from codechat.languages import register
 from codechat.languages.coded import Coded
+from codechat.languages.customs import Customs
 from codechat.languages.grammar import Grammar
 
 QUESTIONS = """
@@ -30,4 +31,9 @@ QUESTIONS = """
 "," @operator
 """
 
-register(Coded(("kotlin", "kt", "kts"), Grammar("tree_sitter_kotlin", QUESTIONS, "kotlin")))
+CUSTOMS = Customs(
+    documentation="kotlindoc",
+    documents=r"/\*\*(?!/)",
+    constructs={"lambda expression": ("lambda",), "when expression": ("when",)},
+)
+register(Coded(("kotlin", "kt", "kts"), Grammar("tree_sitter_kotlin", QUESTIONS, "kotlin", customs=CUSTOMS)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from codechat.languages import register
 from codechat.languages.coded import Coded
 from codechat.languages.compiling import Attempt, Compiler, Version, at_line
+from codechat.languages.customs import Customs
 from codechat.languages.grammar import Grammar
 
 QUESTIONS = """
@@ -151,4 +152,20 @@ class Rust(Coded):
     compiler: Compiler = Rustc()
 
 
-register(Rust(("rust", "rs"), Grammar("tree_sitter_rust", QUESTIONS, "rust")))
+def _imports(library: str, path: str) -> bool:
+    """Whether the path begins with the crate."""
+    return re.split(r"\W", path.strip("{ "))[0] == library.replace("-", "_")
+
+
+CUSTOMS = Customs(
+    documentation="rustdoc",
+    documents=r"///(?!/)|/\*\*(?!/)|//!|/\*!",
+    constructs={"match expression": ("match",), "if let syntax sugar": ("if_let",), "closures": ("closure",)},
+    methods={
+        "": """append clear contains contains_key drain extend get get_mut insert iter len pop_back pop_front push_back
+            push_front remove retain truncate""",
+        **dict.fromkeys(("vec", "smallvec", "arrayvec", "binaryheap"), "push pop peek"),
+    },
+    imports=_imports,
+)
+register(Rust(("rust", "rs"), Grammar("tree_sitter_rust", QUESTIONS, "rust", customs=CUSTOMS)))

@@ -2,9 +2,10 @@
 
 from codechat.languages import register
 from codechat.languages.coded import Coded
+from codechat.languages.customs import Customs
 from codechat.languages.grammar import Grammar
-from codechat.languages.javascript import COMMON
-from codechat.languages.markup import scripts
+from codechat.languages.javascript import COMMON, imports
+from codechat.languages.markup import scripts, sources
 
 QUESTIONS = f"""
 {COMMON.replace("[(comment) (html_comment)] @comment", "(comment) @comment")}
@@ -21,9 +22,10 @@ QUESTIONS = f"""
 (new_expression constructor: (identifier) @type)
 """
 
+CUSTOMS = Customs(imports=imports, sources=sources)
 register(
     Coded(
         ("typescript", "ts", "tsx"),
-        Grammar("tree_sitter_typescript", QUESTIONS, "typescript", "language_typescript", scripts),
+        Grammar("tree_sitter_typescript", QUESTIONS, "typescript", "language_typescript", scripts, CUSTOMS),
     )
 )

@@ -1,5 +1,6 @@
 """What is what in the tree of a Python program, also of a broken one."""
 
+from codechat.languages.customs import Customs
 from codechat.languages.grammar import Grammar
 
 QUESTIONS = """
@@ -68,4 +69,24 @@ QUESTIONS = """
 (class_definition body: (block . (expression_statement (string)) @doc))
 (function_definition body: (block . (expression_statement (string)) @doc))
 """
-GRAMMAR = Grammar("tree_sitter_python", QUESTIONS, "python")
+_ELEMENT_SET = "[(assignment left: (subscript)) (augmented_assignment left: (subscript))] @set"
+_ELEMENT_DELETED = "(delete_statement (subscript)) @set"
+CUSTOMS = Customs(
+    documentation="python docstring",
+    docstrings=True,
+    braces=False,
+    typed=False,
+    results_listed=True,
+    constructs={
+        "generator and yield": ("yield",),
+        "list comprehension": ("list_comprehension",),
+        "dictionary comprehension": ("dictionary_comprehension",),
+        "set comprehension": ("set_comprehension",),
+    },
+    modules={"heapq": "heap|nlargest|nsmallest|merge"},
+    written={
+        **dict.fromkeys(("insert", "assign", "add"), _ELEMENT_SET),
+        **dict.fromkeys(("delete", "remove"), _ELEMENT_DELETED),
+    },
+)
+GRAMMAR = Grammar("tree_sitter_python", QUESTIONS, "python", customs=CUSTOMS)
