@@ -192,7 +192,7 @@ def test_a_name_belongs_to_one_type() -> None:
     kind = constraint_type("brace")
     with pytest.raises(ValueError, match="'brace' is registered twice"):
         register(ConstraintType("brace", "a", ("a", "b"), "judge", kind.read, kind.words))
-    with pytest.raises(ValueError, match="needs both rules"):
+    with pytest.raises(ValueError, match="needs the rule guarded"):
         register(ConstraintType("half", "a", ("a", "b"), "rule", kind.read, kind.words, kind.official))
     with pytest.raises(UserError, match="no constraint type is called 'braces'"):
         constraint_type("braces")

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[3]
 LANGUAGE = '''
 from codechat.languages import register
 from codechat.languages.coded import Coded
+from codechat.languages.customs import Customs
 from codechat.languages.grammar import Grammar
 
 QUESTIONS = """
@@ -21,7 +22,8 @@ QUESTIONS = """
 (call_expression function: (identifier) @call)
 (compound_statement) @block
 """
-register(Coded(("toyc", "tc"), Grammar("tree_sitter_c", QUESTIONS, "c")))
+CUSTOMS = Customs(documents="//!", documentation="toydoc")
+register(Coded(("toyc", "tc"), Grammar("tree_sitter_c", QUESTIONS, "c", customs=CUSTOMS)))
 '''
 KIND = """
 from codechat.constraints import ConstraintType, Finding, register
@@ -34,7 +36,7 @@ def rule(answer, code):
     return Finding(not many, f"line {line} has the last of {len(functions)} functions")
 
 register(ConstraintType("function_count", "coding_style", ("style", "functions"), "rule",
-    lambda raw: read_values(raw, 1, "language;number"), lambda a: f"At most {a.values[0]} functions.", rule, rule))
+    lambda raw: read_values(raw, 1, "language;number"), lambda a: f"At most {a.values[0]} functions.", guarded=rule))
 """
 USE = """
 from codechat.constraints import Constraint, constraint_type
@@ -42,9 +44,12 @@ from codechat.domain import Target
 from codechat.languages import extract
 
 code = extract("```tc\\nint f(void) {\\n    g();\\n}\\nint h(void) { }\\n```", Target("toyc")).code
-for kind, answer in (("function_count", "toyc;1"), ("invocation", "toyc;g"), ("brace", "TC;K&R")):
-    found = Constraint(kind, constraint_type(kind).read(answer)).check(code)
+for kind, answer in (("function_count", "toyc;1"), ("invocation", "toyc;g"), ("brace", "TC;K&R"), ("comment", "toyc;toydoc")):
+    constraint = Constraint(kind, constraint_type(kind).read(answer))
+    found = constraint.check(code)
     print(found.met, found.reason)
+    if kind == "function_count":
+        assert constraint.check(code, "official") == found, "nothing was published of it"
 """
 
 
@@ -69,4 +74,5 @@ def test_a_language_and_a_type_are_a_file_each(tmp_path: Path) -> None:
         "False line 4 has the last of 2 functions",
         "True line 2 calls g",
         "True all 2 blocks have their braces in the K&R style",
+        "False line 1: f has no toydoc",
     ], done.stderr
