@@ -251,34 +251,29 @@ def is_hint(code: Code, node: ast.AST) -> bool:
     return False
 
 
-def _beyond_reading(node: ast.AST, depth: int, before: int) -> str:
-    """Why a tree is not read further than a node that so many were read before; empty if it is."""
-    if depth > MAX_DEPTH:
-        return "nested too deeply to read"
-    if before >= MAX_NODES:
-        return f"more than {MAX_NODES:,} parts"
-    number = node.value if isinstance(node, ast.Constant) and isinstance(node.value, int) else 0
-    return "a number with too many digits" if number.bit_length() > MAX_BITS else ""
-
-
 def _gathered(tree: ast.Module, *, guarded: bool) -> tuple[tuple[ast.AST, ...], dict[ast.AST, ast.AST], str]:
     """The nodes in source order, their parents, and why the tree is beyond reading. `guarded`: with the main guard."""
     nodes: list[ast.AST] = []
     parents: dict[ast.AST, ast.AST] = {}
     stack: list[tuple[ast.AST, int]] = [(tree, 0)]
-    while stack:
+    problem = ""
+    while stack and not problem:
         node, depth = stack.pop()
-        if problem := _beyond_reading(node, depth, len(nodes)):
-            return (), {}, f"does not parse: {problem}"
+        if depth > MAX_DEPTH:
+            problem = "nested too deeply to read"
+        elif len(nodes) >= MAX_NODES:
+            problem = f"more than {MAX_NODES:,} parts"
+        elif type(node) is ast.Constant and isinstance(node.value, int) and node.value.bit_length() > MAX_BITS:
+            problem = "a number with too many digits"
         if depth == 1 and not guarded and is_main_guard(node):  # not the program's own: dropped before anything runs
             continue
         nodes.append(node)
         below = children(node)
-        for child in below:
+        depth += 1
+        for child in reversed(below):
             parents[child] = node
-        below.reverse()
-        stack += [(child, depth + 1) for child in below]
-    return tuple(nodes), parents, ""
+            stack.append((child, depth))
+    return ((), {}, f"does not parse: {problem}") if problem else (tuple(nodes), parents, "")
 
 
 @lru_cache(maxsize=256)

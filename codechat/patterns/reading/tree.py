@@ -16,6 +16,7 @@ _FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
     for kind in vars(ast).values()
     if isinstance(kind, type) and issubclass(kind, ast.AST)
 }
+_WITH_GAPS = ("keys", "kw_defaults", "kwd_attrs")  # lists that also hold None or texts
 
 
 def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
@@ -60,10 +61,10 @@ def children(node: ast.AST) -> list[ast.AST]:
     found: list[ast.AST] = []
     for name in _FIELDS[type(node)]:
         value = getattr(node, name, None)
-        if isinstance(value, ast.AST):
+        if type(value) is list:
+            found += value if name not in _WITH_GAPS else [each for each in value if isinstance(each, ast.AST)]
+        elif isinstance(value, ast.AST):
             found.append(value)
-        elif isinstance(value, list):
-            found += [each for each in value if isinstance(each, ast.AST)]
     return found
 
 
