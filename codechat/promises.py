@@ -23,10 +23,10 @@ def is_plugin(maker: Any) -> bool:
     return str(getattr(maker, "__module__", "")).partition(".")[0] != HOME
 
 
-def held(component: Any, promise: Any, who: str) -> Any:
+def kept_to_type(component: Any, promise: Any, who: str) -> Any:
     """The component, whose answers are checked from now on if the promise is a protocol. Raises `UserError`."""
     _refuse(problem(component, promise), who, WHOLE)
-    return _Held(component, promise, who) if _is_protocol(promise) else component
+    return _Checked(component, promise, who) if _is_protocol(promise) else component
 
 
 def check_call(who: str, function: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any]) -> None:
@@ -67,7 +67,7 @@ def _within(value: Any, kind: Any, parameters: tuple[Any, ...], what: str) -> It
     if kind in (tuple, list) and len(parameters) in (1, 2) and parameters[-1] in (..., parameters[0]):
         yield from (problem(each, parameters[0], f"{what}[{index}]") for index, each in enumerate(value))
     elif is_dataclass(kind) and not is_plugin(kind):
-        hints = get_type_hints(kind)
+        hints = _hints(kind)
         for field in fields(kind):
             yield problem(getattr(value, field.name), hints[field.name], f"{what}.{field.name}".lstrip("."))
 
@@ -89,12 +89,18 @@ def _lacking(component: Any, promise: Any, what: str) -> str:
         if callable(declared) and not callable(getattr(component, name)):
             return f"{what}.{name} must be a method".lstrip(".")
         if isinstance(declared, property) and declared.fget is not None:
-            hint = get_type_hints(declared.fget)["return"]
+            hint = _hints(declared.fget)["return"]
             if found := problem(getattr(component, name), hint, f"{what}.{name}".lstrip(".")):
                 return found
     return ""
 
 
+@functools.cache  # reading them costs more than the check
+def _hints(of: Any) -> dict[str, Any]:
+    return get_type_hints(of)
+
+
+@functools.cache
 def _members(promise: Any) -> list[str]:
     declared = (*vars(promise), *vars(promise).get("__annotations__", {}))
     return [name for name in dict.fromkeys(declared) if not name.startswith("_")]
@@ -104,7 +110,7 @@ def _member(promise: Any, name: str) -> Any:
     return vars(promise).get(name)
 
 
-class _Held:
+class _Checked:
     """A component whose answers are checked; everything else of it is as it is."""
 
     def __init__(self, component: Any, promise: Any, who: str) -> None:
@@ -115,7 +121,7 @@ class _Held:
         declared = _member(self._promise, name)
         if not inspect.isfunction(declared):
             return value
-        hint = get_type_hints(declared).get("return", Any)
+        hint = _hints(declared).get("return", Any)
         if inspect.iscoroutinefunction(declared):
             return functools.partial(self._await, name, value, hint)
         return functools.partial(self._call, name, value, hint)
@@ -155,4 +161,4 @@ def _shown(value: Any) -> str:
     return "None" if value is None else _article(type(value))
 
 
-__all__ = ["check_call", "held", "is_plugin", "problem"]
+__all__ = ["check_call", "is_plugin", "kept_to_type", "problem"]

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar, cast
 from codechat.config import Config, part_of, validate
 from codechat.errors import UserError, nearest
 from codechat.plugins import import_all
-from codechat.promises import check_call, held, is_plugin
+from codechat.promises import check_call, is_plugin, kept_to_type
 
 T = TypeVar("T")
 """The type that a registry's factories make."""
@@ -137,7 +137,7 @@ class Registry(Generic[T, X]):
             check_call(who, component.factory, (config, *parts), named)
         try:
             made = component.factory(config, *parts, **named)
-            return cast(T, held(made, self._makes, who)) if plugin else made
+            return cast(T, kept_to_type(made, self._makes, who)) if plugin else made
         except ModuleNotFoundError as error:
             package = (error.name or "").partition(".")[0]
             if package in ("", "codechat"):

@@ -45,7 +45,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.parent.name == "attacks":
             item.add_marker("long")
         given = getattr(item, "callspec", None)
-        if "engine" in getattr(item, "fixturenames", ()) or (given and "docker" in given.params.values()):
+        if "engine" in getattr(item, "fixturenames", ()) or (
+            given and "docker" in [each for each in given.params.values() if isinstance(each, str)]
+        ):
             item.add_marker("engines")
         if any(item.get_closest_marker(name) for name in MARKS):
             item.add_marker(pytest.mark.timeout(LONGER_S))

@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 from codechat.domain import Program, Verdict
 from codechat.files import content_hash
 from codechat.languages import language_of
-from codechat.promises import held, is_plugin
+from codechat.promises import is_plugin, kept_to_type
 from codechat.sandbox import Box, Command, Ran, Sandbox, SandboxConfig
 from codechat.suites import Suite
 from codechat.suites.sharing import KeptVerdicts, exact_key, may_outlast, may_share, shared_key
@@ -47,10 +47,14 @@ class NoSandbox:
         """Nothing to release."""
 
 
-def _held(suite: Suite) -> Suite:
+def _checked(suite: Suite) -> Suite:
     """The suite, held to what a suite promises if it is a plugin's: a dataset may make it without the registry."""
     kind = type(suite)
-    return cast(Suite, held(suite, Suite, f"suite={suite.kind} of {kind.__module__}")) if is_plugin(kind) else suite
+    return (
+        cast(Suite, kept_to_type(suite, Suite, f"suite={suite.kind} of {kind.__module__}"))
+        if is_plugin(kind)
+        else suite
+    )
 
 
 class Checker:
@@ -111,7 +115,7 @@ class Checker:
         return known
 
     def _start(self, program: Program, suite: Suite, exact: str, shared: str | None) -> None:
-        running = asyncio.ensure_future(_held(suite).check(program, self._sandbox))
+        running = asyncio.ensure_future(_checked(suite).check(program, self._sandbox))
         keys = [exact, *([shared] if shared is not None and shared not in self._running else [])]
         self._running |= dict.fromkeys(keys, running)
 

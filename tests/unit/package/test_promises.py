@@ -19,7 +19,7 @@ from codechat.judges import JUDGES, Judge, JudgeConfig
 from codechat.metrics import Final, Measures
 from codechat.models import MODELS, Model, ModelConfig, Request
 from codechat.plugins import import_all
-from codechat.promises import held
+from codechat.promises import kept_to_type
 from codechat.protocols import PROTOCOLS
 from codechat.sandbox import SANDBOXES
 from codechat.suites import SUITES, Suite
@@ -301,7 +301,7 @@ def test_what_keeps_its_promise_works_as_before() -> None:
         async def complete(self, request: Request) -> Reply:
             return Reply("x", latency_s=1)
 
-    model = held(Good(), Model, "model=good")
+    model = kept_to_type(Good(), Model, "model=good")
     request = Request((Message("user", "?"),), "t", 0)
     assert asyncio.run(model.complete(request)) == Reply("x", latency_s=1)
     assert model.extra == 3
@@ -314,5 +314,5 @@ def test_every_group_has_a_type_for_what_it_makes() -> None:
                            "environment", "tracking"}  # fmt: skip
     for registry in (*GROUPS.values(), SUITES):
         with pytest.raises(UserError, match=rf"^{registry.group}: it must be an? \w+, and "):
-            held(object(), registry._makes, registry.group)
+            kept_to_type(object(), registry._makes, registry.group)
     assert SANDBOXES._makes.__name__ == "Sandbox" and JUDGES._makes is Judge and SUITES._makes is Suite
