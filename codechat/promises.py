@@ -95,9 +95,14 @@ def _lacking(component: Any, promise: Any, what: str) -> str:
     return ""
 
 
-@functools.cache  # reading them costs more than the check
+_HINTS: dict[Any, dict[str, Any]] = {}
+
+
 def _hints(of: Any) -> dict[str, Any]:
-    return get_type_hints(of)
+    """The type hints of a class or function, read once: that costs more than a check."""
+    if of not in _HINTS:
+        _HINTS[of] = get_type_hints(of)
+    return _HINTS[of]
 
 
 @functools.cache
