@@ -17,8 +17,7 @@ from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.plugins import import_all
 from codechat.records import SessionRecord
-from codechat.report.contents import content_notes
-from codechat.report.loading import load_cells
+from codechat.report.loading import content_notes, load_cells
 from codechat.report.study import LoadedCell
 from codechat.tasks import Task
 

@@ -19,8 +19,7 @@ from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.instructions import INSTRUCTIONS
 from codechat.records import AdherenceRecord, SessionRecord, TurnRecord
-from codechat.report.contents import content_notes
-from codechat.report.loading import load_cells
+from codechat.report.loading import content_notes, load_cells
 from codechat.report.study import LoadedCell
 from codechat.seeding import generator
 

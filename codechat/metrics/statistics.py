@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -40,6 +41,17 @@ class PhiTable(BaseModel):
 def rate(hits: float, total: float) -> float | None:
     """`hits / total`, or None if `total` is 0."""
     return hits / total if total else None
+
+
+def mean_of(values: Iterable[float | None]) -> float | None:
+    """The mean of the values that are known; None if none is."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def mean_of_all(values: Sequence[float | None]) -> float | None:
+    """The mean of the values; None if one of them is missing, or if there is none."""
+    return None if None in values else mean_of(values)
 
 
 def percent_change(first: float | None, last: float | None) -> float | None:
@@ -88,6 +100,15 @@ class Figure:
         old_hits, old_total = self.by_task.get(task_id, (0, 0))
         counts = (old_hits + hits, old_total + total)
         self.by_task[task_id] = _COUNTS.setdefault(counts, counts)
+
+    @classmethod
+    def union(cls, figures: Iterable["Figure"]) -> "Figure":
+        """The counts of several figures as one."""
+        whole = cls()
+        for figure in figures:
+            for task, counts in figure.by_task.items():
+                whole.count(task, *counts)
+        return whole
 
     @property
     def rate(self) -> float | None:

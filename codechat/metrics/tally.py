@@ -29,12 +29,11 @@ class Tally:
     @classmethod
     def union(cls, tallies: Iterable["Tally"]) -> "Tally":
         """What several tallies counted, as one."""
-        whole = cls()
+        found: dict[str, list[Figure]] = {}
         for tally in tallies:
             for name, figure in tally.figures.items():
-                for task, counts in figure.by_task.items():
-                    whole.count(task, {name: counts})
-        return whole
+                found.setdefault(name, []).append(figure)
+        return cls({name: Figure.union(figures) for name, figures in found.items()})
 
 
 def size(figure: Figure) -> int:

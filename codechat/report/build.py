@@ -10,11 +10,10 @@ from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.metrics.measures import merge
 from codechat.report.chapters import Chapter, chapter_of, leads
-from codechat.report.data import FigureFile, ReportData, Table
-from codechat.report.drawing.style import Look, save, styled
+from codechat.report.data import FigureFile, Headline, ReportData, Section, Table
+from codechat.report.drawing import Look, save, styled
 from codechat.report.formats import FORMATS, write_table
 from codechat.report.latex import WIDE, as_latex
-from codechat.report.sections import Headline, Section
 from codechat.report.study import LoadedCell, Study
 
 CONTENTS = "contents.json"

@@ -12,8 +12,7 @@ from codechat.engine.results.measured import remeasure
 from codechat.errors import UserError
 from codechat.protocols import PROTOCOLS
 from codechat.records import SessionRecord, TurnRecord, read_sessions
-from codechat.report.contents import content_notes
-from codechat.report.loading import cell_folders, load_cells
+from codechat.report.loading import cell_folders, content_notes, load_cells
 from codechat.seal import edited
 
 Source = Callable[[SessionRecord, TurnRecord], Any]

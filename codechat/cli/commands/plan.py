@@ -14,8 +14,8 @@ from codechat.errors import UserError
 from codechat.metrics.outline import outlines_of
 from codechat.metrics.power import FIGURES, MEASURED, POWER, UNITS, Parts, Spread, parts_of, spread_of
 from codechat.records import tasks_in
+from codechat.report.drawing import draw_power
 from codechat.report.loading import load_cells
-from codechat.report.power import draw_power
 from codechat.report.study import LoadedCell
 from codechat.template import counted
 

@@ -15,10 +15,9 @@ from codechat.engine.results.measured import remeasure
 from codechat.engine.settings.config import GROUPS, CellConfig
 from codechat.errors import UserError
 from codechat.report.build import build_report
-from codechat.report.contents import content_notes
 from codechat.report.data import Table
 from codechat.report.generic.overview import pooling_notes
-from codechat.report.loading import cell_folders, load_cells
+from codechat.report.loading import cell_folders, content_notes, load_cells
 from codechat.report.page import write_page
 from codechat.report.study import LoadedCell
 from codechat.template import counted

@@ -8,8 +8,20 @@ from typing import Any
 from codechat.metrics import Breakdown, Measures, Series
 from codechat.metrics.measures import interval_of, value_of
 from codechat.report.data import Drawing
-from codechat.report.drawing.plots import Point, curves, from_zero, known, lines, points
-from codechat.report.drawing.style import Look, legend, panels, save, share_range, styled
+from codechat.report.drawing import (
+    Look,
+    Point,
+    curves,
+    from_zero,
+    known,
+    legend,
+    lines,
+    panels,
+    points,
+    save,
+    share_range,
+    styled,
+)
 from codechat.report.generic.tables import groups_in
 from codechat.report.study import LoadedCell, Study, Verdicts
 

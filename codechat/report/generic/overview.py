@@ -7,27 +7,32 @@ from typing import Any
 from codechat.metrics import Final, Series
 from codechat.metrics.decided import DECIDED, MEANING, inside_in
 from codechat.metrics.measures import interval_of, value_of
-from codechat.report.generic.counts import payers_of
-from codechat.report.sections import Board, BoardColumn, Chart, Headline, Line, Part, Section, Shown
+from codechat.report.data import Board, BoardColumn, Chart, Headline, Line, Part, Section, Shown
+from codechat.report.generic.tables import payers_of
 from codechat.report.study import LoadedCell, Study
 from codechat.template import counted
 
 TOPS = {"share": 1.0, "percent": 100.0}  # where an axis ends; else at the highest value
 
 
-def section_of(study: Study[Any]) -> Section:
-    """The section, its tables and figures at the end."""
-    measures, claim = study.measures, standing(study)
-    said = [f"{claim.title}. {claim.text}", *pooling_notes(study.loaded)]
-    parts: list[Part] = [*said, board_of(study), passing(study), charts_of(study)]
-    return Section(
-        f"protocol-{study.protocol}", measures.title, study.protocol.capitalize(), parts, groups=(study.protocol,)
-    )
-
-
-def passing(study: Study[Any]) -> str:
-    """When a turn passes, in words."""
-    return f"A turn passes where {study.measures.passed}. Bands: 95 % intervals by task."
+def section_of(
+    study: Study[Any],
+    groups: Sequence[str] = (),
+    *,
+    claim: Headline | None = None,
+    board: Board | None = None,
+    note: str = "",
+    charts: Sequence[Chart] | None = None,
+) -> Section:
+    """The section, the tables and figures of its `groups` at the end. A study may give parts of its own in place."""
+    claim = claim or standing(study)
+    note = note or f"A turn passes where {study.measures.passed}."
+    parts: list[Part] = [
+        f"{claim.title}. {claim.text}", *pooling_notes(study.loaded), board or board_of(study),
+        f"{note} Bands: 95 % intervals by task.", charts_of(study) if charts is None else charts,
+    ]  # fmt: skip
+    name = study.protocol
+    return Section(f"protocol-{name}", study.measures.title, name.capitalize(), parts, groups=tuple(groups) or (name,))
 
 
 def board_of(study: Study[Any]) -> Board:

@@ -16,7 +16,7 @@ from codechat.metrics.repeats import (
 )
 from codechat.metrics.statistics import Figure
 from codechat.report.data import Column, Drawing, Interval, Table, Value, columns_of, with_interval
-from codechat.report.drawing.style import Look, legend, panels, share_range
+from codechat.report.drawing import Look, legend, panels, share_range
 from codechat.report.generic.tables import named_table
 from codechat.report.study import Study, V, Verdicts, sustained
 

@@ -6,10 +6,9 @@ alike, and a mean in which the columns count alike, however few dialogues are le
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
 from typing import Any
 
-from codechat.metrics.statistics import percentile_interval
+from codechat.metrics.statistics import mean_of, percentile_interval
 from codechat.metrics.tally import Tally, size
 from codechat.records import SessionRecord
 from codechat.report.chapters import Chapter, register
@@ -94,11 +93,6 @@ def _values(found: Rounds, tally: Tally) -> Iterator[Value]:
 
 def _mean(found: Rounds, pairs: Sequence[Tally], name: str) -> tuple[float | None, Interval | None]:
     """The unweighted mean of the pairs that have a value, with its interval."""
-    mean = _mean_of([pair[name].rate for pair in pairs])
+    mean = mean_of([pair[name].rate for pair in pairs])
     resampled = zip(*(found.resamples.ratios(pair[name]) for pair in pairs), strict=True)
-    return mean, Interval.of(percentile_interval(map(_mean_of, resampled)))
-
-
-def _mean_of(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    return mean, Interval.of(percentile_interval(map(mean_of, resampled)))

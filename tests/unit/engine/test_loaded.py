@@ -15,7 +15,7 @@ from codechat.engine.settings.compose import compose
 from codechat.metrics.loaded import count_loaded
 from codechat.report.build import studies_of
 from codechat.report.loading import load_cells
-from codechat.studies.refine.chapter.seeds import datasets
+from codechat.studies.refine.chapter.tables import datasets
 from codechat.suites import Counted
 from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls

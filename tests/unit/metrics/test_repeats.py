@@ -19,7 +19,7 @@ from codechat.metrics.repeats import (
     sizes,
 )
 from codechat.metrics.statistics import TaskBootstrap
-from codechat.report.generic.matched import Agreement
+from codechat.report.generic.paired import Agreement
 
 
 def test_pass_at_k_and_pass_to_the_k_by_hand() -> None:

@@ -17,10 +17,9 @@ from codechat.metrics.decided import DECIDED, constructs_in, count_decided, insi
 from codechat.records import SessionRecord, TurnRecord, read_sessions, write_sessions
 from codechat.report.build import sections_of, studies_of
 from codechat.report.chapters import chapter_of
-from codechat.report.data import Table
+from codechat.report.data import Board, BoardColumn, Table
 from codechat.report.loading import load_cells
-from codechat.report.page.bodies import body_of
-from codechat.report.sections import Board, BoardColumn
+from codechat.report.page.archive import body_of
 from codechat.studies.codeif.exchange import Exchange
 from codechat.tracking.traces import _turn as traced
 from support.conversation_cells import Talk, write_talk

@@ -20,9 +20,8 @@ from codechat.domain import Message
 from codechat.records import SessionRecord, TurnRecord
 from codechat.report import page
 from codechat.report.build import sections_of, studies_of
-from codechat.report.page.archive import Index, archive, as_json, packed
-from codechat.report.page.bodies import body_of, shortened
-from codechat.report.page.document import SCRIPTS, STYLES
+from codechat.report.page import SCRIPTS, STYLES
+from codechat.report.page.archive import Index, archive, as_json, body_of, packed, shortened
 from codechat.report.study import LoadedCell
 from support.page_input import cell_of, made_cell, made_report, made_session
 

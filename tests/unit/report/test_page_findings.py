@@ -5,10 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from codechat.report.build import headline_of, studies_of
-from codechat.report.data import Table
+from codechat.report.data import Headline, Table
 from codechat.report.generic.paired import pairs
-from codechat.report.sections import Headline
-from codechat.studies.refine.chapter.differences import differences
+from codechat.studies.refine.chapter.comparisons import differences
 from support.page_input import MadeCell, made_cell
 
 

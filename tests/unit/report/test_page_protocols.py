@@ -10,13 +10,11 @@ import pytest
 
 from codechat.metrics import Measures
 from codechat.report.build import headline_of, sections_of, studies_of
-from codechat.report.data import ReportData
+from codechat.report.data import Board, Chart, Headline, ReportData, Section
 from codechat.report.generic import overview as claims
 from codechat.report.loading import load_cells
-from codechat.report.page.archive import Index
-from codechat.report.page.bodies import body_of
-from codechat.report.page.document import overview
-from codechat.report.sections import Board, Chart, Headline, Section
+from codechat.report.page import overview
+from codechat.report.page.archive import Index, body_of
 from codechat.report.study import LoadedCell, Study
 from support.conversation_cells import MEASURES, Talk, talks_of, write_talk
 

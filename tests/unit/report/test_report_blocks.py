@@ -11,11 +11,11 @@ from codechat.cli.terminal import out
 from codechat.report.build import headline_of, studies_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Table
-from codechat.report.drawing.style import Look
+from codechat.report.drawing import Look
 from codechat.report.loading import load_cells
 from codechat.report.study import Study
-from codechat.studies.refine.chapter.ablations import ablation_figure
-from codechat.studies.refine.chapter.leaderboard import ranks
+from codechat.studies.refine.chapter.comparisons import ablation_figure
+from codechat.studies.refine.chapter.tables import ranks
 from support.refine_cells import Made, write_cell
 
 

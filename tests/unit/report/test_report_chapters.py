@@ -28,7 +28,7 @@ PLUGIN = '''
 
 from codechat.report.chapters import Chapter, register
 from codechat.report.data import Column, Table
-from codechat.report.sections import Board, BoardColumn, Headline, Section
+from codechat.report.data import Board, BoardColumn, Headline, Section
 
 @register("static")
 class Told(Chapter):
@@ -152,7 +152,7 @@ def test_every_generic_source_is_looked_at() -> None:
 
 
 def test_a_plugins_values_reach_the_page_as_data(plugin: None, runs: Path) -> None:
-    from codechat.report.page.document import overview
+    from codechat.report.page import overview
 
     cells = [cell for cell in load_cells([runs]) if cell.protocol == "static"]
     data: Any = build_report(cells, runs.parent / "page")

@@ -13,15 +13,13 @@ from codechat.records import AdherenceRecord, InstructionRecord, SessionRecord, 
 from codechat.report.build import studies_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Interval, Table
-from codechat.report.drawing.style import Look
+from codechat.report.drawing import Look
 from codechat.report.formats import as_markdown
 from codechat.report.latex import COMPACT, WIDE, as_latex
 from codechat.report.loading import load_cells
 from codechat.report.study import LoadedCell
-from codechat.studies.refine.chapter.means import tables
-from codechat.studies.refine.chapter.pooled import drawings
-from codechat.studies.refine.chapter.setups import setups_of
-from codechat.studies.refine.chapter.together import Draws, change, together
+from codechat.studies.refine.chapter.means import drawings, tables
+from codechat.studies.refine.chapter.outcomes import Draws, change, setups_of, together
 from support.page_input import MadeCell, cell_of
 from support.refine_cells import Made, write_cell
 

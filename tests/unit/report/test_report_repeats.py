@@ -15,7 +15,7 @@ from codechat.report.build import build_report, studies_of
 from codechat.report.data import ReportData
 from codechat.report.generic.paired import pairs
 from codechat.report.loading import load_cells
-from codechat.studies.refine.chapter.differences import log_rank, log_rank_by_task
+from codechat.studies.refine.chapter.comparisons import log_rank, log_rank_by_task
 from codechat.studies.refine.metrics import refine_metrics
 from support.recount import near, recount, recount_samples
 from support.refine_cells import Made, config_of, write_cell

@@ -9,9 +9,9 @@ from scipy import stats
 
 from codechat.metrics.statistics import Figure, TaskBootstrap
 from codechat.report.data import Interval
-from codechat.report.generic.matched import Agreement, SignedRanks, difference, holm, signed_ranks
-from codechat.studies.refine.chapter.breaks import wilson
-from codechat.studies.refine.chapter.differences import Survival, log_rank
+from codechat.report.generic.paired import Agreement, SignedRanks, difference, holm, signed_ranks
+from codechat.studies.refine.chapter.comparisons import Survival, log_rank
+from codechat.studies.refine.chapter.tables import wilson
 
 
 def test_mcnemar_on_a_table_worked_out_by_hand() -> None:

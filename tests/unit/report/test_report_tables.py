@@ -12,9 +12,9 @@ import pytest
 from codechat.report.build import build_report, studies_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Column, Interval, ReportData, Value
-from codechat.report.drawing.style import Look, share_range
+from codechat.report.drawing import Look, share_range
 from codechat.report.loading import load_cells
-from codechat.studies.refine.chapter.ablations import ablation_figure
+from codechat.studies.refine.chapter.comparisons import ablation_figure
 from codechat.studies.refine.chapter.drawings import DRAWINGS
 from support.recount import near, recount
 from support.refine_cells import Made, paper, write_cell

@@ -7,14 +7,21 @@ from typing import Any
 
 from codechat.metrics import Measures
 from codechat.report.chapters import Chapter, register
-from codechat.report.data import Drawing, Table
-from codechat.report.sections import Section
+from codechat.report.data import Drawing, Section, Table
+from codechat.report.generic.overview import board_of, section_of
 from codechat.report.study import Study
-from codechat.studies.cab.chapter import page
 from codechat.studies.cab.chapter.drawings import drawings
-from codechat.studies.cab.chapter.repeated import Judged, repeated
-from codechat.studies.cab.chapter.tables import GROUP, paper_tables
-from codechat.studies.cab.metrics import ASSIST, GRADES
+from codechat.studies.cab.chapter.tables import GROUP, Judged, paper_tables, repeated
+from codechat.studies.cab.metrics import ASSIST, GRADES, GROUPED
+
+NOTE = "The judge decides, nothing is tested. A turn is an answer of the maintainer."
+
+
+def _section(study: Study[Any], groups: Sequence[str]) -> Section:
+    """The generic section, its board without the figures of single steps and commands."""
+    shown = tuple(final for final in study.measures.finals if final.key in GROUPED)
+    board = board_of(replace(study, measures=replace(study.measures, finals=shown)))
+    return section_of(study, groups, board=board, note=NOTE)
 
 
 @register(ASSIST.protocol)
@@ -43,4 +50,4 @@ class AssistChapter(Chapter):
         yield from super().drawings(study)
 
     def sections(self, study: Study[Any]) -> list[Section]:
-        return [page.section(study, tuple(self.groups(study)))]
+        return [_section(study, tuple(self.groups(study)))]

@@ -5,10 +5,9 @@ from functools import partial
 from typing import Any
 
 from codechat.report.data import Drawing
-from codechat.report.drawing.style import Look, legend, panels
+from codechat.report.drawing import Look, legend, panels
 from codechat.report.study import Study, Verdicts
-from codechat.studies.cab.chapter.published import COHORTS
-from codechat.studies.cab.chapter.tables import GROUP, WORDS
+from codechat.studies.cab.chapter.tables import COHORTS, GROUP, WORDS
 from codechat.studies.cab.metrics import GRADES, STATUSES
 
 GOOD, MIDDLING, BAD = "#009E73", "#E69F00", "#B64A5A"

@@ -1,13 +1,55 @@
-"""The tables of CodeAssistBench's paper over the report's cells, with what it prints beside them, and two more."""
+"""The tables of CodeAssistBench's paper over the report's cells, with what it prints beside them, and three more."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from codechat.report.data import Column, Table, Value
+import yaml
+
+from codechat.metrics.repeats import Part, all_of, any_of, mean_over_tasks, sizes
+from codechat.metrics.statistics import Figure
+from codechat.records import SessionRecord
+from codechat.report.data import Column, Table, Value, columns_of, with_interval
+from codechat.report.generic.repeats import measured, pooled_in
 from codechat.report.generic.tables import named_table
-from codechat.report.study import LoadedCell, Study, Verdicts
-from codechat.studies.cab.chapter.published import COHORTS, paper
+from codechat.report.study import REPLAYED, LoadedCell, Study, Verdicts
 from codechat.studies.cab.metrics import GRADES, VERBOSITIES
+from codechat.studies.cab.turns import AssistJudgement
+
+DATA = Path(__file__).with_name("published.yaml")
+COHORTS: Mapping[str, str] = {"recent": "recent", "all_time": "all-time"}
+"""The cohorts as metrics.json names them, and in words."""
+
+
+@dataclass(frozen=True)
+class Paper:
+    """The paper's Table 2. `figures` has by cohort and model three triples by verdict (correct, partially correct,
+    incorrect): shares in per cent, turns of the real thread, rounds.
+
+    `issues` counts the paper's sample by cohort; `known` has the paper's name of a model by its plain one.
+    """
+
+    figures: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]
+    issues: Mapping[str, int]
+    known: Mapping[str, str]
+
+    def name_of(self, model: str) -> str:
+        """The paper's name of a model; empty if the paper has none such."""
+        plain = re.sub(r"[^a-z0-9]", "", model.removesuffix(REPLAYED).rpartition("/")[2].lower())
+        return self.known.get(plain, "")
+
+
+@cache
+def paper() -> Paper:
+    """The data file's content."""
+    data: dict[str, Any] = yaml.safe_load(DATA.read_text(encoding="utf-8"))
+    known = {plain: name for name, plains in data["models"].items() for plain in plains}
+    return Paper({cohort: data[cohort] for cohort in COHORTS}, data["issues"], known)
+
 
 GROUP = "assist_paper"
 MEASURED, PUBLISHED = "measured", "published"
@@ -150,3 +192,44 @@ def user_and_judge(study: Study[Any]) -> Table:
         "undecided ones are left out. Same: satisfied and correct, or neither. Phi is a dash if all users or all "
         "verdicts are alike.",
     )  # fmt: skip
+
+
+@dataclass
+class Judged(Verdicts):
+    """A cell's sessions, and by issue whether each is judged correct; an undecided one is no sample."""
+
+    correct: dict[str, list[bool]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, session: SessionRecord) -> None:
+        """Count a completed session."""
+        super().add(session)
+        verdict = AssistJudgement.of(session).verdict
+        if verdict is not None:
+            self.correct[session.task_id].append(verdict.lower() == GRADES[0])
+
+    def of_k(self, k: int, part: Callable[[int, int, int], Part]) -> Figure:
+        """What any or all (`part`) of k samples of an issue are: correct."""
+        return mean_over_tasks({task: part(len(own), sum(own), k) for task, own in self.correct.items()})
+
+
+def repeated(study: Study[Any]) -> Iterator[Table]:
+    """The table of correct@k and correct^k, if an entrant pools several cells."""
+    rows = []
+    found: Judged
+    for found in pooled_in(study):
+        for k in sizes(found.cell.samples):
+            any_correct, all_correct = found.of_k(k, any_of), found.of_k(k, all_of)
+            values = (*measured(found, any_correct), *measured(found, all_correct))
+            rows.append((found, (k, len(any_correct.by_task), *values)))
+    columns = (
+        *columns_of("d", k="k", tasks="Issues"), *with_interval("correct_any", "correct@k", ".3f"),
+        *with_interval("correct_all", "correct^k", ".3f"),
+    )  # fmt: skip
+    if rows:
+        yield named_table(
+            study, columns, rows, title="Correct in one of k samples, and in all",
+            name="assist_repeats_correct", group=study.protocol,
+            note="Unbiased: means over all choices of k of an issue's samples, then over the issues with k decided "
+            "ones. correct@k: one of the k is CORRECT; correct^k: all k are. k = 1 is the share of correct verdicts, "
+            "each issue with the same weight. Intervals: 95 %, resampled by issue, each with all its samples.",
+        )  # fmt: skip

@@ -7,15 +7,36 @@ from typing import Any
 
 from codechat.metrics import Measures
 from codechat.report.chapters import Chapter, register
-from codechat.report.data import Drawing, Table
-from codechat.report.sections import Headline, Section
-from codechat.report.study import Study
-from codechat.studies.multicodeif.chapter import page, tables
+from codechat.report.data import Drawing, Headline, Section, Table
+from codechat.report.generic.overview import charts_of, rivals_of, section_of, standing
+from codechat.report.study import LoadedCell, Study
+from codechat.studies.multicodeif.chapter import tables
 from codechat.studies.multicodeif.chapter.drawings import drawings, types
 from codechat.studies.multicodeif.chapter.kept import Kept
-from codechat.studies.multicodeif.chapter.means import means
+from codechat.studies.multicodeif.chapter.tables import means
 from codechat.studies.multicodeif.metrics_levels import LEVELS
 from codechat.studies.multicodeif.metrics_repair import REPAIR
+
+
+def claim(study: Study[Any]) -> Headline:
+    """Who leads by the harness that most models share, with the counts of the whole study."""
+    harnesses = sorted({_harness(cell) for cell in study.loaded})
+    shared = [_harness(cell) for cell in rivals_of(study.loaded)]
+    leading = max(harnesses, key=shared.count)  # the first of equals
+    found = standing(replace(study, loaded=tuple(cell for cell in study.loaded if _harness(cell) == leading)))
+    said = f" All of these with protocol.harness={leading}." if len(harnesses) > 1 else ""
+    return replace(found, text=f"{found.text}{said}", facts=standing(study).facts)
+
+
+def _section(study: Study[Any], groups: Sequence[str]) -> Section:
+    """The generic section; its charts begin at zero, so that gains, which may be losses, are left to the tables."""
+    drawn = replace(study.measures, series=tuple(each for each in study.measures.series if each.unit == "share"))
+    return section_of(study, groups, claim=claim(study), charts=charts_of(replace(study, measures=drawn)))
+
+
+def _harness(cell: LoadedCell) -> str:
+    return str((cell.config.get("protocol") or {}).get("harness", "guarded"))
+
 
 TYPE = "type"
 TITLES = {"paper": "The paper's tables and figures", "generic": "Every figure, with its interval"}
@@ -38,10 +59,10 @@ class _PaperChapter(Chapter):
         yield types(study)
 
     def sections(self, study: Study[Any]) -> list[Section]:
-        return [page.section(study, tuple(self.groups(study)))]
+        return [_section(study, tuple(self.groups(study)))]
 
     def headline(self, study: Study[Any], tables: Sequence[Table]) -> Headline:
-        return page.claim(study)
+        return claim(study)
 
 
 @register(REPAIR.protocol)

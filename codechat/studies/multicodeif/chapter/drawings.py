@@ -6,8 +6,7 @@ from functools import partial
 from typing import Any
 
 from codechat.report.data import Drawing
-from codechat.report.drawing.plots import bars, spread
-from codechat.report.drawing.style import Look, panels
+from codechat.report.drawing import Look, bars, heat_map, panels, spread, strips
 from codechat.report.study import Study
 from codechat.studies.multicodeif.chapter.kept import ALL, FEWEST, Kept, Models, categories_of, models_of, words
 from codechat.studies.multicodeif.chapter.published import Weights
@@ -104,20 +103,9 @@ def _wrapped(text: str) -> str:
 
 
 def _heat(panel: Any, rates: Sequence[Sequence[float | None]], rows: Sequence[str], columns: Sequence[str]) -> None:
-    """Shares as shades from white to blue, each with its number in per cent."""
-    shades = [[float("nan") if rate is None else rate for rate in row] for row in rates]
-    panel.imshow(shades, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    for y, row in enumerate(rates):
-        for x, rate in enumerate(row):
-            text = "–" if rate is None else f"{100 * rate:.1f}"
-            dark = rate is not None and rate > 0.6
-            panel.text(x, y, text, ha="center", va="center", fontsize=8.5, color="white" if dark else "#222222")
-    long = sum(map(len, columns)) > LONGEST
-    panel.set_xticks(range(len(columns)), columns, **({"rotation": 30, "ha": "right"} if long else {}))
-    panel.set_yticks(range(len(rows)), rows)
-    panel.grid(visible=False)
-    panel.spines[:].set_visible(False)
-    panel.tick_params(length=0)
+    """Shares as shades, each with its number in per cent."""
+    texts = [["–" if rate is None else f"{100 * rate:.1f}" for rate in row] for row in rates]
+    heat_map(panel, rates, texts, rows=rows, columns=columns)
 
 
 def _means(study: Study[Any], look: Look, models: Models) -> Any:
@@ -134,8 +122,7 @@ def _weights(study: Study[Any], look: Look, models: Models) -> Any:
 def _compared(look: Look, models: Models, groups: Mapping[str, tuple[Sequence[Kept], str]]) -> Any:
     names = sorted(models.categories, key=_height_in(models), reverse=True)
     figure, (panel,) = panels([""], width=9.0, height=4.2)
-    for place in range(0, len(names), 2):
-        panel.axvspan(place - 0.5, place + 0.5, color="#F6F6F6", linewidth=0, zorder=0)
+    strips(panel, len(names))
     for number, (label, (cells, colour)) in enumerate(groups.items()):
         aside = spread(number, len(groups), DODGE)
         found = [(place + aside, models.mean(name, cells)) for place, name in enumerate(names)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from codechat.metrics.statistics import Figure, percentile_interval
+from codechat.metrics.statistics import Figure, mean_of, percentile_interval
 from codechat.metrics.tally import Tally
 from codechat.records import SessionRecord
 from codechat.report.data import Interval
@@ -78,7 +78,7 @@ class Models:
             return None
         tasks = tuple(sorted({task for found in self.cells for task in found.tasks}))
         drawn = zip(*(resamples_of(tasks, self.dataset).ratios(figure) for figure in figures), strict=True)
-        ends = Interval.of(percentile_interval(_mean(values) for values in drawn))
+        ends = Interval.of(percentile_interval(mean_of(values) for values in drawn))
         return Mean(fmean(known), ends, min(known), max(known), len(known))
 
     def rate(self, found: Kept, category: str) -> tuple[float | None, Interval | None]:
@@ -123,8 +123,3 @@ def categories_of(cells: Sequence[Kept]) -> list[str]:
 def words(category: str) -> str:
     """A category, or a type, as a reader sees it."""
     return category.replace("_", " ")
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None

@@ -15,21 +15,17 @@ from codechat.metrics.loaded import LOADED
 from codechat.metrics.measures import FIELD
 from codechat.metrics.replies import REPLIES
 from codechat.report.chapters import Chapter, register
-from codechat.report.data import Column, Drawing, Interval, Table, Value
+from codechat.report.data import Column, Drawing, Headline, Interval, Section, Table, Value
 from codechat.report.formats import as_csv
-from codechat.report.generic import repeats
-from codechat.report.generic.counts import costs, counts
+from codechat.report.generic import NONE, TextLine, ends_text, outcomes_text, repeats, sessions_text, value_text
 from codechat.report.generic.figures import write_cell_figures
-from codechat.report.generic.lines import NONE, TextLine, ends_text, outcomes_text, sessions_text, value_text
 from codechat.report.generic.paired import pairs
-from codechat.report.sections import Headline, Section
-from codechat.studies.refine.chapter import breaks, corrected, differences, leaderboard, means, pooled, seeds, trends
-from codechat.studies.refine.chapter.ablations import AXES, ablation_table
-from codechat.studies.refine.chapter.boards import sections_of
+from codechat.report.generic.tables import costs, counts
+from codechat.studies.refine.chapter import comparisons, corrected, means, tables
+from codechat.studies.refine.chapter.comparisons import AXES, ablation_table
 from codechat.studies.refine.chapter.drawings import DRAWINGS
-from codechat.studies.refine.chapter.findings import headline
-from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy
-from codechat.studies.refine.chapter.together import together
+from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy, together
+from codechat.studies.refine.chapter.page import headline, sections_of
 from codechat.studies.refine.measures import REFINE
 from codechat.studies.refine.metrics import RefineMetrics
 
@@ -46,8 +42,8 @@ GROUPS = {
 
 
 TABLES = (
-    *(leaderboard.leaderboard, leaderboard.mst, trends.decay, trends.sensitivity, trends.turns),
-    *(breaks.transitions, breaks.instructions, trends.adherence, trends.association),
+    *(tables.leaderboard, tables.mst, tables.decay, tables.sensitivity, tables.turns),
+    *(tables.transitions, tables.breaking_table, tables.adherence, tables.association),
 )
 
 
@@ -113,12 +109,12 @@ class RefineChapter(Chapter):
         yield from means.tables(together(study))
         compared = pairs(study)
         if compared:
-            yield differences.differences(compared)
-            yield differences.turns(compared)
-            yield differences.survival(study, compared)
+            yield comparisons.differences(compared)
+            yield comparisons.turns(compared)
+            yield comparisons.survival(study, compared)
         yield from filter(None, (ablation_table(study, axis) for axis in AXES))
         yield from repeats.tables(study)
-        yield from filter(None, (seeds.datasets(study),))
+        yield from filter(None, (tables.datasets(study),))
         yield counts(study)
         yield costs(study)
 
@@ -128,7 +124,7 @@ class RefineChapter(Chapter):
     def drawings(self, study: RefineStudy) -> Iterator[Drawing]:
         yield from DRAWINGS
         yield from corrected.drawings(study)
-        yield from pooled.drawings(together(study))
+        yield from means.drawings(together(study))
         yield from repeats.drawings(study)
 
     def headline(self, study: RefineStudy, tables: Sequence[Table]) -> Headline:

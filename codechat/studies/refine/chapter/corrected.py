@@ -8,9 +8,9 @@ from codechat.domain import SCOPES
 from codechat.metrics.corrected import ALL, Correction, Share
 from codechat.metrics.judge_errors import FEWEST, FEWEST_TRUE, JudgeLabels
 from codechat.metrics.statistics import Figure, percent_change, percentile_interval
+from codechat.metrics.tally import size
 from codechat.report.data import Column, Drawing, Interval, Table, Value, columns_of, with_interval
-from codechat.report.drawing.plots import Point, lines
-from codechat.report.drawing.style import Look, legend, panels, share_range
+from codechat.report.drawing import Look, Point, legend, lines, panels, share_range
 from codechat.report.generic.tables import named_table
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy, Slice
 
@@ -86,10 +86,10 @@ def _rates(study: RefineStudy) -> Table:
         # a cell without labels says so once
         slices = _slices(found) if isinstance(found.correction, Correction) else {"all turns": everything}
         for name, wanted in slices.items():
-            whole = _together(found.judged_in(wanted).values())
+            whole = Figure.union(found.judged_in(wanted).values())
             if whole.by_task:
                 share = found.corrected(wanted)
-                rows.append((found, (name, _judged(whole), *found.counted(whole), *measured(share), *_words(share))))
+                rows.append((found, (name, size(whole), *found.counted(whole), *measured(share), *_words(share))))
     return named_table(
         study, columns, rows, name="adherence_corrected", title="Adherence, raw and corrected for the judge's errors",
         group=GROUP, note=f"{MEANING} A reply without code follows nothing, which needs no judge. {SIZES} {INTERVALS}",
@@ -102,18 +102,6 @@ def _words(share: Share | str | None) -> tuple[str, str]:
         return "", f"not corrected: {share}"
     cut = "would lie beyond what a share can be, and is cut" if share.cut else ""
     return "each scope's own" if share.by_scope else "all scopes together", cut
-
-
-def _judged(figure: Figure) -> int:
-    return sum(total for _, total in figure.by_task.values())
-
-
-def _together(figures: Iterable[Figure]) -> Figure:
-    whole = Figure()
-    for figure in figures:
-        for task, (hits, total) in figure.by_task.items():
-            whole.count(task, hits, total)
-    return whole
 
 
 def _changes(study: RefineStudy) -> Table:
@@ -166,8 +154,8 @@ def _phi(found: Outcomes) -> Measured | str:
     known = [share for share in shares if isinstance(share, Share)]
     if len(known) < len(shares):
         return next(share for share in shares if isinstance(share, str))
-    figures = [_together(side.values()) for side in sides]
-    value = _association([share.value for share in known], [_judged(figure) for figure in figures])
+    figures = [Figure.union(side.values()) for side in sides]
+    value = _association([share.value for share in known], [size(figure) for figure in figures])
     sums = correction.bootstraps[found.cell.source].sums(figures)
     if sums is None or any(share.drawn is None for share in known):
         return value, None

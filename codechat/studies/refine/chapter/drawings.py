@@ -7,13 +7,25 @@ from typing import Any
 
 from codechat.domain import CHANGES, SCOPES
 from codechat.metrics.statistics import Figure
+from codechat.metrics.tally import size
 from codechat.report.data import Drawing, Interval
-from codechat.report.drawing.plots import Ends, Point, curves, from_zero, points, whiskers
-from codechat.report.drawing.style import Look, legend, panels, share_range
+from codechat.report.drawing import (
+    Ends,
+    Look,
+    Point,
+    curves,
+    from_zero,
+    heat_map,
+    legend,
+    panels,
+    points,
+    share_range,
+    whiskers,
+)
 from codechat.report.generic.figures import points_of
-from codechat.studies.refine.chapter.ablations import AXES, ablation_figure
-from codechat.studies.refine.chapter.breaks import breaking, total, wilson
+from codechat.studies.refine.chapter.comparisons import AXES, ablation_figure
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy
+from codechat.studies.refine.chapter.tables import breaking, wilson
 from codechat.studies.refine.measures import REFINE
 
 MOST_INSTRUCTIONS = 15
@@ -62,7 +74,7 @@ def _mended(breakdown: str, found: Outcomes, name: str) -> tuple[float | None, E
     return found.counted(figure)
 
 
-def heat_map(study: RefineStudy, look: Look) -> Any:
+def scope_by_change(study: RefineStudy, look: Look) -> Any:
     """The regression rate by scope and change: one map per entrant and dataset, all on one scale."""
     cells = [found for dataset in study.datasets for found in study.on(dataset)]
     titles = [_wrapped(f"{found.cell.label}\n{found.cell.dataset}") for found in cells]
@@ -74,19 +86,10 @@ def heat_map(study: RefineStudy, look: Look) -> Any:
     top = max([*known, 0.05])
     image = None
     for panel, found, title in zip(axes, rates, titles, strict=True):
-        shares = [[float("nan") if cell.rate is None else cell.rate for cell in row] for row in found]
-        image = panel.imshow(shares, cmap="Blues", vmin=0, vmax=top, aspect="auto")
-        for y, row in enumerate(found):
-            for x, cell in enumerate(row):
-                text = "–" if cell.rate is None else f"{cell.rate:.2f}\nn={total(cell)}"
-                dark = cell.rate is not None and cell.rate > 0.6 * top
-                panel.text(x, y, text, ha="center", va="center", fontsize=8, color="white" if dark else "#222222")
+        shares = [[cell.rate for cell in row] for row in found]
+        texts = [["–" if cell.rate is None else f"{cell.rate:.2f}\nn={size(cell)}" for cell in row] for row in found]
+        image = heat_map(panel, shares, texts, rows=SCOPES, columns=CHANGES, top=top, size=8)
         panel.set_title(title, loc="left", fontsize=9)
-        panel.set_xticks(range(len(CHANGES)), CHANGES)
-        panel.set_yticks(range(len(SCOPES)), SCOPES)
-        panel.grid(visible=False)
-        panel.spines[:].set_visible(False)
-        panel.tick_params(length=0)
     figure.colorbar(image, ax=axes, label="Regression rate", shrink=0.8, pad=0.02)
     return figure
 
@@ -167,7 +170,7 @@ DRAWINGS = (
         "breaks", partial(regression, breakdown="by_change")),
     Drawing("regression_heat_map", "Regression by scope and change",
         "The regression rate of each cell of the taxonomy; n: turns whose code had passed before.",
-        "breaks", heat_map),
+        "breaks", scope_by_change),
     Drawing("regression_by_turn", "Regression by turn position",
         "The share of passing code that each turn breaks; bands or whiskers: 95 % by task.",
         "breaks", _curve("Regression rate", lambda found, turn: found.regression_at[turn], 1)),

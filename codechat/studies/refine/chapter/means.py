@@ -1,14 +1,24 @@
-"""The paper's aggregates as tables: means over the models by dataset and type, and all their turns together."""
+"""The paper's aggregates over its models: means by dataset and type, and all turns together (Fig. 7)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from codechat.domain import CHANGES, SCOPES
 from codechat.metrics.statistics import Figure, phi
-from codechat.report.data import Column, Table, Value, columns_of, with_interval
-from codechat.studies.refine.chapter.breaks import total
-from codechat.studies.refine.chapter.outcomes import Outcomes
-from codechat.studies.refine.chapter.together import MEAN, Pick, Together, change, passing, sustained
+from codechat.metrics.tally import size
+from codechat.report.data import Column, Drawing, Table, Value, columns_of, with_interval
+from codechat.report.drawing import EDGE, SPREAD, Look, bars, from_zero, name_groups, panels, spread, strips
+from codechat.studies.refine.chapter.outcomes import (
+    MEAN,
+    Outcomes,
+    Pick,
+    RefineStudy,
+    Together,
+    change,
+    passing,
+    sustained_turns,
+)
 
 GROUP = "models"
 ALL = "all together"  # in place of a dataset's name: turns are pooled, not averaged
@@ -84,7 +94,7 @@ def by_dataset(setups: Sequence[Together]) -> Table:
 def _means(models: Together) -> Rows:
     for name in models.blocks(MEAN):
         first, last = (models.mean(partial(passing, turn=turn), name) for turn in (0, -1))
-        shown = (first, last, change(first, last), models.mean(sustained, name))
+        shown = (first, last, change(first, last), models.mean(sustained_turns, name))
         yield (name, len(models.models), *(value for each in shown for value in each.measured))
 
 
@@ -126,18 +136,18 @@ def by_turns(setups: Sequence[Together]) -> Table:
 
 
 def _together(models: Together) -> Rows:
-    yield from _pooled(models, TYPES, ())
+    yield from _pooled_rows(models, TYPES, ())
     for model in models.models:
-        for _, *values in _pooled(models, [OVERALL], [model]):
+        for _, *values in _pooled_rows(models, [OVERALL], [model]):
             yield ("model", model, *values[1:])
 
 
-def _pooled(models: Together, types: Sequence[tuple[str, str]], only: Sequence[str]) -> Rows:
+def _pooled_rows(models: Together, types: Sequence[tuple[str, str]], only: Sequence[str]) -> Rows:
     for kind in types:
         row: list[Value] = [*kind]
         for rate in RATES:
             pick = rate_of(rate, *kind)
-            row += [*models.pooled(pick, only), total(models.counted(pick, only))]
+            row += [*models.pooled(pick, only), size(models.counted(pick, only))]
         yield tuple(row)
 
 
@@ -160,3 +170,68 @@ def _phi(models: Together) -> Rows:
         counts = [sum(each["phi"][key] for each in metrics) for key in COUNTS]
         undecided = sum(each["undecided"] for each in metrics)
         yield (name, len(models.models), sum(counts), phi(*counts).value, *counts, undecided)
+
+
+MOST_LETTERS = 30  # of names that stand upright side by side below a narrow panel
+WHOLE: dict[str, Any] = {
+    "color": "#111111", "marker": "D", "linestyle": "none", "label": "all models together", "markersize": 8,
+    "elinewidth": 1.8, "capsize": 4, "zorder": 4, **EDGE,
+}  # fmt: skip
+PARTS: dict[str, Sequence[str]] = {"by model": (), "by scope": SCOPES, "by change": CHANGES}
+MEANINGS = {
+    "self_correction": ("Self-correction", "mended failing code", "paper, Fig. 7"),
+    "regression": ("Regression", "broke passing code", "paper, Figs. 4 and 5, over all datasets"),
+}
+
+
+def drawings(setups: Sequence[Together]) -> Iterator[Drawing]:
+    """A figure per rate, if a setup has several models."""
+    for rate, (name, did, where) in MEANINGS.items() if setups else ():
+        yield Drawing(
+            f"models_{rate}", f"{name} over all turns together ({where})",
+            f"The share of turns that {did}: by model, scope and change. Black points and the dashed line are all "
+            f"models together; whiskers: 95 % by task. Over {described(setups)}.",
+            GROUP, partial(_draw, setups=setups, rate=rate),
+        )  # fmt: skip
+
+
+def _draw(study: RefineStudy, look: Look, setups: Sequence[Together], rate: str) -> Any:
+    """A row of three panels per setup."""
+    places = [(setup, part) for setup in setups for part in PARTS]
+    several = len(setups) > 1
+    titles = [f"{setup.setting}, {part}" if several else part.capitalize() for setup, part in places]
+    figure, axes = panels(titles, width=3.9, height=3.4, columns=3)
+    for panel, (setup, part) in zip(axes, places, strict=True):
+        kinds = [(part.removeprefix("by "), name) for name in PARTS[part]]
+        if kinds:
+            _by_type(panel, look, setup, {name: rate_of(rate, *kind) for kind in kinds for name in kind[1:]})
+        else:
+            _by_model(panel, look, setup, rate_of(rate, *OVERALL))
+            panel.set_ylabel(f"{MEANINGS[rate][0]} rate")
+    return from_zero(figure, axes)
+
+
+def _by_model(panel: Any, look: Look, setup: Together, pick: Pick) -> None:
+    """A point per model, and what all have together as a line."""
+    for place, model in enumerate(setup.models):
+        bars(panel, [(place, *setup.pooled(pick, [model]))], **_style(look, setup, model))
+    whole, _ = setup.pooled(pick)
+    if whole is not None:
+        panel.axhline(whole, color=WHOLE["color"], linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
+    name_groups(panel, setup.models, MOST_LETTERS)
+
+
+def _by_type(panel: Any, look: Look, setup: Together, picks: Mapping[str, Pick]) -> None:
+    """Per type a point for all together, and beside it one per model."""
+    strips(panel, len(picks))
+    entrants = [(WHOLE, []), *((_style(look, setup, model), [model]) for model in setup.models)]
+    for number, (style, models) in enumerate(entrants):
+        aside = spread(number, len(entrants), SPREAD)
+        found = enumerate(setup.pooled(pick, models) for pick in picks.values())
+        bars(panel, [(place + aside, *measured) for place, measured in found], **style)
+    name_groups(panel, list(picks), MOST_LETTERS)
+
+
+def _style(look: Look, setup: Together, model: str) -> dict[str, Any]:
+    label = next(found.cell.label for (name, _), found in setup.cells.items() if name == model)
+    return {**look.point(label), "label": model}

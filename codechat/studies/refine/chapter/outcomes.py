@@ -1,7 +1,8 @@
-"""What tables and figures need of a refinement cell's sessions, gathered in one pass."""
+"""The refinement's cells as its tables and figures need them: their sessions' outcomes, and several models as one."""
 
+import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -11,10 +12,11 @@ from codechat.metrics import Final
 from codechat.metrics.corrected import NO_CODE, Correction, Share
 from codechat.metrics.judge_errors import JudgeLabels
 from codechat.metrics.measures import interval_of, value_of
-from codechat.metrics.statistics import Figure
+from codechat.metrics.statistics import Figure, TaskBootstrap, mean_of, mean_of_all, percent_change, percentile_interval
 from codechat.records import InstructionRecord, SessionRecord, TurnRecord
 from codechat.report.data import Interval
-from codechat.report.study import Study, Verdicts, resamples_of, sustained
+from codechat.report.generic.overview import rivals_of
+from codechat.report.study import LoadedCell, Study, Verdicts, resamples_of, sustained
 from codechat.studies.refine.metrics import ByType
 
 
@@ -52,13 +54,11 @@ class Outcomes(Verdicts):
 
     def judged_in(self, wanted: Callable[[Slice], bool]) -> dict[str, Figure]:
         """By scope the changes judged adhered, of all judged ones in some slices."""
-        found: dict[str, Figure] = {}
+        found: dict[str, list[Figure]] = defaultdict(list)
         for place, figure in self.judged.items():
             if wanted(place):
-                whole = found.setdefault(place.scope, Figure())
-                for task, (hits, total) in figure.by_task.items():
-                    whole.count(task, hits, total)
-        return found
+                found[place.scope].append(figure)
+        return {scope: Figure.union(figures) for scope, figures in found.items()}
 
     @cached_property
     def correction(self) -> Correction | str | None:
@@ -138,3 +138,186 @@ class Outcomes(Verdicts):
 
 
 RefineStudy = Study[Outcomes]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Cells of one setup by model; every model has one cell on each of the datasets. `setting` tells it in words."""
+
+    setting: str
+    datasets: Sequence[str]
+    cells: Mapping[str, Sequence[LoadedCell]]
+
+
+def setups_of(cells: Sequence[LoadedCell]) -> list[Setup]:
+    """The setups, that of the most models first. Baselines count only if there is nothing else.
+
+    A setup has those datasets that leave the most cells; models that lack one of them are left out, since a mean over
+    other tasks says nothing. Of different choices of a dataset's tasks, and of different tasks of one name, only those
+    that most cells have count.
+    """
+    found: dict[Hashable, list[LoadedCell]] = {}
+    for cell in rivals_of(cells):
+        if cell.metrics.get("mst") is not None:
+            found.setdefault((cell.variant, cell.agenda, cell.turns, cell.setup), []).append(cell)
+    setups = [_setup(_alike(members)) for members in found.values()]
+    return sorted(setups, key=lambda setup: -len(setup.cells))
+
+
+def _alike(cells: Sequence[LoadedCell]) -> list[LoadedCell]:
+    """The cells whose dataset's tasks are those that most cells of its name have."""
+    if any(cell.mark for cell in cells):  # different tasks of one name have no mean
+        names = [cell.dataset for cell in cells]
+        common = max(sorted(set(names)), key=names.count)
+        cells = [cell for cell in cells if cell.dataset == common]
+    chosen = {}
+    for name in {cell.dataset for cell in cells}:
+        selections = [_selection(cell) for cell in cells if cell.dataset == name]
+        chosen[name] = max(selections, key=selections.count)
+    return [cell for cell in cells if _selection(cell) == chosen[cell.dataset]]
+
+
+def _selection(cell: LoadedCell) -> str:
+    """Which of the dataset's tasks the cell ran."""
+    options = cell.config.get("dataset") or {}
+    return json.dumps([options.get("limit"), options.get("tasks")])
+
+
+def _setup(cells: Sequence[LoadedCell]) -> Setup:
+    """The cells of one setup on those datasets that leave the most cells, and of those the most datasets."""
+    models: dict[str, list[LoadedCell]] = {}
+    for cell in cells:
+        models.setdefault(cell.model, []).append(cell)
+    had = {model: frozenset(cell.dataset for cell in found) for model, found in models.items()}
+    left = {names: len(names) * sum(each >= names for each in had.values()) for names in had.values()}
+    datasets = max(left, key=lambda names: (left[names], len(names)))
+    whole = {model: [cell for cell in found if cell.dataset in datasets]
+             for model, found in models.items() if had[model] >= datasets}  # fmt: skip
+    return Setup(cells[0].setting, sorted(datasets), whole)
+
+
+MEAN = "mean of all"  # in place of a dataset's name
+FEWEST = 2  # models that make a mean
+Pick = Callable[[Outcomes], Figure]
+Measured = tuple[float | None, Interval | None]
+
+
+class Draws(NamedTuple):
+    """A value, and the same in every resample of the tasks."""
+
+    value: float | None
+    resampled: Sequence[float | None]
+
+    @property
+    def measured(self) -> Measured:
+        """The value with its 95 % interval."""
+        return self.value, None if self.value is None else Interval.of(percentile_interval(self.resampled))
+
+
+def change(first: Draws, last: Draws) -> Draws:
+    """The change from the first to the last in per cent of the first."""
+    ends = zip(first.resampled, last.resampled, strict=True)
+    return Draws(percent_change(first.value, last.value), [percent_change(*pair) for pair in ends])
+
+
+@dataclass(frozen=True)
+class Together:
+    """The cells of several models under one setup, a cell for each model and dataset.
+
+    `setting` says what sets the setup apart from the report's others. Intervals are resampled by task, the tasks of two
+    datasets apart; all models of a dataset share a resample.
+    """
+
+    setting: str
+    datasets: Sequence[str]
+    models: Sequence[str]
+    cells: Mapping[tuple[str, str], Outcomes]
+
+    def on(self, dataset: str) -> list[Outcomes]:
+        """The cells on a dataset, a model each; all cells for any other word."""
+        return [found for (_, name), found in self.cells.items() if name == dataset or dataset not in self.datasets]
+
+    def blocks(self, word: str) -> list[str]:
+        """The datasets, and if there are several a word for all of them."""
+        return [*self.datasets, *([word] if len(self.datasets) > 1 else [])]
+
+    @property
+    def noun(self) -> str:
+        """How many are averaged over, in words."""
+        kind = "baselines" if all(found.cell.is_baseline for found in self.cells.values()) else "models"
+        return f"{len(self.models)} {kind}"
+
+    @property
+    def turns(self) -> int:
+        """N, which all cells have."""
+        return next(iter(self.cells.values())).cell.turns
+
+    def mean(self, pick: Pick, name: str) -> Draws:
+        """The mean of the models' rates on a dataset; for `MEAN`, the unweighted mean of the datasets' means.
+
+        A model without a rate is left out of a dataset's mean. If a dataset has none, neither has `MEAN`.
+        """
+        if name == MEAN:
+            means = [self.mean(pick, dataset) for dataset in self.datasets]
+            rows = zip(*(each.resampled for each in means), strict=True)
+            return Draws(mean_of_all([each.value for each in means]), [mean_of_all(row) for row in rows])
+        figures = [pick(found) for found in self.on(name)]
+        drawn = [self._resamples[name].ratios(figure) for figure in figures]
+        return Draws(mean_of([figure.rate for figure in figures]), [mean_of(row) for row in zip(*drawn, strict=True)])
+
+    def counted(self, pick: Pick, models: Sequence[str] = ()) -> Figure:
+        """A figure over all turns on all datasets, of some models or of all."""
+        whole = Figure()
+        for (model, dataset), found in self.cells.items():
+            if model in (models or self.models):
+                for task, counts in pick(found).by_task.items():
+                    whole.count(f"{dataset}\n{task}", *counts)
+        return whole
+
+    def pooled(self, pick: Pick, models: Sequence[str] = ()) -> Measured:
+        """The rate over all turns on all datasets, of some models or of all, with its interval."""
+        whole = self.counted(pick, models)
+        return whole.rate, Interval.of(self._all_tasks.interval(whole))
+
+    @cached_property
+    def _resamples(self) -> Mapping[str, TaskBootstrap]:
+        """By dataset, of all tasks that a model completed: the models' rates are resampled together."""
+        tasks = {name: {task for found in self.on(name) for task in found.tasks} for name in self.datasets}
+        return {name: resamples_of(tuple(sorted(found)), name) for name, found in tasks.items()}
+
+    @cached_property
+    def _all_tasks(self) -> TaskBootstrap:
+        tasks = {f"{dataset}\n{task}" for (_, dataset), found in self.cells.items() for task in found.tasks}
+        return resamples_of(tuple(sorted(tasks)), "\n".join(self.datasets))
+
+
+def together(study: RefineStudy) -> list[Together]:
+    """The setups of several models, that of the most models first."""
+    found = {each.cell.folder: each for each in study.cells}
+    setups = [setup for setup in setups_of([each.cell for each in study.cells]) if len(setup.cells) >= FEWEST]
+    words = [setup.setting for setup in setups]
+    return [
+        Together(
+            # setups that only their datasets tell apart, such as one judge for each
+            setup.setting if words.count(setup.setting) == 1 else ", ".join([setup.setting, *setup.datasets]),
+            setup.datasets, sorted(setup.cells),
+            {(model, cell.dataset): found[cell.folder] for model, cells in setup.cells.items() for cell in cells},
+        )
+        for setup in setups
+    ]  # fmt: skip
+
+
+def sustained_turns(found: Outcomes) -> Figure:
+    """MST."""
+    return found.figure(found.sustained)
+
+
+def passing(found: Outcomes, turn: int) -> Figure:
+    """Pass@1 at a turn, which counts from the end if it is negative."""
+    figure = Figure()
+    place = turn % found.cell.turns
+    for task, verdicts in zip(found.tasks, found.passed, strict=True):
+        for verdict in verdicts[place : place + 1]:
+            if verdict is not None:
+                figure.count(task, verdict)
+    return figure

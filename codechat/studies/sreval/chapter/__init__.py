@@ -1,18 +1,68 @@
 """The chapter of requirements that come step by step: the tables of SR-Eval's paper, beside what it prints."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from codechat.metrics import Measures
 from codechat.report.chapters import Chapter, register
-from codechat.report.data import Table
-from codechat.report.generic.lines import NONE, TextLine, value_text
-from codechat.report.sections import Headline, Section
-from codechat.report.study import Study
-from codechat.studies.sreval.chapter import page
-from codechat.studies.sreval.chapter.entries import PUBLISHED
+from codechat.report.data import Chart, Headline, Section, Table
+from codechat.report.generic import NONE, TextLine, value_text
+from codechat.report.generic.overview import board_of, charts_of, rivals_of, section_of, standing
+from codechat.report.study import LoadedCell, Study
+from codechat.studies.sreval.chapter.published import PUBLISHED, setting_of, told
 from codechat.studies.sreval.chapter.tables import GROUP, paper_tables
 from codechat.studies.sreval.metrics import STEPWISE
+
+Asked = tuple[str, str]  # prompting and context
+WORDS = {"full_history": "full history", "code_edit": "code edits", "cumulative": "cumulative instructions"}
+ORDER = (*WORDS, "basic", "golden")
+TOTAL = "tokens"  # the board's column of all tokens, beside those per task
+
+
+def claim(study: Study[Any]) -> Headline:
+    """Who leads in the setting that most models share, with the counts of the whole study."""
+    rivals = rivals_of(study.loaded)
+    settings = settings_in(study.loaded)
+    leading = max(settings, key=lambda setting: sum(_asked(cell) == setting for cell in rivals))  # the first of equals
+    found = standing(_within(study, leading))
+    said = f" All of these {named(leading)}." if len(settings) > 1 else ""
+    return replace(found, text=f"{found.text}{said}", facts=standing(study).facts)
+
+
+def _section(study: Study[Any], groups: Sequence[str]) -> Section:
+    """The generic section, but its charts are drawn setting by setting."""
+    settings, whole = settings_in(study.loaded), board_of(study)
+    board = replace(whole, columns=[column for column in whole.columns if column.title != TOTAL])
+    charts = [chart for setting in settings for chart in _charts(study, setting, several=len(settings) > 1)]
+    return section_of(study, groups, claim=claim(study), board=board, charts=charts)
+
+
+def settings_in(cells: Sequence[LoadedCell]) -> list[Asked]:
+    """The cells' promptings and contexts, in the paper's order."""
+    return sorted({_asked(cell) for cell in cells}, key=lambda each: [ORDER.index(word) for word in reversed(each)])
+
+
+def named(setting: Asked) -> str:
+    """A prompting and a context in words."""
+    prompting, context = setting
+    return f"with {WORDS[prompting]} and {context} context"
+
+
+def _charts(study: Study[Any], setting: Asked, *, several: bool) -> Iterator[Chart]:
+    for chart in charts_of(_within(study, setting)):
+        yield replace(chart, title=f"{chart.title}, {named(setting)}") if several else chart
+
+
+def _within(study: Study[Any], setting: Asked) -> Study[Any]:
+    """The study of one setting, which the cells' names then need not tell."""
+    cells = [cell for cell in study.loaded if _asked(cell) == setting]
+    return replace(study, loaded=tuple(replace(cell, variant=", ".join(told(cell))) for cell in cells))
+
+
+def _asked(cell: LoadedCell) -> Asked:
+    _, prompting, context = setting_of(cell)
+    return prompting, context
 
 
 @register(STEPWISE.protocol)
@@ -43,7 +93,7 @@ class StepwiseChapter(Chapter):
         ]
 
     def headline(self, study: Study[Any], tables: Sequence[Table]) -> Headline:
-        return page.claim(study)
+        return claim(study)
 
     def sections(self, study: Study[Any]) -> list[Section]:
-        return [page.section(study, (GROUP, study.protocol))]
+        return [_section(study, (GROUP, study.protocol))]

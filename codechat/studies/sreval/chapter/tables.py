@@ -7,18 +7,21 @@ from typing import Any
 
 from codechat.report.data import Column, Table, Value
 from codechat.report.study import LoadedCell, Study
-from codechat.studies.sreval.chapter.entries import (
+from codechat.studies.sreval.chapter.published import (
+    LEVELS,
     MEASURED,
     OWN,
     PUBLISHED,
     Entry,
+    Figures,
+    Setting,
     comparable,
     entries,
     level_of,
+    paper,
     setting_of,
     unmarked,
 )
-from codechat.studies.sreval.chapter.published import LEVELS, Figures, Setting, paper
 
 GROUP = "stepwise_paper"
 FULL = "full_history"

@@ -11,11 +11,10 @@ import pytest
 from codechat.metrics import Breakdown, Measures, points_of
 from codechat.report.build import build_report
 from codechat.report.chapters import chapter_of
-from codechat.report.data import ReportData
+from codechat.report.data import Board, ReportData
 from codechat.report.generic import figures
 from codechat.report.loading import load_cells
-from codechat.report.sections import Board
-from codechat.studies.cab.chapter.published import COHORTS, paper
+from codechat.studies.cab.chapter.tables import COHORTS, paper
 from codechat.studies.cab.metrics import ASSIST, GRADES
 from support.assist_cells import LANGUAGES, Assisted, write_assisted
 

@@ -12,7 +12,7 @@ from codechat.metrics.measures import FIELD
 from codechat.records import SessionRecord, write_sessions
 from codechat.report.build import build_report, studies_of
 from codechat.report.loading import load_cells
-from codechat.report.page.document import summary_values
+from codechat.report.page import summary_values
 from codechat.studies.codeif.metrics import DYNAMIC, conversation_metrics
 from support.conversation_cells import Talk, write_talk
 

@@ -10,9 +10,8 @@ from codechat.records import TRACKED
 from codechat.report import write_figures
 from codechat.report.build import build_report, headline_of, studies_of
 from codechat.report.chapters import chapter_of
-from codechat.report.data import FigureFile, Table
+from codechat.report.data import Chart, FigureFile, Table
 from codechat.report.loading import load_cells
-from codechat.report.sections import Chart
 from support.constrained_cells import SIZES, Constrained, write_constrained
 
 PAPER: dict[str, Any] = {"harness": "official", "feedback": "paper", "rejudge": True}

@@ -11,9 +11,8 @@ import pytest
 
 from codechat.report.build import build_report, headline_of, studies_of
 from codechat.report.chapters import chapter_of
-from codechat.report.data import ReportData
+from codechat.report.data import Board, Chart, ReportData
 from codechat.report.loading import load_cells
-from codechat.report.sections import Board, Chart
 from support.stepwise_cells import Steps, write_steps
 
 MODELS = ("gpt_oss_20b_low", "qwen3_coder_480b", "mine")

@@ -1,0 +1,333 @@
+"""How figures look, and the kinds of panels that they are made of.
+
+Colours are those that colour-blind readers tell apart, the same for a model everywhere. The same data give the same
+files.
+"""
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from codechat.files import write_atomically
+from codechat.metrics.power import UNITS, Spread
+from codechat.report.study import Study, V
+
+# Okabe and Ito's palette without its yellow, which is too light for a line, and a dark grey and a wine red of Tol's.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#3B3B3B", "#882255")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1, 1, 1, 1, 1)))
+NARROWEST = 0.25  # the smallest part of an axis of shares that is shown
+EDGE = {"markeredgecolor": "white", "markeredgewidth": 0.6}
+DPI = 160
+LIGHTEST = 0.5  # how much white the last of a model's variants has
+
+SETTINGS: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.labelsize": 10,
+    "axes.edgecolor": "#666666",
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#E3E3E3",
+    "grid.linewidth": 0.8,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 5,
+    "legend.frameon": False,
+    "legend.fontsize": 9.5,
+    "xtick.color": "#444444",
+    "ytick.color": "#444444",
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    # the same data give the same file: fixed ids, and letters as shapes, so that no font matters
+    "svg.hashsalt": "codechat",
+    "svg.fonttype": "path",
+}
+
+
+class Look:
+    """Colour, marker and dash of every entrant. A model has one colour; its variants are shades of it."""
+
+    def __init__(self, study: Study[Any]) -> None:
+        self._colour = {model: COLOURS[number % len(COLOURS)] for number, model in enumerate(study.models)}
+        self._of: dict[str, tuple[str, str, Any]] = {}
+        for place, model in enumerate(study.models):
+            labels = [label for label in study.labels if next(iter(study.entrant(label).values())).cell.model == model]
+            for number, label in enumerate(labels):
+                colour = _lighter(self._colour[model], LIGHTEST * number / max(len(labels) - 1, 1))
+                marker = MARKERS[(place + number) % len(MARKERS)]
+                self._of[label] = (colour, marker, DASHES[number % len(DASHES)])
+
+    def model(self, model: str) -> str:
+        """A model's colour."""
+        return self._colour[model]
+
+    def line(self, label: str) -> dict[str, Any]:
+        """Arguments of `plot` for an entrant's curve."""
+        colour, marker, dash = self._of[label]
+        return {"color": colour, "marker": marker, "linestyle": dash, "label": label, **EDGE}
+
+    def point(self, label: str) -> dict[str, Any]:
+        """Arguments of `errorbar` for an entrant's points."""
+        colour, marker, _ = self._of[label]
+        return {
+            "color": colour, "marker": marker, "linestyle": "none", "label": label, "markersize": 6,
+            "elinewidth": 1.2, "capsize": 2.5, **EDGE,
+        }  # fmt: skip
+
+
+def _lighter(colour: str, share: float) -> str:
+    """The colour mixed with white."""
+    parts = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
+    return "#" + "".join(f"{round(part + (255 - part) * share):02X}" for part in parts)
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw and save under the house style, whatever the user's own matplotlib settings."""
+    import matplotlib as mpl
+
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(dict(SETTINGS))
+        mpl.rcParams["text.parse_math"] = False  # a `$` in a name of a cell is a dollar
+        yield
+
+
+def panels(
+    titles: Sequence[str], width: float = 5.0, height: float = 3.6, columns: int = 2, *, one_scale: bool = True
+) -> tuple[Any, list[Any]]:
+    """A figure with one panel per title, side by side."""
+    from matplotlib.figure import Figure
+
+    columns = min(columns, len(titles))
+    rows = -(-len(titles) // columns)
+    figure = Figure(figsize=(max(width * columns, 6.0), height * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, sharey=one_scale, squeeze=False)
+    axes = list(grid.flat)
+    for unused in axes[len(titles) :]:
+        unused.set_visible(False)
+    for panel, title in zip(axes, titles, strict=False):
+        panel.set_title(title, loc="left", fontweight="bold")
+        panel.yaxis.set_tick_params(labelleft=True)
+    return figure, axes[: len(titles)]
+
+
+def legend(figure: Any, axes: Sequence[Any]) -> None:
+    """One legend below all panels, each entrant once."""
+    entries: dict[str, Any] = {}
+    for panel in axes:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    if not entries:
+        return
+    longest, per_inch = max(map(len, entries)), 11
+    columns = max(1, min(int(figure.get_figwidth() * per_inch / (longest + 6)), len(entries), 5))
+    figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=columns)
+    figure.set_figheight(figure.get_figheight() + 0.22 * -(-len(entries) // columns))
+
+
+def share_range(values: Sequence[float]) -> tuple[float, float]:
+    """The part of an axis of shares that shows these values: with some room, a quarter at least, within 0 and 1."""
+    low, high = min(values), max(values)
+    room = max(0.06 * (high - low), (NARROWEST - (high - low)) / 2)
+    low, high = low - room, high + room
+    # at an end, the room goes to the other side
+    low, high = low - max(high - 1, 0), high - min(low, 0)
+    return max(low, 0.0) - 0.02, min(high, 1.0) + 0.02
+
+
+def save(figure: Any, folder: Path, name: str) -> tuple[Path, Path]:
+    """Write the figure as PNG and SVG; the same figure gives the same bytes. Returns both paths.
+
+    The canvases are asked themselves: `savefig` draws a figure whose layout is found twice for each kind. The layout
+    is found for the PNG and kept for the SVG.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    figure.set_dpi(DPI)
+    image, drawing = io.BytesIO(), io.BytesIO()
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.print_png(image, metadata={"Software": None})
+    figure.set_layout_engine("none")
+    canvas = FigureCanvasSVG(figure)
+    canvas.print_svg(drawing, metadata={"Date": None, "Creator": "codechat"})
+    paths = folder / f"{name}.png", folder / f"{name}.svg"
+    for path, blob in zip(paths, (image, drawing), strict=True):
+        write_atomically(path, blob.getvalue())
+    return paths
+
+
+Ends = Sequence[float] | None
+Point = tuple[float, float | None, Ends]  # where it stands, such as a turn; the value; its interval
+MOST_BANDS = 4
+DODGE = 0.5  # of a turn: how far the whiskers of one turn are spread
+SPREAD = 0.76  # of a group: how far its points are spread
+WIDEST_HEADS = 26  # letters of the columns of a heat map that stand upright
+MOST_LETTERS = 60  # of names that stand upright side by side below a panel
+
+
+def spread(number: int, count: int, width: float) -> float:
+    """How far aside the one of so many stands, if they share a width around one place."""
+    return width * ((number + 0.5) / count - 0.5)
+
+
+def known(points: Iterable[Point]) -> list[tuple[float, float, Sequence[float]]]:
+    """The points that have a value; the interval of one without is the value alone."""
+    return [(place, value, ends or (value, value)) for place, value, ends in points if value is not None]
+
+
+def curves(
+    study: Study[V],
+    look: Look,
+    values: Callable[[V], list[Point]],
+    name: str,
+    *,
+    steps: bool = False,
+    shares: bool = True,
+) -> Any:
+    """One panel per dataset, all on one scale. `shares` lie between 0 and 1. None if there is no value at all."""
+    figure, axes = panels(study.datasets)
+    places = zip(axes, study.datasets, strict=True)
+    heights = [end for panel, dataset in places for end in lines(panel, values, look, study.on(dataset), steps=steps)]
+    if not heights:
+        return None
+    for panel in axes:
+        panel.set_ylabel(name)
+        if shares:
+            panel.set_ylim(share_range(heights))
+    legend(figure, axes)
+    return figure
+
+
+def lines(
+    panel: Any, values: Callable[[V], list[Point]], look: Look, entrants: Sequence[V], *, steps: bool = False
+) -> list[float]:
+    """A curve per entrant with its interval as a band, or as whiskers if there are many; gives the intervals' ends."""
+    heights: list[float] = []
+    turns: set[float] = set()
+    for number, found in enumerate(entrants):
+        shown = known(values(found))
+        if not shown:
+            continue
+        line = look.line(found.cell.label)
+        x, y, ends = zip(*shown, strict=True)
+        low, high = zip(*ends, strict=True)
+        panel.plot(x, y, **line, drawstyle="steps-mid" if steps else "default")
+        if len(entrants) <= MOST_BANDS:
+            step = "mid" if steps else None
+            panel.fill_between(x, low, high, color=line["color"], alpha=0.14, linewidth=0, step=step)
+        else:
+            aside = [turn + spread(number, len(entrants), DODGE) for turn in x]
+            panel.vlines(aside, low, high, color=line["color"], alpha=0.4, linewidth=1.1, zorder=1.5)
+        turns |= {*x}
+        heights += [end for both in ends for end in both]
+    panel.set(xlabel="Turn", xticks=sorted(turns)[:: max(1, round(len(turns) / 12))])
+    return heights
+
+
+def points(panel: Any, look: Look, names: Sequence[str], entrants: Sequence[V], value: Callable[[V, str], Any]) -> None:
+    """A point with its interval per entrant and name, the entrants of a name side by side on a shaded strip.
+
+    `value` gives both for an entrant and a name, or None and None.
+    """
+    strips(panel, len(names))
+    for number, found in enumerate(entrants):
+        aside = spread(number, len(entrants), SPREAD)
+        bars(panel, [(place + aside, *value(found, name)) for place, name in enumerate(names)],
+             **look.point(found.cell.label))  # fmt: skip
+    name_groups(panel, names)
+
+
+def strips(panel: Any, groups: int) -> None:
+    """Shade every other group."""
+    for place in range(0, groups, 2):
+        panel.axvspan(place - 0.5, place + 0.5, color="#F6F6F6", linewidth=0, zorder=0)
+
+
+def name_groups(panel: Any, names: Sequence[str], most: int = MOST_LETTERS) -> None:
+    """Name the groups below the panel, aslant and smaller if together they have more than `most` letters."""
+    aslant = {"rotation": 30, "ha": "right", "fontsize": 8.5} if sum(map(len, names)) > most else {}
+    panel.set_xticks(range(len(names)), names, **aslant)
+    panel.set_xlim(-0.5, len(names) - 0.5)
+    panel.grid(visible=False, axis="x")
+    panel.tick_params(axis="x", length=0)
+
+
+def heat_map(
+    panel: Any,
+    rates: Sequence[Sequence[float | None]],
+    texts: Sequence[Sequence[str]],
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    top: float = 1.0,
+    size: float = 8.5,
+) -> Any:
+    """Shares as shades from white to blue at `top`, each with its text. Gives the image, for a bar of its colours."""
+    shades = [[float("nan") if rate is None else rate for rate in row] for row in rates]
+    image = panel.imshow(shades, cmap="Blues", vmin=0, vmax=top, aspect="auto")
+    for y, row in enumerate(rates):
+        for x, rate in enumerate(row):
+            colour = "white" if rate is not None and rate > 0.6 * top else "#222222"
+            panel.text(x, y, texts[y][x], ha="center", va="center", fontsize=size, color=colour)
+    aslant = {"rotation": 30, "ha": "right"} if sum(map(len, columns)) > WIDEST_HEADS else {}
+    panel.set_xticks(range(len(columns)), columns, **aslant)
+    panel.set_yticks(range(len(rows)), rows)
+    panel.grid(visible=False)
+    panel.spines[:].set_visible(False)
+    panel.tick_params(length=0)
+    return image
+
+
+def bars(panel: Any, shown: Iterable[Point], **style: Any) -> None:
+    """The points that have a value, with whiskers; nothing if none has."""
+    if found := known(shown):
+        x, values, ends = zip(*found, strict=True)
+        panel.errorbar(x, values, yerr=whiskers(values, ends), **style)
+
+
+def whiskers(values: Sequence[float], ends: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Distances from values down and up to the ends of their intervals."""
+    pairs = list(zip(values, ends, strict=True))
+    return [[max(v - low, 0.0) for v, (low, _) in pairs], [max(high - v, 0.0) for v, (_, high) in pairs]]
+
+
+def from_zero(figure: Any, axes: Sequence[Any], numbers: Sequence[Any] = ()) -> Any:
+    """Set all panels to one scale from zero and add the legend; None if nothing is drawn.
+
+    The panels show shares, but for those of `numbers`, which may exceed 1: each of them has a scale of its own.
+    """
+    drawn = [panel for panel in axes if panel.lines]
+    if not drawn:
+        return None
+    tops = [panel.dataLim.ymax for panel in drawn if panel not in numbers]
+    share = min(max(1.06 * max(tops, default=1.0), 0.05), 1.02)
+    for panel in axes:
+        height = max(1.06 * panel.dataLim.ymax, 0.05) if panel in numbers and panel in drawn else share
+        panel.set_ylim(-0.025 * height, height)  # a point at zero stays whole
+    legend(figure, axes)
+    return figure
+
+
+def draw_power(spreads: Mapping[str, Spread], tasks: int, samples: Sequence[int], folder: Path) -> tuple[Path, Path]:
+    """Write plan.png and plan.svg: a panel per figure, a line per number of samples, unpaired ones dashed."""
+    sizes = sorted({max(2, round(tasks * step / 40)) for step in range(2, 41)})
+    with styled():
+        figure, axes = panels([f"{name}, {UNITS[name]}" for name in spreads], height=3.2, one_scale=False)
+        for panel, spread in zip(axes, spreads.values(), strict=True):
+            for number, k in enumerate(samples):
+                for paired, dash in ((True, "-"), (False, (0, (4, 2)))):
+                    found = [spread.detectable(size, k, paired=paired) for size in sizes]
+                    label = f"{k} sample{'s' * (k > 1)}, {'paired' if paired else 'unpaired'}"
+                    panel.plot(sizes, found, color=COLOURS[number], linestyle=dash, label=label)
+            panel.set(xlabel="Tasks", ylabel="Detectable difference")
+            panel.set_ylim(bottom=0)
+        legend(figure, axes)
+        return save(figure, folder, "plan")

@@ -1,1 +1,0 @@
-"""What figures are made of: the house style, and what a panel shows."""

@@ -1,0 +1,310 @@
+"""Whether two entrants differ, with corrected tests and effect sizes; and what one choice alone changes."""
+
+import textwrap
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from codechat.domain import SCOPES
+from codechat.metrics.statistics import percent_change
+from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
+from codechat.report.drawing import DASHES, Look, bars, legend, spread
+from codechat.report.generic import paired
+from codechat.report.study import sustained
+from codechat.report.variants import RESCORED
+from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy
+
+Survival = tuple[Sequence[int], int]
+"""How many turns each session passed from turn 0 on, and N, the turns there are.
+
+A session that passed all N has not failed yet: it is censored.
+"""
+BY_TASK = (
+    " A pair with several samples of a task is tested by the tasks that both completed, with a variance that takes a "
+    "task's sessions, of both entrants, as dependent."
+)
+
+
+def differences(compared: list[paired.Pair[Outcomes]]) -> Table:
+    """A minus B in MST and in Δ, with the paired bootstrap, the signed-rank test and its effect size."""
+    columns = (
+        *paired.paired_columns("mst", "MST", "mst_difference"),
+        *with_interval("delta_difference", "Δ A − Δ B, points", "+.1f"),
+    )
+    rows = [(*paired.paired_row(pair, lambda verdicts: (sustained(verdicts), 1)), *_delta(pair)) for pair in compared]
+    return paired.corrected(Table(
+        "pairs_mst", "Paired differences of MST and Δ", columns, tuple(rows), group="pairs",
+        note="On the tasks and turns that both completed. Intervals: 95 %, paired bootstrap by task. p: Wilcoxon's "
+        "signed-rank test on the tasks' passing turns, Holm-corrected over all pairs of a dataset; bold: below 0.05. "
+        "Rank-biserial r: 1 where every task that differs favours A, −1 where every one favours B."
+        f"{paired.note_on_samples(compared)}",
+    ))  # fmt: skip
+
+
+def _delta(pair: paired.Pair[Outcomes]) -> tuple[float | None, Interval | None]:
+    """The difference of the changes in Pass@1 from the first to the last shared turn, in percentage points."""
+    sides = list(zip(pair.at(0), pair.at(-1), strict=True))
+    changes = [percent_change(first.rate, last.rate) for first, last in sides]
+    drawn = [list(map(percent_change, pair.ratios(first), pair.ratios(last))) for first, last in sides]
+    return paired.minus(*changes), paired.difference(*drawn)
+
+
+def turns(compared: list[paired.Pair[Outcomes]]) -> Table:
+    """McNemar's test per turn."""
+    spec = paired.count_spec(compared)
+    columns = (
+        *paired.NAMES,
+        Column("turn", "Turn", "d"),
+        *columns_of(spec, both="Both pass", only_a="Only A", only_b="Only B", neither="Neither"),
+        Column("p", "p", "p"),
+        *with_interval("risk_difference", "Risk difference", "+.3f"),
+        Column("odds_ratio", "Odds ratio", ".2f"),
+    )
+    rows: list[paired.Row] = []
+    for pair in compared:
+        for turn in range(pair.turns):
+            a, b = pair.at(turn)
+            (found, p), interval = pair.agreement(turn), paired.difference(pair.ratios(a), pair.ratios(b))
+            rows.append((*pair.names, turn, *found, p, found.risk_difference, interval, found.odds_ratio))
+    return paired.corrected(Table(
+        "pairs_turns", "McNemar's test per turn", columns, tuple(rows), group="pairs",
+        note="Exact and two-sided, on the tasks that both completed; Holm-corrected over all pairs and turns of a "
+        "dataset; bold: below 0.05. Risk difference: Pass@1 of A minus that of B, its interval resampled by task. "
+        "Odds ratio: tasks that only A passes per task that only B passes; a dash where B has none."
+        f"{paired.note_on_samples(compared)}",
+    ))  # fmt: skip
+
+
+def survival(study: RefineStudy, compared: list[paired.Pair[Outcomes]]) -> Table:
+    """The log-rank test: all entrants of a dataset at once, then pair by pair."""
+    columns = (
+        *paired.NAMES[:3],
+        *columns_of("d", sessions_a="Sessions A", sessions_b="Sessions B"),
+        *(Column("chi2", "χ²", ".2f"), Column("p", "p", "p")),
+    )
+    whole: list[paired.Row] = []
+    for dataset in study.datasets:
+        entrants = study.on(dataset)
+        single = len(entrants) > 2 and all(found.cell.samples == 1 for found in entrants)
+        test = log_rank([_curve(found) for found in entrants]) if single else None
+        if test:
+            whole.append((dataset, "all entrants", "", None, None, *test))
+    rows: list[paired.Row] = []
+    for pair in compared:
+        test = log_rank_by_task(pair) if pair.repeated else log_rank([_curve(pair.a), _curve(pair.b)])
+        rows.append((*pair.names[:3], len(pair.a.tasks), len(pair.b.tasks), *(test or (None, None))))
+    return paired.corrected(Table(
+        "pairs_survival", "Log-rank test between survival curves", columns, (*whole, *rows), group="pairs",
+        note="A session has failed at the first turn that does not pass; one that passes to the end is censored. Over "
+        "the turns that the curves share. The test takes the sessions of two entrants as independent, though they "
+        "share their tasks; the paired tests do not. Holm-corrected over all pairs of a dataset; bold: below 0.05."
+        f"{BY_TASK if any(pair.repeated for pair in compared) else ''}",
+    ), whole=len(whole))  # fmt: skip
+
+
+def _curve(found: Outcomes) -> Survival:
+    return found.sustained, found.cell.turns
+
+
+def log_rank(groups: Sequence[Survival]) -> tuple[float, float] | None:
+    """χ² and p of the test that the curves are one, over the turns they share; a degree of freedom less than curves.
+
+    None if no session ever fails or a group is empty.
+    """
+    from statsmodels.duration.survfunc import survdiff
+
+    shared = min(turns for _, turns in groups)
+    times, failed, members = [], [], []
+    for number, (lasted, _) in enumerate(groups):
+        # the first failing turn, counted from 1: a session that fails at turn 0 has time 1
+        times += [min(turns, shared) + 1 for turns in lasted]
+        failed += [int(turns < shared) for turns in lasted]
+        members += [number] * len(lasted)
+    if not any(failed) or len(set(members)) < len(groups):
+        return None
+    chi2, p = survdiff(times, failed, members)
+    return float(chi2), float(p)
+
+
+def log_rank_by_task(pair: paired.Pair[Outcomes]) -> tuple[float, float] | None:
+    """χ² and p of the log-rank test whose variance is that of the tasks' contributions (Lin and Wei's).
+
+    None if no session of a shared task ever fails, or no task speaks for either.
+    """
+    from scipy.stats import chi2
+
+    lasted = [[[sustained(row) for row in samples] for samples in side] for side in pair.verdicts]
+    flat = [[turns for samples in side for turns in samples] for side in lasted]
+    at_risk = [[sum(turns >= turn for turns in side) for turn in range(pair.turns)] for side in flat]
+    failed = [sum(side.count(turn) for side in flat) for turn in range(pair.turns)]
+    of_a = [mine / (mine + its) if mine + its else 0.0 for mine, its in zip(*at_risk, strict=True)]
+    hazard = [count / (mine + its) if count else 0.0 for count, mine, its in zip(failed, *at_risk, strict=True)]
+
+    def part(turns: int, is_a: bool) -> float:
+        """What a session adds to the observed minus the expected failures of A."""
+        weights = [is_a - share for share in of_a]
+        seen = -sum(weights[turn] * hazard[turn] for turn in range(min(turns + 1, pair.turns)))
+        return seen + (weights[turns] if turns < pair.turns else 0.0)
+
+    tasks = [
+        sum(part(turns, True) for turns in mine) + sum(part(turns, False) for turns in its)
+        for mine, its in zip(*lasted, strict=True)
+    ]
+    spread = sum(each**2 for each in tasks)
+    if not spread:
+        return None
+    statistic = sum(tasks) ** 2 / spread
+    return statistic, float(chi2.sf(statistic, 1))
+
+
+# What can vary, with the words for it, and how a cell is called in such a table.
+AXES: Mapping[str, str] = {
+    "agenda": "Agenda distribution (D)",
+    "turns": "Session length (N)",
+    "judge": "Judge",
+    "prompts": "Prompts of the model",
+}
+
+NAMES: Mapping[str, str] = {"agenda": "Agenda", "turns": "N", "judge": "Judge", "prompts": "Prompts"}
+
+
+@dataclass(frozen=True)
+class Series:
+    """Cells of one model and dataset that differ in an axis alone, by its value. `fixed` says what they share."""
+
+    model: str
+    dataset: str
+    fixed: str
+    cells: Sequence[tuple[str | int, Outcomes]]
+
+
+def series(study: RefineStudy, axis: str) -> list[Series]:
+    """All series of two or more cells along an axis: they differ in nothing else."""
+    groups: dict[tuple[str, ...], list[tuple[str | int, Outcomes]]] = defaultdict(list)
+    for found in study.cells:
+        cell = found.cell
+        on = {key: words for key, words in cell.differences.items() if _is_on(axis, key)}
+        fixed = ", ".join(words for key, words in cell.differences.items() if key not in on)
+        # under the choice, or under the options' own words if it does not say it all
+        chosen = on.keys() <= {axis, "agenda.turns", RESCORED}
+        words = ", ".join(on.values()).removeprefix(f"{axis} ").removesuffix(f" {axis}")
+        value = getattr(cell, axis) if chosen and axis != "prompts" else words
+        groups[cell.dataset, cell.model, fixed].append((value, found))
+    result = []
+    for (dataset, model, fixed), members in sorted(groups.items()):
+        if len({value for value, _ in members}) > 1:
+            cells = sorted(members, key=lambda pair: (isinstance(pair[0], str), pair[0]))
+            result.append(Series(model, dataset, fixed, cells))
+    return result
+
+
+def _is_on(axis: str, key: str) -> bool:
+    """Whether an option belongs to the choice of an axis; what tells only twins apart does not."""
+    if axis == "prompts":
+        return key.startswith("protocol.prompts")
+    if axis == "turns" or key == "agenda.turns":
+        return axis == "turns" and key == "agenda.turns"
+    return key.partition(".")[0] == axis or (axis == "judge" and key == RESCORED)
+
+
+def ablation_table(study: RefineStudy, axis: str) -> Table | None:
+    """The table of an axis; None if nothing varies along it."""
+    found = series(study, axis)
+    if not found:
+        return None
+    fixed = any(one.fixed for one in found)
+    columns = (
+        *columns_of(dataset="Dataset", model="Model", **({"fixed": "Fixed"} if fixed else {}), **{axis: NAMES[axis]}),
+        Column("completed", "Sessions", "d"), *columns_of(".3f", pass_first="Pass@1 first", pass_last="last"),
+        *with_interval("delta_pct", "Δ %", "+.1f"),
+        *with_interval("mst", "MST", ".3f"), Column("mst_share", "MST / N", ".3f"),
+        *with_interval("regression", "Regression", ".3f"),
+        *columns_of(".3f", **{f"regression_{scope}": scope for scope in SCOPES}, adherence="Adherence"),
+    )  # fmt: skip
+    rows = [
+        (one.dataset, one.model, *([one.fixed] if fixed else []), str(name), *_values(cell))
+        for one in found for name, cell in one.cells
+    ]  # fmt: skip
+    return Table(
+        f"ablation_{axis}", f"{AXES[axis]}, side by side", columns, tuple(rows), group="ablations",
+        note="Cells of one model and dataset that differ in this choice alone. MST grows with N by itself: compare "
+        "MST / N, the share of a session that is sustained. Intervals: 95 %, resampled by task.",
+    )  # fmt: skip
+
+
+def _values(found: Outcomes) -> tuple[Value, ...]:
+    metrics = found.cell.metrics
+    return (
+        *(metrics["completed"], metrics["pass_at_1"][0], metrics["pass_at_1"][-1]),
+        *(*found.measured("delta_pct"), *found.measured("mst"), _share(found)[0]),
+        *found.measured("regression.overall"),
+        *(metrics["regression"]["by_scope"][scope] for scope in SCOPES),
+        found.adherence.rate,
+    )
+
+
+Measured = tuple[float | None, Sequence[float] | None]
+
+
+def _share(found: Outcomes) -> Measured:
+    mst, ends = found.measured("mst")
+    share = None if mst is None else mst / found.cell.turns
+    return share, ends and [end / found.cell.turns for end in ends]
+
+
+MEASURES: Mapping[str, Callable[[Outcomes], Measured]] = {
+    "MST": lambda found: found.measured("mst"),
+    "MST / N": _share,
+    "Δ Pass@1, %": lambda found: found.measured("delta_pct"),
+    "Regression rate": lambda found: found.measured("regression.overall"),
+    "Adherence rate": lambda found: found.counted(found.adherence),
+}
+ONLY_ALONG: Mapping[str, str] = {"MST / N": "turns", "Adherence rate": "judge"}
+"""Measures that are drawn along one axis alone: the others do not change them by themselves."""
+
+
+def ablation_figure(study: RefineStudy, look: Look, axis: str) -> Any:
+    """One row of panels per dataset, one column per measure; None if nothing varies along the axis."""
+    from matplotlib.figure import Figure
+
+    found = series(study, axis)
+    if not found:
+        return None
+    datasets = sorted({one.dataset for one in found})
+    measures = [name for name in MEASURES if ONLY_ALONG.get(name, axis) == axis]
+    figure = Figure(figsize=(3.7 * len(measures), 3.3 * len(datasets)), layout="constrained")
+    grid = figure.subplots(len(datasets), len(measures), squeeze=False)
+    for row, dataset in zip(grid, datasets, strict=True):
+        members = [one for one in found if one.dataset == dataset]
+        for panel, measure in zip(row, measures, strict=True):
+            _draw(panel, members, look, MEASURES[measure])
+            panel.set_title(f"{dataset}: {measure}", loc="left", fontweight="bold", fontsize=10)
+            panel.set_xlabel(AXES[axis])
+    legend(figure, list(grid.flat))
+    return figure
+
+
+def _draw(panel: Any, members: Sequence[Series], look: Look, measure: Callable[[Outcomes], Measured]) -> None:
+    names = list(dict.fromkeys(name for one in members for name, _ in one.cells))
+    numeric = all(isinstance(name, int) for name in names)
+    places = {name: float(name) if numeric else float(number) for number, name in enumerate(names)}
+    width = 0.6 if not numeric else 0.25 * min((b - a for a, b in pairwise(sorted(places.values()))), default=1.0)
+    for number, one in enumerate(members):
+        aside = spread(number, len(members), width)
+        label = one.model + (f" ({one.fixed})" if one.fixed else "")
+        twins = [each for each in members if each.model == one.model]
+        dash = DASHES[twins.index(one) % len(DASHES)] if numeric else "none"
+        bars(
+            panel, [(places[name] + aside, *measure(cell)) for name, cell in one.cells],
+            **{**look.line(one.cells[0][1].cell.label), "label": label, "linestyle": dash},
+            capsize=2.5, elinewidth=1.2,
+        )  # fmt: skip
+    if numeric:
+        panel.set_xticks(sorted(places.values()))
+    else:
+        labels = [textwrap.fill(str(name), 18) for name in names]
+        panel.set_xticks(range(len(names)), labels, rotation=30, ha="right", rotation_mode="anchor", fontsize=8.5)
+        panel.grid(visible=False, axis="x")
+        panel.set_xlim(-0.5, len(names) - 0.5)

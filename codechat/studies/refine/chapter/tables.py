@@ -1,0 +1,414 @@
+"""The refinement's tables of single cells: the paper's Tables III to VII, the leaderboard, and where code breaks."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from codechat.metrics.corrected import Share
+from codechat.metrics.judge_errors import ends
+from codechat.metrics.loaded import loaded_in
+from codechat.metrics.statistics import Figure, mean_of_all, percent_change, percentile_interval, rate
+from codechat.metrics.tally import size
+from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
+from codechat.report.generic.tables import Naming, named_table
+from codechat.studies.refine.chapter import corrected
+from codechat.studies.refine.chapter.outcomes import (
+    MEAN,
+    Breaking,
+    Outcomes,
+    RefineStudy,
+    Together,
+    sustained_turns,
+    together,
+)
+
+LEVEL = 1e-9  # what rounding errors can make of equal means
+INTERVALS = "Intervals: 95 %, 2,000 resamples by task."
+MEAN_NOTE = (
+    "Means are unweighted over the datasets; an entrant that lacks one of them, or has sessions of two lengths, has no "
+    f"mean. {INTERVALS[:-1]}, the datasets resampled apart."
+)
+
+
+def mean_mst(study: RefineStudy, label: str) -> tuple[float | None, Interval | None]:
+    """The unweighted mean of MST over all datasets of the study with its interval (contract, section 2)."""
+    cells = study.entrant(label)
+    values = [found.cell.metrics["mst"] for found in cells.values()]
+    whole = len(cells) == len(study.datasets) and len({found.cell.turns for found in cells.values()}) == 1
+    alike = len(cells) > 1 and any(found.cell.mark for found in cells.values())  # other tasks of one name
+    if not whole or alike or any(value is None for value in values):
+        return None, None
+    if len(cells) == 1:
+        return next(iter(cells.values())).measured("mst")
+    drawn = [found.resamples.ratios(found.figure(found.sustained)) for found in cells.values()]
+    means = [mean_of_all(row) for row in zip(*drawn, strict=True)]
+    return mean_of_all(values), Interval.of(percentile_interval(means))
+
+
+def ranked(study: RefineStudy) -> dict[str, int | None]:
+    """The entrants in reading order with their ranks by mean MST; those without a mean come last and have no rank."""
+    turns = {label: next(iter(study.entrant(label).values())).cell.turns for label in study.labels}
+    return ranks({label: mean_mst(study, label)[0] for label in turns}, turns)
+
+
+def ranks(values: Mapping[str, float | None], turns: Mapping[str, int]) -> dict[str, int | None]:
+    """Ranks by value among sessions of the same length, longest first; equal values share the better rank."""
+    order = sorted(values, key=lambda label: (values[label] is None, -turns[label], -(values[label] or 0.0), label))
+    found: dict[str, int | None] = {}
+    for label in order:
+        value = values[label]
+        rivals = [each for other in found if turns[other] == turns[label] and (each := values[other]) is not None]
+        found[label] = None if value is None else 1 + sum(each - value > LEVEL for each in rivals)
+    return found
+
+
+def leaderboard(study: RefineStudy) -> Table:
+    """A row per entrant on each dataset; if there are several, first the means of those that have all of them."""
+    naming = Naming(study, with_dataset=False)
+    last, several = study.last_turn, len(study.datasets) > 1
+    pooled = any(found.cell.samples > 1 for found in study.cells)
+    columns = (
+        *columns_of("d", rank="Rank"), *naming.columns, *columns_of(**({"dataset": "Dataset"} if several else {})),
+        *columns_of(**({"samples": "Samples"} if pooled else {})),
+        *with_interval("mst", f"MST@{study.length or 'N'}", ".3f"),
+        *columns_of(".3f", pass_first="Pass@1 turn 0", pass_last=f"Pass@1 turn {last}"),
+        Column("delta_pct", f"Δ0→{last} %", "+.1f"),
+        *columns_of(".3f", regression="Regression", self_correction="Self-correction", adherence="Adherence"),
+        *(with_interval("adherence_corrected", "corrected", ".3f") if corrected.asked(study) else ()),
+        *columns_of("d", completed="Completed", errored="Errored"),
+    )  # fmt: skip
+    rows: list[tuple[Value, ...]] = []
+    if several:
+        whole = {label: study.entrant(label) for label, rank in ranked(study).items() if rank is not None}
+        means = {label: (cells, *mean_mst(study, label)) for label, cells in whole.items()}
+        rows += _block(means, naming, (MEAN,), pooled=pooled)
+    for dataset in study.datasets:
+        own = {found.cell.label: ({dataset: found}, *found.measured("mst")) for found in study.on(dataset)}
+        rows += _block(own, naming, (dataset,) if several else (), pooled=pooled)
+    note = "Ranked by Mean Sustainable Turns among sessions of one length; equal values share a rank. "
+    note += "Δ is the change of the mean Pass@1. " + MEAN_NOTE if several else INTERVALS
+    return Table("leaderboard", "Leaderboard", columns, tuple(rows), group="leaderboard", note=note)
+
+
+Entry = tuple[Mapping[str, Outcomes], float | None, Interval | None]
+
+
+def _block(
+    entries: Mapping[str, Entry], naming: Naming, dataset: tuple[str, ...], *, pooled: bool
+) -> Iterator[tuple[Value, ...]]:
+    """The rows of entrants that are ranked among themselves: an entrant's cells by dataset, its MST, the interval.
+
+    `pooled`: with the number of samples.
+    """
+    firsts = {label: next(iter(cells.values())) for label, (cells, _, _) in entries.items()}
+    turns = {label: found.cell.turns for label, found in firsts.items()}
+    for label, rank in ranks({label: mst for label, (_, mst, _) in entries.items()}, turns).items():
+        cells, mst, interval = entries[label]
+        counts = (sum(found.cell.metrics[key] for found in cells.values()) for key in ("completed", "errored"))
+        named = (*naming.of(firsts[label]), *dataset, *([_samples(cells)] if pooled else []))
+        followed = corrected_mean(cells) if any(found.cell.labels is not None for found in cells.values()) else ()
+        yield (rank, *named, mst, interval, *_means(cells), *followed, *counts)
+
+
+def corrected_mean(cells: Mapping[str, Outcomes]) -> tuple[float | None, Interval | None]:
+    """The mean of the corrected adherence over datasets, with its interval; labels that they share count once."""
+    shares = [found.corrected(corrected.everything) for found in cells.values()]
+    known = [share for share in shares if isinstance(share, Share)]
+    if len(known) < len(shares):
+        return None, None
+    drawn = None if any(share.drawn is None for share in known) else sum(share.drawn for share in known) / len(known)
+    return fmean(share.value for share in known), Interval.of(ends(drawn))
+
+
+def _samples(cells: Mapping[str, Outcomes]) -> str:
+    """How many samples of a task there are, on the datasets one after another if they differ."""
+    return ", ".join(dict.fromkeys(str(found.cell.samples) for found in cells.values()))
+
+
+def _means(cells: Mapping[str, Outcomes]) -> Sequence[float | None]:
+    metrics = [found.cell.metrics for found in cells.values()]
+    first, last = (mean_of_all([m["pass_at_1"][turn] for m in metrics]) for turn in (0, -1))
+    rates = [mean_of_all([m[key]["overall"] for m in metrics]) for key in ("regression", "self_correction")]
+    return [
+        first,
+        last,
+        percent_change(first, last),
+        *rates,
+        mean_of_all([found.adherence.rate for found in cells.values()]),
+    ]
+
+
+def mst(study: RefineStudy) -> Table:
+    """MST per entrant and dataset, and the mean (Table V)."""
+    naming = Naming(study, with_dataset=False)
+    figures = [*((f"mst_{dataset}", dataset) for dataset in study.datasets), ("mst_mean", "Mean")]
+    order = ranked(study)
+    figures = figures if any(order.values()) else figures[:-1]
+    columns = [*naming.columns, *(each for item in figures for each in with_interval(*item, ".3f"))]
+    rows: list[tuple[Value, ...]] = []
+    for label in order:
+        cells = study.entrant(label)
+        values = [cells[name].measured("mst") if name in cells else (None, None) for name in study.datasets]
+        named = naming.of(next(iter(cells.values())))
+        both = [*values, mean_mst(study, label)][: len(figures)]
+        rows.append((*named, *(value for each in both for value in each)))
+    models = [_mean_row(study, naming, setup)[: len(columns)] for setup in together(study)]
+    best: set[tuple[int, int]] = set()
+    for place in range(len(naming.columns), len(columns), 2):
+        known = {number: value for number, row in enumerate(rows) if isinstance(value := row[place], float)}
+        best |= {(number, place) for number, value in known.items() if value == max(known.values()) and len(rows) > 1}
+    return Table(
+        "table_5_mst", f"Mean Sustainable Turns, MST@{study.length or 'N'} (paper, Table V)", tuple(columns),
+        (*rows, *models), group="leaderboard", note=f"Bold: the highest of its column. {MEAN_NOTE}",
+        strong=frozenset(best),
+    )  # fmt: skip
+
+
+def _mean_row(study: RefineStudy, naming: Naming, models: Together) -> tuple[Value, ...]:
+    """The last row of Table V: the mean over the models of a setup."""
+    _, *named = naming.of(next(iter(models.cells.values())))
+    names = [*study.datasets, MEAN]
+    known = {*models.datasets, *([MEAN] if models.datasets == study.datasets else [])}
+    values = [models.mean(sustained_turns, name).measured if name in known else (None, None) for name in names]
+    return (f"mean of {models.noun}", *named, *(value for each in values for value in each))
+
+
+ALPHA = 0.05
+MANN_KENDALL_NOTE = (
+    "Mann–Kendall: the original two-sided test, α = 0.05, as in the paper; bold: p < 0.05. "
+    "It assumes independent values. These are rates of the same sessions at successive turns, so they depend on each "
+    "other, and p comes out smaller than it should; with few turns few p-values are possible, and with four values or "
+    "fewer none is below 0.05. Read it as a description of the shape, not as proof; intervals are resampled by task."
+)
+
+
+def decay(study: RefineStudy) -> Table:
+    """Δ of Pass@1 and its trend per model and dataset (Table IV)."""
+    last = study.last_turn
+    columns = (
+        *columns_of(".3f", pass_first="Pass@1 turn 0", pass_last=f"Pass@1 turn {last}"),
+        *with_interval("delta_pct", f"Δ0→{last} %", "+.1f"),
+    )
+    rows = [(*_ends(found.cell.metrics["pass_at_1"]), *found.measured("delta_pct")) for found in study.in_order()]
+    title = "Functional correctness over the turns (paper, Table IV)"
+    return _trend_table(study, "pass_at_1", columns, rows, name="table_4_decay", title=title, group="trend")
+
+
+def adherence(study: RefineStudy) -> Table:
+    """Δ of instruction adherence and its trend per model and dataset (Table VII)."""
+    last = study.last_turn
+    columns = (
+        *columns_of(".3f", iar_first="Adherence turn 1", iar_last=f"Adherence turn {last}"),
+        Column("iar_delta_pct", f"Δ1→{last} %", "+.1f"),
+        *with_interval("iar", "Adherence, all turns", ".3f"),
+    )
+    rows = [
+        (*_ends(found.cell.metrics["iar"]), found.cell.metrics["iar_delta_pct"], *found.counted(found.adherence))
+        for found in study.in_order()
+    ]
+    title = "Instruction adherence over the turns (paper, Table VII)"
+    return _trend_table(study, "iar", columns, rows, name="table_7_adherence", title=title, group="adherence")
+
+
+def _ends(series: Sequence[float | None]) -> tuple[float | None, float | None]:
+    return (series[0], series[-1]) if series else (None, None)
+
+
+def _trend_table(
+    study: RefineStudy, series: str, columns: Sequence[Column], rows: Sequence[Sequence[Value]], **about: str
+) -> Table:
+    """The rows, one a cell, each with the Mann–Kendall test of a series."""
+    test = (Column("mk_s", "S", "d"), Column("mk_z", "Z", ".2f"), Column("mk_p", "p", "p"), Column("trend", "Trend"))
+    trends = [found.cell.metrics["mann_kendall"][series] for found in study.in_order()]
+    tested = [(found, (*row, *_trend(trend))) for found, row, trend in zip(study.in_order(), rows, trends, strict=True)]
+    strong = [(row, len(columns) + 2) for row, trend in enumerate(trends) if trend is not None and trend["p"] < ALPHA]
+    return named_table(study, (*columns, *test), tested, strong, note=MANN_KENDALL_NOTE, **about)
+
+
+def _trend(trend: Mapping[str, Any] | None) -> tuple[Value, ...]:
+    if trend is None:
+        return (None,) * 4
+    arrows = {"decreasing": "↓ decreasing", "increasing": "↑ increasing"}
+    return (trend["s"], trend["z"], trend["p"], arrows.get(trend["trend"], trend["trend"]))
+
+
+def sensitivity(study: RefineStudy) -> Table:
+    """MST with sessions cut at T turns, and how much each longer cut adds (Table VI)."""
+    caps = sorted({int(cap) for found in study.cells for cap in found.cell.metrics["mst_at"]})
+    columns = [Column(f"mst_at_{cap}", f"T={cap}", ".3f") for cap in caps[:1]]
+    for cap in caps[1:]:
+        columns += [Column(f"mst_at_{cap}", f"T={cap}", ".3f"), Column(f"change_{cap}_pct", "change %", "+.1f")]
+    rows = [(found, _steps(found.cell.metrics["mst_at"], caps)) for found in study.in_order()]
+    lowest = []
+    for number, (_, row) in enumerate(rows):
+        changes = [(value, place) for place, value in enumerate(row) if place and place % 2 == 0 and value is not None]
+        lowest += [(number, min(changes)[1])] if changes else []
+    return named_table(
+        study, columns, rows, lowest,
+        name="table_6_mst_sensitivity", title="Sensitivity of MST to the longest session, T (paper, Table VI)",
+        note="Sessions cut after T turns; the change is against the T before it of the same row. Bold: the lowest "
+        "change of its row.",
+        group="trend",
+    )  # fmt: skip
+
+
+def _steps(mst_at: Mapping[str, float | None], caps: Sequence[int]) -> list[float | None]:
+    """MST at every cap, each but the first with its change in per cent against the cap before that the cell has."""
+    values = [mst_at.get(str(cap)) for cap in caps]
+    row, before = values[:1], values[0] if values else None
+    for value in values[1:]:
+        row += [value, percent_change(before, value)]
+        before = before if value is None else value
+    return row
+
+
+def turns(study: RefineStudy) -> Table:
+    """Every curve's values: one row per cell and turn."""
+    titles = {
+        "pass_at_1": "Pass@1",
+        "surviving": "Passing since turn 0",
+        "adherence": "Adherence",
+        "regression": "Regression",
+    }
+    columns = [Column("turn", "Turn", "d"), *(each for item in titles.items() for each in with_interval(*item, ".3f"))]
+    rows = [(found, _turn(found, turn)) for found in study.in_order() for turn in range(found.cell.turns)]
+    return named_table(
+        study, columns, rows, name="turns", title="Turn by turn", group="trend",
+        note="Intervals: 95 %, resampled by task. Adherence and regression begin with the first follow-up, turn 1.",
+    )  # fmt: skip
+
+
+def _turn(found: Outcomes, turn: int) -> tuple[Value, ...]:
+    metrics = found.cell.metrics
+    values: list[Value] = [turn, metrics["pass_at_1"][turn], Interval.of(metrics["ci"]["pass_at_1"][turn])]
+    values += found.counted(found.surviving(turn))
+    for series in (found.adherence_at, found.regression_at):
+        values += found.counted(series[turn]) if turn else (None, None)
+    return tuple(values)
+
+
+def association(study: RefineStudy) -> Table:
+    """Correctness against adherence: Phi with its 2 × 2 counts (paper, VI-B)."""
+    cells = ("pass_adhered", "pass_violated", "fail_adhered", "fail_violated")
+    columns = (
+        Column("phi", "Phi", "+.3f"),
+        *columns_of("d", **{key: key.replace("_", ", ").capitalize() for key in cells}, undecided="Undecided"),
+    )
+    metrics = [(found, found.cell.metrics) for found in study.in_order()]
+    rows = [(found, (m["phi"]["value"], *map(m["phi"].get, cells), m["undecided"])) for found, m in metrics]
+    return named_table(
+        study, columns, rows,
+        name="phi", title="Correctness and adherence", group="adherence",
+        note="Over judged follow-up turns. Phi is 1 where a turn passes exactly when it adheres, 0 where the two are "
+        "unrelated; a dash where all turns pass, fail, adhere or violate.",
+    )  # fmt: skip
+
+
+BREAKDOWNS = ("by_scope", "by_change", "by_cell")
+
+
+def transitions(study: RefineStudy) -> Table:
+    """Regression and self-correction by type of instruction, with what they are shares of (the paper's RQ2)."""
+    columns = (
+        *columns_of(breakdown="Breakdown", type="Type"),
+        *with_interval("regression", "Regression", ".3f"),
+        Column("passed_before", "Passed before", "d"),
+        *with_interval("self_correction", "Self-correction", ".3f"),
+        Column("failed_before", "Failed before", "d"),
+    )
+    rows = [(found, row) for found in study.in_order() for row in _type_rows(found)]
+    return named_table(
+        study, columns, rows,
+        name="transitions", title="Regression and self-correction by type of instruction", group="breaks",
+        note="Regression: turns that broke code that had passed. Self-correction: turns that mended code that had "
+        "failed. Skipped turns and turns after a context overflow are left out. Intervals: 95 %, resampled by task.",
+    )  # fmt: skip
+
+
+def _type_rows(found: Outcomes) -> Iterator[tuple[Value, ...]]:
+    regression, correction = found.regression, found.self_correction
+    yield ("overall", "all", *_rate_values(found, "overall", regression.overall, correction.overall))
+    for breakdown in BREAKDOWNS:
+        for name, figure in getattr(regression, breakdown).items():
+            mended = getattr(correction, breakdown)[name]
+            yield (breakdown.removeprefix("by_"), name, *_rate_values(found, f"{breakdown}.{name}", figure, mended))
+
+
+def _rate_values(found: Outcomes, place: str, broken: Figure, mended: Figure) -> tuple[Value, ...]:
+    interval = found.measured(f"regression.{place}")[1]
+    return (broken.rate, interval, size(broken), *found.counted(mended), size(mended))
+
+
+def breaking(study: RefineStudy) -> list[Breaking]:
+    """Every instruction that met passing code, over all cells; the most breaking first.
+
+    Ordered by the lower end of the interval of its rate, so that one broken turn of one does not lead.
+    """
+    merged: dict[str, Breaking] = {}
+    for found in study.cells:
+        for key, seen in found.instructions.items():
+            known = merged.setdefault(key, Breaking(seen.instruction))
+            known.met += seen.met
+            known.broke += seen.broke
+    floor = {key: (wilson(seen.broke, seen.met) or (0.0,))[0] for key, seen in merged.items()}
+    return [merged[key] for key in sorted(merged, key=lambda key: (-floor[key], -merged[key].met, key))]
+
+
+def breaking_table(study: RefineStudy) -> Table:
+    """Every instruction with how often it broke code that passed."""
+    columns = (
+        *columns_of(instruction="Instruction", id="Id", scope="Scope", change="Change"),
+        *columns_of("d", passed_before="Passed before", broke="Broke"),
+        *with_interval("regression", "Regression", ".3f"),
+    )
+    rows = [
+        (what.text, what.id, what.scope, what.change, seen.met, seen.broke, seen.broke / seen.met,
+         wilson(seen.broke, seen.met))
+        for seen in breaking(study) for what in [seen.instruction]
+    ]  # fmt: skip
+    return Table(
+        "instructions", "The most breaking instructions", columns, tuple(rows), group="breaks",
+        note="Over all cells, most breaking first: ordered by the lower end of Wilson's 95 % interval, which treats "
+        "turns as independent; turns of one task are not, so the true intervals are wider.",
+    )  # fmt: skip
+
+
+def wilson(hits: int, total: int) -> Interval | None:
+    """Wilson's 95 % score interval, which holds for few trials and for shares near 0 and 1; None without a trial."""
+    from statsmodels.stats.proportion import proportion_confint
+
+    if not total:
+        return None
+    low, high = proportion_confint(hits, total, alpha=0.05, method="wilson")
+    return Interval(float(low), float(high))
+
+
+DATASETS_NOTE = (
+    "Of the tasks that the cells ran. Tests are means over the counted tasks, whose kind of tests can be counted. "
+    "Original: the tests that the dataset's authors wrote; added: those of EvalPlus, or plus_input of your own tasks. "
+    "Requirements' tests are left out. A cell of an earlier version kept no counts; run again, it adds them and calls "
+    "no model."
+)
+
+
+def datasets(study: RefineStudy) -> Table | None:
+    """A row per dataset, and per choice of tasks if cells of one dataset differ in it; None if no cell kept counts."""
+    found: dict[tuple[Value, ...], None] = {}
+    for each in study.in_order():
+        counts = loaded_in(each.cell.metrics)
+        if counts is not None:
+            found[each.cell.dataset, *_sizes(counts)] = None
+    if not found:
+        return None
+    columns = (
+        Column("seed_dataset", "Dataset"), *columns_of("d", tasks="Tasks", counted="Counted"),
+        *columns_of(",.1f", original_tests="Original tests", added_tests="Added tests", all_tests="All tests"),
+    )  # fmt: skip
+    return Table(
+        "table_3_datasets", "Datasets (paper, Table III)", columns, tuple(found), note=DATASETS_NOTE, group="data"
+    )
+
+
+def _sizes(counts: Mapping[str, int]) -> tuple[Value, ...]:
+    counted, original, added = (counts[key] for key in ("counted", "original_tests", "added_tests"))
+    return (counts["tasks"], counted, *(rate(tests, counted) for tests in (original, added, original + added)))
