@@ -78,6 +78,8 @@ class Carrier(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send the request; the response is whole. Raises httpx2's errors."""
         session = self._session = self._session or self._open()
+        limits = request.extensions.get("timeout", {})
+        timeout = aiohttp.ClientTimeout(None, sock_connect=limits.get("connect"), sock_read=limits.get("read"))
         with _translate_errors():
             sending = session.request(
                 request.method,
@@ -85,7 +87,7 @@ class Carrier(httpx2.AsyncBaseTransport):
                 headers=request.headers.multi_items(),
                 data=request.content or None,
                 allow_redirects=False,
-                timeout=_timeout(request),
+                timeout=timeout,
                 proxy=self._proxy,
             )
             async with sending as response:
@@ -106,11 +108,6 @@ class Carrier(httpx2.AsyncBaseTransport):
         """Close every connection."""
         if self._session is not None:
             await self._session.close()
-
-
-def _timeout(request: httpx2.Request) -> aiohttp.ClientTimeout:
-    asked = request.extensions.get("timeout", {})
-    return aiohttp.ClientTimeout(total=None, sock_connect=asked.get("connect"), sock_read=asked.get("read"))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from filelock import FileLock
@@ -174,20 +174,12 @@ def _measure(made: Path, named: str) -> None:
 def _settle(made: Path, when: int, owner: int | None) -> None:
     """Give every file the commit's time, so that all worktrees look the same, and its owner."""
     for folder, _, files in os.walk(made, topdown=False):
-        for path in (*(os.path.join(folder, name) for name in files), folder):  # noqa: PTH118  many thousands
+        with os.scandir(folder) as entries:  # `os.walk` lists links to folders among the folders
+            links = [entry.path for entry in entries if entry.is_symlink()]
+        for path in (*(os.path.join(folder, name) for name in files), *links, folder):  # noqa: PTH118  many thousands
             if owner is not None:
                 os.chown(path, owner, owner, follow_symlinks=False)
             os.utime(path, (when, when), follow_symlinks=False)
-        for path in _links(folder):
-            if owner is not None:
-                os.chown(path, owner, owner, follow_symlinks=False)
-            os.utime(path, (when, when), follow_symlinks=False)
-
-
-def _links(folder: str) -> Iterator[str]:
-    """Links to folders, which `os.walk` lists among the folders."""
-    with os.scandir(folder) as entries:
-        yield from (entry.path for entry in entries if entry.is_symlink())
 
 
 class _Refused(Exception):

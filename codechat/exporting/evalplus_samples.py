@@ -11,7 +11,7 @@ from codechat.records import SessionRecord, read_sessions
 from codechat.template import counted
 
 TASK = re.compile(r"(HumanEval|Mbpp)/\d+")
-"""What EvalPlus calls its tasks."""
+"""The ids of EvalPlus's tasks."""
 
 
 class EvalPlusExport(ExportConfig):

@@ -50,7 +50,7 @@ def inspect_log(config: InspectExport) -> Exported:
 
 
 def _header(folder: Path, sessions: Sequence[SessionRecord], metrics: Any, began: str) -> dict[str, Any]:
-    """What was run."""
+    """The part of the log that describes the run: task, dataset, model and settings."""
     first = sessions[0] if sessions else None
     ids = [session.task_id for session in sessions]
     return {
@@ -118,7 +118,7 @@ def _dialogue(turns: Iterable[TurnRecord]) -> Iterator[dict[str, str]]:
 
 
 def _exchanges(turn: TurnRecord) -> list[tuple[list[Message], str | None]]:
-    """The calls of the model under test at a turn, where it takes several; else its request and response."""
+    """The calls of the model under test at a turn, if it takes several; else its request and response."""
     calls = [(call.request, call.response) for call in turn.calls() if call.role == UNDER_TEST]
     return calls or ([] if turn.skipped else [(turn.request, turn.response)])
 

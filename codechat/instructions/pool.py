@@ -183,7 +183,7 @@ REQUIRED = ("text", "scope")
 YES = ["1", "1.0", "true", "yes", "y", "x", "accept", "accepted", "keep", "kept", "include", "included"]
 NO = ["", *["0", "0.0", "false", "no", "n", "reject", "rejected", "drop", "dropped", "exclude", "excluded"]]
 MARKS: Mapping[str, bool] = dict.fromkeys(YES, True) | dict.fromkeys(NO, False)
-"""What a cell of the column `accepted` may say."""
+"""The words that a cell of the column `accepted` may hold."""
 _HASHES = {
     "ea6c50e9b1c8ae46ba93e1b3b6ca14b5e71853656a6ea142c63730334b920583": (
         "14cd9c041cdbe93f485d8653a4e4dde10deaffccc42837fb41f9d5aa7ca7e104"
@@ -237,7 +237,7 @@ def read_pool(path: Path, columns: Mapping[Field, str], verbs: Mapping[str, Chan
                 break  # every row of a table lacks what its header lacks
     accepted = reading.accepted
     warnings = (*reading.warnings, *_unread([row for row in rows if isinstance(row, Row)], columns, path))
-    digest = content_hash([_plain(one) for one in accepted])
+    digest = content_hash([[one.id, one.text, one.scope, one.change, one.rule] for one in accepted])
     pool = Pool(tuple(accepted), _HASHES.get(digest, digest), tuple(reading.rejected), tuple(warnings))
     if reading.mistakes:
         raise _wrong(path, reading.mistakes, len(rows), pool)
@@ -247,7 +247,7 @@ def read_pool(path: Path, columns: Mapping[Field, str], verbs: Mapping[str, Chan
 
 
 class _Reading:
-    """What was understood of a file so far."""
+    """The rows of a file that are understood so far."""
 
     def __init__(self, path: Path, columns: Mapping[Field, str], verbs: Mapping[str, Change]) -> None:
         self.path, self.columns, self.verbs = path, columns, verbs
@@ -287,12 +287,12 @@ def _wrong(path: Path, mistakes: Sequence[UserError], rows: int, understood: Poo
     """All mistakes of a file in five lines: the first in full, of the others at least the line."""
     if len(mistakes) == 1:
         return WrongPool(mistakes[0].message, mistakes[0].remedy, tuple(mistakes), understood)
-    told = [f"{_line_of(path, each)}: {_without_place(path, each)}" for each in mistakes]
-    if len(told) > MAX_LINES - 1:
+    lines = [f"{_line_of(path, each)}: {_without_place(path, each)}" for each in mistakes]
+    if len(lines) > MAX_LINES - 1:
         rest = ", ".join(_line_of(path, each) for each in mistakes[MAX_LINES - 2 :])
-        told = [*told[: MAX_LINES - 2], f"{SHOWS_ALL} shows the others too, in lines {rest}"]
+        lines = [*lines[: MAX_LINES - 2], f"{SHOWS_ALL} shows the others too, in lines {rest}"]
     message = f"{path}: {len(mistakes)} of {rows} rows cannot be used, by line"
-    return WrongPool(message, "\n".join(told), tuple(mistakes), understood)
+    return WrongPool(message, "\n".join(lines), tuple(mistakes), understood)
 
 
 def _line_of(path: Path, mistake: UserError) -> str:
@@ -316,10 +316,6 @@ def _unread(rows: Sequence[Row], columns: Mapping[Field, str], path: Path) -> It
                 f"{path}: the column '{name}' is not read; if it is the {read[meant[0]]}, "
                 f"set instructions.columns.{read[meant[0]]}={name}"
             )
-
-
-def _plain(one: Instruction) -> list[Any]:
-    return [one.id, one.text, one.scope, one.change, one.rule]
 
 
 def _fields(row: Row, columns: Mapping[Field, str], path: Path) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class Machine:
 
     @property
     def usable_gb(self) -> float | None:
-        """What servers may use of each GPU."""
+        """The gigabytes of each GPU that servers may use."""
         return None if self.memory_gb is None else self.memory_gb * self.fraction
 
     @property
@@ -88,7 +88,10 @@ def lay_out(
     places = _layout(machine, servers, kept)
     if places is None:
         ordered = sorted(dict.fromkeys(servers), key=lambda each: -(each.weights_gb or 0.0))
-        sizes = ", ".join(f"{each.described} {_size(each)}" for each in ordered)
+        sizes = ", ".join(
+            f"{each.described} " + ("of unknown size" if each.weights_gb is None else f"{each.weights_gb:g} GB")
+            for each in ordered
+        )
         raise DoesNotFit(
             f"the model servers of this cell do not fit {machine.described}: {sizes}",
             "; or ".join(_remedies(machine, ordered)),
@@ -118,7 +121,13 @@ def _layout(
             placed[server] = _whole(machine, server, tuple(own))
             used = [machine.fraction if gpu in own else part for gpu, part in enumerate(used)]
     shared = [each for each in new if each not in placed]
-    best = max(_assignments(machine, shared, used), key=_comfort, default=None)
+    best = max(
+        _assignments(machine, shared, used),
+        key=lambda places: sorted(
+            place.kv_gb or 0.0 for place in places.values()
+        ),  # for conversations, the least first
+        default=None,
+    )
     return None if best is None else {each: (placed | best)[each] for each in new} | dict(kept)
 
 
@@ -186,17 +195,8 @@ def _assignments(machine: Machine, servers: list[Server], used: list[float]) -> 
             yield places
 
 
-def _comfort(places: dict[Server, Placement]) -> tuple[float, ...]:
-    """The memory for conversations, the least first."""
-    return tuple(sorted(place.kv_gb or 0.0 for place in places.values()))
-
-
-def _size(server: Server) -> str:
-    return "of unknown size" if server.weights_gb is None else f"{server.weights_gb:g} GB"
-
-
 def _remedies(machine: Machine, ordered: list[Server]) -> Iterator[str]:
-    """What would fit, each tried."""
+    """Changes with which the servers would fit, each tried."""
     largest, *rest = ordered
     size = largest.weights_gb
     smaller = [*rest] if size is None else [replace(largest, weights_gb=size / 2), *rest]

@@ -60,20 +60,22 @@ def end(server: "subprocess.Popen[bytes]", grace_s: float) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(server.pid, signal.SIGTERM)
     asked: set[int] = {server.pid}
-    while server.poll() is None or left():
+    while server.poll() is None or running_children():
         reap(server.pid)
         late = time.monotonic() > deadline
         if late:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(server.pid, signal.SIGKILL)
-        for process in set(left()) - (set() if late else asked):  # also those that come here as their parents end
+        for process in set(running_children()) - (
+            set() if late else asked
+        ):  # also those that come here as their parents end
             asked.add(process)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(process, signal.SIGKILL if late else signal.SIGTERM)
         time.sleep(0.02)
 
 
-def left() -> list[int]:
+def running_children() -> list[int]:
     """The children of this process that have not ended."""
     me = os.getpid()
     children = Path(f"/proc/{me}/task/{me}/children").read_text(encoding="ascii").split()

@@ -22,7 +22,7 @@ BLOCK = 16
 
 
 class Prefixes:
-    """What was read and written before; nothing is ever dropped."""
+    """The prefixes that were read and written before; none is ever dropped."""
 
     def __init__(self) -> None:
         self._known: set[bytes] = set()

@@ -94,7 +94,7 @@ def mlflow_tracker(config: MlflowConfig) -> Tracker:
 
 
 class MlflowTracker:
-    """Keeps one run per cell id in one store. `artifacts` is where a new experiment's files go, None if anywhere."""
+    """Keeps one run per cell id in one store. `artifacts` is the place of a new experiment's files, None if any."""
 
     def __init__(
         self, address: Address, experiment: str, traces: bool, live: bool, artifacts: str | None = None

@@ -29,8 +29,10 @@ def prepare(start: str, lower: str, owner: int) -> str:
         os.makedirs(folder, 0o755, exist_ok=True)
     shutil.copytree(f"{lower}/.git", f"{root}/.git", symlinks=True, copy_function=shutil.copyfile)
     for folder, _, files in os.walk(root):
+        with os.scandir(folder) as entries:
+            links = [entry.name for entry in entries if entry.is_symlink()]
         os.chown(folder, owner, owner, follow_symlinks=False)
-        for name in (*files, *_links(folder)):
+        for name in (*files, *links):
             os.chown(os.path.join(folder, name), owner, owner, follow_symlinks=False)
     return root
 
@@ -41,11 +43,6 @@ def _repositories() -> Iterator[str]:
         if ".git" in folders or ".git" in files:
             yield folder
         folders[:] = [name for name in folders if name != ".git" and os.path.join(folder, name) not in NOT_SEARCHED]
-
-
-def _links(folder: str) -> list[str]:
-    with os.scandir(folder) as entries:
-        return [entry.name for entry in entries if entry.is_symlink()]
 
 
 def _remove(path: str) -> None:

@@ -157,7 +157,7 @@ def back_to(handle: int) -> None:
 
 
 def proc_works(handle: int) -> bool:
-    """Whether a child can have a /proc of its own: not where the one around is covered in part. Tried in a child."""
+    """Whether a child can have a /proc of its own: not if the one around is covered in part. Tried in a child."""
     new_pid_namespace()
     child = os.fork()
     if child == 0:
