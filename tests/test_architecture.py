@@ -212,6 +212,22 @@ def test_no_room_asks_for_what_a_study_brings() -> None:
             assert not kind, f"{path}:{getattr(node, 'lineno', 0)} asks for a kind of task"
 
 
+@pytest.mark.parametrize("readme", sorted(PACKAGE.rglob("README.md")), ids=lambda path: path.parent.name)
+def test_a_rooms_readme_is_short_and_names_files_that_are_there(readme: Path) -> None:
+    text = readme.read_text()
+    assert len(text.splitlines()) <= 15
+    for name in re.findall(r"`(\w+(?:\.py|\*\.py|/))`", text):
+        found = any(any(room.rglob(name.rstrip("/"))) for room in (readme.parent, PACKAGE / "studies"))
+        assert found, f"{readme} names {name}"
+
+
+def test_every_study_says_what_it_is() -> None:
+    for study in (path.parent for path in (PACKAGE / "studies").glob("*/__init__.py")):
+        assert "paper: `docs/" in (study / "README.md").read_text().replace("\n  ", " "), (
+            f"{study} names no documentation"
+        )
+
+
 def test_rules_of_constraints_name_no_language() -> None:
     """They ask it for its customs; only the tables of the published harness are of the languages that it knew."""
     names = {
