@@ -1,7 +1,7 @@
 """The chapters that protocols bring to a report, by the protocol's name.
 
-A module or package of this room registers its chapter when it is imported; so does a module of another installed
-package that is named under the entry-point group `codechat.chapter`, or the protocol's own under `codechat.protocol`.
+The `chapter` of a study registers itself when it is imported; so does a module of another installed package that is
+named under the entry-point group `codechat.chapter`, or the protocol's own under `codechat.protocol`.
 A protocol without a chapter has the generic one.
 """
 

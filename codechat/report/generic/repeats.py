@@ -1,6 +1,6 @@
-"""Entrants with several samples of every task: what is pooled, what any or all of k samples reach, whence they vary."""
+"""Entrants with several samples of every task: what is pooled, what any or all of k samples reach, why they vary."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from codechat.metrics.repeats import (
@@ -79,50 +79,53 @@ def _pooled(study: Study[V], name: str, group: str) -> Table:
 
 
 def _turns(study: Study[V], name: str, group: str) -> Table:
-    columns: list[Column] = [*columns_of("d", turn="Turn", k="k", tasks="Tasks")]
-    for key, title in (
-        ("pass_any", "pass@k"),
-        ("pass_all", "pass^k"),
-        ("alive_any", "alive@k"),
-        ("alive_all", "alive^k"),
-    ):
-        columns += with_interval(key, title, ".3f")
-    rows = []
-    for found in tested_in(study):
-        for turn in range(found.cell.turns):
-            for k in sizes(found.cell.samples):
-                figures = [
-                    of_k(found, turn, k, part, alive=alive) for alive in (False, True) for part in (any_of, all_of)
-                ]
-                values = [value for figure in figures for value in measured(found, figure)]
-                if figures[0].by_task:
-                    rows.append((found, (turn, k, len(figures[0].by_task), *values)))
-    return named_table(
-        study, columns, rows, title="pass@k and pass^k, turn by turn", note=K_NOTE, name=name, group=group
-    )
+    titles = {"pass_any": "pass@k", "pass_all": "pass^k", "alive_any": "alive@k", "alive_all": "alive^k"}
+    rows = [
+        (found, (turn, k), figures)
+        for found in tested_in(study) for turn in range(found.cell.turns) for k in sizes(found.cell.samples)
+        for figures in [[of_k(found, turn, k, part, alive=each) for each in (False, True) for part in (any_of, all_of)]]
+        if figures[0].by_task
+    ]  # fmt: skip
+    return table_of_k(
+        study, columns_of("d", turn="Turn", k="k", tasks="Tasks"), titles, rows,
+        title="pass@k and pass^k, turn by turn", note=K_NOTE, name=name, group=group,
+    )  # fmt: skip
 
 
 def _lengths(study: Study[V], name: str, group: str) -> Table:
-    columns = (
-        *columns_of("d", k="k", tasks="Tasks"), *with_interval("longest", "Longest of k", ".3f"),
-        *with_interval("shortest", "Shortest of k", ".3f"),
-    )  # fmt: skip
-    rows = [(found, _ends(found, k)) for found in tested_in(study) for k in sizes(found.cell.samples)]
-    return named_table(
-        study, columns, rows, title="Sustained turns of k samples", name=name, group=group,
+    def lasting(found: V, k: int, part: Callable[[Sequence[int], int], Part]) -> Figure:
+        return mean_over_tasks({task: part(_lasting(found, places), k) for task, places in found.samples.items()})
+
+    rows = [
+        (found, (k,), [lasting(found, k, part) for part in (longest_of, shortest_of)])
+        for found in tested_in(study) for k in sizes(found.cell.samples)
+    ]  # fmt: skip
+    return table_of_k(
+        study, columns_of("d", k="k", tasks="Tasks"), {"longest": "Longest of k", "shortest": "Shortest of k"}, rows,
+        title="Sustained turns of k samples", name=name, group=group,
         note="Sustained turns: those that pass one after another from turn 0 on. Of k samples of a task the longest, "
         "and the shortest, which is as long as all k are alive: the sum of alive^k over the turns. k = 1 is the mean "
         "of the tasks' means. Unbiased, over the tasks that have k samples. Intervals: 95 %, resampled by task.",
     )  # fmt: skip
 
 
-def _ends(found: Verdicts, k: int) -> tuple[Value, ...]:
-    """k, the tasks with so many samples, and the mean of the longest and of the shortest of them."""
-    longest, shortest = (
-        mean_over_tasks({task: part(_lasting(found, places), k) for task, places in found.samples.items()})
-        for part in (longest_of, shortest_of)
-    )
-    return (k, len(longest.by_task), *measured(found, longest), *measured(found, shortest))
+def table_of_k(
+    study: Study[V],
+    places: Sequence[Column],
+    titles: Mapping[str, str],
+    rows: Iterable[tuple[V, tuple[int, ...], Sequence[Figure]]],
+    **about: str,
+) -> Table:
+    """What any or all of k samples reach, each figure with its interval; `titles` name the figures by their keys.
+
+    A row is a cell, where it stands (k last) and its figures. The last column of `places` is for the number of tasks.
+    """
+    columns = [*places, *(column for item in titles.items() for column in with_interval(*item, ".3f"))]
+    values = [
+        (found, (*place, len(figures[0].by_task), *(each for figure in figures for each in measured(found, figure))))
+        for found, place, figures in rows
+    ]
+    return named_table(study, columns, values, **about)
 
 
 def _variance(study: Study[V], name: str, group: str) -> Table:

@@ -13,8 +13,8 @@ import yaml
 from codechat.metrics.repeats import Part, all_of, any_of, mean_over_tasks, sizes
 from codechat.metrics.statistics import Figure
 from codechat.records import SessionRecord
-from codechat.report.data import Column, Table, Value, columns_of, with_interval
-from codechat.report.generic.repeats import measured, pooled_in
+from codechat.report.data import Column, Table, Value, columns_of
+from codechat.report.generic.repeats import pooled_in, table_of_k
 from codechat.report.generic.tables import named_table
 from codechat.report.study import REPLAYED, LoadedCell, Study, Verdicts
 from codechat.studies.cab.metrics import GRADES, VERBOSITIES
@@ -214,21 +214,15 @@ class Judged(Verdicts):
 
 def repeated(study: Study[Any]) -> Iterator[Table]:
     """The table of correct@k and correct^k, if an entrant pools several cells."""
-    rows = []
-    found: Judged
-    for found in pooled_in(study):
-        for k in sizes(found.cell.samples):
-            any_correct, all_correct = found.of_k(k, any_of), found.of_k(k, all_of)
-            values = (*measured(found, any_correct), *measured(found, all_correct))
-            rows.append((found, (k, len(any_correct.by_task), *values)))
-    columns = (
-        *columns_of("d", k="k", tasks="Issues"), *with_interval("correct_any", "correct@k", ".3f"),
-        *with_interval("correct_all", "correct^k", ".3f"),
-    )  # fmt: skip
+    rows = [
+        (found, (k,), [found.of_k(k, part) for part in (any_of, all_of)])
+        for found in pooled_in(study) for k in sizes(found.cell.samples)
+    ]  # fmt: skip
+    titles = {"correct_any": "correct@k", "correct_all": "correct^k"}
     if rows:
-        yield named_table(
-            study, columns, rows, title="Correct in one of k samples, and in all",
-            name="assist_repeats_correct", group=study.protocol,
+        yield table_of_k(
+            study, columns_of("d", k="k", tasks="Issues"), titles, rows,
+            title="Correct in one of k samples, and in all", name="assist_repeats_correct", group=study.protocol,
             note="Unbiased: means over all choices of k of an issue's samples, then over the issues with k decided "
             "ones. correct@k: one of the k is CORRECT; correct^k: all k are. k = 1 is the share of correct verdicts, "
             "each issue with the same weight. Intervals: 95 %, resampled by issue, each with all its samples.",
