@@ -125,7 +125,7 @@ def table_of_k(
         (found, (*place, len(figures[0].by_task), *(each for figure in figures for each in measured(found, figure))))
         for found, place, figures in rows
     ]
-    return named_table(study, columns, values, **about)
+    return named_table(study, columns, values, (), **about)
 
 
 def _variance(study: Study[V], name: str, group: str) -> Table:
