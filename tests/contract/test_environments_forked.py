@@ -35,7 +35,7 @@ def process_of(driven: Driven) -> int:
     (box,) = driven.environment._boxes.values()
     assert box._started is not None
     number = box._started[0].pid
-    while b"forking" not in Path(f"/proc/{number}/cmdline").read_bytes().partition(b"bwrap")[0]:
+    while b"import fork" not in Path(f"/proc/{number}/cmdline").read_bytes().partition(b"bwrap")[0]:
         number = int(Path(f"/proc/{number}/task/{number}/children").read_text().split()[0])
     return number
 
