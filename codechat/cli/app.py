@@ -5,8 +5,8 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from codechat.cli.command import Command
 from codechat.cli.terminal import err, out
 from codechat.environment import VERSION, collect_seldom, leave_uncollected, shell_command, silence
 from codechat.errors import InfrastructureError, UserError, nearest
@@ -57,15 +57,24 @@ def _dispatch(argv: list[str]) -> int:
         if writable(word) is not word:  # the system hands over bytes that are no UTF-8 as halves of surrogate pairs
             raise UserError(f"'{visible(word)}' is not UTF-8", "give names and paths in UTF-8: records hold them")
     if any(flag in argv for flag in ("-h", "--help")):
-        from codechat.cli.commands.help import print_help
+        from codechat.cli.commands.listing import print_help
 
-        return print_help(COMMANDS)
+        return print_help()
     if "--version" in argv:
         out.print(f"codechat {VERSION}", markup=False)
         return 0
     if argv and "=" not in argv[0] and not argv[0].startswith(("-", "+", "~")):
         return _command(argv[0])(argv[1:])
     return _run(argv)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command other than a run. It is imported only when called, so that each loads only its own libraries."""
+
+    function: str  # module:function, which takes the words after the command's name and returns the exit status
+    usage: str
+    summary: str
 
 
 COMMANDS = {
@@ -157,9 +166,8 @@ def _run_one(words: list[str], *, show: bool) -> int:
 
     Such a launcher runs it by shards if `shard.count` says so. With `samples=k` the cell is a sweep of k seeds.
     """
-    from codechat.cli.launching import runs_apart, split_running
+    from codechat.cli.launching import runs_apart, split_running, split_samples
     from codechat.cli.run import run_cell
-    from codechat.cli.samples import split_samples
     from codechat.engine.settings.compose import compose
 
     launcher, _, own = split_running(words, several=False)

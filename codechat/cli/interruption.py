@@ -53,12 +53,12 @@ def on_signal(brake: Brake) -> Iterator[None]:
 @contextlib.contextmanager
 def termination_as_interrupt() -> Iterator[None]:
     """The signals raise `KeyboardInterrupt`, as Ctrl-C does, while no coroutine handles them."""
-    with _handled_by(signal.default_int_handler):
+    with _handle_by(signal.default_int_handler):
         yield
 
 
 @contextlib.contextmanager
-def passed_on(stop: Callable[[], None]) -> Iterator[None]:
+def pass_on(stop: Callable[[], None]) -> Iterator[None]:
     """The first two signals call `stop`, which asks other processes to end; the third raises `KeyboardInterrupt`."""
     wishes = 0
 
@@ -71,12 +71,12 @@ def passed_on(stop: Callable[[], None]) -> Iterator[None]:
         if wishes == 1:
             err.print(f"\ninterrupted: calls under way are finished ({GRACE_S:.0f} s at most); once more ends now")
 
-    with _handled_by(react):
+    with _handle_by(react):
         yield
 
 
 @contextlib.contextmanager
-def _handled_by(handler: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
+def _handle_by(handler: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -91,5 +91,5 @@ def _handled_by(handler: Callable[[int, FrameType | None], Any]) -> Iterator[Non
 
 
 def _handlers() -> dict[signal.Signals, Any]:
-    """What is done at each signal now. A handler that is not Python's cannot be put back: the default stands for it."""
+    """The handler of each signal. One that is not Python's cannot be put back: the default stands for it."""
     return {number: signal.getsignal(number) or signal.SIG_DFL for number in SIGNALS}

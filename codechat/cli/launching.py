@@ -1,18 +1,20 @@
-"""Launchers on the command line: their words, and the function by which they run one cell."""
+"""How cells are run: the words that say it (launcher, shards, samples), and the function that runs one cell."""
 
 import json
 import shlex
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from codechat.cli.interruption import termination_as_interrupt
 from codechat.cli.run import run_cell
 from codechat.cli.terminal import err
+from codechat.cli.words import SAMPLES
 from codechat.config import Config
 from codechat.engine.cell import Cell, build_cell
 from codechat.engine.run import BUG, DONE, INTERRUPTED, MISTAKE
 from codechat.engine.running.shards import Shard, errors_in
+from codechat.engine.settings.compose import key_of
 from codechat.engine.settings.words import parse_word
 from codechat.errors import UserError
 from codechat.launchers import LAUNCHERS, Job, Report, Result
@@ -20,10 +22,32 @@ from codechat.seal import SEAL, edited
 
 GROUP = LAUNCHERS.group
 DEFAULT = "serial"
+FIRST = 0  # the seed of a cell whose words name none
+
+
+def split_samples(words: Sequence[str]) -> tuple[int, list[str]]:
+    """The number of seeds that the words ask for, and the other words. Raises `UserError`."""
+    own = [word for word in words if key_of(word) == SAMPLES]
+    numbers = {word.partition("=")[2] for word in own}
+    if not own:
+        return 1, list(words)
+    if len(numbers) > 1 or not all(number.isdecimal() and int(number) > 0 for number in numbers):
+        raise UserError(f"cannot read {' '.join(own)}", f"{SAMPLES} is one whole number from 1 on: {SAMPLES}=3")
+    return int(numbers.pop()), [word for word in words if word not in own]
+
+
+def with_seeds(combination: tuple[str, ...], samples: int) -> Iterator[tuple[str, ...]]:
+    """The combination with its seed and with each of the `samples` - 1 that follow it."""
+    seed = next((word.partition("=")[2] for word in reversed(combination) if key_of(word) == "seed"), str(FIRST))
+    if samples == 1 or not seed.lstrip("-").isdecimal():  # what is no number is refused when the words are composed
+        yield combination
+        return
+    others = tuple(word for word in combination if key_of(word) != "seed")
+    yield from ((*others, f"seed={int(seed) + number}") for number in range(samples))
 
 
 def split_running(words: Sequence[str], *, several: bool) -> tuple[Config, int, list[str]]:
-    """How the words ask cells to be run: the launcher, the shards of every cell, and the words that describe cells.
+    """The launcher that the words choose, the shards of every cell, and the words that describe cells.
 
     A single cell, which is not a sweep of `several`, has shards only under a launcher that runs cells apart from this
     process. Raises `UserError`.
@@ -63,7 +87,7 @@ def split_launcher(words: Sequence[str]) -> tuple[Config, list[str]]:
 def split_shards(words: Sequence[str]) -> tuple[int, list[str]]:
     """The shards by which every cell is to be run, 1 if none, and the other words.
 
-    That is said by `shard.count=N` alone. Beside `shard.index` the words choose a shard, or several one after another.
+    Only `shard.count=N` alone asks for shards: beside `shard.index` the words choose one, or several in a row.
     """
     keys = [_key(word) for word in words]
     counts = [word for word, key in zip(words, keys, strict=True) if key == "shard.count"]
@@ -89,7 +113,7 @@ def _text(word: str) -> str | None:
 
 
 def run_job(job: Job, report: Report | None = None) -> Result:
-    """Run a cell, printing what it says. A mistake, a bug and an interruption are told and become its status."""
+    """Run a cell, printing its messages. A mistake, a bug and an interruption are printed and become its status."""
     resume = shlex.join(job.command)
     try:
         with termination_as_interrupt():

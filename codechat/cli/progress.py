@@ -102,7 +102,7 @@ class ProgressBar:
 
 
 class _TwoLines(Progress):
-    """Asks for the facts only when it draws."""
+    """The bar with the line below it; it asks for the facts only when it draws."""
 
     def __init__(self, facts: ProgressBar) -> None:
         self._facts = facts

@@ -3,18 +3,15 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
 
 from codechat.calls import Brake
-from codechat.cli.estimate import show_assumptions, show_estimate, show_layout
+from codechat.cli.cell_view import inside_line, show_assumptions, show_estimate, show_layout, show_tracking, summary
 from codechat.cli.interruption import on_signal, termination_as_interrupt
 from codechat.cli.progress import ProgressBar
-from codechat.cli.summary import inside_line, summary
 from codechat.cli.terminal import err, out
-from codechat.cli.tracking import show_tracking
 from codechat.engine.cell import Cell
 from codechat.engine.cell.budget import Budget, is_free
 from codechat.engine.run import INTERRUPTED, TOO_MANY_ERRORS, Outcome, run, run_built
@@ -63,15 +60,15 @@ class Terminal(Silent):
         return on_signal(brake)
 
     def turn(self, turn: TurnRecord, *, new: bool) -> None:
-        self._tell()
+        self._report_counts()
 
     def session(self, session: SessionRecord, planned: int) -> None:
-        self._tell()
+        self._report_counts()
 
     def recalled(self, session: SessionRecord, planned: int) -> None:
-        self._tell()
+        self._report_counts()
 
-    def _tell(self) -> None:
+    def _report_counts(self) -> None:
         if self._report is not None and self._bar is not None:
             self._report(self._bar.tally())
 
@@ -144,10 +141,8 @@ def _show_errors(outcome: Outcome) -> None:
         f"{counted(outcome.metrics['errored'], 'session')} errored, {allowed} are allowed (max_errors); the first:",
         markup=False,
     )
-    for session in _errors_in(outcome.folder / "sessions.jsonl")[:1]:
-        err.print(f"  {session.task_id}: {(session.error or '')[:300]}", markup=False)
+    for session in read_sessions(outcome.folder / "sessions.jsonl"):
+        if session.status == "errored":
+            err.print(f"  {session.task_id}: {(session.error or '')[:300]}", markup=False)
+            break
     err.print("Run the same command again to retry only these.", markup=False)
-
-
-def _errors_in(path: Path) -> list[SessionRecord]:
-    return [session for session in read_sessions(path) if session.status == "errored"]

@@ -10,8 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 from rich.markup import escape
 
-from codechat.cli.launching import DEFAULT, Recalling, run_job, runs_apart, split_running
-from codechat.cli.samples import split_samples, with_seeds
+from codechat.cli.launching import DEFAULT, Recalling, run_job, runs_apart, split_running, split_samples, with_seeds
 from codechat.cli.sweep_view import SweepView, show_end
 from codechat.cli.terminal import err, out
 from codechat.config import Config
@@ -52,7 +51,7 @@ def run_sweep(words: Sequence[str], flag: Sequence[str] = ("-m",)) -> int:
         raise UserError("a sweep has one recipe", f"choose one of {', '.join(names)}")
     grids = [[*_grid(grid, settings), *settings] for grid in read_recipe(names[0]).grids] if names else [settings]
     # Every cell is composed and validated before the first one runs.
-    combinations, dropped = fitting([overrides for grid in grids for overrides in _every_seed(grid)])
+    combinations, dropped = fit_words([overrides for grid in grids for overrides in _every_seed(grid)])
     cells = different([compose(overrides) for overrides in combinations])
     name = names[0] if names else sweep_name(settings, cells)
     out.print(f"[bold]sweep {escape(name)}[/bold]: {counted(len(cells), 'cell')}")
@@ -75,23 +74,18 @@ def _launch(
 
     Until all shards have come to their end, the sweep and the results are those of the shards.
     """
-    whole = planned(name, cells, command)
+    whole = plan_sweep(name, cells, command)
     missing = [job.composed for job in whole.jobs if whole.recall(job) is None] if shards > 1 else []
     with Fleet():
         if missing:
-            parts = planned(
-                name, [shard_of(cell, index, shards) for cell in missing for index in range(shards)], command
-            )
+            count = f"shard.count={shards}"
+            pieces = [compose([*cell.words, f"shard.index={at}", count]) for cell in missing for at in range(shards)]
+            parts = plan_sweep(name, pieces, command)
             results = LAUNCHERS.build(chosen).launch(parts, SweepView(len(parts.jobs)))
             if [results[job.number].status for job in parts.jobs if job.number in results] != [DONE] * len(parts.jobs):
                 return parts, results
             chosen = LAUNCHERS.validate({LAUNCHERS.key: DEFAULT})  # merging asks nobody
         return whole, LAUNCHERS.build(chosen).launch(whole, SweepView(len(whole.jobs)))
-
-
-def shard_of(cell: Composed, index: int, count: int) -> Composed:
-    """One shard of a cell."""
-    return compose([*cell.words, f"shard.index={index}", f"shard.count={count}"])
 
 
 def different(cells: Sequence[Composed]) -> list[Composed]:
@@ -102,7 +96,7 @@ def different(cells: Sequence[Composed]) -> list[Composed]:
     return list(first.values())
 
 
-def planned(name: str, cells: Sequence[Composed], command: Sequence[str]) -> Sweep:
+def plan_sweep(name: str, cells: Sequence[Composed], command: Sequence[str]) -> Sweep:
     """The sweep of these cells, as a launcher takes it: those that need the same model servers follow each other."""
     numbered = [
         Job(number, cell, name, tuple(command), servers_needed(cell.config)) for number, cell in enumerate(cells)
@@ -121,8 +115,8 @@ def _open_stores(cells: Sequence[Composed]) -> None:
 
 def sweep_name(settings: Sequence[str], cells: Sequence[Composed]) -> str:
     """The name of a sweep without a recipe: equal for equal cells, wherever and however fast they run."""
-    told = [word for word in settings if not any(cell.config.is_run_option(key_of(word)) for cell in cells)]
-    return "adhoc-" + hashlib.sha256("\n".join(told).encode()).hexdigest()[:8]
+    naming = [word for word in settings if not any(cell.config.is_run_option(key_of(word)) for cell in cells)]
+    return "adhoc-" + hashlib.sha256("\n".join(naming).encode()).hexdigest()[:8]
 
 
 def expand(settings: Sequence[str]) -> list[tuple[str, ...]]:
@@ -144,11 +138,11 @@ def _every_seed(settings: Sequence[str]) -> Iterator[tuple[str, ...]]:
     return (words for combination in expand(others) for words in with_seeds(combination, samples))
 
 
-def fitting(combinations: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], list[str]]:
-    """The different combinations, without the words that some option of the sweep has and the combination's has not.
+def fit_words(combinations: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], list[str]]:
+    """The different combinations, each without the words that only options of other cells have; and those words.
 
     With `judge=rules,llm`, a key of the judging models is for the cells of `judge=llm` alone. A key that no option of
-    the sweep has stays, so that it is refused. Second, the words that were left out somewhere.
+    the sweep has stays, so that it is refused.
     """
     kinds: dict[tuple[str, str | None], type[Config]] = {}
 

@@ -1,4 +1,4 @@
-"""What the terminal shows of a sweep: a line per cell, a bar over cells that run elsewhere, the table at the end."""
+"""A sweep at a terminal: a line per cell, a bar over cells that run elsewhere, the table at the end."""
 
 import shlex
 import time
@@ -12,10 +12,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
-from codechat.cli.estimate import show_assumptions, show_sum
-from codechat.cli.interruption import passed_on
+from codechat.cli.cell_view import show_assumptions, show_sum
+from codechat.cli.interruption import pass_on
 from codechat.cli.progress import REFRESHES_PER_S, clock
-from codechat.cli.terminal import err, out
+from codechat.cli.terminal import err, out, plain_table
 from codechat.engine.cell.estimate import total
 from codechat.engine.run import BUG, DONE, INTERRUPTED, MISTAKE, TOO_MANY_ERRORS
 from codechat.environment import shell_command
@@ -38,7 +38,7 @@ class SweepView:
         out.print(f"\n[dim]cell {job.number + 1} of {self._cells}: {escape(_named(job.composed.words))}[/dim]")
 
     def ended(self, job: Job, result: Result) -> None:
-        """Show what a cell printed elsewhere, now that it is over."""
+        """Print the output of a cell that ran elsewhere, now that it is over."""
         self._ended += 1
         with self._bar.hidden() if self._bar is not None else nullcontext():
             self.begins(job)
@@ -71,7 +71,7 @@ class SweepView:
 
     def interruptible(self, stop: Callable[[], None]) -> AbstractContextManager[object]:
         """Pass the user's interruption on to the cells."""
-        return passed_on(stop)
+        return pass_on(stop)
 
 
 class _Bar(Progress):
@@ -145,17 +145,16 @@ def _headline(metrics: Mapping[str, Any]) -> _Headline:
 
 
 def _named(words: Sequence[str]) -> str:
-    """What tells a cell from others."""
+    """The words that distinguish a cell from others."""
     return " ".join(words) or "the defaults"
 
 
 def _table(sweep: Sweep, constant: set[str], results: Mapping[int, Result]) -> Table:
     """A row for every cell that has a result, named by all its overrides except the `constant` ones."""
-    table = Table(title=f"\nsweep {escape(sweep.name)}", title_justify="left", box=None, padding=(0, 2, 0, 0))
+
     labels = {_headline(result.metrics).labels for result in results.values() if result.metrics}
     own = labels.pop() if len(labels) == 1 else ("first turn", "last", "in all")  # cells of several protocols
-    for header in ("cell", "state", *own, "folder"):
-        table.add_column(header, overflow="fold")
+    table = plain_table("cell", "state", *own, "folder", title=f"\nsweep {escape(sweep.name)}")
     for job in sorted(sweep.jobs, key=lambda each: each.number):
         if job.number not in results:
             continue

@@ -1,10 +1,11 @@
-"""The terminal's console and progress bars."""
+"""The terminal's two consoles, its plain tables and its progress bars."""
 
 import sys
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
 from rich.text import Text
 
 from codechat.texts import visible
@@ -24,6 +25,14 @@ out = _Plain(highlight=False, emoji=False, soft_wrap=True, width=None if sys.std
 err = _Plain(
     stderr=True, highlight=False, emoji=False, soft_wrap=True, width=None if sys.stderr.isatty() else _PIPED_WIDTH
 )
+
+
+def plain_table(*headers: str, title: str = "", left: int | None = None) -> Table:
+    """A table without lines. Only its first `left` columns are aligned to the left, all of them unless given."""
+    table = Table(title=title or None, title_justify="left", box=None, padding=(0, 2, 0, 0), show_header=bool(headers))
+    for place, header in enumerate(headers):
+        table.add_column(header, justify="left" if left is None or place < left else "right", overflow="fold")
+    return table
 
 
 def counting_bar(unit: str) -> Progress:

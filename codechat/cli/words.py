@@ -1,8 +1,11 @@
-"""The settings of a command other than a run: `key=value` words, parsed without Hydra."""
+"""Words of the command line, `key=value`, that Hydra does not parse: those of every command other than a run."""
 
 from collections.abc import Collection, Mapping, Sequence
 
 from codechat.errors import UserError, nearest
+
+SAMPLES = "samples"
+SAMPLES_MEANING = "run so many seeds, from seed on: a cell each, which reports pool"
 
 
 def parse_words(words: Sequence[str], allowed: Mapping[str, str], required: Collection[str] = ()) -> dict[str, str]:

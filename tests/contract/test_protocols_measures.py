@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from codechat.cli.summary import summary
+from codechat.cli.cell_view import summary
 from codechat.engine.settings.compose import compose
 from codechat.instructions import INSTRUCTIONS
 from codechat.metrics import Effort, headline_of, points_of

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from codechat.cli.app import main
-from codechat.cli.sweep import fitting, run_sweep
+from codechat.cli.sweep import fit_words, run_sweep
 from codechat.testing import OpenAIServer, dataset_tasks, reference_solver
 
 SMALL = ("model=echo", "dataset.limit=1", "agenda.turns=2", "tracking=none", "hardware.workers=1")
@@ -42,7 +42,7 @@ def test_a_key_of_another_option_names_that_option(word: str, said: str, capsys:
 def test_a_sweep_sets_a_key_only_where_an_option_has_it() -> None:
     key, deep = "judge.adherence.base_url=http://h/v1", "model@judge.llm.adherence=gpt5"
     words = [(f"judge={name}", key, deep, "seed=1") for name in ("rules", "llm", "hybrid", "paper")]
-    assert fitting(words) == (
+    assert fit_words(words) == (
         [
             ("judge=rules", "seed=1"),
             ("judge=llm", key, "seed=1"),
@@ -55,14 +55,14 @@ def test_a_sweep_sets_a_key_only_where_an_option_has_it() -> None:
 
 def test_combinations_that_become_equal_are_one_cell() -> None:
     warm = [f"judge.adherence.temperature={value}" for value in (0, 0.5)]
-    kept, dropped = fitting([(judge, word) for judge in ("judge=rules", "judge=llm") for word in warm])
+    kept, dropped = fit_words([(judge, word) for judge in ("judge=rules", "judge=llm") for word in warm])
     assert kept == [("judge=rules",), *(("judge=llm", word) for word in warm)]
     assert dropped == warm
 
 
 def test_a_key_that_no_option_of_the_sweep_has_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     misspelt = ("judge=llm", "judge.adherense.base_url=x")
-    assert fitting([misspelt, ("judge=rules", misspelt[1])])[0][0] == misspelt
+    assert fit_words([misspelt, ("judge=rules", misspelt[1])])[0][0] == misspelt
     assert main(["-m", "judge=rules,llm", misspelt[1], "tracking=none"]) == 2
     assert "there is no option judge.adherense" in capsys.readouterr().err
 

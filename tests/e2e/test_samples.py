@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from codechat.cli.app import main
-from codechat.cli.samples import split_samples, with_seeds
+from codechat.cli.launching import split_samples, with_seeds
 from codechat.cli.sweep import read_recipe, run_sweep
 from codechat.errors import UserError
 from codechat.records import read_sessions

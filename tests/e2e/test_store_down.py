@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codechat.cli.app import main
-from codechat.cli.tracking import store_words
+from codechat.cli.cell_view import store_words
 from codechat.engine.settings.compose import compose
 from codechat.tracking import TRACKING
 from support.mlflow_store import client_at

@@ -65,7 +65,7 @@ def _export(words: list[str]) -> int:
     write_atomically(folder / "label.html", labelling_page(sample.decisions))
     if isinstance(sample, DrawnSample):
         write_atomically(folder / POPULATION, population_json(sample.cells, sample.changes, options_of))
-    out.print(_drawn(sample))
+    out.print(_summary(sample))
     out.print(f"label       {folder / 'label.html'} in a browser (or {path})", markup=False)
     then = f"{shell_command('codechat')} audit score labels=FILE[,FILE] out={shlex.quote(str(folder))}"
     out.print(f"then        {then}", markup=False)
@@ -120,18 +120,18 @@ def _draw_for_correction(values: Mapping[str, str]) -> "DrawnSample":
     )  # fmt: skip
 
 
-def _drawn(sample: "DrawnSample | Drawn") -> str:
-    """What was drawn, of how many."""
+def _summary(sample: "DrawnSample | Drawn") -> str:
+    """How many decisions were drawn, of how many."""
     from codechat.audit.judged import Drawn
 
     if isinstance(sample, Drawn):
         one, on = sample.kind.what
         return f"{len(sample.decisions)} of {counted(sample.population, one)} on {on} drawn"
     left = f"\n{sample.unknown} were left out: the pool no longer has their instruction" if sample.unknown else ""
-    return _drawn_decisions(sample) + left
+    return _summary_of_decisions(sample) + left
 
 
-def _drawn_decisions(sample: "DrawnSample") -> str:
+def _summary_of_decisions(sample: "DrawnSample") -> str:
     counts = Counter(one.counts_for for one in sample.decisions)
     of = counted(sample.population, "decision")
     if counts["correction"]:

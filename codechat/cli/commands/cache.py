@@ -1,11 +1,9 @@
-"""`codechat cache`: show what is kept (replies, verdicts, rooms), bound the replies, or empty all."""
+"""`codechat cache`: show the caches (replies, verdicts, repositories' worktrees), bound the replies, or empty all."""
 
 from pathlib import Path
 
-from rich.table import Table
-
 from codechat.calls.cache_file import Contents, clear, contents, set_bound
-from codechat.cli.terminal import out
+from codechat.cli.terminal import out, plain_table
 from codechat.environments import cache as worktrees
 from codechat.errors import UserError
 from codechat.suites import sharing as verdicts
@@ -48,10 +46,7 @@ def _show(found: Contents) -> None:
     out.print(f"replies         {found.entries}\nsize on disk    {_megabytes(found.size)}")
     out.print(f"bound           {_megabytes(found.bound)}: beyond it, the least recently used replies leave")
     if found.models:
-        table = Table(box=None, padding=(0, 2, 0, 0))
-        table.add_column("model")
-        table.add_column("replies", justify="right")
-        table.add_column("text", justify="right")
+        table = plain_table("model", "replies", "text", left=1)
         for name, entries, size in found.models:
             table.add_row(name, str(entries), _megabytes(size))
         out.print("")

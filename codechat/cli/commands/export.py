@@ -1,26 +1,189 @@
 """`codechat export`: the turns of cells as one flat table, for pandas and R; or a cell in another tool's format."""
 
 import itertools
+import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from codechat.cli.commands.export_cells import ExportedCell, cell_columns, one_cell, several_cells
-from codechat.cli.commands.export_columns import ExportColumn, Kind, judgement_columns, own_columns
+import yaml
+
+from codechat.cli.commands.report import options_of
 from codechat.cli.terminal import err, out
 from codechat.cli.words import parse_words
+from codechat.engine.results.measured import remeasure
 from codechat.errors import UserError, nearest
 from codechat.exporting import EXPORTS
 from codechat.files import write_atomically
-from codechat.records import SessionRecord, TurnRecord, read_sessions
+from codechat.protocols import PROTOCOLS
+from codechat.records import INSIDE, SessionRecord, TurnRecord, read_sessions
+from codechat.report.loading import cell_folders, content_notes, load_cells
+from codechat.seal import edited
 from codechat.spreadsheet import csv_text
 from codechat.template import counted
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Source = Callable[[SessionRecord, TurnRecord], Any]
+Kind = Literal["string", "int64", "float64", "bool"]
+KINDS: Mapping[type, Kind] = {str: "string", int: "int64", float: "float64", bool: "bool"}
+MOST_PARTS = 12  # of a field, beyond which its parts get no columns
+
+
+@dataclass(frozen=True, slots=True)
+class ExportColumn:
+    """One column: its name, type, source and meaning. Any value may be missing."""
+
+    name: str
+    kind: Kind
+    value: Source
+    meaning: str
+
+
+def own_columns(sessions: Iterable[SessionRecord], taken: set[str]) -> list[ExportColumn]:
+    """Columns for the fields that only some protocols have, sorted; names that are `taken` begin with `own_`.
+
+    A number, a truth value or a text gets a column; a mapping of these gets one for each, such as `requirement_id` for
+    the `id` of `requirement`; anything else becomes JSON text.
+    """
+    kinds: dict[str, set[type]] = {}
+    parts: dict[str, dict[str, set[type]]] = {}
+    for session in sessions:
+        for turn in session.turns:
+            for name, value in (turn.model_extra or {}).items():
+                if name == INSIDE:  # not of the protocol's own
+                    continue
+                if isinstance(value, Mapping):
+                    for key, part in value.items():
+                        parts.setdefault(name, {}).setdefault(str(key), set()).add(type(part))
+                kinds.setdefault(name, set()).add(dict if isinstance(value, Mapping) else type(value))
+    columns: list[ExportColumn] = []
+    for name, found in sorted(kinds.items()):
+        inner = parts.get(name, {})
+        flat = found <= {dict, type(None)} and 0 < len(inner) <= MOST_PARTS
+        if flat and not {kind for part in inner.values() for kind in part} & {dict, list}:
+            columns += [_column((name, key), part, taken) for key, part in inner.items()]
+        else:
+            columns.append(_column((name,), found, taken))
+    return columns
+
+
+def judgement_columns(sessions: Iterable[SessionRecord]) -> list[ExportColumn]:
+    """Columns for the parts of a session's judgement, such as `judgement_verdict`; every turn of it has the same."""
+    kinds: dict[str, set[type]] = {}
+    for session in sessions:
+        if isinstance(session.judgement, Mapping):
+            for name, value in session.judgement.items():
+                kinds.setdefault(str(name), set()).add(type(value))
+    return [_judgement_column(name, found) for name, found in kinds.items()]
+
+
+def _judgement_column(name: str, types: set[type]) -> ExportColumn:
+    types = types - {type(None)}
+    kind = KINDS.get(next(iter(types), str)) if len(types) < 2 else None
+
+    def value(session: SessionRecord, _: TurnRecord) -> Any:
+        part = (session.judgement or {}).get(name)
+        return part if kind is not None or part is None else json.dumps(part, ensure_ascii=False)
+
+    meaning = f"of the whole session: {name}" + ("" if kind is not None else ", as JSON")
+    return ExportColumn(f"judgement_{name}", kind or "string", value, meaning)
+
+
+def _column(place: tuple[str, ...], found: set[type], taken: set[str]) -> ExportColumn:
+    """The column of a field, or of a part of a field, with values of these types."""
+    name = "_".join(place)
+    types = found - {type(None)}
+    plain = float if types == {int, float} else next(iter(types), str) if len(types) < 2 else None
+    kind = KINDS.get(plain) if plain is not None else None
+
+    def value(_: SessionRecord, turn: TurnRecord) -> Any:
+        field: Any = turn.model_extra
+        for part in place:
+            field = field.get(part) if field else None
+        return field if kind is not None or field is None else json.dumps(field, ensure_ascii=False)
+
+    meaning = f"the protocol's own: {'.'.join(place)}" + ("" if kind is not None else ", as JSON")
+    return ExportColumn(f"own_{name}" if name in taken else name, kind or "string", value, meaning)
+
+
+@dataclass(frozen=True)
+class ExportedCell:
+    """A cell's records. `dataset` replaces the name in them if others of the export have it for different tasks.
+
+    `entrant` is the name that a report gives to it and to the cells which differ from it in the seed alone; empty if it
+    is exported by itself.
+    """
+
+    folder: Path
+    dataset: str | None
+    choices: Mapping[str, str]
+    uses: frozenset[str]
+    entrant: str = ""
+
+    @property
+    def path(self) -> Path:
+        """The file of the sessions."""
+        return self.folder / "sessions.jsonl"
+
+    def chosen(self, group: str) -> str | None:
+        """The option of a group; None if the protocol does not use it, or it is not recorded."""
+        return self.choices.get(group) if group in self.uses else None
+
+
+def one_cell(folder: Path) -> tuple[ExportedCell, list[str]]:
+    """A cell, finished or not, and remarks for the user. Raises `UserError`."""
+    if not (folder / "sessions.jsonl").is_file():
+        several = folder.is_dir() and next(folder.glob("*/sessions.jsonl"), None) is not None
+        remedy = f"it holds cells: runs={folder} takes all of them" if several else "a run prints its folder at the end"
+        raise UserError(f"{folder} is no cell's folder: it has no sessions.jsonl", remedy)
+    warning = edited(folder)
+    return _cell_in(folder, None), [f"{folder}: {warning}."] if warning else []
+
+
+def several_cells(folders: Sequence[Path]) -> tuple[list[ExportedCell], list[str]]:
+    """The finished cells of the folders, and remarks for the user. Raises `UserError`."""
+    loaded = load_cells(folders, options_of, remeasure)
+    notes = list(content_notes(loaded))
+    left = [cell.name for folder in folders for cell in cell_folders(folder)[1]]
+    if left:
+        notes.append(f"Left out, as they have not finished: {', '.join(left)}.")
+    return [_cell_in(part.folder, cell.dataset, cell.label) for cell in loaded for part in cell.parts], notes
+
+
+def _cell_in(folder: Path, dataset: str | None, entrant: str = "") -> ExportedCell:
+    try:
+        config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+        choices, kind = config.get("choices") or {}, config["protocol"]["kind"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
+        return ExportedCell(folder, dataset, {}, frozenset(), entrant)  # a recording without its configuration
+    installed = {component.name: component.traits.uses for component in PROTOCOLS}
+    return ExportedCell(folder, dataset, choices, installed.get(kind, frozenset(choices)), entrant)
+
+
+def cell_columns(cells: Sequence[ExportedCell]) -> dict[str, Source]:
+    """The values of the columns of a cell's settings, by name. Raises `UserError` if two cells have one id."""
+    by_id: dict[str, ExportedCell] = {}
+    for cell in cells:
+        first = next(read_sessions(cell.path), None)
+        if first is not None and by_id.setdefault(first.cell_id, cell) is not cell:
+            places = f"{by_id[first.cell_id].folder} and {cell.folder}"
+            raise UserError(f"{places} have the same cell id", "export them one by one: run=DIR")
+
+    def of(value: Callable[[ExportedCell, SessionRecord], Any]) -> Source:
+        return lambda session, _: value(by_id.get(session.cell_id, cells[0]), session)
+
+    return {
+        "dataset": of(lambda cell, session: cell.dataset or session.dataset),
+        "entrant": of(lambda cell, session: cell.entrant or session.model),
+        "agenda": of(lambda cell, _: cell.chosen("agenda")),
+        "judge": of(lambda cell, _: cell.chosen("judge")),
+    }
+
 
 CHUNK = 5_000  # turns in memory at once
 KEYS = {
@@ -31,11 +194,11 @@ KEYS = {
 }
 
 
-def _session(name: str) -> Callable[[SessionRecord, TurnRecord], Any]:
+def _session(name: str) -> Source:
     return lambda session, _: getattr(session, name)
 
 
-def _turn(place: str) -> Callable[[SessionRecord, TurnRecord], Any]:
+def _turn(place: str) -> Source:
     """The value at a place of the turn, such as `failure.reason`; missing if a part of the path is."""
 
     def value(_: SessionRecord, turn: TurnRecord) -> Any:
@@ -139,8 +302,8 @@ def run_export(words: list[str]) -> int:
     out.print(f"{', '.join(counted(*each) for each in counts)}: {target}", markup=False)
     errored = sum(session.status == "errored" for session in _sessions(cells))
     if errored:
-        told = f"{counted(errored, 'errored session')} in it, which belong in no figure: keep status == completed"
-        err.print(f"note: {told}", markup=False)
+        note = f"{counted(errored, 'errored session')} in it, which belong in no figure: keep status == completed"
+        err.print(f"note: {note}", markup=False)
     return 0
 
 

@@ -1,23 +1,25 @@
-"""`codechat list [GROUP]` and the groups in `--help`: every option with its one-line description."""
+"""`codechat list [GROUP]` and `--help`: every option with its one-line description."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
-from codechat.cli.commands.pool_table import print_pool
-from codechat.cli.samples import KEY as SAMPLES
-from codechat.cli.samples import MEANING
-from codechat.cli.terminal import out
+from codechat.cli.app import COMMANDS
+from codechat.cli.terminal import out, plain_table
+from codechat.cli.words import SAMPLES, SAMPLES_MEANING
 from codechat.config import Config
+from codechat.domain import CHANGES, SCOPES
 from codechat.engine.run import MISTAKE
 from codechat.engine.settings.compose import compose_values
 from codechat.engine.settings.config import GROUPS, CellConfig
 from codechat.engine.settings.words import PROMPTS, presets_of
 from codechat.environment import data_folder
 from codechat.errors import UserError, nearest
-from codechat.instructions import INSTRUCTIONS, WrongPool
+from codechat.importing import FORMATS
+from codechat.instructions import INSTRUCTIONS, Pool, WrongPool
 from codechat.launchers import LAUNCHERS
 from codechat.models import MODELS
 from codechat.models.roles import presets_in
@@ -29,7 +31,7 @@ BESIDE = {
     LAUNCHERS.group: "where the cells of a sweep run, and how many at once; in no cell's config or id",
     SUITES.group: "the kinds of tests that a row of dataset=jsonl can name: suite: {kind: …}",
 }
-"""What the groups are that are no part of a cell's config."""
+"""Descriptions of the groups that are no part of a cell's config."""
 
 
 def options_of(group: str) -> dict[str, str]:
@@ -48,7 +50,7 @@ def options_of(group: str) -> dict[str, str]:
 def list_components(arguments: list[str]) -> int:
     """Print the groups, or one group's options and the keys of each of its kinds.
 
-    `instructions` takes settings too, and shows what is understood of the pool that they name.
+    `instructions` takes settings too, and shows the instructions of the pool that they name.
     """
     settings = [word for word in arguments if "=" in word]
     if len(arguments) - len(settings) > 1:
@@ -58,7 +60,7 @@ def list_components(arguments: list[str]) -> int:
             raise UserError(
                 "list takes settings only for the pool", "codechat list instructions instructions.path=FILE"
             )
-        return list_pool(settings)
+        return _list_pool(settings)
     if not arguments:
         for group in (*GROUPS, LAUNCHERS.group):
             _print_options(group)
@@ -72,15 +74,15 @@ def list_components(arguments: list[str]) -> int:
         models.setdefault(component.config, []).append(component.name)
     for model, names in models.items():
         out.print(f"\n[bold]keys of {group}={'|'.join(names)}[/bold]")
-        composed = _composed(group, names[0]) if any(presets_in(model)) else {}
+        composed = compose_values([f"{group}={names[0]}"])[0][group] if any(presets_in(model)) else {}
         out.print(_table((f"{group}.{key}", default, text) for key, default, text in _fields(model, composed)))
     if group == "instructions":
         print_pool(INSTRUCTIONS.build(INSTRUCTIONS.validate({"kind": "default"})))
     return 0
 
 
-def list_pool(settings: list[str]) -> int:
-    """Print what is understood of a pool, with all mistakes of its file. Returns the exit status."""
+def _list_pool(settings: list[str]) -> int:
+    """Print the readable instructions of a pool, with all mistakes of its file. Returns the exit status."""
     values, _ = compose_values(settings)
     try:
         print_pool(INSTRUCTIONS.build(INSTRUCTIONS.validate(values["instructions"])))
@@ -90,21 +92,9 @@ def list_pool(settings: list[str]) -> int:
     return 0
 
 
-def fixed_keys() -> Table:
-    """The keys that belong to no group."""
-    own = [row for row in _fields(CellConfig, {}) if row[0].partition(".")[0] not in GROUPS]
-    return _table([*own, (SAMPLES, "1", MEANING)])
-
-
 def _print_options(group: str) -> None:
     out.print(f"\n[bold]{group}[/bold]: {BESIDE.get(group) or CellConfig.model_fields[group].description}")
     out.print(_table((name, "", text) for name, text in options_of(group).items()))
-
-
-def _composed(group: str, option: str) -> Mapping[str, Any]:
-    """An option's values with the presets of its roles."""
-    values: Mapping[str, Any] = compose_values([f"{group}={option}"])[0][group]
-    return values
 
 
 def _fields(model: type[Config], values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str, str]]:
@@ -141,4 +131,92 @@ def _table(rows: Any) -> Table:
     table.add_column()
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
+    return table
+
+
+def print_pool(pool: Pool, mistakes: Sequence[UserError] = ()) -> None:
+    """Print the accepted instructions by kind, their distribution, the rejected ones, warnings, and mistakes."""
+    accepted = sorted(pool.instructions, key=lambda each: (SCOPES.index(each.scope), CHANGES.index(each.change)))
+    table = plain_table("", "scope", "change", "decided by", "instruction", "id")
+    for number, each in enumerate(accepted, 1):
+        by = "rules" if each.rule is not None else "LLM"
+        table.add_row(str(number), each.scope, each.change, by, escape(each.text), each.id)
+    out.print(table)
+    ruled = sum(each.rule is not None for each in accepted)
+    decided = f"decided by their rules: {ruled}; without a rule, for an LLM: {len(accepted) - ruled}"
+    out.print(f"\n[bold]distribution[/bold] of {len(accepted)} accepted instructions ({decided})")
+    out.print(_distribution(pool))
+    if pool.rejected:
+        out.print(f"\n[bold]rejected[/bold] by curation: {len(pool.rejected)}, never drawn")
+        refused = plain_table("scope", "instruction", "why")
+        for candidate in pool.rejected:
+            refused.add_row(candidate.scope, escape(candidate.text), escape(candidate.reason))
+        out.print(refused)
+    if pool.warnings:
+        out.print(f"\n[bold]warnings[/bold]: {len(pool.warnings)}")
+        for warning in pool.warnings:
+            out.print(warning, markup=False)
+    if mistakes:
+        out.print(f"\n[bold]mistakes[/bold]: {len(mistakes)}; no cell runs with this file until they are mended")
+        for mistake in mistakes:
+            out.print(str(mistake).replace("\n", "; "), markup=False)
+
+
+def _distribution(pool: Pool) -> Table:
+    cells = Counter((each.scope, each.change) for each in pool.instructions)
+    table = plain_table("scope", *CHANGES, "all", "share")
+    for scope in SCOPES:
+        row = [cells[scope, change] for change in CHANGES]
+        table.add_row(scope, *map(str, row), str(sum(row)), _share(sum(row), cells.total()))
+    columns = [sum(cells[scope, change] for scope in SCOPES) for change in CHANGES]
+    table.add_row("all", *map(str, columns), str(cells.total()), "")
+    table.add_row("share", *(_share(count, cells.total()) for count in columns), "", "")
+    return table
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else "—"
+
+
+USAGE = {
+    "[group=option …] [key=value …]": "run one cell (no arguments: the offline default)",
+    "samples=3 …": "run a cell with three seeds, which reports pool",
+    "-m key=a,b …": "run a sweep: one cell per combination",
+    "-m +sweep=NAME": "run the recipe sweeps/NAME.yaml",
+    "-m … launcher=joblib|slurm|ray": "run its cells at once, here or on a cluster",
+    "--cfg […]": "show the composed config and run nothing",
+    "COMMAND …": "one of the commands below",
+}
+ENDING = """
+The same command run again resumes: it does only what is missing.
+Exit status: 0 done, 1 bug, 2 your mistake, 3 too many errored sessions or a budget reached, 130 interrupted.
+"""
+WIDEST = 50
+"""Characters of a command or a usage in a line."""
+
+
+def print_help() -> int:
+    """Print usage, the commands, the groups with their options, and the fixed keys."""
+    out.print("[bold]codechat[/bold]: does a model keep code working while a developer keeps asking for changes?\n")
+    out.print(_explained((f"python -m codechat {words}", meaning) for words, meaning in USAGE.items()))
+    out.print(ENDING)
+    out.print("[bold]Commands[/bold]")
+    formats = "|".join(each.name for each in FORMATS)
+    lines = ((f"{name} {each.usage.replace('FORMAT', formats)}", each.summary) for name, each in COMMANDS.items())
+    out.print(_explained(lines))
+    out.print("\n[bold]Groups[/bold] (group=option; `list GROUP` describes them and their keys)")
+    out.print(_explained((group, ", ".join(options_of(group))) for group in (*GROUPS, LAUNCHERS.group)))
+    out.print("\n[bold]Keys[/bold]")
+    own = [row for row in _fields(CellConfig, {}) if row[0].partition(".")[0] not in GROUPS]
+    out.print(_table([*own, (SAMPLES, "1", SAMPLES_MEANING)]))
+    return 0
+
+
+def _explained(rows: Iterable[tuple[str, str]]) -> Table:
+    """Words and their meaning, each in a column that wraps, so that the other stays readable."""
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 2))
+    table.add_column(style="cyan", max_width=WIDEST)
+    table.add_column()
+    for words, meaning in rows:
+        table.add_row(escape(words), escape(meaning))
     return table

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.table import Table
 
 from codechat.cli.commands.report import options_of
-from codechat.cli.terminal import err, out
+from codechat.cli.terminal import err, out, plain_table
 from codechat.cli.words import parse_words
 from codechat.engine.results.measured import remeasure
 from codechat.errors import UserError
@@ -68,7 +68,7 @@ def _spreads(found: Sequence[Mapping[str, Parts]]) -> dict[str, Spread]:
 
 
 def _note(samples: int, models: int) -> None:
-    """What the pilot does not tell."""
+    """Print a note on each thing that so small a pilot cannot show."""
     if samples == 1:
         err.print("note: with one sample of a task a pilot does not tell what more of them bring: run samples=2")
     if models == 1 and samples == 1:
@@ -125,9 +125,7 @@ def _tasks(values: Mapping[str, str], pilots: Sequence[LoadedCell]) -> int:
 def _table(spreads: Mapping[str, Spread], sizes: Sequence[int]) -> Table:
     """The smallest detectable differences."""
     title = f"\nsmallest difference of two models that is detected with {100 * POWER:.0f} % power (two-sided, 5 %)"
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for header in ("metric", "in", "tasks", "samples", "paired", "unpaired"):
-        table.add_column(header, justify="left" if header in ("metric", "in") else "right")
+    table = plain_table("metric", "in", "tasks", "samples", "paired", "unpaired", title=title, left=2)
     for name, spread in spreads.items():
         for tasks in sizes:
             for samples in SAMPLES:
@@ -140,9 +138,8 @@ def _table(spreads: Mapping[str, Spread], sizes: Sequence[int]) -> Table:
 def _cheapest(spread: Spread, metric: str, difference: float, most: int, pilots: Sequence[LoadedCell]) -> Table:
     """The fewest sessions that find the difference, with the calls, tokens and dollars of both models."""
     title = f"\ncheapest for a difference of {difference:g} in {metric} ({UNITS[metric]}), for both models together"
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for header in ("", "tasks", "samples", "sessions", "calls", "tokens", "US dollars"):
-        table.add_column(header, justify="right" if header else "left")
+    headers = ("", "tasks", "samples", "sessions", "calls", "tokens", "US dollars")
+    table = plain_table(*headers, title=title, left=1)
     for paired in (True, False):
         plans = [(tasks, k) for k in range(1, 51) if (tasks := spread.tasks_for(difference, k, paired=paired))]
         fitting = [plan for plan in plans if plan[0] <= most]
@@ -156,7 +153,7 @@ def _cheapest(spread: Spread, metric: str, difference: float, most: int, pilots:
 
 
 def _costs(sessions: int, pilots: Sequence[LoadedCell]) -> list[str]:
-    """What so many sessions cost, by the pilot's mean session: calls of the model, tokens and dollars of all payers."""
+    """The cost of so many sessions, by the pilot's mean: calls of the model, tokens and dollars of all payers."""
     metrics = [cell.metrics for cell in pilots]
     done = sum(each["completed"] for each in metrics)
     calls = sum(sum(each["outcomes"].values()) for each in metrics)

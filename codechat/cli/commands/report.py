@@ -45,8 +45,8 @@ def run_report(words: list[str]) -> int:
     cells = [cell for cell in loaded if cell.measures is not None]
     notes = _notes(values, loaded)
     if "audit" in values:
-        cells, said = _labelled(Path(values["audit"]), cells)
-        notes += said
+        cells, remarks = _with_labels(Path(values["audit"]), cells)
+        notes += remarks
     if not cells:
         raise UserError("none of these cells says what it measures", notes[-1])
     data = build_report(cells, folder, notes)
@@ -93,7 +93,7 @@ def _folders(values: Mapping[str, str], out: Path) -> list[Path]:
         raise UserError(str(error), "start the server, or give runs=DIR instead") from error
 
 
-def _labelled(place: Path, cells: list[LoadedCell]) -> tuple[list[LoadedCell], list[str]]:
+def _with_labels(place: Path, cells: list[LoadedCell]) -> tuple[list[LoadedCell], list[str]]:
     """The cells with people's labels of their judge, and remarks. Raises `UserError` if none can be read."""
     from codechat.audit.people import measures_adherence, read_people, with_labels
 

@@ -33,8 +33,8 @@ def run_rescore(words: list[str]) -> int:
     values = parse_words(own, _OWN, required=("run", "out"))
     source, place = Path(values["run"]), Path(values["out"])
     config, choices = _source(source)
-    if said := edited(source):
-        err.print(f"{source}: {said}", markup=False)
+    if warning := edited(source):
+        err.print(f"{source}: {warning}", markup=False)
     _check_settings(CellConfig.from_values(config), settings)
     recording = read_recording(source / "sessions.jsonl")
     config, choices = _change(config, choices, settings)
@@ -78,10 +78,9 @@ def _source(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     if config is None:
         raise UserError(f"{folder} is no cell: there is no {path}", "run=DIR names the folder of a cell")
     choices = config.pop("choices", None) or {}
-    for told in ("rescored_from", "recorded_model"):
-        config.pop(told, None)
-    for budget in ("budget_usd", "budget_tokens"):  # budgets of the recorded cell do not apply to its scoring
-        config.pop(budget, None)
+    # budgets of the recorded cell do not apply to its scoring
+    for key in ("rescored_from", "recorded_model", "budget_usd", "budget_tokens"):
+        config.pop(key, None)
     return config, {str(group): str(choice) for group, choice in choices.items()}
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from codechat.cli.tracking import show_tracked
+from codechat.cli.cell_view import show_tracked
 from codechat.cli.words import parse_words
 from codechat.engine.settings.compose import compose
 from codechat.errors import UserError

@@ -10,8 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from codechat.cli.commands import export
-from codechat.cli.commands.export import COLUMNS, run_export
-from codechat.cli.commands.export_columns import own_columns
+from codechat.cli.commands.export import COLUMNS, own_columns, run_export
 from codechat.records import SessionRecord, read_sessions, write_sessions
 from support.assist_cells import Assisted, write_assisted
 from support.constrained_cells import Constrained, write_constrained

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from codechat.cli.cell_view import inside_line
 from codechat.cli.commands.export import run_export
-from codechat.cli.summary import inside_line
 from codechat.engine.results.samples import Summary
 from codechat.metrics import points_of
 from codechat.metrics.decided import DECIDED, constructs_in, count_decided, inside_in

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from codechat import report as report_room
-from codechat.cli.summary import summary
+from codechat.cli.cell_view import summary
 from codechat.errors import UserError
 from codechat.protocols import PROTOCOLS
 from codechat.report import chapters, write_tables

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from codechat.cli.summary import summary
+from codechat.cli.cell_view import summary
 from codechat.metrics import Measures
 from codechat.studies.refine.measures import REFINE
 from codechat.studies.refine.metrics import refine_metrics

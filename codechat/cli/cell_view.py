@@ -1,0 +1,155 @@
+"""The terminal's lines on a cell: its estimated cost (`dry_run=true`), its headline figures, where it is tracked."""
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from codechat.cli.terminal import err, out, plain_table
+from codechat.config import Config
+from codechat.domain import Usage
+from codechat.engine.answering.endpoints import shown
+from codechat.engine.cell import Cell
+from codechat.engine.cell.estimate import ASSUMPTIONS, Estimate
+from codechat.engine.run import Outcome
+from codechat.engine.settings.words import parse_word, quoted
+from codechat.environment import shell_command
+from codechat.judges import QUESTIONS
+from codechat.metrics import Measures, caution_of
+from codechat.metrics.decided import DECIDED, MEANING, constructs_in, inside_in
+from codechat.metrics.spending import JUDGE
+from codechat.models.endpoints import address_of
+from codechat.records import SessionRecord
+from codechat.report.chapters import chapter_of
+from codechat.template import counted
+from codechat.tracking import TRACKING, TrackedRun
+from codechat.tracking.address import Address
+
+
+def show_estimate(cell: Cell, estimate: Estimate) -> None:
+    """Print the estimate of one cell, and the endpoints that it would ask."""
+    whole = f" of {len(cell.tasks)}" if estimate.sessions != len(cell.tasks) else ""
+    sessions = f"{estimate.sessions}{whole} session{'s' * (len(cell.tasks) != 1)}"
+    out.print(f"[bold]{escape(cell.name)}[/bold] would hold {sessions}, {counted(estimate.turns, 'turn')}")
+    show_sum(estimate, "")
+    places = cell.endpoints
+    if places:
+        asked = ", ".join(f"{place} {model.name} at {shown(str(address_of(model)))}" for place, model in places.items())
+        out.print(f"asks  {asked}", markup=False)
+
+
+def show_sum(estimate: Estimate, title: str) -> None:
+    """Print calls, tokens, cost and time of every payer."""
+    headers = ("", "calls", "tokens in", "of them cached", "tokens out", "US dollars", "without cache", "time")
+    table = plain_table(*headers, title=title, left=1)
+    for payer, cost in estimate.usd.items():
+        roles = (*QUESTIONS, JUDGE) if payer == JUDGE else (payer,)
+        calls = sum(estimate.calls.get(role, 0) for role in roles)
+        usage = sum((estimate.tokens.get(role, Usage()) for role in roles), Usage())
+        tokens = (usage.input_tokens, usage.cached_input_tokens, usage.output_tokens)
+        money = ("not known" if each is None else f"{each:,.2f}" for each in (cost, estimate.uncached_usd[payer]))
+        seconds = sum(estimate.seconds.get(role, 0.0) for role in roles)
+        name = "judges" if payer == JUDGE else payer
+        table.add_row(name, f"{calls:,}", *(f"{count:,}" for count in tokens), *money, _duration(seconds))
+    out.print(table)
+
+
+def show_layout(lines: Sequence[str]) -> None:
+    """Print the model servers that would be started."""
+    for number, line in enumerate(lines):
+        out.print(f"{'servers  ' if not number else '         '}{line}", markup=False, soft_wrap=True)
+
+
+def _duration(seconds: float) -> str:
+    """A rough time, in the unit in which it is easily read."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 2 * 3600 else f"{seconds / 3600:,.1f} h"
+
+
+def show_assumptions() -> None:
+    """Print the assumptions behind the figures."""
+    out.print("\nNothing was run. Assumed:")
+    for assumption in ASSUMPTIONS:
+        out.print(f"  - {assumption}", markup=False)
+    out.print("Prices are those of model.prices, and of the judges' models; budget_usd and budget_tokens set a bound.")
+
+
+def summary(measures: Measures, metrics: Mapping[str, Any], title: str) -> Table:
+    """A line per figure that the protocol's chapter shows, below the caution to read them with, if there is one."""
+    table = plain_table(title=title)
+    caution = caution_of(metrics)
+    if caution:
+        table.add_row("[bold red]caution[/bold red]", escape(caution))
+    for name, value in chapter_of(measures.protocol).summary(measures, metrics):
+        table.add_row(f"[bold]{escape(name)}[/bold]", escape(value))
+    return table
+
+
+def inside_line(metrics: Mapping[str, Any], sessions: Iterable[SessionRecord]) -> str:
+    """How many verdicts were decided inside, and the most frequent reason; empty if none was.
+
+    The sessions are those of the metrics; they are read only if there is something to say.
+    """
+    inside = inside_in(metrics)
+    if not inside:
+        return ""
+    line = f"{inside} of {sum(metrics[DECIDED].values())} verdicts were decided inside ({MEANING})"
+    most = constructs_in(sessions).most_common(1)
+    return f"{line}, {most[0][1]} of them because of {most[0][0]}" if most else line
+
+
+USUAL = "mlflow"
+
+
+def show_tracking(outcome: Outcome) -> None:
+    """Print where a cell is tracked; if the store failed, a warning with the command that sends the cell later."""
+    if outcome.tracking.failure:
+        config = outcome.cell.config.tracking
+        later = [shell_command("codechat"), "upload", f"run={outcome.folder}", *store_words(config)]
+        err.print(
+            f"warning: not tracked: {outcome.tracking.failure}\n"
+            f"The records are safe. Later: {shlex.join(later)}{_password_of(config)}",
+            markup=False,
+        )
+    elif outcome.tracking.run is not None:
+        show_tracked(outcome.tracking.run)
+
+
+def store_words(config: Config) -> Iterator[str]:
+    """The overrides that choose this store again: its options other than the defaults, without secrets."""
+    kind = TRACKING.of(config).name
+    if kind != USUAL:
+        yield f"tracking={kind}"
+    for name, field in type(config).model_fields.items():
+        value = getattr(config, name)
+        if name != TRACKING.key and (field.is_required() or value != field.get_default(call_default_factory=True)):
+            yield _word(f"tracking.{name}", Address.of(value).public_uri if name == "uri" else value)
+
+
+def _word(key: str, value: object) -> str:
+    """The override that gives a key this value; a text is quoted if Hydra would read something else in it."""
+    word = f"{key}={value}"
+    read = parse_word(word)
+    same = read is not None and not read.is_sweep_override() and read.value() == value
+    return word if same or not isinstance(value, str) else shlex.split(quoted(key, value))[0]
+
+
+def _password_of(config: Config) -> str:
+    """A line that says how to give the password which the command leaves out; empty if it leaves out none."""
+    uri = getattr(config, "uri", None)
+    if uri is None or Address.of(uri).public_uri == uri:
+        return ""
+    variable = Address.of(uri).password_variable
+    return "\n(the password is left out: " + (f"set {variable})" if variable else "add it to the URI)")
+
+
+def show_tracked(tracked: TrackedRun) -> None:
+    """Print where the run is and how to open it."""
+    if tracked.notice:
+        err.print(f"notice: {tracked.notice}", markup=False)
+    out.print(f"MLflow run  {tracked.run_id}", markup=False)
+    out.print(f"compare     {tracked.open_with}", markup=False)
+    out.print(f"            then open {tracked.charts}", markup=False)
