@@ -127,6 +127,12 @@ class Met(NamedTuple):
     fingerprints: tuple[str, ...]
     met: float
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Its description, read."""
+        facts: dict[str, Any] = json.loads(self.said)
+        return facts
+
     def row(self) -> tuple[str | float, ...]:
         """The row of the table."""
         return (self.place, self.base_url, self.said, json.dumps(self.fingerprints), self.met)

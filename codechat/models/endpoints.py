@@ -74,11 +74,6 @@ class Statement:
         return json.dumps(said, sort_keys=True) if said else ""
 
 
-def read_statement(base_url: str, text: str) -> Statement:
-    """The statement that `Statement.text` wrote."""
-    return Statement(base_url, json.loads(text))
-
-
 def statement_of(base_url: str, name: str, listed: Any, now: float) -> Statement:
     """The statement in the answer to GET /models, asked at `now` (seconds since 1970).
 

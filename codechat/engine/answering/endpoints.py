@@ -1,6 +1,5 @@
 """Who answers a cell's calls: recorded in its journal, and another checkpoint under the same name is refused."""
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from codechat.engine.cell import Cell, session_id
 from codechat.errors import UserError
 from codechat.journal import Journal, Met
 from codechat.models import MODELS, UNDER_TEST, ModelConfig
-from codechat.models.endpoints import IDENTIFYING, Introducing, Statement, address_of, at_address, read_statement
+from codechat.models.endpoints import IDENTIFYING, Introducing, Statement, address_of, at_address
 from codechat.models.roles import role_of
 
 
@@ -32,20 +31,14 @@ class Register:
 
     def __init__(self, places: Mapping[str, ModelConfig], journal: Journal, note: Callable[[str], None]) -> None:
         self._journal, self._note = journal, note
-        self._places = places
-        self._met: dict[str, list[Met]] = {place: [] for place in self._places}
-        for met in journal.met():
-            self._met.setdefault(met.place, []).append(met)
+        self._places, met = places, journal.met()
+        self._met = {place: [each for each in met if each.place == place] for place in places}
         self._noted: set[tuple[str, str]] = set()
         self._heard: set[tuple[int, str]] = set()
 
     def known(self, config: ModelConfig) -> Statement | None:
-        address = address_of(config)
-        for place in self.places(config):
-            for met in reversed(self._met[place]):
-                if met.base_url == address:
-                    return read_statement(met.base_url, met.said)
-        return None
+        address, met = address_of(config), [met for place in self.places(config) for met in reversed(self._met[place])]
+        return next((Statement(each.base_url, each.facts) for each in met if each.base_url == address), None)
 
     async def check_again(self) -> None:
         """Ask the endpoints that the cell was begun with, before any call. Raises `UserError` for another checkpoint.
@@ -53,15 +46,13 @@ class Register:
         One that does not answer at once is checked before its first call.
         """
         for place, config in self._places.items():
-            if any(_facts(met) for met in self._met[place]):
-                said = await introduction_of(config)
-                if said is not None:
-                    refuse_other_weights(place, config, self._met[place], said)
+            if any(met.facts for met in self._met[place]) and (said := await introduction_of(config)) is not None:
+                refuse_other_weights(place, config, self._met[place], said)
 
     async def meets(self, config: ModelConfig, said: Statement) -> None:
         for place in self.places(config):
             refuse_other_weights(place, config, self._met[place], said)
-            refuse_other_length(place, config, said)
+            _refuse_other_length(place, config, said)
             for kind, text in _remarks(place, self._met[place], said):
                 self._remark(place, kind, text)
         for place in self.places(config):
@@ -74,7 +65,9 @@ class Register:
         for place in self.places(config):
             known = {each for met in self._met[place] for each in met.fingerprints}
             if known and fingerprint not in known:
-                text = f"replies carry the fingerprint {fingerprint}, earlier ones {_listed(known)}"
+                first, *rest = sorted(known)
+                earlier = f"{first} and {len(rest)} more" if rest else first
+                text = f"replies carry the fingerprint {fingerprint}, earlier ones {earlier}"
                 self._remark(place, "fingerprint", f"{place}: {text}: it is recorded, and the cell goes on")
             last = self._met[place][-1]
             await self._record(place, last._replace(fingerprints=(fingerprint,)))
@@ -105,12 +98,12 @@ def refuse_other_weights(place: str, config: ModelConfig, earlier: Sequence[Met]
         apart = f"{place}.weights.revision=NAME or another runs_dir" if hasattr(config, "weights") else "runs_dir"
         raise UserError(
             f"{place}: {shown(said.base_url)} serves another checkpoint than this cell was begun with: its {key} is "
-            f"'{now}', and was '{before[0]}' at {shown(before[1].base_url)} on {date_of(before[1].met)}",
+            f"'{now}', and was '{before[0]}' at {shown(before[1].base_url)} on {_date_of(before[1].met)}",
             f"to measure it apart, set {apart}; to go on with this cell, serve the earlier checkpoint",
         )
 
 
-def refuse_other_length(place: str, config: ModelConfig, said: Statement) -> None:
+def _refuse_other_length(place: str, config: ModelConfig, said: Statement) -> None:
     """Raise `UserError` if the endpoint takes conversations of another length than the config says."""
     weights = getattr(config, "weights", None)
     wanted, told = getattr(weights, "max_model_len", None), said.facts.get("max_model_len")
@@ -128,44 +121,24 @@ def _remarks(place: str, earlier: Sequence[Met], said: Statement) -> Iterable[tu
     for key in IDENTIFYING:
         before, now = _last(earlier, key), said.facts.get(key)
         if before is not None and now is None:
-            yield (
-                "silent",
-                (
-                    f"{place}: {url} does not tell its {key}, which was '{before[0]}' on {date_of(before[1].met)}: "
-                    "whether it serves the same weights is not known, and the cell goes on"
-                ),
-            )
+            silent = f"{url} does not tell its {key}, which was '{before[0]}' on {_date_of(before[1].met)}"
+            yield "silent", f"{place}: {silent}: whether it serves the same weights is not known, and the cell goes on"
     before, now = _last(earlier, "created"), said.facts.get("created")
     if before is not None and now is not None and before[0] != now:
-        yield (
-            "created",
-            (
-                f"{place}: {url} says created {_moment(now)}, and before {_moment(before[0])}: "
-                "id and root are the same, and the cell goes on"
-            ),
-        )
+        created = f"{url} says created {_moment(now)}, and before {_moment(before[0])}"
+        yield "created", f"{place}: {created}: id and root are the same, and the cell goes on"
 
 
 def _last(earlier: Sequence[Met], key: str) -> tuple[Any, Met] | None:
     """What was said last under a key, and by whom."""
-    return next(((_facts(met)[key], met) for met in reversed(earlier) if key in _facts(met)), None)
-
-
-def _facts(met: Met) -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads(met.said)
-    return facts
+    return next(((met.facts[key], met) for met in reversed(earlier) if key in met.facts), None)
 
 
 def _moment(value: Any) -> str:
-    return date_of(value) if isinstance(value, int | float) and 0 < value < 10**11 else str(value)
+    return _date_of(value) if isinstance(value, int | float) and 0 < value < 10**11 else str(value)
 
 
-def _listed(names: Iterable[str]) -> str:
-    first, *rest = sorted(names)
-    return f"{first} and {len(rest)} more" if rest else first
-
-
-def date_of(seconds: float) -> str:
+def _date_of(seconds: float) -> str:
     """A time as people write it, in this machine's time zone."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
@@ -207,7 +180,7 @@ async def recall(cell: Cell, journal: Journal) -> Recalled:
             notes.append(await _compare(place, model, earlier))
             config = _at_address(config, place.split("."), earlier[-1].base_url)
     ended = journal.ended()
-    when = f"finished on {date_of(ended)}" if ended is not None else "finished before its end was recorded"
+    when = f"finished on {_date_of(ended)}" if ended is not None else "finished before its end was recorded"
     against = [_described(place, cell.endpoints[place], met[-1]) for place, met in answered.items()]
     words = f"{when} against {', '.join(against)}: nothing was run" if against else f"{when}: nothing was run"
     return Recalled(replace(cell, config=config), words, tuple(notes))
@@ -215,18 +188,16 @@ async def recall(cell: Cell, journal: Journal) -> Recalled:
 
 def _answered(cell: Cell, journal: Journal) -> dict[str, list[Met]]:
     """Those who answered, by place. An older journal has no record of them, but the folder's config has addresses."""
-    met: dict[str, list[Met]] = {}
+    answered: dict[str, list[Met]] = {}
     recorded = journal.met()
-    written = _written(cell.folder / "config.yaml")
     for place in cell.endpoints:
         found = [each for each in recorded if each.place == place]
-        address = _address_in(written, place)
         charge = journal.ledger.of.get(role_of(place))
-        if not found and address and charge is not None and charge.calls:
+        if not found and charge is not None and charge.calls and (address := _address_in(cell.folder, place)):
             found = [Met(place, address, "{}", (), 0.0)]
         if found:
-            met[place] = found
-    return met
+            answered[place] = found
+    return answered
 
 
 async def _compare(place: str, model: ModelConfig, earlier: list[Met]) -> str:
@@ -237,14 +208,14 @@ async def _compare(place: str, model: ModelConfig, earlier: list[Met]) -> str:
     if said is None:
         return f"{place}: {new} does not answer at once, so it is not compared: {figures}"
     refuse_other_weights(place, model, earlier, said)
-    if not said.facts or not any(json.loads(met.said) for met in earlier):
+    if not said.facts or not any(met.facts for met in earlier):
         silent = new if not said.facts else old
         return f"{place}: {new} was not asked for any reply, and {silent} tells nothing to compare by: {figures}"
     return f"{place}: {new} tells the same id and root, and was not asked for any reply: {figures}"
 
 
 def _described(place: str, model: ModelConfig, met: Met) -> str:
-    root = json.loads(met.said).get("root")
+    root = met.facts.get("root")
     weights = f" (root {root})" if root not in (None, model.name) else ""
     who = model.name if place == UNDER_TEST else f"{place} {model.name}"
     return f"{who} at {shown(met.base_url)}{weights}"
@@ -259,17 +230,12 @@ def _at_address(config: Any, place: list[str], address: str) -> Any:
     return config.model_copy(update={name: inner})
 
 
-def _written(path: Path) -> Mapping[str, Any]:
-    """The config in the cell's folder; empty if there is none that can be read."""
+def _address_in(folder: Path, place: str) -> str | None:
+    """The address of a model in the config.yaml of a cell's folder; None without one."""
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        node = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
-        return {}
-    return found if isinstance(found, Mapping) else {}
-
-
-def _address_in(config: Mapping[str, Any], place: str) -> str | None:
-    node: Any = config
+        return None
     for name in (*place.split("."), "base_url"):
         node = node.get(name) if isinstance(node, Mapping) else None
     return node if isinstance(node, str) else None

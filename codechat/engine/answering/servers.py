@@ -153,7 +153,7 @@ def described(cell: Cell, journal: Journal) -> dict[str, Any]:
     files = (cell.folder / COUNTS, *sorted((cell.folder / SHARDS).glob(f"*/{COUNTS}")))
     counts, found = _sums(map(_counts, files)), dict[str, Any]()
     for place in cell.endpoints:
-        met = [(json.loads(each.said), each.fingerprints) for each in journal.met() if each.place == place]
+        met = [(each.facts, each.fingerprints) for each in journal.met() if each.place == place]
         facts = [said for said, _ in met if VLLM in said]
         if facts:
             counted = counts.get(place, PrefixCounts())

@@ -22,7 +22,7 @@ from codechat.engine.settings.config import ShardConfig
 from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.journal import Account, Journal, Ledger, Met, account_of, borrow, origin_name, take_in
-from codechat.models.endpoints import read_statement
+from codechat.models.endpoints import Statement
 
 ENDED = "ended.json"
 """The file in a shard's folder that counts its sessions, once its process came to the end."""
@@ -194,7 +194,7 @@ def _refuse_other_checkpoint(cell: Cell, whole: Account, part: Account, folder: 
         if met.place not in models:
             continue
         try:
-            refuse_other_weights(met.place, models[met.place], earlier, read_statement(met.base_url, met.said))
+            refuse_other_weights(met.place, models[met.place], earlier, Statement(met.base_url, met.facts))
         except UserError as mistake:
             raise UserError(
                 f"{folder} cannot be merged. {mistake.message}",

@@ -5,6 +5,7 @@ how it is handled.
 """
 
 import asyncio
+import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from codechat.calls.cache_file import keep_statement, recall_statement
 from codechat.domain import Message, Reply
 from codechat.errors import UserError
 from codechat.models import Request
-from codechat.models.endpoints import WITNESS, Statement, key_of, read_statement
+from codechat.models.endpoints import WITNESS, Statement, key_of
 from codechat.models.remote.config import RemoteConfig
 from codechat.models.remote.failures import Dialect, Failures, Refusal
 from codechat.models.remote.served import is_down, is_kept, outlasting
@@ -188,7 +189,7 @@ class Remote:
             self._statement = witness.known(self.config) if witness is not None else None
         if self._statement is None:
             kept = recall_statement(self._wire.address, self.config.name)
-            self._statement = read_statement(self.config.address, kept) if kept else Statement(self.config.address)
+            self._statement = Statement(self.config.address, json.loads(kept) if kept else {})
         return self._statement
 
     def _question(self, request: Request) -> CachedQuestion | None:
