@@ -18,7 +18,7 @@ from codechat.models.roles import role_of
 
 
 async def introduction_of(config: ModelConfig) -> Statement | None:
-    """What the endpoint of a model says of itself; None if it does not answer at once, or cannot be asked."""
+    """The statement that the endpoint of a model makes about itself; None if it does not answer at once, or cannot be asked."""
     model = MODELS.build(config)
     try:
         return await model.introduction() if isinstance(model, Introducing) else None
@@ -106,17 +106,17 @@ def refuse_other_weights(place: str, config: ModelConfig, earlier: Sequence[Met]
 def _refuse_other_length(place: str, config: ModelConfig, said: Statement) -> None:
     """Raise `UserError` if the endpoint takes conversations of another length than the config says."""
     weights = getattr(config, "weights", None)
-    wanted, told = getattr(weights, "max_model_len", None), said.facts.get("max_model_len")
-    if wanted is not None and told is not None and told != wanted:
+    wanted, stated = getattr(weights, "max_model_len", None), said.facts.get("max_model_len")
+    if wanted is not None and stated is not None and stated != wanted:
         raise UserError(
-            f"{place}: {shown(said.base_url)} takes conversations of {told} tokens (max_model_len), and "
+            f"{place}: {shown(said.base_url)} takes conversations of {stated} tokens (max_model_len), and "
             f"{place}.weights.max_model_len={wanted}",
-            f"start that server with --max-model-len {wanted}, or set {place}.weights.max_model_len={told}",
+            f"start that server with --max-model-len {wanted}, or set {place}.weights.max_model_len={stated}",
         )
 
 
 def _remarks(place: str, earlier: Sequence[Met], said: Statement) -> Iterable[tuple[str, str]]:
-    """What differs from before without being a reason to stop, each with its kind."""
+    """Remarks on differences from before that are no reason to stop, each with its kind."""
     url = shown(said.base_url)
     for key in IDENTIFYING:
         before, now = _last(earlier, key), said.facts.get(key)
@@ -130,7 +130,7 @@ def _remarks(place: str, earlier: Sequence[Met], said: Statement) -> Iterable[tu
 
 
 def _last(earlier: Sequence[Met], key: str) -> tuple[Any, Met] | None:
-    """What was said last under a key, and by whom."""
+    """The last known value of a fact, and the endpoint that stated it."""
     return next(((met.facts[key], met) for met in reversed(earlier) if key in met.facts), None)
 
 
@@ -167,7 +167,7 @@ def is_finished(cell: Cell, journal: Journal) -> bool:
 
 
 async def recall(cell: Cell, journal: Journal) -> Recalled:
-    """What is known of a finished cell. Only an endpoint at a new address is asked, who it is.
+    """A finished cell, with when and against what it was finished. Only an endpoint at a new address is asked.
 
     Raises `UserError` if it serves another checkpoint than the one that answered.
     """

@@ -1,4 +1,4 @@
-"""The model servers of a cell: which it needs, where they are laid out, and what metrics.json says of them."""
+"""The model servers of a cell: those that it needs, their places on the GPUs, and their entry in metrics.json."""
 
 import asyncio
 import contextlib
@@ -145,7 +145,7 @@ def _counts(path: Path) -> dict[str, PrefixCounts]:
 
 
 def described(cell: Cell, journal: Journal) -> dict[str, Any]:
-    """What metrics.json says of the cell's vLLM servers; empty if no vLLM served it.
+    """The entry of metrics.json about the cell's vLLM servers; empty if no vLLM served it.
 
     By place: versions, arguments and fingerprints, each in the order met; `prefix_hit_rate` is the part of the prompts'
     tokens that the server's prefix cache had, None if it did not say.

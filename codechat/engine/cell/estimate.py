@@ -154,7 +154,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """What turns expected calls into tokens and time.
+    """The sizes by which expected calls become tokens and time.
 
     Each role's longest reply and its calls at once, and the roles that cost nothing.
     """

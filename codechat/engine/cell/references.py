@@ -97,7 +97,7 @@ class References:
         ]
 
     def _runs_of(self, task: Task) -> Iterator["_Run"]:
-        """What to run for a task: nothing without a reference or tests of its own, or with tests that cannot be run."""
+        """The checks to run for a task: nothing without a reference or tests of its own, or with tests that cannot be run."""
         target = [task.target.language, task.target.entry_point, task.target.signature]
         here = [VERSION, machine(), self.config.identity()]
         for part, reference, suite in task.solutions():
@@ -130,7 +130,7 @@ class _Run:
 
 
 def now_and_then(note: Callable[[str], None]) -> Progress:
-    """Tells the progress in words, every ten seconds."""
+    """A progress callback that notes in words how far the checks are, every ten seconds."""
     shown = time.monotonic()
 
     def progress(done: int, of: int) -> None:
@@ -144,7 +144,7 @@ def now_and_then(note: Callable[[str], None]) -> Progress:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found in a dataset; `own`: its tasks are the user's own. `summary` says how many were checked."""
+    """The defects found in a dataset; `own`: its tasks are the user's own. `summary` says how many were checked."""
 
     defects: Sequence[Defect]
     own: bool
@@ -199,7 +199,7 @@ def _unusable(suite: object, task: Task) -> Iterator[str]:
 
 
 def _unusable_parts(task: Task, failed: Mapping[tuple[str, str], str]) -> Iterator[str]:
-    """What is wrong with the task's own tests, part by part: they cannot be used, or its reference fails them."""
+    """The problems of the task's own tests, part by part: they cannot be used, or its reference fails them."""
     for part, _, suite in task.solutions():
         yield from (_within(part, problem) for problem in _unusable(suite, task))
         yield failed.get((task.task_id, part), "")

@@ -39,7 +39,7 @@ def measure(cell: Cell, journal: Journal, effort: Effort) -> dict[str, Any]:
 
 
 def effort_of(journal: Journal, tariff: Tariff, wall_s: float) -> Effort:
-    """What the cell took over all its processes, which ran for `wall_s` seconds."""
+    """The effort of the cell over all its processes, which ran for `wall_s` seconds."""
     ledger = journal.ledger
     return Effort(
         wall_s=wall_s,

@@ -53,7 +53,7 @@ class Counts:
         self.session(session, planned)
 
     def progress(self, ledger: Ledger, budget: Budget) -> dict[str, float]:
-        """What a store shows: sessions, their share of passing turns, tokens, dollars, errored sessions.
+        """The figures that a store shows: sessions, their share of passing turns, tokens, dollars, errored sessions.
 
         What is not known yet is absent. May be called in another thread than the one that counts.
         """
@@ -153,7 +153,7 @@ class Counting(Silent):
 
 @dataclass
 class Follow:
-    """What is shown of a cell; nothing if its tracker shows only finished ones, or nothing is missing in it."""
+    """The display of a cell in its store; there is none if its tracker shows only finished ones, or nothing is missing in it."""
 
     tracker: Tracker
     budget: Budget

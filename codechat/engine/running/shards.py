@@ -61,7 +61,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Part:
-    """What there is of one shard's sessions. `error` is that of the first one that errored, with its task."""
+    """The counts of one shard's sessions. `error` is that of the first one that errored, with its task."""
 
     shard: Shard
     completed: int

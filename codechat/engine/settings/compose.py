@@ -77,7 +77,7 @@ def _departures(
 
 @lru_cache(maxsize=256)  # composing takes 0.1 s, and the cells of a sweep depart from the same few
 def _usual(*chosen: str) -> tuple[Mapping[str, Any], Mapping[str, str]]:
-    """What `compose_values` gives for words that choose options of groups and nothing else: not to be changed."""
+    """The result of `compose_values` for words that choose options of groups and nothing else: not to be changed."""
     return compose_values(chosen)
 
 

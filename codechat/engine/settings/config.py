@@ -55,7 +55,7 @@ NEEDED = ("model", "dataset", "protocol")
 """The groups that every protocol needs; it names the others in `uses`."""
 
 BEFORE: Mapping[str, Mapping[str, str]] = {"environment": {"kind": "none"}}
-"""What cells have in a group that was added after they were begun."""
+"""The values that cells have in a group that was added after they were begun."""
 
 
 class ShardConfig(Config):

@@ -99,7 +99,7 @@ def _names_a_value(key: str) -> bool:
 
 
 def parse_word(word: str) -> "Override | None":
-    """What Hydra reads in a word; None if it is not written by its grammar."""
+    """The override that Hydra reads in a word; None if it is not written by its grammar."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
