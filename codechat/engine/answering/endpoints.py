@@ -18,7 +18,7 @@ from codechat.models.roles import role_of
 
 
 async def introduction_of(config: ModelConfig) -> Statement | None:
-    """The statement that the endpoint of a model makes about itself; None if it does not answer at once, or cannot be asked."""
+    """An endpoint's statement about itself; None if it does not answer at once, or cannot be asked."""
     model = MODELS.build(config)
     try:
         return await model.introduction() if isinstance(model, Introducing) else None

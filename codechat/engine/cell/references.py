@@ -97,7 +97,7 @@ class References:
         ]
 
     def _runs_of(self, task: Task) -> Iterator["_Run"]:
-        """The checks to run for a task: nothing without a reference or tests of its own, or with tests that cannot be run."""
+        """The checks for a task: none without a reference or tests of its own, or with tests that cannot be run."""
         target = [task.target.language, task.target.entry_point, task.target.signature]
         here = [VERSION, machine(), self.config.identity()]
         for part, reference, suite in task.solutions():

@@ -153,7 +153,7 @@ class Counting(Silent):
 
 @dataclass
 class Follow:
-    """The display of a cell in its store; there is none if its tracker shows only finished ones, or nothing is missing in it."""
+    """A cell's display in its store: none if the tracker shows only finished cells, or nothing is missing in it."""
 
     tracker: Tracker
     budget: Budget
