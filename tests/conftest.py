@@ -6,6 +6,7 @@ test.
 
 import itertools
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from support import engines
 LOCATION = "CODECHAT_CACHE_DIR"
 MARKS = ("engines", "browser", "slurm", "postgres", "ray", "simulations", "long")  # said in pyproject.toml
 LONGER_S = 900  # the time limit of a test that has one of them
+UNDRAWN = Path(__file__).parent / "support" / "undrawn"  # put before all that processes import
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 # A commit passes or fails for what is in it, not for the examples that were drawn this time. To look for new ones:
@@ -144,3 +146,29 @@ def cache_folder(new_cache: Callable[[], Path], monkeypatch: pytest.MonkeyPatch)
     folder = new_cache()
     monkeypatch.setenv(LOCATION, str(folder))
     return folder
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _figures(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Drawing figures takes longer than a small cell, and rendering them most of a report's time: both are left out,
+    the latter in unit tests, unless the module says `RENDERED = True`.
+    """
+    if getattr(request.module, "RENDERED", False):
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(UNDRAWN), os.environ.get("PYTHONPATH")])))
+        if "codechat.engine.run" in sys.modules or request.path.parent.name == "e2e":
+            patch.setattr("codechat.engine.run.write_figures", lambda *_, **__: [])
+        if "codechat.report.build" in sys.modules and "unit" in request.path.parts:
+            patch.setattr("codechat.report.build.save", save_nothing)
+        yield
+
+
+def save_nothing(figure: Any, folder: Path, name: str) -> tuple[Path, Path]:
+    """What stands for a figure's two files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = folder / f"{name}.png", folder / f"{name}.svg"
+    for path in paths:
+        path.touch()
+    return paths

@@ -12,11 +12,18 @@ from codechat.cli.app import main
 from codechat.cli.sweep_view import SweepView
 from codechat.engine.settings.compose import compose
 from codechat.launchers import Job
+from support import commands
 
+RENDERED = True
 ROOT = Path(__file__).parents[2]
 
 
 def codechat(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """In a process of its own if it needs another environment."""
+    if not environment:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delenv("OPENAI_API_KEY", raising=False)
+            return commands.codechat(folder, *arguments)
     return subprocess.run(
         [sys.executable, "-m", "codechat", *arguments],
         cwd=folder,

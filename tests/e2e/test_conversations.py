@@ -70,14 +70,6 @@ def scripted(call: Call) -> str | Fault:
     return program(replies[turn]) if turn < len(replies) else error(500, f"{name}: nothing was expected here")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def without_figures() -> Iterator[None]:
-    """Drawing them costs more than all the rest, and is tested elsewhere."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("codechat.engine.run.write_figures", lambda *_, **__: [])
-        yield
-
-
 @pytest.fixture(scope="module")
 def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tasks") / "tasks.jsonl"

@@ -68,6 +68,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_the_commands_of_the_page_run(package: Path) -> None:
     lines = [line for block in blocks(OWN, "console") for line in block.splitlines()]
     printed = [" ".join(command(package, line).split()) for line in lines]
@@ -82,6 +83,7 @@ def test_the_commands_of_the_page_run(package: Path) -> None:
     assert "Mend: answers that are mended" in (package / "report" / "index.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_the_test_of_the_page_passes(package: Path) -> None:
     text = (package / "test_my_parts.py").read_text(encoding="utf-8")
     assert '"tracking=none"' in text

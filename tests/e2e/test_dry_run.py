@@ -14,13 +14,14 @@ from codechat.engine.settings.compose import compose
 from codechat.metrics.spending import Price, Tariff
 from codechat.testing import OpenAIServer, Prefixes, dataset_tasks, fading_solver
 from codechat.testing.cells import command
+from support.commands import codechat
 
 NOBODY = "http://127.0.0.1:9/v1"
 PRICED = ("model.prices={input: 1, output: 10}", "judge=llm")
 
 
 def run(words: list[str], folder: Path) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=100, check=False)
+    return codechat(folder, *words[3:])
 
 
 def row(output: str, name: str) -> list[str]:

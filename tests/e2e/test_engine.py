@@ -16,6 +16,7 @@ from codechat.engine.running.observer import Silent
 from codechat.records import SessionRecord, TurnRecord
 from codechat.seal import SEAL, edited
 
+RENDERED = True
 SMALL = ["model=echo", "dataset.limit=2", "agenda.turns=3", "tracking=none", "hardware.workers=1"]
 
 

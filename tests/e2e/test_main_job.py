@@ -16,6 +16,7 @@ import pytest
 
 from codechat.datasets import DATASETS
 from codechat.testing import Answer, Call, OpenAIServer, error, overflow, reference_solver
+from support.commands import codechat
 
 DATA = os.environ.get("CODECHAT_TEST_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="CODECHAT_TEST_DATA names no folder with the benchmark data")
@@ -36,9 +37,7 @@ def command(server: OpenAIServer | str, *arguments: str) -> list[str]:
 
 
 def run(folder: Path, server: OpenAIServer | str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(server, *arguments), cwd=folder, capture_output=True, text=True, timeout=240, check=False
-    )
+    return codechat(folder, *command(server, *arguments)[3:])
 
 
 def sessions(folder: Path, where: str = "runs") -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from codechat.files import write_atomically
 from codechat.testing import Call, OpenAIServer, dataset_tasks, error, overflow
 from support.mlflow_store import client_of
 
+RENDERED = True
 TASKS = dataset_tasks("starter")[:4]
 UNSEALED = shutil.ignore_patterns("seal.json")  # what a test edits is a recording of its own
 # Little of every scope, so that turns are skipped.

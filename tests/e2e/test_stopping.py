@@ -17,6 +17,8 @@ from codechat.testing import Call, OpenAIServer, dataset_tasks, fading_solver
 from codechat.testing.cells import CONCURRENCY, command, digest, records
 from codechat.testing.cells import without_times as without_seconds
 
+pytestmark = pytest.mark.long
+
 SMALL = ("agenda.turns=3",)
 LONG = 300
 

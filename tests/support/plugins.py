@@ -29,6 +29,6 @@ def codechat(folder: Path, *words: str) -> tuple[int, str]:
         timeout=240,
         check=False,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(folder), str(ROOT)))},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")))},
     )
     return done.returncode, done.stdout + done.stderr

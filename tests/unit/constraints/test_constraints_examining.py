@@ -82,6 +82,7 @@ HOSTILE: Sequence[str] = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("harness", ["official", "guarded"])
 def test_hostile_code_is_examined_within_a_bound(harness: str) -> None:
     answers = {"comment": "java;javadoc", "naming": "rust;variable:snake_case",

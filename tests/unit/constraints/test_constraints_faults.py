@@ -144,6 +144,7 @@ def test_no_size_of_rust_can_pass(name: str, size: int) -> None:
     assert constraint.check(code, "guarded").met is True
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not (DATA / "multicodeif_tasks.jsonl.gz").is_file(), reason="CODECHAT_TEST_DATA is unset")
 def test_the_published_verdicts() -> None:
     """At least 99 % of each type's verdicts and 99.9 % of all 9,229, or the command's status is not 0."""

@@ -30,7 +30,7 @@ def name_of(words: list[str]) -> str:
     return sweep_name(own, [compose(own)])
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(
     st.lists(st.sampled_from([*RUNNING, "launcher=joblib"]), unique=True).flatmap(
         lambda more: st.permutations([*more, *CELL])

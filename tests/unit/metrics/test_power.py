@@ -75,20 +75,19 @@ def test_the_standard_error_is_that_of_simulated_differences(tasks: int, samples
     """Two models over tasks that are hard for both: the spread of a pilot of three samples foretells that of studies."""
     luck = random.Random(samples)
 
-    def cells(number: int, each: int) -> list[list[SessionOutline]]:
-        hard = [luck.choice((0.05, 0.5)) for _ in range(number)]
-        return [
-            [outline(f"{n}", drawn(luck, chance)) for n, chance in enumerate(hard) for _ in range(each)] for _ in "ab"
-        ]
+    def hard(number: int) -> list[float]:
+        return [luck.choice((0.05, 0.5)) for _ in range(number)]
 
-    def mst(sessions: list[SessionOutline]) -> float:
-        return fmean(sum(bool(turn.passed) for turn in session.turns) for session in sessions)
+    def mst(chances: list[float]) -> float:
+        return fmean(drawn(luck, chance).count("p") for chance in chances for _ in range(samples))
 
-    spread = spread_of([parts_of(cell)["mst"] for cell in cells(600, 3)])
+    pilot = hard(300)
+    cells = [[outline(f"{n}", drawn(luck, chance)) for n, chance in enumerate(pilot) for _ in range(3)] for _ in "ab"]
+    spread = spread_of([parts_of(cell)["mst"] for cell in cells])
     assert spread is not None
-    differences = [a - b for a, b in (map(mst, cells(tasks, samples)) for _ in range(400))]
+    differences = [mst(chances) - mst(chances) for chances in (hard(tasks) for _ in range(400))]
     assert pstdev(differences) == pytest.approx(spread.standard_error(tasks, samples, paired=True), rel=0.12)
-    alone = [mst(cells(tasks, samples)[0]) - mst(cells(tasks, samples)[0]) for _ in range(400)]
+    alone = [mst(hard(tasks)) - mst(hard(tasks)) for _ in range(400)]
     assert pstdev(alone) == pytest.approx(spread.standard_error(tasks, samples, paired=False), rel=0.12)
 
 

@@ -1,0 +1,16 @@
+"""Commands as a user gives them, in this process: one of their own is for signals, ends and several at once."""
+
+import contextlib
+import io
+import subprocess
+from pathlib import Path
+
+from codechat.cli.app import main
+
+
+def codechat(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """What `codechat` with these words prints in the folder, and its status."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(list(words))
+    return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
