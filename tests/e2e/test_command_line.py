@@ -18,12 +18,14 @@ RENDERED = True
 ROOT = Path(__file__).parents[2]
 
 
-def codechat(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """In a process of its own if it needs another environment."""
-    if not environment:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.delenv("OPENAI_API_KEY", raising=False)
-            return commands.codechat(folder, *arguments)
+def codechat(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("OPENAI_API_KEY", raising=False)
+        return commands.codechat(folder, *arguments)
+
+
+def started(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """In a process of its own: its environment is read at the start, and so are MLflow's libraries, with their warnings."""
     return subprocess.run(
         [sys.executable, "-m", "codechat", *arguments],
         cwd=folder,
@@ -111,20 +113,20 @@ def test_a_mistake_is_told_in_five_lines_with_status_2(
 
 def test_a_terminal_in_ascii_costs_only_the_characters_that_it_lacks(tmp_path: Path) -> None:
     ascii_only = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    done = codechat(tmp_path, "model=echo", "dataset.limit=2", "agenda.turns=3", "tracking=none", **ascii_only)
+    done = started(tmp_path, "model=echo", "dataset.limit=2", "agenda.turns=3", "tracking=none", **ascii_only)
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
     assert "? 2 tasks, 6 turns ? runs/" in done.stdout
     (folder,) = (tmp_path / "runs").glob("echo-*")
     assert json.loads((folder / "metrics.json").read_text(encoding="utf-8"))["completed"] == 2
     for words in (("--help",), ("-m", "model=echo,drifter", "dataset.limit=2", "agenda.turns=3", "tracking=none")):
-        done = codechat(tmp_path, *words, **ascii_only)
+        done = started(tmp_path, *words, **ascii_only)
         assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
-    mistake = codechat(tmp_path, "model=mödel", LC_ALL="C.UTF-8", PYTHONIOENCODING="ascii")
+    mistake = started(tmp_path, "model=mödel", LC_ALL="C.UTF-8", PYTHONIOENCODING="ascii")
     assert mistake.returncode == 2 and "m?del" in mistake.stderr
 
 
 def test_an_interpreter_without_docstrings_is_refused_in_words(tmp_path: Path) -> None:
-    done = codechat(tmp_path, "dataset.limit=1", PYTHONOPTIMIZE="2")
+    done = started(tmp_path, "dataset.limit=1", PYTHONOPTIMIZE="2")
     assert done.returncode == 2 and "-OO" in done.stderr and "Traceback" not in done.stderr
 
 
@@ -246,19 +248,19 @@ def test_the_default_shows_the_curves_people_come_for(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_down_never_loses_a_cell(tmp_path: Path) -> None:
-    done = codechat(tmp_path, "dataset.limit=1", "agenda.turns=3", "tracking.uri=http://127.0.0.1:9")
+    done = started(tmp_path, "dataset.limit=1", "agenda.turns=3", "tracking.uri=http://127.0.0.1:9")
     assert done.returncode == 0, done.stderr
     assert "warning: not tracked" in done.stderr
     (cell,) = (tmp_path / "runs").iterdir()
     assert f"upload run=runs/{cell.name}" in done.stderr
-    down = codechat(tmp_path, "upload", f"run={cell}", "tracking.uri=http://127.0.0.1:9")
+    down = started(tmp_path, "upload", f"run={cell}", "tracking.uri=http://127.0.0.1:9")
     assert down.returncode == 2
     assert "not uploaded" in down.stderr
-    later = codechat(tmp_path, "upload", f"run={cell}")
+    later = started(tmp_path, "upload", f"run={cell}")
     assert later.returncode == 0, later.stderr
     assert "MLflow run" in later.stdout
     assert (tmp_path / "mlflow" / "store.db").exists()
-    nothing = codechat(tmp_path, "upload", "run=runs")
+    nothing = started(tmp_path, "upload", "run=runs")
     assert nothing.returncode == 2
     assert "no finished cell" in nothing.stderr
 
@@ -266,9 +268,9 @@ def test_a_store_that_is_down_never_loses_a_cell(tmp_path: Path) -> None:
 def test_a_second_process_on_the_same_cell_says_so(tmp_path: Path) -> None:
     from filelock import FileLock
 
-    assert codechat(tmp_path, "dataset.limit=1", "tracking=none").returncode == 0
+    assert started(tmp_path, "dataset.limit=1", "tracking=none").returncode == 0
     (folder,) = (tmp_path / "runs").iterdir()
     with FileLock(folder / ".lock"):
-        done = codechat(tmp_path, "dataset.limit=1", "tracking=none")
+        done = started(tmp_path, "dataset.limit=1", "tracking=none")
     assert done.returncode == 2
     assert "in use by another process" in done.stderr
