@@ -12,7 +12,7 @@ from typing import Literal
 
 from codechat.constraints.answers import Answer
 from codechat.errors import UserError, nearest
-from codechat.languages.parsing import too_much
+from codechat.languages import too_much
 from codechat.plugins import import_all
 
 RULES_VERSION = 1

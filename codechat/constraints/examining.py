@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from codechat.constraints import Constraint, Finding, Harness, constraint_type
 from codechat.errors import InfrastructureError, UserError
-from codechat.languages.parsing import parses
+from codechat.languages import parses
 
 CPU_S = 10.0
 """Seconds of CPU of one examination: thousands of times what honest code takes."""

@@ -6,9 +6,8 @@ The published harness asked guesslang, which no longer installs; Magika stands i
 
 from codechat.constraints import Answer, ConstraintType, Finding, register
 from codechat.errors import UserError
-from codechat.languages import is_registered, language_of
+from codechat.languages import is_registered, language_of, parses
 from codechat.languages.classifier import Guess, guess, labels_of
-from codechat.languages.parsing import parses
 
 SURE = 0.9
 """The score from which on a guess stands against a grammar."""

@@ -1,4 +1,4 @@
-"""Languages: one file each, with a language's fences, its rules of extraction, and the names that code defines.
+"""Languages: a file each, with a language's fences, its rules of extraction, and the names that code defines.
 
 To add a language, write one file: a class with the members of `Language`, and `register(TheClass())` below it. Put the
 file into this folder, or name it as a module of an installed package under the entry-point group `codechat.language`.
@@ -11,11 +11,17 @@ from functools import cache
 from typing import Protocol, runtime_checkable
 
 from codechat.domain import Extraction, Target
-from codechat.languages.plain import Plain
-from codechat.languages.thinking import without_thinking
+from codechat.languages.coded import Plain
+from codechat.languages.grammar import Parsed
+from codechat.languages.replies import without_thinking
 from codechat.plugins import import_all
 
 _BACKTICKS = re.compile("`+")
+LONGEST_CODE = 200_000
+"""Characters of code that is checked: a rule may take seconds for more."""
+DEEPEST_CODE = 500
+"""Brackets in each other in code that is checked: a grammar's time grows with the square of their number."""
+_BRACKETS = re.compile(r"[()\[\]{}<>]")
 
 
 class Language(Protocol):
@@ -34,7 +40,7 @@ class Language(Protocol):
 
 @runtime_checkable
 class ComparesCode(Protocol):
-    """What else a `Language` may be: one that knows which programs compile to the same code."""
+    """A `Language` that also knows which programs compile to the same code."""
 
     def code_key(self, program: str) -> str | None:
         """A hash that two programs have in common only if their compiled code is equal and neither can tell which of
@@ -92,6 +98,47 @@ def fence(code: str, language: str) -> str:
     return "\n".join((f"{fence}{language}", code.rstrip(), fence, ""))
 
 
+def too_much(code: str) -> str:
+    """Why a code is not parsed at all: it is too long, or too deep. Empty if it is neither."""
+    if len(code) > LONGEST_CODE:
+        return f"the code is longer than {LONGEST_CODE:,} characters"
+    if _depth(code) > DEEPEST_CODE:
+        return f"more than {DEEPEST_CODE} brackets are open within each other"
+    return ""
+
+
+def parses(language: str, code: str) -> bool | None:
+    """Whether a code in a language, by any of its names, parses by its grammar; nothing but blanks does not.
+
+    None if that is unknown: the language has no grammar, or the code is too much. Grammars are milder than compilers.
+    For broken code a grammar may take half a minute: ask in a process that can be ended. Raises `UserError` if the
+    language's grammar is not installed.
+    """
+    known = language_of(language)
+    if not isinstance(known, Parsed) or too_much(code):
+        return None
+    return bool(code.strip()) and not known.grammar.parse(known.grammar.within(code)).broken
+
+
+def _depth(code: str) -> int:
+    """The most brackets that are open at once, wherever they stand, if that may be too many; pointed ones in a line."""
+    if sum(map(code.count, "([{<")) <= DEEPEST_CODE:  # the count is much faster, and enough for nearly every code
+        return 0
+    depth = deepest = 0
+    for line in code.split("\n"):
+        pointed = 0
+        for bracket in _BRACKETS.findall(line):
+            if bracket in "<>":
+                pointed = max(0, pointed + (1 if bracket == "<" else -1))
+            else:
+                depth = max(0, depth + (1 if bracket in "([{" else -1))
+            deepest = max(deepest, depth + pointed)
+    return deepest
+
+
+for aliases in (("lua",), ("julia", "jl"), ("prolog",), ("coffeescript", "coffee")):
+    register(Plain(aliases, unfenced=True))  # only recognised: nothing asks for their grammar
+
 __all__ = [
     "ComparesCode",
     "Language",
@@ -101,6 +148,8 @@ __all__ = [
     "is_registered",
     "language_of",
     "languages",
+    "parses",
     "register",
+    "too_much",
     "without_thinking",
 ]

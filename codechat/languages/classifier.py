@@ -1,4 +1,4 @@
-"""What language a code is in, as a classifier guesses that has learnt it from files: Magika, which needs no network."""
+"""The language of a code, guessed by a classifier that has learnt from files: Magika, which needs no network."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +21,7 @@ class Guess:
 
 @runtime_checkable
 class Classified(Protocol):
-    """A language whose label is not its name: what else a `Language` may be."""
+    """A `Language` whose label is not its name."""
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """How a language's compiler tells whether a code is valid in a version of the language.
 
-What a compiler says is only read here: `codechat.suites` runs it.
+Here a compiler's output is only read: `codechat.suites` runs it.
 """
 
 import re
@@ -10,11 +10,11 @@ Version = tuple[int, ...]
 Attempt = tuple[str, ...]
 
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
-_LONGEST = 200  # characters of what a compiler says of an error
+_LONGEST = 200  # characters of a compiler's message
 
 
 class Compiler(Protocol):
-    """The compiler of a language: its command, and what its output means. Its methods are pure."""
+    """The compiler of a language: its command, and how its output is read. Its methods are pure."""
 
     @property
     def program(self) -> str:
@@ -22,7 +22,7 @@ class Compiler(Protocol):
 
     @property
     def suffix(self) -> str:
-        """What its programs' files end in."""
+        """The end of its programs' file names."""
 
     @property
     def asks_version(self) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ class Compiler(Protocol):
 
     @property
     def checks(self) -> Attempt:
-        """Further arguments for a check: it goes on where libraries are missing, and makes nothing."""
+        """Further arguments for a check: it goes on if libraries are missing, and makes nothing."""
 
     def options(self, version: Version, home: str) -> tuple[Attempt, ...]:
         """The arguments for a version: a program is valid if it is under any of them."""
@@ -55,12 +55,12 @@ class Compiler(Protocol):
         """The name that the file of a code must have: at most 200 plain letters, digits and underscores, and suffix."""
 
     def errors(self, code: str, output: str) -> tuple[list[str], list[str]]:
-        """What it reports, each error in one line: those of the language, and those of libraries that are not there."""
+        """Its errors, each in one line: those of the language, and those of libraries that are not there."""
 
 
 @runtime_checkable
 class Compiled(Protocol):
-    """A language with a compiler: what else a `Language` may be."""
+    """A `Language` that also has a compiler."""
 
     @property
     def compiler(self) -> Compiler:
@@ -80,6 +80,6 @@ def shown(version: Version) -> str:
     return ".".join(map(str, version))
 
 
-def at_line(line: str | int, said: str) -> str:
+def at_line(line: str | int, message: str) -> str:
     """An error in one line of bounded length."""
-    return f"line {line}: {' '.join(said.split())}"[:_LONGEST]
+    return f"line {line}: {' '.join(message.split())}"[:_LONGEST]

@@ -1,16 +1,16 @@
 """A language's grammar: its parser, loaded on first use, and the questions that a program's tree answers.
 
-`QUESTIONS` of a language is a tree-sitter query. A pattern's outer capture says what it finds, inner ones its parts:
+`QUESTIONS` of a language is a tree-sitter query. A pattern's outer capture names the thing found, inner ones its parts:
 
 - `class`, `variable`, `type`: a name; `class` is any declared type, `type` a type that is used;
-- `function` with `.name`, and where the language has them `.parameters` and `.returns`;
+- `function` with `.name`, and if the language has them `.parameters` and `.returns`;
 - `parameter` with `.name` and, unless it is the rest of the parameter, `.type`;
 - `call` with `.name`; keywords that work like calls (`await`) may be captured too;
 - `import` with `.path`; `alias`, a name given to an import, with `.of`, its own; `comment`; `string`;
   `feature.NAME`: a use of the syntax NAME;
-- `qualified.NAME`: a name with what leads to it; `operator`: a binary operator; `block`: the code within braces, with
-  `.open` for its first brace where the node begins before it;
-- `doc`: a string that documents what it stands in;
+- `qualified.NAME`: a name with its qualifiers; `operator`: a binary operator; `block`: the code within braces, with
+  `.open` for its first brace if the node begins before it;
+- `doc`: a string that documents the function, class or module around it;
 - `makes.NAME`: a literal or type expression of the data structure NAME.
 """
 
@@ -31,8 +31,9 @@ REMEDY = "pip install 'codechat[constraints]'"
 class Grammar:
     """A grammar: the module of its wheel, the function in it that gives the grammar, and the questions' query.
 
-    `lexer` is the language's name in Pygments. `within` leaves of a text what is in the language, if it may stand
-    within another, as scripts do in a page: a text of the same length. `customs` is what else constraints ask.
+    `lexer` is the language's name in Pygments. `within` is for a language that may stand within another, as scripts do
+    in a page: it replaces all other text by blanks, so that the length stays.
+    `customs` are the language's answers to further questions of constraints.
     """
 
     module: str
@@ -92,7 +93,7 @@ def _parse(grammar: Grammar, code: str) -> "Tree":
 
 @runtime_checkable
 class Parsed(Protocol):
-    """A language with a grammar: what else a `Language` may be."""
+    """A `Language` that also has a grammar."""
 
     @property
     def grammar(self) -> Grammar:
@@ -179,7 +180,7 @@ class Tree:
 
     @property
     def variables(self) -> tuple[Found, ...]:
-        """The names of variables, parameters and fields, where they are declared."""
+        """The names of variables, parameters and fields at their declarations."""
         return self._named("variable")
 
     @property
@@ -201,7 +202,7 @@ class Tree:
 
     @property
     def aliases(self) -> dict[str, str]:
-        """What imported names are called in the program: their own name by the one that it gives them."""
+        """The own names of imported things, by the names that the program gives them."""
         return {self.text(nodes["alias"]): self.text(nodes["alias.of"]) for nodes in self._matches.get("alias", [])}
 
     @property
@@ -231,7 +232,7 @@ class Tree:
 
     @property
     def docs(self) -> tuple[Found, ...]:
-        """The strings that document what they stand in, where a language has such; comments are no such."""
+        """The strings that document the function, class or module around them, if the language has such."""
         return self._named("doc")
 
     def marked(self, kind: str) -> Iterator[tuple[str, Found]]:

@@ -1,21 +1,129 @@
-"""Java: extracts its code from replies, finds the types that code declares, and has a grammar."""
+"""Java: extracts its code from replies, finds the types that code declares; its grammar and its compiler."""
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from codechat.domain import Extraction, Target
 from codechat.languages import register
-from codechat.languages.blocks import Block, Fences, split
+from codechat.languages.coded import no_code, without_indent
+from codechat.languages.compiling import Attempt, Version, at_line
 from codechat.languages.customs import Customs
 from codechat.languages.grammar import Grammar
-from codechat.languages.javac import Javac
-from codechat.languages.plain import no_code, without_indent
-from codechat.languages.thinking import without_thinking
-from codechat.languages.unfenced import without_prose
+from codechat.languages.replies import Block, Fences, split, without_prose, without_thinking
+
+_ERROR = re.compile(r"(?m)^[^\n:]+\.java:(\d+): error: (.*)((?:\n {2}.*)*)")
+_IMPORT = re.compile(r"(?m)^[ \t]*import\s+(static\s+)?([\w.]+?)\.(\w+|\*)\s*;")
+_PACKAGE = re.compile(r"package ([\w.]+) does not exist")
+_SYMBOL = re.compile(r"symbol:\s+(\w+) (\S+)")
+_LOCATION = re.compile(r"location:\s+(?:variable \S+ of type|\w+) ([\w.]+)")
+_JDK = re.compile(r"(?:java|javax(?!\.annotation$)|jdk|sun)\.")
+_JDK_ALONE = re.compile(r"(?:java|jdk|sun)(?:\.|$)")  # packages of javax are libraries too
+_PUBLIC = re.compile(
+    r"public\s+(?:(?:final|abstract|sealed|strictfp)\s+)*(?:class|interface|enum|record)\s+(\w{1,100})\b"
+)
+_FILE = re.compile(r"class \S+ is public, should be declared in a file")
+_OVERRIDES = "method does not override or implement a method from a supertype"
+
+
+@dataclass(frozen=True)
+class Javac:
+    """javac. It goes on to check types if a library is missing, but then checks no flow of control."""
+
+    program = "javac"
+    suffix = ".java"
+    asks_version = ("-version",)
+    asks_home: Attempt = ()
+    exact = False
+    sample = "class Program { }\n"
+    bounds: Attempt = (
+        *("-J-Xmx512m", "-J-Xss8m", "-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1", "-J-XX:-UsePerfData"),
+        *("-J-XX:-UseContainerSupport", "-J-XX:CompressedClassSpaceSize=128m", "-J-XX:ErrorFile=/dev/null"),
+        *("-J-Duser.language=en", "-J-Duser.country=US", "-encoding", "UTF-8"),
+        *("-proc:none", "-implicit:none", "-nowarn", "-Xlint:none", "-d", "."),
+    )
+    checks: Attempt = (
+        *("-Xmaxerrs", "10000", "-XDdiags.showSource=false", "-XDdiags.formatterOptions=-simpleNames,-where"),
+        *("-XDshould-stop.ifError=ATTR", "-XDshould-stop.ifNoError=FLOW"),
+    )
+
+    def options(self, version: Version, home: str) -> tuple[Attempt, ...]:
+        """The release: 8 of 1.8."""
+        release = version[1] if version[0] == 1 and len(version) > 1 else version[0]
+        return (("--release", str(release)),)
+
+    def file_name(self, code: str) -> str:
+        """That of the first public type."""
+        public = _PUBLIC.search(code)
+        return f"{public[1] if public and public[1].isascii() else 'Program'}.java"
+
+    def errors(self, code: str, output: str) -> tuple[list[str], list[str]]:
+        """The name of a further public type's file is a matter of files, and no error of the language (JLS 7.6)."""
+        found = [match.groups() for match in _ERROR.finditer(output)]
+        missing = _Missing.of(code, [said + more for _, said, more in found])
+        sorted_out: tuple[list[str], list[str]] = ([], [])
+        for line, said, more in found:
+            outside = bool(_FILE.match(said)) or missing.explains(said, more)
+            sorted_out[outside].append(at_line(line, f"{said} {more}"))
+        return sorted_out
+
+
+@dataclass(frozen=True)
+class _Missing:
+    """The packages that are not there, the names imported from them, whether these may be any, and whether a type of
+    the program's own has members from them, because it extends or is annotated by one."""
+
+    packages: frozenset[str]
+    names: frozenset[str]
+    every: bool
+    members: bool
+
+    @classmethod
+    def of(cls, code: str, errors: list[str]) -> "_Missing":
+        absent = {package for each in errors for package in _PACKAGE.findall(each)}
+        poorer = {_place(each) for each in errors if "location: package" in each}
+        packages = {package for package in absent if not _JDK_ALONE.match(package)}
+        packages |= {package for package in poorer if not _JDK.match(package)}
+        gone = [
+            (static, name)
+            for static, package, name in _IMPORT.findall(code)
+            if any(f"{package}.".startswith(f"{each}.") for each in packages)
+        ]
+        names = frozenset(name for _, name in gone if name != "*")
+        every = any(static or name == "*" for static, name in gone)
+        return cls(frozenset(packages), names, every, every or _builds_on(code, names))
+
+    def explains(self, said: str, more: str) -> bool:
+        """Whether an error comes from something missing."""
+        if package := _PACKAGE.match(said):
+            return package[1] in self.packages
+        if said == _OVERRIDES:
+            return self.members
+        symbol = _SYMBOL.search(more)
+        if said != "cannot find symbol" or symbol is None:
+            return False
+        place, name = _place(more), re.split(r"[<(]", symbol[2])[0]
+        if "location: package" in more:
+            return place in self.packages
+        if _JDK.match(place):
+            return False  # the version's own library lacks it
+        return name in self.names or self.every or (symbol[1] != "class" and self.members)
+
+
+def _place(text: str) -> str:
+    found = _LOCATION.search(text)
+    return "" if found is None else found[1]
+
+
+def _builds_on(code: str, names: frozenset[str]) -> bool:
+    """Whether a type extends, implements or is annotated by one of the names."""
+    headers = re.findall(r"(?:\b(?:extends|implements)\s+([^{;]{1,500})|@(\w+))", code)
+    return any(not names.isdisjoint(re.findall(r"\w+", part)) for header in headers for part in header)
+
 
 _TYPE = r"(?:(?:public|final|abstract|sealed|strictfp)\s+)*(?:class|interface|enum|record)\s"
 _START = re.compile(rf"\s*(?:package\s|import\s|@\w|//|/\*|{_TYPE})")
-# Texts, comments, braces and words, each whole, also where the code ends within one.
+# Texts, comments, braces and words, each whole, also if the code ends within one.
 _PIECES = re.compile(
     r'"""(?:\\.|[^\\])*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*"?|\'(?:\\.|[^\'\\\n])*\'?|//[^\n]*|/\*.*?(?:\*/|\Z)|[{}.;*]|@?[\w$]+',
     re.DOTALL,
@@ -48,6 +156,7 @@ QUESTIONS = """
 (assignment_expression operator: _ @operator)
 "," @operator
 """
+
 
 CUSTOMS = Customs(
     documentation="javadoc",
@@ -113,7 +222,7 @@ class Java:
         return frozenset(found) if depth == 0 else None
 
     def _ranked(self, blocks: list[Block]) -> Iterator[tuple[Block, str]]:
-        """The blocks, those first that are most surely meant, each with what it is."""
+        """The blocks, those first that are most surely meant, each with the name of its kind."""
         tagged = [block for block in blocks if block.tag in self.names]
         yield from ((block, "a fenced block") for block in tagged if block.closed)
         yield from ((block, "an unclosed fence") for block in tagged if not block.closed)

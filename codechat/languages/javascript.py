@@ -1,4 +1,4 @@
-"""JavaScript, and the questions that TypeScript has in common with it."""
+"""JavaScript and TypeScript."""
 
 from codechat.languages import register
 from codechat.languages.coded import Coded
@@ -6,7 +6,7 @@ from codechat.languages.customs import Customs
 from codechat.languages.grammar import Grammar
 from codechat.languages.markup import scripts, sources
 
-COMMON = """
+QUESTIONS_OF_BOTH = """
 (function_declaration name: (identifier) @function.name parameters: (_) @function.parameters) @function
 (generator_function_declaration name: (identifier) @function.name parameters: (_) @function.parameters) @function
 (method_definition name: [(property_identifier) (private_property_identifier)] @function.name
@@ -45,8 +45,8 @@ COMMON = """
 (function_declaration "async") @feature.async
 (method_definition "async") @feature.async
 """
-QUESTIONS = f"""
-{COMMON}
+QUESTIONS_OF_JAVASCRIPT = f"""
+{QUESTIONS_OF_BOTH}
 (class_declaration name: (identifier) @class)
 (formal_parameters (identifier) @variable)
 (formal_parameters (assignment_pattern left: (identifier) @variable))
@@ -62,7 +62,7 @@ def imports(library: str, path: str) -> bool:
     return package in (library, f"@{library}") or path.startswith((f"@{library}/", f"{library}/"))
 
 
-CUSTOMS = Customs(
+CUSTOMS_OF_JAVASCRIPT = Customs(
     constructs={
         "async/await": ("async", "await"),
         "arrow functions": ("arrow_function",),
@@ -74,7 +74,44 @@ CUSTOMS = Customs(
 register(
     Coded(
         ("javascript", "js", "jsx", "mjs", "node"),
-        Grammar("tree_sitter_javascript", QUESTIONS, "javascript", within=scripts, customs=CUSTOMS),
+        Grammar(
+            "tree_sitter_javascript",
+            QUESTIONS_OF_JAVASCRIPT,
+            "javascript",
+            within=scripts,
+            customs=CUSTOMS_OF_JAVASCRIPT,
+        ),
         labels=("javascript", "typescript"),
     ),
+)
+
+
+QUESTIONS_OF_TYPESCRIPT = f"""
+{QUESTIONS_OF_BOTH.replace("[(comment) (html_comment)] @comment", "(comment) @comment")}
+(_ name: (_) @function.name parameters: (_) @function.parameters return_type: (_) @function.returns) @function
+(class_declaration name: (type_identifier) @class)
+(interface_declaration name: (type_identifier) @class)
+(type_alias_declaration name: (type_identifier) @class)
+(enum_declaration name: (identifier) @class)
+(required_parameter pattern: (_) @parameter.name type: (_)? @parameter.type) @parameter
+(optional_parameter pattern: (_) @parameter.name type: (_)? @parameter.type) @parameter
+(required_parameter pattern: (identifier) @variable)
+(type_identifier) @type
+(predefined_type) @type
+(new_expression constructor: (identifier) @type)
+"""
+
+CUSTOMS_OF_TYPESCRIPT = Customs(imports=imports, sources=sources)
+register(
+    Coded(
+        ("typescript", "ts", "tsx"),
+        Grammar(
+            "tree_sitter_typescript",
+            QUESTIONS_OF_TYPESCRIPT,
+            "typescript",
+            "language_typescript",
+            scripts,
+            CUSTOMS_OF_TYPESCRIPT,
+        ),
+    )
 )

@@ -1,4 +1,4 @@
-"""Scripts within a page of HTML or a component of Vue: what of such a text a grammar of scripts can read."""
+"""Scripts within a page of HTML or a component of Vue."""
 
 import re
 

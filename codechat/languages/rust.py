@@ -1,4 +1,4 @@
-"""Rust: its grammar, and what its compiler says."""
+"""Rust: its grammar and its compiler."""
 
 import re
 from collections import Counter
@@ -125,7 +125,7 @@ class Rustc:
 
 @dataclass(frozen=True)
 class _Missing:
-    """What crates that are not there may have brought: any `names`, `traits` with methods of any type, and what is
+    """The things that missing crates may have brought: any `names`, `traits` with methods of any type, and methods
     derived for the types that the program declares."""
 
     names: bool

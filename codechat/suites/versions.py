@@ -14,9 +14,8 @@ from pathlib import Path
 from codechat.constraints import Constraint, Finding, Harness
 from codechat.domain import Failure, Outcome, Program, Verdict
 from codechat.files import content_hash
-from codechat.languages import language_of
+from codechat.languages import language_of, too_much
 from codechat.languages.compiling import Attempt, Compiled, Compiler, version_of
-from codechat.languages.parsing import too_much
 from codechat.sandbox import Command, Ran, Sandbox, SandboxConfig
 from codechat.suites.compilers import Absent, Found, find_compiler
 from codechat.suites.endings import judge_status

@@ -12,7 +12,7 @@ import pytest
 
 from codechat.domain import Target
 from codechat.languages import extract
-from codechat.languages.python.definitions import missing_names
+from codechat.languages.python.source import missing_names
 
 DATA = os.environ.get("CODECHAT_TEST_DATA")
 pytestmark = pytest.mark.skipif(DATA is None, reason="CODECHAT_TEST_DATA is not set")

@@ -8,7 +8,7 @@ from codechat.datasets import DATASETS, select
 from codechat.engine.cell.libraries import packages_by_task
 from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
-from codechat.languages.python.distributions import requirements
+from codechat.languages.python.imports import requirements
 from codechat.template import counted
 
 VERSIONS = ("fitting", "newest")

@@ -1,4 +1,4 @@
-"""Whether two programs compile to the same code, by a hash of what is compiled: the syntax tree without its places.
+"""Whether two programs compile to the same code, by a hash of their syntax trees without line numbers and columns.
 
 Comments and layout are no part of the tree. Everything else is, so programs of one hash have equal code objects but
 for the numbers of lines and columns in them: docstrings, annotations and names of local variables are equal too, and

@@ -22,15 +22,139 @@ then the whole code, because its output or trial may be the answer.
 import re
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from codechat.domain import Extraction
-from codechat.languages.blocks import Block, Fences, Markdown, split
-from codechat.languages.python.definitions import Strength, missing_names, module_names, strength, wrapper
+from codechat.languages.coded import no_code
 from codechat.languages.python.program import program
-from codechat.languages.python.prose import code_start, gather
-from codechat.languages.python.source import Source, parse, read, tidy
+from codechat.languages.python.source import (
+    Source,
+    Strength,
+    acts,
+    missing_names,
+    module_names,
+    parse,
+    read,
+    strength,
+    tidy,
+    wrapper,
+)
 from codechat.languages.python.syntax import LONGEST_SOURCE
-from codechat.languages.thinking import without_thinking
+from codechat.languages.replies import Block, Fences, Markdown, split, without_thinking
+
+MAX_CHUNKS = 2000
+"""Pieces of one reply that are tried, `LONGEST_SOURCE` characters in all; one with more is no answer to a task."""
+
+_CODE_LINE = re.compile(
+    r"(?m)^([ \t]*)(?:(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(|class[ \t]+\w+[ \t]*[(:]|import[ \t]+\w|@\w)"
+)
+_FROM_LINE = re.compile(r"(?m)^([ \t]*)from[ \t]+[\w.]+[ \t]+import\b")
+_SURELY_CODE = re.compile(r"(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(|class[ \t]+\w+[ \t]*[(:]")
+_FIRST_LINE = re.compile(
+    r"(?:async|def|class|import|from|if|for|while|try|with)\b|[@#]|[\w.\[\], ]+[-+*/|&]?=[^=]|\w+\("
+)
+_CONTINUATION = re.compile(r"(?:else|elif|except|finally)\b|[)\]}]")
+_TOKEN = re.compile(r"\\.|'''|\"\"\"|['\"#()\[\]{}]")
+
+
+@dataclass(slots=True)
+class _OpenStatement:
+    """Whether a line belongs to a statement begun above, because a triple quote or a bracket is open."""
+
+    quote: str = ""
+    depth: int = 0
+
+    @property
+    def inside(self) -> bool:
+        return bool(self.quote) or self.depth > 0
+
+    def take(self, line: str) -> None:
+        short = ""
+        for match in _TOKEN.finditer(line):
+            token = match[0]
+            if self.quote:
+                self.quote = "" if token == self.quote else self.quote
+            elif short:
+                short = "" if token == short else short
+            elif len(token) == 3:
+                self.quote = token
+            elif token in "'\"":
+                short = token
+            elif token == "#":
+                return
+            elif token in "([{":
+                self.depth += 1
+            elif token in ")]}":
+                self.depth = max(0, self.depth - 1)
+
+
+@dataclass(slots=True)
+class _Chunk:
+    lines: list[str] = field(default_factory=list)
+
+
+def code_start(text: str) -> int | None:
+    """The position of the first line that can only be code, or None."""
+    found = [match.start() for pattern in (_CODE_LINE, _FROM_LINE) if (match := pattern.search(text))]
+    return min(found, default=None)
+
+
+def gather(text: str) -> Source | None:
+    """The statements of a text that is partly prose, without the prose, or None.
+
+    A function or class that is not valid Python is broken code, not prose: the result is None. All code is taken to
+    have the indentation of its first line. Each piece is parsed once: linear.
+    """
+    start = code_start(text)
+    if start is None:
+        return None
+    margin = len(text[start:]) - len(text[start:].lstrip(" \t"))
+    kept: list[str] = []
+    comments: list[str] = []
+    left = LONGEST_SOURCE
+    for number, chunk in enumerate(_chunks(text, margin)):
+        piece = "\n".join(chunk.lines)
+        left -= len(piece)
+        if number == MAX_CHUNKS or left < 0:
+            break
+        if piece.startswith("#") and len(chunk.lines) == 1:
+            comments.append(piece)
+        elif _is_code(piece):
+            kept += [*comments, piece]
+            comments = []
+        elif _SURELY_CODE.match(piece):
+            return None
+        else:
+            comments = []
+    return read("\n".join(kept)) if kept else None
+
+
+def _chunks(text: str, margin: int) -> Iterator[_Chunk]:
+    """Runs of lines at the margin that may be code."""
+    chunk: _Chunk | None = None
+    reader = _OpenStatement()
+    for raw in text.split("\n"):
+        indented = not raw[:margin].strip()
+        line = raw[margin:] if indented else raw.lstrip()
+        starts = bool(line.strip()) and (not indented or line[0] not in " \t")
+        decorated = chunk is not None and chunk.lines[-1].startswith("@")
+        if starts and not reader.inside and not decorated and not (indented and _CONTINUATION.match(line)):
+            if chunk:
+                yield chunk
+            chunk = _Chunk() if indented and _FIRST_LINE.match(line) else None
+            reader = _OpenStatement()
+        if chunk:
+            chunk.lines.append(line)
+            reader.take(line)
+    if chunk:
+        yield chunk
+
+
+def _is_code(piece: str) -> bool:
+    """Whether a piece is valid Python that does something."""
+    tree = parse(piece).tree
+    return tree is not None and bool(tree.body) and all(acts(node) for node in tree.body)
+
 
 MAX_BLOCKS, MAX_CHARACTERS = 500, 2 * LONGEST_SOURCE
 """Blocks of one reply that are read, from the end, and all their characters; longer replies are no answer to a task."""
@@ -53,7 +177,7 @@ def extract(reply: str, entry_point: str) -> Extraction:
         warnings.simplefilter("ignore")
         text = tidy(reply)
         if not text:
-            return _no_code("the reply is empty")
+            return no_code("the reply is empty")
         whole = _as_a_whole(text)
         if whole is not None and whole.tree is not None and strength(whole.tree, entry_point):
             return _runnable(whole, entry_point, "the whole reply is code")
@@ -184,7 +308,7 @@ def _runnable(source: Source, entry_point: str, where: str) -> Extraction:
 def _nothing(answer: str, markdown: Markdown, entry_point: str, whole: Source | None) -> Extraction:
     """An extraction without a program: code that does not parse is kept, code that lacks the entry point is not."""
     if not answer.strip():
-        return _no_code("the reply holds nothing outside its <think> part")
+        return no_code("the reply holds nothing outside its <think> part")
     blocks = [block for block in markdown.blocks if _is_python(block)]
     sources = [read(block.text, block.indent) for block in blocks]
     if not markdown.blocks and (start := code_start(markdown.outside)) is not None:
@@ -200,13 +324,13 @@ def _nothing(answer: str, markdown: Markdown, entry_point: str, whole: Source | 
     if attempts:
         return Extraction(attempts[-1].text, None, "syntax_error", f"does not parse: {attempts[-1].error}")
     if parsed:
-        return _no_code(_lacks(parsed, entry_point))
+        return no_code(_lacks(parsed, entry_point))
     if any(block.diff for block in markdown.blocks):
-        return _no_code("the reply gives a patch, not the whole code")
+        return no_code("the reply gives a patch, not the whole code")
     if blocks:
-        return _no_code("no fenced block holds Python code")
+        return no_code("no fenced block holds Python code")
     tags = sorted({block.tag for block in markdown.blocks})
-    return _no_code(f"no Python code: only {', '.join(tags)}" if tags else "no code in the reply")
+    return no_code(f"no Python code: only {', '.join(tags)}" if tags else "no code in the reply")
 
 
 def _lacks(sources: list[Source], entry_point: str) -> str:
@@ -219,7 +343,3 @@ def _lacks(sources: list[Source], entry_point: str) -> str:
     names = sorted({name for tree in trees for name in module_names(tree)})
     defined = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
     return f"the code parses, but does not define '{entry_point}' (it defines {defined or 'nothing'})"
-
-
-def _no_code(reason: str) -> Extraction:
-    return Extraction(None, None, "no_code", " ".join(reason.split())[:300])

@@ -6,16 +6,20 @@ import symtable
 from collections import Counter, deque
 from dataclasses import dataclass
 
-from codechat.languages.python.definitions import (
+from codechat.languages.python.source import (
+    Definition,
+    Source,
     Wrapper,
     bound_names,
     dotted_name,
     global_reads,
+    is_compound,
     is_main_guard,
     is_test,
     module_level,
+    parse,
+    suites,
 )
-from codechat.languages.python.source import Definition, Source, is_compound, parse, suites
 
 _TRIAL_CALLS = frozenset(
     {"print", "pprint", "pprint.pprint", "check", "main", "unittest.main", "doctest.testmod", "pytest.main"}

@@ -1,12 +1,14 @@
-"""Reading text as Python without running it, and without ever raising."""
+"""Text read as Python, without running it and without ever raising, and the names that it defines and lacks."""
 
 import ast
+import builtins
 import re
 import symtable
 import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TypeGuard
 
 from codechat.languages.python.syntax import parameters, tree_of
@@ -163,3 +165,196 @@ def _repeated_parameter(node: Definition) -> str | None:
         return None
     counts = Counter(parameter.arg for parameter in parameters(node))
     return next((name for name, count in counts.items() if count > 1), None)
+
+
+_BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__"}
+
+
+class Strength(IntEnum):
+    """How well a text defines the entry point; more is better."""
+
+    NONE = 0
+    STUB = 1
+    """A body of nothing but a docstring, `pass`, `...` or `raise NotImplementedError`: only a signature."""
+    PARTIAL = 2
+    """By import: a real alias, or the head of a test file that imports the answer.
+
+    If no name is asked for: statements that define only tests.
+    """
+    FULL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """The one class that defines the entry point as a method. `obstacle`: why it cannot be called as a function."""
+
+    name: str
+    needs_instance: bool
+    strength: Strength
+    obstacle: str = ""
+
+
+def strength(tree: ast.Module, name: str) -> Strength:
+    """How well `name` is defined at module level, else as a method of the only class that has it.
+
+    If `name` is empty: how well the module defines anything at all.
+    """
+    if not name:
+        return max(map(_strength_of, module_level(tree)), default=Strength.NONE)
+    at_module_level = max((_binds(node, name) for node in module_level(tree)), default=Strength.NONE)
+    if at_module_level:
+        return at_module_level
+    found = wrapper(tree, name)
+    return found.strength if found and not found.obstacle else Strength.NONE
+
+
+def module_level(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Every statement run in the module's own scope, also under `if`, `try`, loops and `with`; not in main guards."""
+    stack = list(reversed(tree.body))
+    while stack:
+        node = stack.pop()
+        yield node
+        if not is_main_guard(node):
+            stack += [inner for suite in suites(node) for inner in reversed(suite)]
+
+
+def is_main_guard(node: ast.stmt) -> bool:
+    """`if __name__ == "__main__":` without an else part, either way round."""
+    if not isinstance(node, ast.If) or node.orelse or not isinstance(node.test, ast.Compare):
+        return False
+    test = node.test
+    sides = [test.left, *test.comparators]
+    names = [side.id for side in sides if isinstance(side, ast.Name)]
+    texts = [side.value for side in sides if isinstance(side, ast.Constant)]
+    return names == ["__name__"] and texts == ["__main__"] and isinstance(test.ops[0], ast.Eq)
+
+
+def bound_names(node: ast.stmt) -> set[str]:
+    """The names one statement binds in its own scope, without those that its suites bind."""
+    if isinstance(node, Definition):
+        return {node.name}
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {alias.asname or alias.name.split(".")[0] for alias in node.names} - {"*"}
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AugAssign | ast.For | ast.AsyncFor) or (isinstance(node, ast.AnnAssign) and node.value):
+        targets = [node.target]
+    elif isinstance(node, ast.With | ast.AsyncWith):
+        targets = [item.optional_vars for item in node.items if item.optional_vars]
+    return {
+        inner.id
+        for target in targets
+        for inner in ast.walk(target)
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
+    }
+
+
+def module_names(tree: ast.Module) -> set[str]:
+    """All names that the module binds in its own scope."""
+    return {name for node in module_level(tree) for name in bound_names(node)}
+
+
+def missing_names(text: str) -> set[str]:
+    """Global names that a valid module reads, in any scope, and that are neither bound in it nor builtins."""
+    module = symtable.symtable(text, "<reply>", "exec")
+    bound = {symbol.get_name() for symbol in module.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    return global_reads(module) - bound - _BUILTINS
+
+
+def global_reads(scope: symtable.SymbolTable) -> set[str]:
+    """The module's names, and the builtins, that a scope or one inside it reads or declares global."""
+    read: set[str] = set()
+    stack = [scope]
+    while stack:
+        table = stack.pop()
+        stack += table.get_children()
+        for symbol in table.get_symbols():
+            if symbol.is_global() and (symbol.is_referenced() or symbol.is_declared_global()):
+                read.add(symbol.get_name())
+    return read
+
+
+def wrapper(tree: ast.Module, name: str) -> Wrapper | None:
+    """The class whose method answers the task (`class Solution:`), if exactly one top-level class has it."""
+    found = [
+        (node, method)
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        for method in node.body
+        if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and method.name == name
+    ]
+    classes = {node.name for node, _ in found}
+    if not found:
+        return None
+    node, method = found[-1]
+    decorators = {inner.id for inner in method.decorator_list if isinstance(inner, ast.Name)}
+    unbound = bool(decorators & {"staticmethod", "classmethod"})
+    obstacle = ""
+    if len(classes) > 1:
+        obstacle = f"several classes have a method '{name}': {', '.join(sorted(classes))}"
+    elif not unbound and _needs_arguments(node):
+        obstacle = f"'{name}' is a method of class {node.name}, whose constructor needs arguments"
+    return Wrapper(node.name, not unbound, _body_strength(method.body), obstacle)
+
+
+def _needs_arguments(node: ast.ClassDef) -> bool:
+    for method in node.body:
+        if isinstance(method, ast.FunctionDef) and method.name in ("__init__", "__new__"):
+            arguments = method.args
+            positional = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+            itself = 1 if arguments.posonlyargs or arguments.args else 0
+            if positional > itself or any(default is None for default in arguments.kw_defaults):
+                return True
+    return False
+
+
+def is_test(node: Definition) -> bool:
+    """Whether a function or a class is a test by its name or its base class."""
+    if isinstance(node, ast.ClassDef):
+        return node.name.startswith("Test") or any(dotted_name(base).endswith("TestCase") for base in node.bases)
+    return node.name.startswith("test") or node.name == "check"
+
+
+def dotted_name(value: ast.expr) -> str:
+    """`a.b.c` of a name or an attribute chain; a call in it counts as the called name; empty for anything else."""
+    parts: list[str] = []
+    while isinstance(value, ast.Attribute | ast.Call):
+        if isinstance(value, ast.Attribute):
+            parts.append(value.attr)
+        value = value.value if isinstance(value, ast.Attribute) else value.func
+    return ".".join([value.id, *reversed(parts)]) if isinstance(value, ast.Name) else ""
+
+
+def acts(node: ast.stmt) -> bool:
+    """Whether a statement does something; prose that parses by chance is a name, a tuple or a bare annotation."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Call)
+    return not (isinstance(node, ast.AnnAssign) and node.value is None)
+
+
+def _strength_of(node: ast.stmt) -> Strength:
+    if isinstance(node, Definition):
+        return Strength.PARTIAL if is_test(node) else _body_strength(node.body)
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return Strength.STUB
+    return Strength.PARTIAL if acts(node) and not isinstance(node, ast.Pass) else Strength.NONE
+
+
+def _binds(node: ast.stmt, name: str) -> Strength:
+    if name not in bound_names(node) or is_main_guard(node):
+        return Strength.NONE
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return Strength.PARTIAL
+    return _body_strength(node.body) if isinstance(node, Definition) else Strength.FULL
+
+
+def _body_strength(body: list[ast.stmt]) -> Strength:
+    return Strength.STUB if all(_says_nothing(statement) for statement in body) else Strength.FULL
+
+
+def _says_nothing(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Raise):
+        error = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+        return isinstance(error, ast.Name) and error.id == "NotImplementedError"
+    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))

@@ -10,7 +10,7 @@ LONGEST_SOURCE = 50_000
 
 _MANY_PARTS = 1000
 _PART = r"\w\x80-\U0010ffff"
-_LONG_IMPORT = rf"(?:(?<![{_PART}])(?:import|from)\.*|,)(?:[{_PART}]+\.){{{_MANY_PARTS}}}"  # compiled where it is met
+_LONG_IMPORT = rf"(?:(?<![{_PART}])(?:import|from)\.*|,)(?:[{_PART}]+\.){{{_MANY_PARTS}}}"  # compiled at first need
 _IN_A_LINE = re.compile(r"[ \t\f]+|\\\r?\n")
 
 

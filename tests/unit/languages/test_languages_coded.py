@@ -8,10 +8,9 @@ import pytest
 from codechat.constraints.published import extracted
 from codechat.domain import Target
 from codechat.errors import UserError
-from codechat.languages import extract
+from codechat.languages import extract, parses
 from codechat.languages.coded import Coded
 from codechat.languages.grammar import Grammar
-from codechat.languages.parsing import parses
 
 RUST = 'fn main() {\n    println!("hi");\n}'
 CARGO = '```toml\n[dependencies]\nserde = "1"\n```\n'
@@ -87,6 +86,6 @@ def test_whether_a_code_parses(language: str, code: str, whole: bool | None) -> 
 
 def test_a_code_that_cannot_be_parsed_without_a_wheel_is_no_broken_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tree_sitter", None)
-    monkeypatch.setattr("codechat.languages.parsing.language_of", lambda name: Coded((name,), Grammar("none", "", "")))
+    monkeypatch.setattr("codechat.languages.language_of", lambda name: Coded((name,), Grammar("none", "", "")))
     with pytest.raises(UserError, match="which is not installed"):
         parses("go", "x")

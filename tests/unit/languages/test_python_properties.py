@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from codechat.domain import Target
 from codechat.languages import extract, without_thinking
-from codechat.languages.python.definitions import Strength, strength
+from codechat.languages.python.source import Strength, strength
 
 FRAGMENTS = st.sampled_from(
     [

@@ -10,8 +10,7 @@ import pytest
 
 from codechat.engine.cell.libraries import modules_of, packages_by_task, refuse_lacking
 from codechat.errors import UserError
-from codechat.languages.python.distributions import requirements
-from codechat.languages.python.imports import imported_modules
+from codechat.languages.python.imports import imported_modules, requirements
 from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.sandbox.interpreters import libraries_at
 from codechat.studies.sreval.tasks import Step, StepTask
