@@ -71,7 +71,7 @@ def result_option(default: Any, description: str, **constraints: Any) -> Any:
 
 
 def original_option(default: Any, description: str, **constraints: Any) -> Any:
-    """A result option of codechat's first version, which is in the cell id also with its default."""
+    """A result option of codechat's first version, which is in the cell id even with its default."""
     return _option("original", default, description, constraints)
 
 

@@ -1,4 +1,4 @@
-"""Of this process: its shell commands, folders of caches, garbage, and libraries' telemetry, which is turned off."""
+"""This process: its shell commands, its folders of caches, its garbage, and the telemetry of libraries, turned off."""
 
 import contextlib
 import gc

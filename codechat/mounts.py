@@ -1,4 +1,4 @@
-"""Which file system holds a folder, and whether several machines may share it."""
+"""The file system that holds a folder, and whether several machines may share it."""
 
 import re
 from pathlib import Path

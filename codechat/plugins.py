@@ -54,7 +54,7 @@ def _load(point: EntryPoint, what: str, then: Callable[[Any], None] = lambda loa
     except (Exception, SystemExit) as error:
         package = point.dist.name if point.dist else point.value
         raise UserError(
-            f"the {what} '{point.name}' of the package {package} cannot be loaded: {_told(error)}",
+            f"the {what} '{point.name}' of the package {package} cannot be loaded: {_words(error)}",
             f"mend or uninstall {package}",
         ) from error
 
@@ -66,7 +66,7 @@ def _installed(path: tuple[str, ...]) -> Mapping[str, Sequence[EntryPoint]]:
     return {group: tuple(found.select(group=group)) for group in found.groups if group.startswith("codechat.")}
 
 
-def _told(error: BaseException) -> str:
+def _words(error: BaseException) -> str:
     """The error with its type, unless it speaks for itself, and the line that raised it."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     where = "" if isinstance(error, SyntaxError) else f" ({last.filename}:{last.lineno})"

@@ -126,7 +126,7 @@ class TurnRecord(BaseModel):
 
     @property
     def forced_by(self) -> str | None:
-        """What forced program and tests into one process; None if nothing did, or it is not known."""
+        """The reason that program and tests shared one process; None if they did not, or it is not known."""
         return (self.model_extra or {}).get(INSIDE)
 
     def usage_of_roles(self) -> Iterator[tuple[str, Usage]]:

@@ -98,8 +98,8 @@ class Dataset:
     """Tasks in order, with the hash of their whole content.
 
     `places` says where a task is written, as `FILE:LINE`. `own` marks the user's own tasks: a cell refuses those whose
-    tests cannot be passed, while a published dataset keeps its known defects. `remark` is what a user should
-    know of the tasks.
+    tests cannot be passed, while a published dataset keeps its known defects. `remark` is a note on
+    the tasks for the user.
     """
 
     name: str

@@ -1,6 +1,6 @@
-"""Texts from outside: programs, replies, task files, names. They are data; what shows or writes them makes them fit.
+"""Texts from outside: programs, replies, task files, names. They are data, and are fitted for the place they go to.
 
-Records keep what was said, and change only what UTF-8 cannot hold (`writable`). A terminal or a printed table shows
+Records keep them as they are, except for characters that UTF-8 cannot hold (`writable`). A terminal or a table shows
 hidden characters by their codes (`visible`). A name is refused at the start if it has any (`problem_of_name`).
 """
 
@@ -66,7 +66,7 @@ def _code(character: str) -> str:
 
 
 def problem_of_name(name: str) -> str:
-    """Why a text cannot name a task or a model in records and tables; empty if it can."""
+    """The reason that a text cannot name a task or a model in records and tables; empty if it can."""
     if not name.strip():
         return "is empty"
     if len(name) > LONGEST_NAME:

@@ -47,7 +47,7 @@ class ConstraintQuestion:
     """Does `code` keep a constraint of the task that `prompt` states?
 
     `constraint` has it in words, and is the one at the place `index` among the constraints of the turn. `reference` is
-    the published solution, if the task has one: a judge shows it to its model only if it was told to.
+    the published solution, if the task has one: a judge shows it to its model only if its options say so.
     """
 
     task_id: str

@@ -94,17 +94,17 @@ def reask(template: str, answers: Mapping[str, tuple[str, ...]]) -> str:
     return fill(template, verdicts="\n".join(lines))
 
 
-def quote(template: str, told: Mapping[str, str] | None = None, /, **parts: str) -> str:
+def quote(template: str, own: Mapping[str, str] | None = None, /, **parts: str) -> str:
     """The prompt with every part between marker lines that the part itself cannot contain.
 
-    `told` fills further fields with texts of our own, as they are.
+    `own` fills further fields with texts of our own, as they are.
     """
     boundary = _boundary(parts)
     blocks = {
         name: f"<<<BEGIN {name.upper()} {boundary}>>>\n{text}\n<<<END {name.upper()} {boundary}>>>"
         for name, text in parts.items()
     }
-    return fill(template, boundary=boundary, **(told or {}), **blocks)
+    return fill(template, boundary=boundary, **(own or {}), **blocks)
 
 
 def _boundary(parts: Mapping[str, str]) -> str:
@@ -121,10 +121,10 @@ def read_answer(answer: str, answers: Mapping[str, tuple[str, ...]]) -> Reading 
     lines = [line.strip() for line in answer.splitlines() if line.strip(" \t`~")]
     found: dict[str, str] = {}
     for label, words in answers.items():
-        said = [word for line in lines if (word := _word_of(label, line)) in words and word is not None]
-        if len(said) != 1:
+        chosen = [word for line in lines if (word := _word_of(label, line)) in words and word is not None]
+        if len(chosen) != 1:
             return None
-        found[label] = said[0]
+        found[label] = chosen[0]
     last = list(answers)[-1]
     if not lines or _word_of(last, lines[-1]) != found[last]:
         return None

@@ -89,7 +89,7 @@ class HybridJudge:
         return replace(asked, verdict=ruled.verdict, by=ruled.by, reason=reason)
 
     async def constraint(self, question: ConstraintQuestion) -> Compliance:
-        """The language model's decision: what rules decide of constraints, no judge is asked."""
+        """The language model's decision: a constraint that rules can decide comes to no judge."""
         return await (await self._checked_llm()).constraint(question)
 
     async def _checked_llm(self) -> LlmJudge:

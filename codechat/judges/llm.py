@@ -4,16 +4,18 @@ A role for each question, each with a model of its own (paper, sections III-D1, 
 that its protocol asks.
 """
 
+from collections import Counter
+from collections.abc import Sequence
+from functools import reduce
 from typing import ClassVar, Literal
 
 from pydantic import SerializeAsAny, ValidationInfo, field_validator, model_validator
 
 from codechat.config import Config, original_option, result_option
-from codechat.domain import Adherence, AdherenceVerdict, Applicability, Compliance, Instruction
+from codechat.domain import Adherence, AdherenceVerdict, Applicability, Compliance, Instruction, Spent
 from codechat.errors import UserError
 from codechat.judges import ADHERENCE, APPLICABILITY, CONSTRAINT, JUDGES, QUESTIONS, ConstraintQuestion, JudgeConfig
 from codechat.judges.deciding import VERDICT, Decision, Question, decide, quote, reask
-from codechat.judges.voting import majority
 from codechat.models import MODELS, Model, ModelConfig, Request
 from codechat.models.roles import Roles, role
 from codechat.template import require
@@ -150,3 +152,19 @@ class LlmJudge:
         question = Question(role, prompt, answers, again, self.config.max_reasks)
         place = Request((), f"judge:{WORDS[role][0].lower()}", 0, sample=vote, role=role, number=vote)
         return await decide(self._models[role], question, place)
+
+
+def majority(votes: Sequence[Decision], words: tuple[str, ...]) -> Compliance:
+    """The decision of most votes that could be read, undecided in a tie; `words` has the one for yes first.
+
+    The reason is the first one given for the decision, with the counts if there were several votes.
+    """
+    counts = Counter(vote.verdict for vote in votes if vote.verdict in words)
+    spent = reduce(Spent.plus, votes, Spent(cached=True))
+    yes, no = (counts[word] for word in words)
+    met = None if yes == no else yes > no
+    wanted = None if met is None else words[0] if met else words[1]
+    reason = next(vote.reason for vote in votes if met is None or vote.verdict == wanted)
+    if len(votes) > 1:
+        reason = f"{yes} of {len(votes)} votes for, {no} against: {reason}"
+    return Compliance(met, "llm", reason, **spent.fields())

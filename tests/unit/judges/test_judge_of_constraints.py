@@ -13,7 +13,7 @@ from codechat.engine.settings.config import CellConfig
 from codechat.errors import UserError
 from codechat.judges import JUDGES, ConstraintQuestion, DecidesConstraints
 from codechat.judges.deciding import Decision
-from codechat.judges.voting import majority
+from codechat.judges.llm import majority
 from codechat.models.roles import models_in
 from codechat.testing import Answer, Call, OpenAIServer, Result
 
