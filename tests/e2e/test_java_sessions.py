@@ -144,4 +144,5 @@ def test_mistakes_in_the_file_name_their_line() -> None:
 
 def test_requirements_are_those_of_python(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["requirements", "dataset=sreval_java", "dataset.path=tasks.jsonl"]) == 0
-    assert capsys.readouterr().out == "# only Python's packages are known: what java needs, the docs say\n"
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("# ") and "java" in line

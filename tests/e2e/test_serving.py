@@ -236,7 +236,7 @@ def test_nothing_is_started_where_it_must_not_be(standin: Standin, capsys: pytes
         assert main(words(port := free_port(), *more)) == 2
         lines = told(capsys)
         assert lines[0].startswith(f"error: nothing answers at http://127.0.0.1:{port}/v1 (")
-        assert lines[1] == "start the server, or set model.base_url to the model's server"
+        assert "start the server" in lines[1] and "model.base_url" in lines[1]
     assert not standin.starts()
 
 
@@ -290,7 +290,7 @@ def test_a_server_that_is_not_ready_in_time(standin: Standin, capsys: pytest.Cap
     standin.behave(MODEL, never=True, says=["INFO loading weights"])
     assert main(words(free_port(), "hardware.start_s=1")) == 2
     lines = told(capsys)
-    assert lines[0] == f"error: {MODEL} cannot be served: vllm was not ready in 1 s (hardware.start_s)"
+    assert lines[0].startswith(f"error: {MODEL} ") and "1 s (hardware.start_s)" in lines[0]
     assert lines[1].strip() == "INFO loading weights" and len(lines) <= 5
 
 

@@ -137,7 +137,7 @@ def test_labels_of_another_judge_correct_nothing(tmp_path: Path) -> None:
     found = {each.cell_id: each.labels for each in with_labels(load_cells([one, other, prompted]), people, options_of)}
     assert isinstance(found["a"], JudgeLabels)
     assert found["b"] == "the labels are of another judge (rules)"
-    assert found["p"] == "the labels are of another judge (rules, with other options, prompts or rules)"
+    assert "another judge (rules, with other options" in found["p"]
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,6 @@ def test_what_cannot_be_read_is_told_with_the_option_and_the_quotes(folder: Path
 def test_a_role_that_a_protocol_lacks_is_told_with_those_that_it_has() -> None:
     with pytest.raises(UserError) as raised:
         compose(["protocol=assist", "model@protocol.roles.usr=gpt5"])
-    assert str(raised.value) == (
-        "there is no role protocol.roles.usr\ndid you mean 'protocol.roles.user' or 'protocol.roles.judge'?"
-    )
+    mistake, remedy = str(raised.value).splitlines()
+    assert "protocol.roles.usr" in mistake
+    assert "'protocol.roles.user'" in remedy and "'protocol.roles.judge'" in remedy

@@ -49,7 +49,7 @@ def test_the_shares_of_a_budget_sum_to_what_is_left() -> None:
     assert (share.usd, share.tokens) == (2.0, 332)
     assert share_of(replace(budget, usd=3.0), Shard(0, 3), before).usd == 0, "more was spent than the budget allows now"
     assert share_of(Budget(None, None, tariff), Shard(0, 3), before).reason_to_stop(before) == ""
-    assert share.reason_to_stop(before) == "the budget of $2.00 (budget_usd / 3 shards) is reached"
+    assert "$2.00 (budget_usd / 3 shards)" in share.reason_to_stop(before)
 
 
 def test_the_merging_command_is_that_of_a_shard_without_its_words() -> None:

@@ -295,7 +295,5 @@ def test_a_run_tells_the_first_warning(tmp_path: Path, capsys: pytest.CaptureFix
     words = [f"instructions.path={path}", "model=echo", "dataset.limit=1", "agenda.turns=2", "tracking=none"]
     assert main([*words, f"runs_dir={tmp_path}", "sandbox.allow_weak=true"]) == 0
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
-    assert line == (
-        f"warning: {path}:2: 'Replace cosmetic.' counts as 'add', as given; its leading verb would mean 'modify' "
-        "(and 2 more: codechat list instructions instructions.path=…)"
-    )
+    assert line.startswith(f"warning: {path}:2: 'Replace cosmetic.' counts as 'add'")
+    assert "'modify'" in line and "2 more: codechat list instructions instructions.path=" in line

@@ -125,10 +125,9 @@ def test_a_factory_that_takes_something_else(register: Register, told: Callable[
         raise AssertionError
 
     register(DATASETS, config_of(DatasetConfig), mine)
-    assert told("dataset=mine", "model=echo") == (
-        f"error: dataset=mine of {HERE}: its factory must take (MineConfig), and takes () -> codechat.tasks.Dataset: "
-        f"too many positional arguments\n{GUIDE}"
-    )
+    said = told("dataset=mine", "model=echo")
+    assert said.startswith(f"error: dataset=mine of {HERE}: ") and said.endswith(GUIDE)
+    assert "must take (MineConfig)" in said and "takes () -> codechat.tasks.Dataset" in said
 
 
 class Untested:
@@ -166,9 +165,9 @@ def test_a_judge(register: Register, told: Callable[..., str]) -> None:
 
     members = {"applicable": applicable, "adherence": adherence, "__module__": HERE}
     register(JUDGES, config_of(JudgeConfig), type("Mine", (Parts,), members), offline=True)
-    assert told("judge=mine", "model=echo") == (
-        f"error: judge=mine of {HERE}: the result of applicable() must be an Applicability, and is a bool\n{GUIDE}"
-    )
+    said = told("judge=mine", "model=echo")
+    assert said.startswith(f"error: judge=mine of {HERE}: ") and said.endswith(GUIDE)
+    assert "applicable() must be an Applicability" in said and "is a bool" in said
 
 
 class Checks(Untested):

@@ -77,7 +77,7 @@ def test_undecided_tasks_are_in_no_rate_and_counted_beside() -> None:
 def test_many_undecided_tasks_are_told_before_the_figures() -> None:
     judged, ruled = session("a", "q?"), [session(name, "n+") for name in "bcde"]
     assert caution_of(measured(judged, *ruled)) == ""
-    assert caution_of(measured(judged, *ruled[:3])) == "25 % of the tasks are undecided: the rates rest on the others"
+    assert "25 % of the tasks are undecided" in caution_of(measured(judged, *ruled[:3]))
 
 
 def test_an_unmet_constraint_decides_a_task_with_another_undecided() -> None:
