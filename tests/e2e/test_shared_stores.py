@@ -15,7 +15,7 @@ import pytest
 from codechat.metrics import Point
 from codechat.tracking import TRACKING, DatasetInfo, FinishedCell, TrackingError, locks
 from codechat.tracking.address import Address
-from codechat.tracking.mlflow_run import TAG as VIEW
+from codechat.tracking.mlflow_run import VIEW_TAG
 from support.mlflow_server import mlflow_server
 from support.mlflow_store import client_at
 from support.postgres import PASSWORD, Postgres, lacking, postgres
@@ -125,7 +125,7 @@ def assert_complete(uri: str, experiment: str, downloads: Path) -> None:
         for name in ("config.yaml", "sessions.jsonl", "metrics.json", "figures/turns.png"):
             assert (place / name).read_text() == f"{name} of {number}\n" * 100
         assert {path.name for path in (place / "tables").iterdir()} == {"turns.csv", "turns.json"}
-    assert [tag for tag in found.tags if tag.startswith(VIEW)], "the shared view"
+    assert [tag for tag in found.tags if tag.startswith(VIEW_TAG)], "the shared view"
 
 
 def hold_to_all(crew: Crew, folder: Path, stores: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
