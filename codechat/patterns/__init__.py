@@ -1,7 +1,8 @@
-"""Patterns: what can be found in code by reading it, and the rules that decide instructions from it. Pure functions.
+"""Patterns: things that can be found in code by reading it, and the rules that decide instructions from them.
 
-From the bottom to the top: `reading` (code read once, and whether anything uses what stands in it), `base` (what a
-pattern and a rule are), `finders` (what is there), `doubts` (what cannot be seen by reading), `rules` (both decisions).
+All functions are pure. From the bottom to the top: `reading` (code is read once, and asked whether anything uses a
+value or a definition in it), `base` (patterns and rules), `finders` (one function per pattern), `doubts` (reasons why
+reading alone cannot decide), `rules` (does an instruction apply, and was it followed).
 """
 
 from codechat.patterns.base import Occurrence, Pattern, Rule, patterns
@@ -9,13 +10,11 @@ from codechat.patterns.reading.code import Code, read
 from codechat.patterns.rules import adherence, applicable, rule_of
 
 RULES_VERSION = 6
-"""The version of what the rules decide. It becomes part of the id of every cell that uses the rules.
+"""The version of the rules' decisions, part of the id of every cell that uses rules: raise it if any decision changes.
 
-Raise it whenever a decision of a rule changes. Version 1: before what only passes a value through was refused. Version
-2: before what has the form alone, or another form of what was to go, was refused. Version 3: before what is overwritten
-unread, settled before it runs or kept with other words was refused. Version 4: before additions were asked for only if
-there is something for them to be of use for. Version 5: before a rule that sees the form and cannot see the use was
-undecided; until then it went by many more finders of such forms.
+Versions 2 to 4 refused ever more changes that only look like the one asked for. Since version 5 an instruction to add
+applies only if there is a place where the addition can be of use. Since version 6 a rule that sees the form and cannot
+see the use is undecided; the many finders that looked for such shows are gone.
 """
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What a pattern is, the table of all of them, and how rules are made of them."""
+"""Patterns, the table of all of them, and the rules that are made of them."""
 
 import ast
 import importlib
@@ -22,7 +22,11 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True, order=True)
 class Occurrence:
-    """One place where a pattern is found: its line, what is there where the line alone would not tell, its node."""
+    """One place where a pattern is found.
+
+    `line` counts from 1; `what` says what is found there if the line alone would not; `node` is the syntax tree's
+    node, None for what is found in tokens.
+    """
 
     line: int
     what: str = ""
@@ -36,8 +40,8 @@ Finder = Callable[..., Iterable[Occurrence]]
 class Pattern:
     """Something that is present in code or not.
 
-    `noun` names one occurrence in reasons, `plural` several; both may hold required options, as `{names}`. A pattern on
-    tokens can be found in code that does not parse; one on the tree cannot.
+    `noun` names one occurrence in reasons and `plural` several; both may contain required options, such as
+    `{names}`. A pattern `on_tokens` can be found in code that does not parse; one on the syntax tree cannot.
     """
 
     name: str
@@ -61,7 +65,7 @@ class Pattern:
                 raise UserError(f"the pattern '{self.name}' needs '{parameter.name}'", f"add `{parameter.name}: …`")
 
     def present(self, code: Code, options: Mapping[str, Any]) -> tuple[Occurrence, ...]:
-        """Its occurrences in source order."""
+        """The occurrences in a program, in source order."""
         return tuple(sorted(self.find(code, **options)))
 
 
@@ -111,11 +115,11 @@ def pattern(name: str, noun: str, plural: str = "", *, on_tokens: bool = False) 
 
 Sorter = Callable[..., Iterable[tuple[Occurrence, bool]]]
 Named: TypeAlias = tuple[str, str, str]
-"""A pattern's name, its noun and the noun's plural, which is empty if an s makes it."""
+"""A pattern's name, its noun, and the noun's plural, which is empty if adding an s makes it."""
 
 
 def pair(these: Named, others: Named, *, on_tokens: bool = False) -> Callable[[Sorter], Sorter]:
-    """Register two patterns at once: of the places that a function goes through, those it calls true and the rest."""
+    """Register two patterns with one function, which yields places and says of each whether it belongs to the first."""
 
     def remember(sorter: Sorter) -> Sorter:
         for (name, noun, plural), wanted in ((these, True), (others, False)):
@@ -135,7 +139,7 @@ def _half(sorter: Sorter, wanted: bool) -> Finder:
 
 @cache
 def patterns() -> Mapping[str, Pattern]:
-    """Every pattern of the room and its inner rooms by name."""
+    """All patterns by name, once every module of this package is imported."""
     room = importlib.import_module("codechat.patterns")
     for module in pkgutil.walk_packages(room.__path__, "codechat.patterns."):
         importlib.import_module(module.name)
@@ -149,13 +153,17 @@ def at(node: ast.AST, what: str = "") -> Occurrence:
 
 @dataclass(frozen=True, eq=False)
 class Clause:
-    """Any of some patterns, each with its options. One object is one key of what it finds."""
+    """One or several patterns, each with its options: an occurrence of any of them counts.
+
+    What a clause finds is remembered per program under the clause itself, so one object must not be rebuilt for
+    each use.
+    """
 
     parts: tuple[tuple[Pattern, Mapping[str, Any]], ...]
 
     @property
     def pattern(self) -> Pattern:
-        """The first pattern."""
+        """The first of the patterns."""
         return self.parts[0][0]
 
     @property
@@ -165,24 +173,27 @@ class Clause:
 
     @property
     def on_tokens(self) -> bool:
-        """Whether all patterns can be found in code that does not parse."""
+        """Whether all of the patterns can be found in code that does not parse."""
         return all(one.on_tokens for one, _ in self.parts)
 
     def present(self, code: Code) -> tuple[Occurrence, ...]:
-        """Its occurrences in source order."""
+        """The occurrences of all the patterns, in source order."""
         if self not in code.found:
             code.found[self] = tuple(sorted(each for one, options in self.parts for each in one.present(code, options)))
         found: tuple[Occurrence, ...] = code.found[self]
         return found
 
     def used(self, code: Code, earlier: Code | None = None) -> tuple[Occurrence, ...]:
-        """Its occurrences but for idle ones; with `earlier`, new definitions that nothing names are idle too."""
+        """The occurrences that something uses: values that nothing reads are left out.
+
+        If `earlier` is given, definitions that it lacks and that nothing names are left out too.
+        """
         found = self.present(code)
         unused = idle(code, earlier) if any(one.node is not None for one in found) else frozenset()
         return tuple(one for one in found if one.node not in unused)
 
     def count(self, number: int) -> str:
-        """`1 comment`, `2 comments`, `no comment`; `2 loops or lambdas` of several patterns."""
+        """A number with the noun: `1 comment`, `2 comments`, `no comment`; `2 loops or lambdas` of two patterns."""
         nouns = []
         for one, options in self.parts:
             named = {key: ", ".join(value) if isinstance(value, list) else value for key, value in options.items()}
@@ -190,7 +201,7 @@ class Clause:
         return f"{number or 'no'} {' or '.join(nouns)}"
 
     def list(self, found: tuple[Occurrence, ...]) -> str:
-        """`2 comments: lines 3, 9`."""
+        """The number and the lines: `2 comments: lines 3, 9`."""
         shown = [f"{one.what} (line {one.line})" if one.what else str(one.line) for one in found[:_SHOWN]]
         more = ", …" if len(found) > _SHOWN else ""
         lines = "" if found and found[0].what else "line " if len(found) == 1 else "lines "
@@ -198,7 +209,7 @@ class Clause:
 
 
 def clause_of(value: Any) -> Clause:
-    """A pattern's name, a mapping of `pattern` and its options, or a list of such: any of them."""
+    """The clause for a pattern's name, for a mapping of `pattern` and its options, or for a list of either."""
     parts = []
     for each in value if isinstance(value, list) and value else [value]:
         options = {"pattern": each} if isinstance(each, str) else dict(each) if isinstance(each, Mapping) else {}
@@ -213,10 +224,10 @@ def clause_of(value: Any) -> Clause:
 
 @dataclass(frozen=True)
 class Rule:
-    """What decides an instruction.
+    """The data that decides one instruction.
 
-    `keeps_parameters`: a changed parameter name of an outer function violates it. `counts_idle`: what is added need not
-    be used.
+    If it `keeps_parameters`, renaming a parameter of a function that others may call is a violation. If it
+    `counts_idle`, an addition counts even if nothing uses it.
     """
 
     subject: Clause
@@ -235,9 +246,9 @@ class Rule:
         return all(clause.on_tokens for clause in clauses if clause is not None)
 
     def unreadable(self, code: Code) -> str:
-        """Why the rule cannot be decided on this code, or nothing."""
+        """The reason why the rule cannot be decided on this code; empty if it can."""
         return code.tokens_problem if self.on_tokens else code.problem
 
     def made(self, clause: Clause, code: Code, earlier: Code | None = None) -> tuple[Occurrence, ...]:
-        """What counts as there, as added, or as having taken a place; since `earlier`, if it is given."""
+        """The occurrences that count as added or as replacements; with `earlier`, new definitions must be used too."""
         return clause.present(code) if self.counts_idle else clause.used(code, earlier)

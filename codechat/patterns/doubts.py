@@ -1,7 +1,7 @@
-"""What a rule cannot see by reading: the form that was asked for is there, and it may be a show.
+"""Reasons to doubt: the form that was asked for is there, but reading cannot show that it does anything.
 
-Nothing here says that an instruction was violated. If a doubt holds, the rule is undecided, and whoever reads more than
-form has to decide. Most changes that follow an instruction rework what was there, and no doubt holds for them.
+Nothing here says that an instruction was violated. If there is a doubt the rule is undecided, and a judge who can read
+more than form has to decide. Most changes that follow an instruction rework the existing code, and no doubt arises.
 """
 
 import ast
@@ -18,7 +18,7 @@ from codechat.patterns.reading.tree import FUNCTIONS, docstring, walk
 
 _DEFINES = (*FUNCTIONS, ast.ClassDef)
 _AROUND_ON_PURPOSE = ("backward_iteration", "collection", "keyword_argument", "keyed_call")
-"""What is asked of a value as it stands: `reversed(values)`, `tuple(values)`, another argument."""
+"""Patterns that properly go around an existing value: `reversed(values)`, `tuple(values)`, one more argument."""
 _JOINED = (
     "arithmetic",
     "augmented_assignment",
@@ -27,10 +27,10 @@ _JOINED = (
     "old_formatting",
     "passing_variable",
 )
-"""Several of these may well become one of what is to take their place."""
+"""Patterns of which several may properly merge into a single replacement."""
 _WAYS_AROUND = ["__import__", "importlib.*", "slice", "AssertionError", "sys.std*.write", "os.write", "operator.not_",
                 "operator.getitem", ".__*__", "exec", "globals", "locals", "vars"]  # fmt: skip
-"""What does the same as a construct that was to go, by a name that tells nothing of it."""
+"""Ways to keep a construct under another name, which does not show what it does."""
 _KIN: dict[str, tuple[Any, ...]] = {
     "nested_function": ("lambda",),
     "passing_variable": ("walrus", "assert"),
@@ -39,18 +39,18 @@ _KIN: dict[str, tuple[Any, ...]] = {
     "joined_import": ("joined_statements",),
     "collecting_loop": ({"pattern": "use", "names": [".extend", ".update"]},),
 }
-"""What a construct that was to go often becomes, which may amount to the same."""
+"""For some constructs that were to go: patterns that often replace them and may amount to the same."""
 
 
 def doubt(rule: Rule, old: Code, new: Code) -> str:
-    """Why it cannot be seen whether what was asked for is done, though its form is there; nothing if it can."""
+    """The reason to doubt that a change does what was asked although its form is there; empty if there is none."""
     if rule.change == "add":
         return _of_added_text(rule, new) if rule.counts_idle else _of_added_code(rule, old, new)
     return _of_other_forms(rule, old, new) or (_of_too_few(rule, rule.into, old, new) if rule.into else "")
 
 
 def _of_added_text(rule: Rule, new: Code) -> str:
-    """A comment that holds nothing but the mark that was asked for."""
+    """A doubt if the added comment contains nothing but the words that the instruction asked for."""
     mark = rule.subject.options.get("matches", "")
     if rule.subject.pattern.name not in ("comment", "header_comment") or rule.quantifier != "some":
         return ""
@@ -67,7 +67,7 @@ def _digits_of(mark: re.Match[str]) -> str:
 
 
 def _of_added_code(rule: Rule, old: Code, new: Code) -> str:
-    """Code that was put around or beside what was there, which does all its work as before."""
+    """A doubt if the added code only stands around or beside the old code, which does all the work as before."""
     went, came = _statements(old), _statements(new)
     went, came = went - came, came - went
     made = rule.made(rule.subject, new, old)
@@ -86,7 +86,7 @@ def _of_added_code(rule: Rule, old: Code, new: Code) -> str:
 
 
 def _statements(code: Code) -> Counter[str]:
-    """The program's statements, of compound ones the heads, imports left out."""
+    """How often each statement occurs, written out; of a compound one the first line only. Imports are left out."""
     if _statements not in code.found:
         code.found[_statements] = Counter(
             _head(node) for node in code.find(ast.stmt) if not isinstance(node, ast.Import | ast.ImportFrom)
@@ -105,13 +105,16 @@ def _head(statement: ast.stmt) -> str:
 
 
 def _asks_for_rework(where: Clause, old: Code) -> bool:
-    """Whether the places that a rule names are pieces of work, not functions as a whole."""
+    """Whether the addition was asked for at certain statements or expressions, rather than at functions as a whole."""
     nodes = [one.node for one in where.present(old)]
     return any(node is not None and not isinstance(node, (*_DEFINES, ast.arg)) for node in nodes)
 
 
 def _is_kept_whole(old: Code, went: Counter[str], new: Code, came: Counter[str]) -> bool:
-    """Whether the value of the statement that went is a part of one that came, or ."""
+    """Whether the values of all removed statements recur inside added statements, or are just `{}`.
+
+    The added code then only has something around the old one.
+    """
     values = [_value(one) for one in old.find(ast.stmt) if _head(one) in went]
     inner = {
         ast.unparse(part) for one in new.find(ast.stmt) if _head(one) in came
@@ -127,7 +130,7 @@ def _value(statement: ast.stmt) -> ast.expr | None:
 
 
 def _of_one(code: Code, node: ast.AST, name: str) -> str:
-    """What is doubtful about one construct by itself."""
+    """A doubt about one added construct, looked at by itself."""
     call = code.parents.get(node) if isinstance(node, ast.Name | ast.Attribute) else node
     function, why = code.function_of(node), ""
     if isinstance(call, ast.Call):
@@ -176,7 +179,7 @@ def _of_try(node: ast.Try) -> str:
 
 
 def _of_other_forms(rule: Rule, old: Code, new: Code) -> str:
-    """What was to go and may have come back by another name, as another text, or as what is much the same."""
+    """A doubt if more of a related construct is found than before, or if the removed text is still in the program."""
     for clause in _clauses(rule.subject.pattern.name):
         was, now = clause.present(old), clause.present(new)
         if len(now) > len(was):
@@ -199,7 +202,10 @@ def _words(text: str) -> str:
 
 
 def _texts_gone(rule: Rule, old: Code) -> Iterable[str]:
-    """The first lines of comments and docstrings that were to go, without the mark that the rule looks for."""
+    """The words of comments and docstrings that were to go, without the phrase that the rule looks for.
+
+    Of a docstring only the first line.
+    """
     name, mark = rule.subject.pattern.name, rule.subject.options.get("matches", "")
     if rule.change != "remove" or rule.quantifier != "all":
         return
@@ -213,7 +219,7 @@ def _texts_gone(rule: Rule, old: Code) -> Iterable[str]:
 
 
 def _of_too_few(rule: Rule, into: Clause, old: Code, new: Code) -> str:
-    """Less that took a place than went, where the rest may have become something else."""
+    """A doubt if fewer replacements came than constructs went: the rest may have become something else."""
     made = rule.made(into, new, old)
     lost = len(rule.subject.present(old)) - len(rule.subject.present(new))
     gained = len(made) - len(rule.made(into, old))

@@ -1,15 +1,16 @@
 """From a pattern to both decisions: does an instruction apply, and was it followed (paper III-D1, III-E1).
 
-A rule is data. `pattern` says what the instruction is about and `quantifier` how much of it is asked for:
+A rule is data. `pattern` names the construct that the instruction is about, and `quantifier` says how much of it is
+asked for:
 
-- *remove* applies if the pattern is present; adhered to when none is left (`all`) or fewer are (`fewer`);
-- *add* applies if there is a place (`where`): with `some` the pattern must be absent before and present after, with
-  `more` there must be more of it after, with `all` no place that lacks it may be left;
-- *modify* applies if the pattern is present; adhered to when none is left (`all`) or fewer are (`fewer`), and if
-  the rule has `into`, when there is more of that than before.
+- *remove* applies if the pattern is present; it is followed if none is left (`all`) or fewer are (`fewer`);
+- *add* applies if there is a place for it (`where`); with `some` the pattern must be absent before and present after,
+  with `more` there must be more of it after, with `all` no place that lacks it may be left;
+- *modify* applies if the pattern is present; it is followed if none is left (`all`) or fewer are (`fewer`), and, if the
+  rule has `into`, if there is more of that than before.
 
-What is added or takes a place has to be used, comments and layout aside (see `reading.use`). A rule reads form: where
-the form is there and the use cannot be seen, it is undecided (see `doubts`).
+An addition or replacement has to be used, comments and layout excepted (`reading.use`). A rule reads form: if the form
+is there and its use cannot be seen, the rule is undecided (`doubts`).
 """
 
 import re
@@ -37,7 +38,7 @@ KEYS = ("pattern", "quantifier", "where", "into", "at_least", "keeps")
 
 @lru_cache(maxsize=1024)
 def rule_of(instruction: Instruction) -> Rule | None:
-    """The instruction's rule, None where only an LLM can judge. Raises `UserError` for a rule that makes no sense."""
+    """The instruction's rule; None if only a language model can judge it. Raises `UserError` for an invalid rule."""
     if instruction.rule is None:
         return None
     try:
@@ -74,7 +75,7 @@ def _compile(rule: Mapping[str, Any], scope: Scope, change: Change) -> Rule:
 
 
 def applicable(code: str, instruction: Instruction) -> Applicability:
-    """Whether the instruction fits the code; undecided (None) where it has no rule."""
+    """Whether the instruction fits the code; undecided (None) if it has no rule."""
     rule = rule_of(instruction)
     if rule is None:
         return Applicability(None, BY, "no rule decides this instruction")
@@ -101,7 +102,7 @@ def _applies(code: Code, rule: Rule) -> tuple[bool, str]:
 
 
 def adherence(before: str, after: str, instruction: Instruction) -> Adherence:
-    """Whether the change did what was asked, correctness aside; undecided where the instruction has no rule."""
+    """Whether the change did what was asked, correctness aside; undecided if the instruction has no rule."""
     rule = rule_of(instruction)
     if rule is None:
         return Adherence("undecided", BY, "no rule decides this instruction")
@@ -134,7 +135,7 @@ def _not_a_revision(old: Code, new: Code, rule: Rule) -> str:
 
 
 def _renames_within(old: Code, name: str, was: list[str], now: list[str], rule: Rule) -> bool:
-    """Whether parameters that have such a name themselves got another, in a function that the program alone calls."""
+    """Whether matching parameters were renamed, and only in functions that nothing outside the program calls."""
     matches = rule.subject.options.get("matches")
     inner = name.startswith("_") and any(one.what == name for one in helper(old))
     if matches is None or not inner or len(was) != len(now):
@@ -143,7 +144,7 @@ def _renames_within(old: Code, name: str, was: list[str], now: list[str], rule: 
 
 
 def _outer(code: Code) -> dict[str, list[str]]:
-    """The parameter names of every function that stands at module level or in a class there."""
+    """The parameter names of every function at module level or in a class at module level."""
     found: dict[str, list[str]] = {}
     for node in code.tree.body if code.tree else []:
         inner: list[Any] = getattr(node, "body", []) if type(node).__name__ == "ClassDef" else [node]
@@ -154,7 +155,7 @@ def _outer(code: Code) -> dict[str, list[str]]:
 
 
 def _unmet(old: Code, new: Code, rule: Rule) -> str:
-    """What of the request is not done, or nothing."""
+    """The part of the request that is not done, in words; empty if all is."""
     if rule.change == "add":
         assert rule.where is not None
         places = rule.where.present(new.whole) if rule.quantifier == "all" else ()
@@ -168,7 +169,7 @@ def _unmet(old: Code, new: Code, rule: Rule) -> str:
 
 
 def _left(rule: Rule, old: Code, new: Code) -> str:
-    """What is still there of what was to go, here or under the main guard, or nothing."""
+    """The occurrences left, here or under the main guard, in words, although they were to go; empty if none is."""
     clause = rule.subject
     was, now = clause.present(old.whole), clause.present(new)
     guarded = clause.present(new.whole)

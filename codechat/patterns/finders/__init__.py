@@ -1,1 +1,1 @@
-"""What is found in code by reading it: one pattern a function, under the names that rules use."""
+"""Finders: one function per pattern, registered under the names that rules use."""

@@ -1,4 +1,4 @@
-"""What functions do with their arguments: change them, or treat them as what cannot be hashed."""
+"""How functions treat their arguments: whether they change them, and whether they need them to be unhashable."""
 
 import ast
 import sys
@@ -22,10 +22,10 @@ _TYPES = {"list", "dict", "set", "collections.deque"}
 
 @pattern("mutated_parameter", "change to an argument", "changes to an argument")
 def mutated_parameter(code: Code) -> Iterable[Occurrence]:
-    """Statements that change a parameter's object in place, or what it holds, by another name too or in a nested
-    function.
+    """Statements in a function that change an argument's object, or an object inside it.
 
-    A parameter that is given another value is that argument no longer, but for `items += [...]`, which changes a list.
+    The object may go by another name, and the statement may stand in a nested function. Once a parameter is
+    assigned another value it is no longer that argument; `items += [...]` still changes a list.
     """
     for function in code.functions:
         nodes = [*own_nodes(function)]
@@ -47,14 +47,14 @@ def mutated_parameter(code: Code) -> Iterable[Occurrence]:
 
 
 def _root(node: ast.AST) -> str:
-    """The variable that an expression is a part of: `rows` of `rows[0].cells`."""
+    """The variable at the start of an expression: `rows` for `rows[0].cells`."""
     while isinstance(node, ast.Subscript | ast.Attribute | ast.Starred):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def _rebound(code: Code, function: Function, nodes: list[ast.AST]) -> dict[str, int]:
-    """The line from which each name has another value than the function was given; line 0 where a branch may tell."""
+    """For each name the line from which it no longer is the argument; 0 if it is reassigned in a branch or a loop."""
     found: dict[str, int] = {}
     for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and not _extends(code.parents[node]):
@@ -66,7 +66,7 @@ def _rebound(code: Code, function: Function, nodes: list[ast.AST]) -> dict[str, 
 
 
 def _other_names(code: Code, nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
-    """Names with the variable whose object, or a part of it, they are given: by assignment or as a loop's target."""
+    """Pairs of a name and the variable whose object, or part of it, it is given by assignment or as a loop's target."""
     stores: dict[str, int] = {}
     for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -91,18 +91,18 @@ def _other_names(code: Code, nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
 
 
 def _is_cut(value: ast.expr) -> bool:
-    """Whether a slice makes a new list."""
+    """Whether the value is a slice, which makes a new list."""
     return any(isinstance(node, ast.Slice) for node in walk(value))
 
 
 def _extends(statement: ast.AST) -> bool:
-    """`items += [...]`, `groups |= {...}`: in place, as what is added is a collection."""
+    """Whether it extends a collection in place, as `items += [...]` and `groups |= {...}` do."""
     displays = ast.List | ast.ListComp | ast.Set | ast.SetComp | ast.Dict | ast.DictComp
     return isinstance(statement, ast.AugAssign) and isinstance(statement.value, displays)
 
 
 def _changed(code: Code, node: ast.AST) -> Iterator[ast.AST]:
-    """What a node changes in place."""
+    """The expressions whose objects a node changes in place."""
     if isinstance(node, ast.Call):
         method = node.func if isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS else None
         of_type = method is not None and code.origin(method.value) in _TYPES
@@ -123,7 +123,7 @@ def _is_mutator(value: ast.expr | None) -> bool:
 
 
 def _asks_outside(code: Code, node: ast.AST) -> bool:
-    """Whether a node asks chance, the clock, a file or the system, or prints."""
+    """Whether a node depends on chance, the clock, a file or the system, or prints."""
     origin = code.origin(node.func) if isinstance(node, ast.Call) else ""
     return origin.startswith(("random.", "secrets.", "uuid.", "time.", "datetime.", "os.")) or origin in _OUTSIDE
 
@@ -134,10 +134,10 @@ _SIZED = {"len", "sum", "min", "max", "sorted", "list", "tuple", "set", "enumera
 
 @pattern("cacheable", "function whose arguments can be hashed", "functions whose arguments can be hashed")
 def cacheable(code: Code) -> Iterable[Occurrence]:
-    """Functions that give a value, change nothing outside, and treat no parameter as what may be a list, set or dict.
+    """Functions whose results could be cached: they give a value, change nothing outside, and take hashable arguments.
 
-    A parameter that is walked through, indexed, matched, unpacked, measured or hinted as such may be one, unless its
-    hint or a method says that it is a text or another value that can be hashed.
+    A parameter that is iterated, indexed, matched, unpacked, measured or annotated as a list, set or dict may be
+    unhashable, unless its annotation or a method called on it shows that it is a text or another hashable value.
     """
     for function in code.functions:
         names = {parameter.arg for parameter in parameters(function)} - _hashable(code, function)
@@ -153,7 +153,7 @@ def cacheable(code: Code) -> Iterable[Occurrence]:
 
 
 def _stores_outside(function: Function) -> bool:
-    """Whether it puts something into what is not a local of its own or of a function inside."""
+    """Whether a node stores something in a variable that belongs neither to the function nor to one inside it."""
     inside = walk(function)
     own = {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     own -= {parameter.arg for parameter in parameters(function)}
@@ -189,7 +189,7 @@ _TEXTUAL = {"split", "lower", "upper", "strip", "startswith", "endswith", "isdig
 
 
 def _hashable(code: Code, function: Function) -> set[str]:
-    """The parameters that are hinted as what can be hashed, or used as texts."""
+    """The parameters that are annotated as hashable, or used as texts."""
     hinted = {one.arg for one in parameters(function) if one.annotation and _head(code, one.annotation) in _HASHABLE}
     methods = [node for node in walk(function) if isinstance(node, ast.Attribute) and node.attr in _TEXTUAL]
     named = {node.value.id for node in methods if isinstance(node.value, ast.Name)}
@@ -203,7 +203,7 @@ def _hashable(code: Code, function: Function) -> set[str]:
 
 
 def _is_character(function: Function, name: str) -> bool:
-    """Whether a variable is asked what only a single character is asked for."""
+    """Whether a method is called on a variable that only makes sense for a single character."""
     asked = {"isalpha", "isdigit", "islower", "isupper", "isalnum", "isspace"}
     return any(
         (isinstance(one, ast.Attribute) and one.attr in asked and ast.unparse(one.value) == name)
@@ -213,7 +213,7 @@ def _is_character(function: Function, name: str) -> bool:
 
 
 def _head(code: Code, hint: ast.expr) -> str:
-    """`list` of `list[int]` and of `typing.List[int]`."""
+    """The name of an annotated type without its arguments: `list` for `list[int]` and `typing.List[int]`."""
     return code.origin(hint.value if isinstance(hint, ast.Subscript) else hint).rpartition(".")[2].lower()
 
 

@@ -1,4 +1,4 @@
-"""Comments and where they stand, and what prose (comments and docstrings) says."""
+"""Comments and where they stand, and the texts of comments and docstrings."""
 
 import ast
 import builtins
@@ -24,7 +24,7 @@ STATEMENTS: dict[str, tuple[type[ast.AST], ...]] = {
 
 @pattern("comment", "comment", on_tokens=True)
 def comment(code: Code, own_line: bool | None = None, matches: Regex = "") -> Iterable[Occurrence]:
-    """Comments; `own_line` tells those on a line of their own from those after code, `matches` is searched in them."""
+    """Comments that `matches` is found in; `own_line` restricts them to those on a line of their own or after code."""
     for found in code.comments:
         if (own_line is None or found.own_line is own_line) and re.search(matches, found.text, re.IGNORECASE):
             yield Occurrence(found.line)
@@ -43,9 +43,9 @@ def header_comment(code: Code, matches: Regex = "", below_docstring: bool = Fals
 
 
 def followed(text: str, mark: re.Match[str] | None) -> bool:
-    """Whether anything comes after a mark that ends in a sign, as `Args:`, `O(` and `>>>` do.
+    """Whether a phrase that ends in a sign, such as `Args:`, `O(` or `>>>`, is followed by anything.
 
-    What follows stands on the mark's line or on the next one that is not blank, and is no further heading.
+    The rest may be on the same line or on the next one that is not blank, and must not be a further heading.
     """
     if mark is None or re.search(r"\w$", mark[0]):
         return mark is not None
@@ -55,14 +55,14 @@ def followed(text: str, mark: re.Match[str] | None) -> bool:
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a text only keeps a place: `TODO`, `...`, `docstring`."""
+    """Whether a text is only a placeholder, such as `TODO`, `...` or `docstring`."""
     words = {*re.findall(r"\w+", text.lower())}
     return words <= {"todo", "fixme", "tbd", "docstring", "description", "here", "xxx", "add", "a", "none", "document"}
 
 
 @pattern("code_in_comment", "commented-out statement")
 def code_in_comment(code: Code) -> Iterable[Occurrence]:
-    """Comments whose text is a Python statement with an effect, not a word or a sentence."""
+    """Comments whose text is a Python statement with an effect rather than a word or a sentence."""
     return (Occurrence(line) for line in sorted(spoken_code(code)))
 
 
@@ -95,7 +95,7 @@ def _is_remark(statement: ast.stmt) -> bool:
 
 
 def _is_call(statement: ast.stmt) -> bool:
-    """Whether it calls a built-in or a method: `O(n)` is a remark."""
+    """Whether a call is of a built-in or a method: `O(n)` is a remark, not code."""
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return False
     called = statement.value.func
@@ -104,7 +104,7 @@ def _is_call(statement: ast.stmt) -> bool:
 
 @pattern("prose", "note")
 def prose(code: Code, matches: Regex) -> Iterable[Occurrence]:
-    """Comments and docstrings that `matches` is found in, with more to it if that ends in a sign, as `O(` does."""
+    """Comments and docstrings that `matches` is found in; if that ends in a sign such as `O(`, more must follow."""
     for found in code.comments:
         if followed(found.text, re.search(matches, found.text, re.IGNORECASE)):
             yield Occurrence(found.line)
@@ -119,7 +119,7 @@ def prose(code: Code, matches: Regex) -> Iterable[Occurrence]:
     ("uncommented", "{statement} without a comment", "{statement}s without a comment"),
 )
 def commented(code: Code, statement: Statement, place: Place = "either") -> Iterable[tuple[Occurrence, bool]]:
-    """Statements of a kind; whether a comment, with a word, is directly above them, or beside one of their lines."""
+    """Statements of a kind, divided by whether a comment with a word stands right above or beside their lines."""
     disabled = spoken_code(code) if statement == "function" else ()
     telling = [found for found in code.comments if re.search(r"\w", found.text) and found.line not in disabled]
     own = {found.line for found in telling if found.own_line}
@@ -136,7 +136,7 @@ def commented(code: Code, statement: Statement, place: Place = "either") -> Iter
 
 
 def _repeats_name(code: Code, node: ast.stmt) -> bool:
-    """Whether all that the comments above a function say is that it is one, its name and its parameters' names."""
+    """Whether the comments above a function only repeat that it is a function, its name and its parameters' names."""
     if not isinstance(node, FUNCTIONS):
         return False
     own, line, said = {one.line: one.text for one in code.comments if one.own_line}, first_line(node) - 1, set[str]()
@@ -151,7 +151,7 @@ _CALLED = {"def", "function", "func", "method", "helper", "the", "this", "a"}
 
 
 def is_elif(code: Code, node: ast.AST) -> bool:
-    """Whether an `if` is written `elif`."""
+    """Whether an `if` is written as `elif`."""
     above = code.parents.get(node)
     if not isinstance(node, ast.If) or not isinstance(above, ast.If) or above.orelse != [node]:
         return False

@@ -1,4 +1,4 @@
-"""Expressions, literals and plain syntax: what can be told from a node and its neighbours."""
+"""Expressions, literals and plain syntax: patterns that a node and its neighbours are enough to recognise."""
 
 import ast
 import re
@@ -87,7 +87,7 @@ _ARITHMETIC: dict[str, type[ast.operator]] = {
 
 @pattern("arithmetic", "arithmetic operation")
 def arithmetic(code: Code, operators: list[str] | None = None) -> Iterable[Occurrence]:
-    """These operations, all arithmetic ones where none are named; one of texts or lists is none."""
+    """Operations of the given kinds, by default all arithmetic ones; joining texts or lists is none."""
     wanted = tuple(_ARITHMETIC[sign] for sign in operators or _ARITHMETIC)
     for node in code.find(ast.BinOp, ast.AugAssign):
         left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
@@ -97,7 +97,7 @@ def arithmetic(code: Code, operators: list[str] | None = None) -> Iterable[Occur
 
 
 def _is_sequence(code: Code, node: ast.expr) -> bool:
-    """Whether it is surely a text or a list: a literal, `str(...)`, or the one value of a name."""
+    """Whether it surely is a text or a list: a literal, `str(...)`, or a name whose only value is one."""
     value = code.values.get(node.id, node) if isinstance(node, ast.Name) else node
     made = isinstance(value, ast.Call) and code.origin(value.func) in ("list", ".join")
     return made or isinstance(value, ast.List | ast.ListComp) or _is_text(code, node)
@@ -107,7 +107,8 @@ def _is_sequence(code: Code, node: ast.expr) -> bool:
 def magic_number(code: Code) -> Iterable[Occurrence]:
     """Numeric literals other than 0, 1 and -1 outside assignments to upper-case names and parameter defaults.
 
-    A text that `int` or `float` makes a number of, right there, is one too; names in functions are no constants.
+    A text that `int` or `float` turns into a number on the spot counts too. Upper-case names inside functions are
+    no constants.
     """
     for node in code.find(ast.Constant):
         number = isinstance(node.value, int | float | complex) and not isinstance(node.value, bool)
@@ -136,7 +137,7 @@ def _names_number(code: Code, node: ast.AST) -> bool:
 
 @pattern("named_constant", "named constant")
 def named_constant(code: Code, used: bool = False) -> Iterable[Occurrence]:
-    """Assignments of a value to an upper-case name at module level; with `used` only where a function reads it."""
+    """Assignments to upper-case names at module level; with `used` only those that a function reads."""
     read = {
         name.id for name in code.find(ast.Name)
         if is_real_read(code, name) and code.function_of(name) and not code.is_own(name, inner=True)
@@ -151,7 +152,10 @@ def named_constant(code: Code, used: bool = False) -> Iterable[Occurrence]:
 
 @pattern("split_comparison", "pair of comparisons that could be one", "pairs of comparisons that could be one")
 def split_comparison(code: Code) -> Iterable[Occurrence]:
-    """`and` of two ordering comparisons that share an operand, or of two equalities that share no literal one."""
+    """Two comparisons joined by `and` that could be chained: orderings or equalities with a common operand.
+
+    Of two equalities the common operand must not be a literal.
+    """
     ordering = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
     for node in code.find(ast.BoolOp):
         if not isinstance(node.op, ast.And):
@@ -171,7 +175,7 @@ def split_comparison(code: Code) -> Iterable[Occurrence]:
 
 @pattern("emptiness_test", "comparison with an empty value", "comparisons with an empty value")
 def emptiness_test(code: Code) -> Iterable[Occurrence]:
-    """`len(x) == 0`, `len(x) > 0`, `x == []`, `"" != x` and the like."""
+    """Tests for emptiness such as `len(x) == 0`, `len(x) > 0`, `x == []` and `"" != x`."""
     for node in code.find(ast.Compare):
         left, operator, right = node.left, node.ops[0], node.comparators[0]
         sides = ((left, right, ast.Gt), (right, left, ast.Lt)) if len(node.ops) == 1 else ()
@@ -207,7 +211,7 @@ def boolean_operator(code: Code) -> Iterable[Occurrence]:
 
 @pattern("equality_choice", "or of equalities", "ors of equalities")
 def equality_choice(code: Code) -> Iterable[Occurrence]:
-    """`x == a or x == b`: several equalities with one side in common, a literal aside."""
+    """Several equalities with one side in common, joined by `or`: `x == a or x == b`. The common side is no literal."""
     for node in code.find(ast.BoolOp):
         equal = [
             {ast.dump(side) for side in (value.left, value.comparators[0]) if not isinstance(side, ast.Constant)}
@@ -220,7 +224,7 @@ def equality_choice(code: Code) -> Iterable[Occurrence]:
 
 @pattern("string_concatenation", "string built with +", "strings built with +")
 def string_concatenation(code: Code) -> Iterable[Occurrence]:
-    """Sums with a string literal, f-string or `str(...)` on a side, or a name that the function gives such a value."""
+    """Sums with a string literal, an f-string, `str(...)`, or a name that the function gives such a value."""
     for node in code.find(ast.BinOp):
         if isinstance(node.op, ast.Add) and (_is_text(code, node.left) or _is_text(code, node.right)):
             yield at(node)
@@ -228,7 +232,7 @@ def string_concatenation(code: Code) -> Iterable[Occurrence]:
 
 @pattern("old_formatting", "old-style string formatting", "old-style string formattings")
 def old_formatting(code: Code) -> Iterable[Occurrence]:
-    """`"…" % x`, `"…".format(x)`, `format(x, "…")`."""
+    """Formatting as in `"…" % x`, `"…".format(x)` and `format(x, "…")`."""
     for node in code.find(ast.BinOp, ast.Call):
         if isinstance(node, ast.BinOp):
             if isinstance(node.op, ast.Mod) and _is_text(code, node.left):
@@ -259,7 +263,7 @@ def _makes_text(code: Code, node: ast.expr) -> bool:
 
 @pattern("self_assignment", "assignment of the form x = x + …", "assignments of the form x = x + …")
 def self_assignment(code: Code) -> Iterable[Occurrence]:
-    """Plain assignments that could be augmented ones, `x = x + y + z` too."""
+    """Plain assignments that could be augmented ones, `x = x + y + z` included."""
     for node in code.find(ast.Assign):
         if isinstance(node.value, ast.BinOp) and len(node.targets) == 1:
             target, first = ast.dump(node.targets[0]).replace("Store()", "Load()"), node.value.left
@@ -285,7 +289,7 @@ def _said(block: list[ast.stmt]) -> list[ast.stmt]:
 
 @pattern("passing_variable", "variable that is only returned", "variables that are only returned")
 def passing_variable(code: Code) -> Iterable[Occurrence]:
-    """`x = …` directly followed by `return x`, but for a `pass` or a text between them."""
+    """An assignment `x = …` directly followed by `return x`; a `pass` or a text between them makes no difference."""
     for first, second in (two for owner in code.nodes for block in blocks(owner) for two in pairwise(_said(block))):
         value = second.value if isinstance(second, ast.Return) else None
         targets = first.targets if isinstance(first, ast.Assign) else [getattr(first, "target", None)]

@@ -24,7 +24,7 @@ _EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 @pattern("nesting", "block nested that deep", "blocks nested that deep")
 def nesting(code: Code, deeper_than: int) -> Iterable[Occurrence]:
-    """Control blocks with at least `deeper_than` others around them in their function (an `elif` is no deeper)."""
+    """Control blocks with at least `deeper_than` others around them in their function; an `elif` is no deeper."""
     for node in code.find(*_NESTING):
         if not is_elif(code, node) and _depth(code, node) >= deeper_than:
             yield at(node)
@@ -42,13 +42,13 @@ def _depth(code: Code, node: ast.AST) -> int:
 
 @pattern("if_statement", "if statement")
 def if_statement(code: Code) -> Iterable[Occurrence]:
-    """`if` statements, their `elif` branches not counted apart."""
+    """Every `if` statement; its `elif` branches are not counted separately."""
     return (at(node) for node in code.find(ast.If) if not is_elif(code, node))
 
 
 @pattern("elif", "elif branch", "elif branches")
 def elif_branch(code: Code) -> Iterable[Occurrence]:
-    """`elif` branches."""
+    """Every `elif` branch."""
     return (at(node) for node in code.find(ast.If) if is_elif(code, node))
 
 
@@ -65,7 +65,7 @@ def if_chain(code: Code) -> Iterable[Occurrence]:
     ("if_without_else", "if statement without an else branch", "if statements without an else branch"),
 )
 def if_with_else(code: Code) -> Iterable[tuple[Occurrence, bool]]:
-    """`if` statements; whether their chain ends in `else`."""
+    """`if` statements, divided by whether their chain ends in `else`."""
     for node in code.find(ast.If):
         last = node
         while len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If) and is_elif(code, last.orelse[0]):
@@ -76,7 +76,7 @@ def if_with_else(code: Code) -> Iterable[tuple[Occurrence, bool]]:
 
 @pattern("else_after_exit", "else branch after an exit", "else branches after an exit")
 def else_after_exit(code: Code) -> Iterable[Occurrence]:
-    """`else` and `elif` branches behind a block that always leaves by return, raise, continue or break."""
+    """`else` and `elif` branches after a block that always leaves by return, raise, continue or break."""
     for node in code.find(ast.If):
         if node.orelse and isinstance(node.body[-1], _EXITS):
             yield at(node.orelse[0])
@@ -84,7 +84,7 @@ def else_after_exit(code: Code) -> Iterable[Occurrence]:
 
 @pattern("mergeable_if", "pair of nested conditions", "pairs of nested conditions")
 def mergeable_if(code: Code) -> Iterable[Occurrence]:
-    """`if` statements that hold nothing but another `if`, neither with an `else`."""
+    """`if` statements that contain nothing but another `if`; neither has an `else`."""
     for node in code.find(ast.If):
         inner = node.body[0]
         if len(node.body) == 1 and isinstance(inner, ast.If) and not node.orelse and not inner.orelse:
@@ -93,7 +93,7 @@ def mergeable_if(code: Code) -> Iterable[Occurrence]:
 
 @pattern("two_way_value", "if/else that chooses a value", "if/else statements that choose a value")
 def two_way_value(code: Code) -> Iterable[Occurrence]:
-    """`if`/`else` whose two branches each only return a value, or only assign to the same name."""
+    """`if`/`else` statements whose two branches each only return a value, or only assign to the same name."""
     for node in code.find(ast.If):
         if len(node.body) == 1 and len(node.orelse) == 1 and not is_elif(code, node):
             kinds = {_chosen(node.body[0]), _chosen(node.orelse[0])}
@@ -131,7 +131,7 @@ def single_return(code: Code) -> Iterable[Occurrence]:
 
 @pattern("early_return", "early return")
 def early_return(code: Code) -> Iterable[Occurrence]:
-    """Return statements that are not their function's last statement."""
+    """Return statements other than their function's last statement."""
     for function in code.functions:
         for node in _returns(function):
             if node is not function.body[-1]:
@@ -140,7 +140,7 @@ def early_return(code: Code) -> Iterable[Occurrence]:
 
 @pattern("guard", "guard clause")
 def guard(code: Code) -> Iterable[Occurrence]:
-    """An `if` without `else` that only leaves its function, with code to follow that is no shorter than its own."""
+    """An `if` without `else` that does nothing but leave its function, before code that is no shorter than its own."""
     for function in code.functions:
         body = body_without_docstring(function)
         for statement, after in pairwise(body):
@@ -153,7 +153,7 @@ def guard(code: Code) -> Iterable[Occurrence]:
 
 
 def _says_nothing(statement: ast.If) -> bool:
-    """Whether a guard ends in a bare `return`, which is no step of its own."""
+    """Whether a guard ends in a bare `return`, which is no step by itself."""
     last = statement.body[-1]
     return isinstance(last, ast.Return) and last.value is None
 
@@ -162,7 +162,7 @@ def _says_nothing(statement: ast.If) -> bool:
 def fast_path(code: Code) -> Iterable[Occurrence]:
     """An `if` that returns before its function has gone through anything, with more code to follow.
 
-    That code may stand in its `else`. A case of a `match` there is one, too.
+    The code to follow may stand in its `else`. A case of a `match` in such a place counts too.
     """
     for function in code.functions:
         body = body_without_docstring(function)
@@ -180,7 +180,7 @@ _WORKING = (*LOOPS, ast.Try, ast.TryStar, ast.With, ast.AsyncWith)
 
 
 def _goes_through(statement: ast.stmt) -> bool:
-    """Whether a statement of its own holds a comprehension."""
+    """Whether a statement contains a comprehension."""
     return not isinstance(statement, ast.If | ast.Match | ast.Return | _DEFINES) and any(
         isinstance(one, COMPREHENSIONS) for one in walk(statement)
     )
@@ -188,7 +188,7 @@ def _goes_through(statement: ast.stmt) -> bool:
 
 @pattern("condition", "spelled-out condition")
 def condition(code: Code) -> Iterable[Occurrence]:
-    """Conditions of `if` and `while` that are comparisons or combinations of such, in `bool()` too."""
+    """Conditions of `if` and `while` that are comparisons or combinations of such, also inside `bool()`."""
     for node in code.find(ast.If, ast.While):
         test = _without_not(node.test)
         if isinstance(test, ast.Call) and code.origin(test.func) == "bool" and test.args:
@@ -198,7 +198,7 @@ def condition(code: Code) -> Iterable[Occurrence]:
 
 
 def _compares(test: ast.expr) -> bool:
-    """Whether a condition compares anything, outside the arguments of calls."""
+    """Whether a condition compares anything, apart from the arguments of calls."""
     if isinstance(test, ast.BoolOp):
         return any(_compares(value) for value in test.values)
     return isinstance(_without_not(test), ast.Compare | ast.BoolOp)
@@ -212,7 +212,7 @@ def _without_not(test: ast.expr) -> ast.expr:
 
 @pattern("named_condition", "named condition")
 def named_condition(code: Code) -> Iterable[Occurrence]:
-    """Conditions of `if` and `while` that are one local variable, possibly negated, or name one there by `:=`."""
+    """Conditions of `if` and `while` that are one local variable, possibly negated, or that name one by `:=`."""
     bound = {inner.id for inner in code.find(ast.Name) if isinstance(inner.ctx, ast.Store)}
     for node in code.find(ast.If, ast.While):
         test = _without_not(node.test)
@@ -222,13 +222,13 @@ def named_condition(code: Code) -> Iterable[Occurrence]:
 
 @pattern("finally", "finally block")
 def finally_block(code: Code) -> Iterable[Occurrence]:
-    """`finally` branches."""
+    """Every `finally` branch."""
     return (at(node.finalbody[0]) for node in code.find(ast.Try, ast.TryStar) if node.finalbody)
 
 
 @pattern("swallowing_handler", "handler for any exception", "handlers for any exception")
 def swallowing_handler(code: Code) -> Iterable[Occurrence]:
-    """`except:`, `except Exception`, `except BaseException`, also among others."""
+    """Handlers that catch everything: `except:`, `except Exception`, `except BaseException`, also in a tuple."""
     for node in code.find(ast.ExceptHandler):
         kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
         if any(kind is None or code.called(kind) in ("Exception", "BaseException") for kind in kinds):

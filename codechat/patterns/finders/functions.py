@@ -1,4 +1,4 @@
-"""How a program is cut into functions and classes, and how these use each other."""
+"""How a program is divided into functions and classes, and how these use each other."""
 
 import ast
 import re
@@ -15,9 +15,9 @@ from codechat.patterns.reading.use import is_read
 
 @pattern("recursion", "recursive function")
 def recursion(code: Code) -> Iterable[Occurrence]:
-    """Functions that call themselves, directly or through others of the program, and lambdas that do by their name.
+    """Functions that call themselves, directly or through other functions, and lambdas that do so by their name.
 
-    Who hands a function to another to be called, as in `map(f, rest)`, calls it.
+    A function that hands itself to another to be called, as in `map(f, rest)`, counts as calling itself.
     """
     for name, value in code.values.items():
         if isinstance(value, ast.Lambda):
@@ -35,7 +35,10 @@ def recursion(code: Code) -> Iterable[Occurrence]:
 
 
 def _called(code: Code, caller: Function) -> Iterator[Function]:
-    """The program's functions that one calls by name, or by attribute for methods; its nested ones run on their own."""
+    """The program's functions that a function calls by name, or by attribute if they are methods.
+
+    Calls in nested functions are theirs, not the outer one's.
+    """
     own = [*_own(caller)]
     calls = [node for node in own if isinstance(node, ast.Call)]
     heads = [each for node in calls for each in (node.func, *node.args)]
@@ -61,7 +64,7 @@ def _own(function: Function) -> Iterator[ast.AST]:
 
 @pattern("helper", "helper function")
 def helper(code: Code) -> Iterable[Occurrence]:
-    """Functions outside any other and any class that another function of the program names."""
+    """Functions at module level that another function of the program names."""
     for function in code.functions:
         if isinstance(code.parents.get(function), ast.ClassDef) or code.function_of(function):
             continue
@@ -71,7 +74,7 @@ def helper(code: Code) -> Iterable[Occurrence]:
 
 
 def _outside(code: Code, node: ast.AST, function: Function) -> bool:
-    """Whether a name is read in some function, but not in that one itself."""
+    """Whether a name is read in a function other than the named one."""
     around = [above for above in code.ancestors(node) if isinstance(above, FUNCTIONS)]
     decorates = bool(around) and node in [*around[0].decorator_list]
     return bool(around) and function not in around and not decorates
@@ -85,7 +88,7 @@ def nested_function(code: Code) -> Iterable[Occurrence]:
 
 @pattern("long_function", "long function")
 def long_function(code: Code, statements: int) -> Iterable[Occurrence]:
-    """Functions with more than that many statements, nested ones included and the docstring left out."""
+    """Functions with more statements than the limit, nested functions included and the docstring not counted."""
     for function in code.functions:
         inner = [node for node in walk(function) if isinstance(node, ast.stmt) and node is not function]
         if len(inner) - bool(ast.get_docstring(function)) > statements:
@@ -94,7 +97,7 @@ def long_function(code: Code, statements: int) -> Iterable[Occurrence]:
 
 @pattern("generator_function", "generator function")
 def generator_function(code: Code) -> Iterable[Occurrence]:
-    """Functions with a yield of their own that gives a value and can be reached."""
+    """Functions with a `yield` of their own that gives a value and can be reached."""
     for function in code.functions:
         yields = [node for node in own_nodes(function) if isinstance(node, ast.Yield | ast.YieldFrom)]
         if any(node.value is not None for node in yields):
@@ -103,9 +106,9 @@ def generator_function(code: Code) -> Iterable[Occurrence]:
 
 @pattern("decorated", "decorated definition")
 def decorated(code: Code, by: list[str] | None = None, own: bool = False, fields: bool = False) -> Iterable[Occurrence]:
-    """Functions and classes decorated by one of these names, or with `own` by a function or class of the program.
+    """Functions and classes decorated by one of these names; with `own` by a function or class of the program.
 
-    `f = cache(f)` decorates as `@cache` does. With `fields` only classes that declare one, `name: type`.
+    `f = cache(f)` counts like `@cache`. With `fields` only classes that declare one, as in `name: type`.
     """
     definitions = {node.name: node for node in code.find(*FUNCTIONS, ast.ClassDef)}
     decorations = [(node, one) for node in code.find(*FUNCTIONS, ast.ClassDef) for one in node.decorator_list]
@@ -135,8 +138,10 @@ def decorated(code: Code, by: list[str] | None = None, own: bool = False, fields
 def subclass(
     code: Code, of: list[str], fields: bool = False, derived: bool = False, raised: bool = False
 ) -> Iterable[Occurrence]:
-    """Classes that derive from one of these or have it as metaclass; by option those alone that declare a field, that
-    another class of the program derives from, that the program raises.
+    """Classes that derive from one of these, or have it as metaclass.
+
+    Options restrict them to classes that declare a field, that another class of the program derives from, or that
+    the program raises.
     """
     bases = {base.id for node in code.find(ast.ClassDef) for base in node.bases if isinstance(base, ast.Name)}
     thrown = set(_raised(code)) if raised else set()
@@ -156,7 +161,7 @@ def subclass(
 
 
 def _is_kept(code: Code, call: ast.Call, name: str = "") -> bool:
-    """Whether what a call makes gets a name, that very one if it is given, which is read somewhere."""
+    """Whether the result of a call is assigned to `name`, or, if none is given, to any name that is read."""
     above = code.parents[call]
     target = above.targets[0] if isinstance(above, ast.Assign) else None
     if not isinstance(above, ast.Assign) or not isinstance(target, ast.Name):
@@ -165,7 +170,7 @@ def _is_kept(code: Code, call: ast.Call, name: str = "") -> bool:
 
 
 def _raised(code: Code) -> Iterator[str]:
-    """The names of what the program raises, of exceptions that a variable holds too, where that can be reached."""
+    """The names of the exceptions that the program raises where it can be reached, by way of a variable too."""
     for node in code.find(ast.Raise):
         value: ast.AST | None = node.exc
         if isinstance(value, ast.Name):
@@ -176,7 +181,7 @@ def _raised(code: Code) -> Iterator[str]:
 
 
 def _is_caught(code: Code, node: ast.Raise, name: str) -> bool:
-    """Whether what is raised is caught right there, by name."""
+    """Whether an exception is caught by its name right where it is raised."""
     inner: ast.AST = node
     for above in code.ancestors(node):
         if isinstance(above, ast.Try) and inner in above.body:
@@ -187,7 +192,7 @@ def _is_caught(code: Code, node: ast.Raise, name: str) -> bool:
 
 
 def _is_abstract(code: Code, node: ast.ClassDef) -> bool:
-    """Whether a class leaves a method to those derived from it: by `abstractmethod`, or it says so."""
+    """Whether a class leaves a method to derived classes: by `abstractmethod`, or because it says so."""
     heads = [head for one in node.body if isinstance(one, FUNCTIONS) for head in one.decorator_list]
     return any(code.origin(head).rpartition(".")[2].startswith("abstract") for head in heads) or _says_abstract(node)
 
@@ -201,13 +206,13 @@ def _says_abstract(node: ast.ClassDef) -> bool:
 
 
 def _declares(node: ast.AST) -> bool:
-    """Whether a class body holds `name: type`."""
+    """Whether a class body contains `name: type`."""
     return isinstance(node, ast.ClassDef) and any(isinstance(inner, ast.AnnAssign) for inner in node.body)
 
 
 @pattern("working_class", "class that does the work", "classes that do the work")
 def working_class(code: Code) -> Iterable[Occurrence]:
-    """Classes with a method that does anything, whose name a function outside them reads."""
+    """Classes with a method that does something, whose name is read outside of them in a function."""
     for node in code.find(ast.ClassDef):
         named = [list(code.ancestors(name)) for name in code.find(ast.Name) if name.id == node.name]
         used = any(node not in around and any(isinstance(one, FUNCTIONS) for one in around) for around in named)
@@ -216,14 +221,14 @@ def working_class(code: Code) -> Iterable[Occurrence]:
 
 
 def _works(method: ast.AST) -> bool:
-    """Whether a method, `__init__` aside, has a statement that is more than a text or `pass`."""
+    """Whether a method other than `__init__` has a statement that is more than a text or `pass`."""
     body = [] if getattr(method, "name", "") == "__init__" else getattr(method, "body", [])
     return any(not isinstance(one, ast.Pass | ast.Expr) for one in body)
 
 
 @pattern("closure", "closure")
 def closure(code: Code) -> Iterable[Occurrence]:
-    """Functions that return a function or lambda made inside them, alone or among others."""
+    """Functions that return a function or lambda made inside them, alone or among other values."""
     for function in code.functions:
         inner = {node.name for node in own_nodes(function) if isinstance(node, FUNCTIONS)}
         inner |= {name for name, value in code.values.items() if isinstance(value, ast.Lambda)}

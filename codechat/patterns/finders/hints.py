@@ -14,7 +14,7 @@ from codechat.patterns.reading.tree import FUNCTIONS, Function, body_without_doc
 
 LEGACY = {"List", "Dict", "Set", "FrozenSet", "Tuple", "Type", "Deque", "DefaultDict"}
 _QUOTED = re.compile(r"[\w., |\[\]]+")
-"""A hint in quotes."""
+"""An annotation in quotes."""
 _GENERICS = {"list", "dict", "set", "frozenset", "tuple", "type", "deque", "defaultdict"}
 
 
@@ -23,7 +23,10 @@ _GENERICS = {"list", "dict", "set", "frozenset", "tuple", "type", "deque", "defa
     ("bare_parameter", "parameter without a type hint", "parameters without a type hint"),
 )
 def parameter_hint(code: Code) -> Iterable[tuple[Occurrence, bool]]:
-    """Parameters, but for the `self` or `cls` of a method; whether they are annotated by more than `...`, "" or 0."""
+    """Parameters except `self` and `cls` of methods, divided by whether they are annotated.
+
+    `...`, "" and 0 are no annotations.
+    """
     return ((at(one, f"'{one.arg}'"), _is_hinted(one.annotation)) for _, one in _parameters(code))
 
 
@@ -53,7 +56,10 @@ def _parameters(code: Code) -> Iterator[tuple[Function, ast.arg]]:
     ("bare_function", "function without a return type", "functions without a return type"),
 )
 def return_hint(code: Code) -> Iterable[tuple[Occurrence, bool]]:
-    """Functions; whether their return type is annotated by more than `...`, "" or 0, in a type comment too."""
+    """Functions, divided by whether their return type is annotated, in a type comment too.
+
+    `...`, "" and 0 are no annotations.
+    """
     return ((at(one, one.name), _is_hinted(one.returns) or _has_type_comment(code, one)) for one in code.functions)
 
 
@@ -102,7 +108,7 @@ def legacy_hint(code: Code, kind: Literal["generic", "optional"]) -> Iterable[Oc
 
 @pattern("modern_hint", "built-in hint")
 def modern_hint(code: Code, kind: Literal["generic", "optional"]) -> Iterable[Occurrence]:
-    """Hints like `list[int]` and `list` (`generic`) or `int | None` (`optional`) in annotations, also in quotes."""
+    """Annotations such as `list[int]` and `list` (`generic`) or `int | None` (`optional`), also in quotes."""
     for part, place in parts(code):
         either = isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitOr)
         if either if kind == "optional" else isinstance(part, ast.Name) and part.id in _GENERICS:
@@ -110,7 +116,7 @@ def modern_hint(code: Code, kind: Literal["generic", "optional"]) -> Iterable[Oc
 
 
 def parts(code: Code) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """Every node of every annotation, those of hints in quotes too, and the node of the code where it stands."""
+    """Every node of every annotation, quoted ones included, each with the node of the code where it stands."""
     for annotation in _annotations(code):
         for node in walk(annotation):
             text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
@@ -160,9 +166,9 @@ def _is_type(code: Code, value: ast.expr) -> bool:
     ("no_docstring", "function without such a docstring", "functions without such a docstring"),
 )
 def docstrings(code: Code, matches: Regex = "", takes_parameters: bool = False) -> Iterable[tuple[Occurrence, bool]]:
-    """Functions, or only those with parameters; whether they have a docstring that `matches` is found in.
+    """Functions, or only those with parameters, divided by whether they have a docstring that `matches` is found in.
 
-    If what is found ends in a sign, as `Args:` does, something has to follow it.
+    A phrase that ends in a sign, such as `Args:`, must be followed by something.
     """
     for function in code.functions:
         if parameters(function) or not takes_parameters:
@@ -172,7 +178,7 @@ def docstrings(code: Code, matches: Regex = "", takes_parameters: bool = False) 
 
 
 def _prose(function: Function) -> str:
-    """What a function's docstring says; nothing if that is blank."""
+    """The text of a function's docstring; empty if there is none or it is blank."""
     text = docstring(function)
     return str(text.value) if text and str(text.value).strip() else ""
 
@@ -194,7 +200,7 @@ def module_docstring(code: Code) -> Iterable[Occurrence]:
     ("short_docstring", "docstring of one line", "docstrings of one line"),
 )
 def tall_docstring(code: Code) -> Iterable[tuple[Occurrence, bool]]:
-    """Function docstrings; whether their text, or what stands in the quotes, takes more than one line."""
+    """Function docstrings, divided by whether their text, or the lines between the quotes, take more than one line."""
     for function in code.functions:
         if _prose(function):
             first = function.body[0]
@@ -206,7 +212,7 @@ def tall_docstring(code: Code) -> Iterable[tuple[Occurrence, bool]]:
     ("undocumented_parameter", "parameter missing from its docstring", "parameters missing from their docstring"),
 )
 def documented_parameter(code: Code, form: str = r"\b{}\b") -> Iterable[tuple[Occurrence, bool]]:
-    """Parameters; whether their function's docstring mentions them in that form, `{}` standing for the name."""
+    """Parameters, divided by whether their function's docstring mentions them in that form; `{}` is the name."""
     for function, one in _parameters(code):
         name = re.escape(one.arg) + (_NO_ARTICLE if one.arg == "a" else "")
         text = _prose(function)
@@ -215,7 +221,7 @@ def documented_parameter(code: Code, form: str = r"\b{}\b") -> Iterable[tuple[Oc
 
 
 def _names_only(text: str, mark: re.Match[str]) -> bool:
-    """Whether a parameter's entry in a list says nothing about it: `name:` at the end of a line, none deeper below."""
+    """Whether a parameter's entry in a list says nothing: `name:` ends the line and no deeper line follows."""
     rest, _, below = text[mark.end() :].partition("\n")
     if not re.fullmatch(r"\s*(\([^)]*\))?\s*(:|-+)\s*", rest):
         return False
@@ -225,7 +231,7 @@ def _names_only(text: str, mark: re.Match[str]) -> bool:
 
 
 _NO_ARTICLE = r"(?! (?!and\b|or\b|is\b|to\b|by\b|in\b|from\b)\w)"
-"""What does not follow the name `a`: a noun, which would make it an article."""
+"""Words that follow the name `a` if it is a name: before any other word it would be the article."""
 
 
 @pattern("function", "function")

@@ -1,4 +1,4 @@
-"""How code is laid out on lines: blank lines, length, indentation, quotes, spaces, parentheses."""
+"""The layout of code: blank lines, length, indentation, quotes, spaces, parentheses."""
 
 import ast
 import tokenize
@@ -19,7 +19,7 @@ _SPACED = {"==", "!=", "<=", ">=", "<", ">", "+=", "-=", "*=", "/=", "//=", "%="
 
 @pattern("blank_line", "blank line in a function", "blank lines in functions")
 def blank_line(code: Code) -> Iterable[Occurrence]:
-    """Blank lines inside functions; those within a string are content."""
+    """Blank lines inside functions; those within a string are content and do not count."""
     inside: set[int] = set()
     for function in code.functions:
         inside.update(range(function.lineno + 1, (function.end_lineno or function.lineno) + 1))
@@ -31,7 +31,10 @@ def blank_line(code: Code) -> Iterable[Occurrence]:
     ("no_blank_before", "{statement} without a blank line before it", "{statement}s without a blank line before them"),
 )
 def blank_before(code: Code, statement: Statement) -> Iterable[tuple[Occurrence, bool]]:
-    """Statements of a kind, not first in their block; whether a blank line sets them apart (comments are skipped)."""
+    """Statements of a kind that are not first in their block, divided by whether a blank line precedes them.
+
+    Comments between are skipped.
+    """
     comments = {comment.line for comment in code.comments if comment.own_line}
     for owner in code.nodes:
         for block in blocks(owner):
@@ -47,7 +50,7 @@ def blank_before(code: Code, statement: Statement) -> Iterable[tuple[Occurrence,
     ("no_blank_after_docstring", "docstring directly followed by code", "docstrings directly followed by code"),
 )
 def blank_after_docstring(code: Code) -> Iterable[tuple[Occurrence, bool]]:
-    """Function docstrings with code below them; whether a blank line sets them apart."""
+    """Function docstrings with code below them, divided by whether a blank line follows."""
     for function in code.functions:
         if docstring(function) and len(function.body) > 1:
             first = function.body[0]
@@ -63,7 +66,7 @@ def long_line(code: Code, limit: int = 79) -> Iterable[Occurrence]:
 
 @pattern("trailing_space", "line ending in spaces", "lines ending in spaces", on_tokens=True)
 def trailing_space(code: Code) -> Iterable[Occurrence]:
-    """Lines with spaces or tabs at their end, those inside strings other than docstrings left out."""
+    """Lines that end in spaces or tabs; inside strings only docstrings count."""
     texts = [docstring(one) for one in code.find(ast.Module, ast.ClassDef, *FUNCTIONS)]
     prose = {line for one in texts if one for line in range(one.lineno, one.end_lineno or one.lineno)}
     for number, line in enumerate(code.lines, 1):
@@ -94,7 +97,7 @@ def backslash(code: Code) -> Iterable[Occurrence]:
     on_tokens=True,
 )
 def indented(code: Code, unit: Unit) -> Iterable[tuple[Occurrence, bool]]:
-    """Blocks; whether they are indented by exactly one unit."""
+    """Blocks, divided by whether they are indented by exactly one unit."""
     levels = [""]
     for token in code.tokens:
         if token.type == tokenize.INDENT:
@@ -106,7 +109,7 @@ def indented(code: Code, unit: Unit) -> Iterable[tuple[Occurrence, bool]]:
 
 @pattern("quoted", "string in {quote} quotes", "strings in {quote} quotes", on_tokens=True)
 def quoted(code: Code, quote: Literal["single", "double", "triple_single", "triple_double"]) -> Iterable[Occurrence]:
-    """Strings in one kind of quotes; short ones that hold a quote are left out: they need escapes."""
+    """Strings in one kind of quotes; short ones that contain a quote are left out, because they would need escapes."""
     wanted = {"single": "'", "double": '"', "triple_single": "'''", "triple_double": '"""'}[quote]
     for token in code.tokens:
         text = token.string.lstrip("rRfFbBuUtT") if token.type == tokenize.STRING else ""
@@ -120,9 +123,9 @@ def quoted(code: Code, quote: Literal["single", "double", "triple_single", "trip
     ("signature_on_line", "signature with parameters sharing a line", "signatures with parameters sharing a line"),
 )
 def signature_over_lines(code: Code) -> Iterable[tuple[Occurrence, bool]]:
-    """Functions with parameters; whether each of these has a line of its own, a single one below the `def`.
+    """Functions with parameters, divided by whether each parameter has a line of its own, below the `def`.
 
-    A function of a single parameter counts where no other has more.
+    Functions with a single parameter count only if no other has more.
     """
     several = any(len(parameters(function)) > 1 for function in code.functions)
     for function in code.functions:
@@ -138,13 +141,13 @@ def signature_over_lines(code: Code) -> Iterable[tuple[Occurrence, bool]]:
     on_tokens=True,
 )
 def wrapped_return(code: Code) -> Iterable[tuple[Occurrence, bool]]:
-    """Returns of a value; whether parentheses hold the whole of it."""
+    """Returns of a value, divided by whether parentheses enclose all of it."""
     return ((Occurrence(line), wrapped) for word, line, wrapped, _ in _keyword_values(code) if word == "return")
 
 
 @pattern("redundant_parentheses", "redundant pair of parentheses", "redundant pairs of parentheses", on_tokens=True)
 def redundant_parentheses(code: Code) -> Iterable[Occurrence]:
-    """Parentheses around the whole of a condition or returned value that fits on its line and is no tuple."""
+    """Parentheses around all of a condition or returned value that fits on its line and is no tuple."""
     return (Occurrence(line) for _, line, wrapped, needed in _keyword_values(code) if wrapped and not needed)
 
 
@@ -152,9 +155,9 @@ _AFTER_VALUE = (":", ";", ")", "]", "}", "for", "async", "if")
 
 
 def _keyword_values(code: Code) -> Iterator[tuple[str, int, bool, bool]]:
-    """For `return`, `if`, `elif`, `while`: word, line, whether parentheses wrap all, whether they are needed.
+    """After `return`, `if`, `elif`, `while`: the word, its line, whether parentheses enclose all, whether they must.
 
-    An `if` may be that of a comprehension, which ends with the comprehension or with its next clause.
+    An `if` may be that of a comprehension, which ends with the comprehension or at its next clause.
     """
     tokens = [token for token in code.tokens if token.type not in (tokenize.COMMENT, tokenize.NL)]
     for index, token in enumerate(tokens[:-1]):
@@ -180,7 +183,7 @@ def _keyword_values(code: Code) -> Iterator[tuple[str, int, bool, bool]]:
 
 @pattern("tight_comma", "comma without a space after it", "commas without a space after them", on_tokens=True)
 def tight_comma(code: Code) -> Iterable[Occurrence]:
-    """Commas that touch what follows, closing brackets aside."""
+    """Commas that touch the token after them, closing brackets excepted."""
     for token, after in pairwise(code.tokens):
         last = after.string in (")", "]", "}") or after.type in (tokenize.NEWLINE, tokenize.NL)
         if token.type == tokenize.OP and token.string == "," and token.end == after.start and not last:
@@ -189,7 +192,7 @@ def tight_comma(code: Code) -> Iterable[Occurrence]:
 
 @pattern("tight_operator", "operator without spaces around it", "operators without spaces around them", on_tokens=True)
 def tight_operator(code: Code) -> Iterable[Occurrence]:
-    """Comparison and assignment operators that touch an operand (`=` of keyword arguments aside)."""
+    """Comparison and assignment operators that touch an operand; `=` of keyword arguments excepted."""
     depth = 0
     for before, token, after in zip(code.tokens, code.tokens[1:], code.tokens[2:], strict=False):
         if before.type == tokenize.OP:

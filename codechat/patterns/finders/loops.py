@@ -1,4 +1,4 @@
-"""Loops: over what they run, in which direction, and what they do."""
+"""Loops: what they run over, in which direction, and what they do."""
 
 import ast
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,10 @@ from codechat.patterns.reading.tree import COMPREHENSIONS, FUNCTIONS, LOOPS, chi
 
 @pattern("nested_loop", "nested loop")
 def nested_loop(code: Code) -> Iterable[Occurrence]:
-    """Loops inside a loop of the same function, and comprehensions with several `for` clauses or in another's value."""
+    """Loops inside a loop of the same function, and nested comprehensions.
+
+    A comprehension is nested if it has several `for` clauses, or is run for each item of another.
+    """
     for node in code.find(*LOOPS, *COMPREHENSIONS):
         if isinstance(node, COMPREHENSIONS):
             values = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
@@ -36,7 +39,7 @@ def _is_in_loop(code: Code, node: ast.AST) -> bool:
 
 @pattern("index_loop", "loop over range(len(...))", "loops over range(len(...))")
 def index_loop(code: Code) -> Iterable[Occurrence]:
-    """`for` loops and comprehensions over `range(len(x))`, every index of x.
+    """Loops and comprehensions over all indices of something: `for i in range(len(x))`.
 
     `range(0, len(x))` is the same, and so are `list(range(len(x)))`, a name that only ever holds such a range, and
     `range(n)` for a name that only ever holds a length.
@@ -61,7 +64,7 @@ _WRAPPING = ("list", "tuple", "iter", "enumerate")
 
 
 def _lengths(code: Code) -> set[str]:
-    """Names that `name = len(...)` binds and nothing else does."""
+    """The names that `name = len(...)` binds and nothing else does."""
     found: set[str] = set()
     others = {parameter.arg for parameter in code.find(ast.arg)}
     for name in code.find(ast.Name):
@@ -78,9 +81,9 @@ def _calls_len(code: Code, node: ast.AST | None) -> bool:
 
 @pattern("forward_loop", "loop that runs forward", "loops that run forward")
 def forward_loop(code: Code) -> Iterable[Occurrence]:
-    """`for` statements over what no `reversed` or negative step turns around, there or where the iterable is named.
+    """`for` statements that run forward: nothing reverses the iterable, neither here nor where it gets its name.
 
-    What is turned around twice runs forward.
+    An iterable that is reversed twice runs forward.
     """
     turned: set[str] = set()
     for assignment in code.find(ast.Assign):
@@ -93,7 +96,7 @@ def forward_loop(code: Code) -> Iterable[Occurrence]:
 
 
 def turns_back(loop: ast.For) -> bool:
-    """Whether a loop's index is only ever taken from another number: `for i in range(n, 0, -1): x[n - i]`."""
+    """Whether a loop's index is only ever subtracted: `for i in range(n, 0, -1): x[n - i]`."""
     name = loop.target.id if isinstance(loop.target, ast.Name) else ""
     inside = walk(loop)
     loads = {one for one in inside if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)}
@@ -110,7 +113,7 @@ def _runs_backward(code: Code, node: ast.AST) -> bool:
 
 
 def _in_order(code: Code, node: ast.AST) -> Iterator[ast.AST]:
-    """The expression's nodes without the arguments of what puts values into an order of its own, or in none."""
+    """The expression's nodes without the arguments of functions that decide the order themselves, or have none."""
     yield node
     if isinstance(node, ast.Call) and code.origin(node.func) in ("sorted", "set", "frozenset"):
         return
@@ -134,7 +137,7 @@ def _is_negative(node: ast.expr) -> bool:
 
 @pattern("backward_iteration", "backward iteration")
 def backward_iteration(code: Code) -> Iterable[Occurrence]:
-    """Expressions that run backward, `while` loops that count an index down."""
+    """Expressions that run backward, and `while` loops that count an index down."""
     undone = {one.iter for one in code.find(ast.For) if turns_back(one)}
     for node in code.find(ast.Call, ast.Slice, ast.While):
         if node not in undone and (_counts_down(node) if isinstance(node, ast.While) else turns_around(code, node)):
@@ -142,7 +145,7 @@ def backward_iteration(code: Code) -> Iterable[Occurrence]:
 
 
 def _counts_down(loop: ast.While) -> bool:
-    """Whether what the loop tests is lowered in it and used as an index."""
+    """Whether a variable that the loop tests is lowered in it and used as an index."""
     inside = [*own_nodes(loop)]
     lowered = {
         ast.unparse(one.target) for one in inside if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Sub)
@@ -164,7 +167,7 @@ def collecting_loop(code: Code) -> Iterable[Occurrence]:
 
 
 def _fills_dict(code: Code, loop: ast.For) -> bool:
-    """Whether a loop does nothing but give a new dict its entries, none made from another."""
+    """Whether a loop does nothing but fill a new dict whose entries do not depend on each other."""
     body = loop.body[0].body if len(loop.body) == 1 and isinstance(loop.body[0], ast.If) else loop.body
     target = body[0].targets[0] if len(body) == 1 and isinstance(body[0], ast.Assign) else None
     if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):

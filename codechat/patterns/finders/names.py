@@ -1,4 +1,4 @@
-"""Names that a program binds: locals by shape, shadowed built-ins, unused names and imports."""
+"""Names that a program binds: local variables by their form, shadowed built-ins, unused names and imports."""
 
 import ast
 import builtins
@@ -16,7 +16,7 @@ _BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_")
 
 
 class Binding(NamedTuple):
-    """A name's first binding in a function, its parameters left out."""
+    """A name's first binding in a function, parameters excepted."""
 
     name: str
     node: ast.AST
@@ -38,7 +38,7 @@ def local_bindings(code: Code) -> Iterator[Binding]:
 
 
 def bound_name(node: ast.AST) -> str | None:
-    """The variable that a node binds, if it does."""
+    """The variable that a node binds; None if it binds none."""
     if isinstance(node, ast.Name):
         return node.id if isinstance(node.ctx, ast.Store) else None
     if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
@@ -58,7 +58,7 @@ def local_name(code: Code, matches: Regex) -> Iterable[Occurrence]:
 
 @pattern("shadowing_local", "local variable that hides a built-in", "local variables that hide built-ins")
 def shadowing_local(code: Code) -> Iterable[Occurrence]:
-    """Local variables named as a built-in."""
+    """Local variables named like a built-in."""
     return (at(node, f"'{name}'") for name, node, _ in local_bindings(code) if name in _BUILTINS)
 
 
@@ -66,7 +66,7 @@ def shadowing_local(code: Code) -> Iterable[Occurrence]:
 def unused_local(code: Code) -> Iterable[Occurrence]:
     """Local variables that are assigned, alone or by unpacking, and read nowhere in their function.
 
-    A statement of its name alone reads nothing, nor do `_ = name` and `name = name`.
+    A statement that consists of the name alone reads nothing, nor do `_ = name` and `name = name`.
     """
     for name, node, function in local_bindings(code):
         above = code.parents.get(node)
@@ -79,7 +79,7 @@ def unused_local(code: Code) -> Iterable[Occurrence]:
 
 
 def is_real_read(code: Code, name: ast.Name) -> bool:
-    """Whether a name is read, and more than by a statement of it alone, `_ = name` or `name = name`."""
+    """Whether a name is read by more than a statement of the name alone, `_ = name` or `name = name`."""
     if name in idle(code):
         return False
     above = code.parents.get(name)
@@ -88,14 +88,14 @@ def is_real_read(code: Code, name: ast.Name) -> bool:
 
 
 def _is_sham(code: Code, name: ast.Name) -> bool:
-    """`assert os and re`, which only names them."""
+    """Whether it is an `assert os and re`, which names variables and uses none."""
     above = next((one for one in code.ancestors(name) if not isinstance(one, ast.BoolOp | ast.Tuple)), None)
     return isinstance(above, ast.Assert)
 
 
 @pattern("unused_import", "unused import")
 def unused_import(code: Code) -> Iterable[Occurrence]:
-    """Imported names that are read nowhere, or by a statement of their name alone; `from __future__` and `*` aside."""
+    """Imported names that are never read, or only by a statement of the name alone; `__future__` and `*` excepted."""
     whole = code.whole
     read = {
         node.id for node in whole.find(ast.Name)

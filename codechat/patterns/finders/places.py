@@ -1,4 +1,4 @@
-"""Where something could sensibly be added: the places that an instruction to add is asked for at."""
+"""Places where something could sensibly be added: an instruction to add something applies only if there is one."""
 
 import ast
 from collections.abc import Iterator
@@ -25,7 +25,10 @@ _WITHOUT_KEYWORDS = frozenset(_POSITIONAL.split())
 
 @pattern("keyed_call", "call that takes keywords", "calls that take keywords")
 def keyed_call(code: Code) -> Iterator[Occurrence]:
-    """Calls but for those of what takes no keyword, as `len` and `.append` do, or of a function without parameters."""
+    """Calls that could pass an argument by keyword.
+
+    Not those of functions that take no keyword, as `len` and `.append`, or no parameter.
+    """
     for node in code.find(ast.Call):
         origin = code.called(node.func)
         fixed = origin in _WITHOUT_KEYWORDS or origin.startswith("math.")
@@ -35,7 +38,7 @@ def keyed_call(code: Code) -> Iterator[Occurrence]:
 
 @pattern("valued_function", "function of several values", "functions of several values")
 def valued_function(code: Code) -> Iterator[Occurrence]:
-    """Functions with two parameters or local variables at least, and methods."""
+    """Methods, and functions with at least two parameters or local variables."""
     for function in code.functions:
         names = [one.arg for one in parameters(function)]
         names += [binding.name for binding in local_bindings(code) if binding.function is function]
@@ -45,7 +48,7 @@ def valued_function(code: Code) -> Iterator[Occurrence]:
 
 @pattern("asked_argument", "argument that is asked for something", "arguments that are asked for something")
 def asked_argument(code: Code) -> Iterator[Occurrence]:
-    """Parameters that a function goes through, indexes, measures, or reads an attribute or method of, texts aside."""
+    """Parameters other than texts that a function goes through, indexes or measures, or whose attributes it reads."""
     for function in code.functions:
         asked = _asked(code, function)
         for one in parameters(function):
@@ -59,7 +62,7 @@ _OF_TEXTS = {"upper", "lower", "title", "strip", "capitalize", "format", "split"
 
 
 def _asked(code: Code, function: Function) -> set[str]:
-    """The names whose value a function goes through, indexes, measures or reads an attribute of."""
+    """The names whose value a function goes through, indexes or measures, or whose attributes it reads."""
     held: list[ast.AST] = []
     for node in walk(function):
         if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
@@ -80,7 +83,7 @@ _QUIET = {"sum", "sorted", "enumerate", "str", "round", "dict", "pow", ".sort", 
 
 @pattern("managing", "work that can be managed", "pieces of work that can be managed")
 def managing(code: Code) -> Iterator[Occurrence]:
-    """What opens, closes, locks, prints, fails or is caught: a `with` has something to enter, to leave or to catch."""
+    """Places for a `with`: whatever opens, closes, locks, prints, fails or is caught."""
     for node in code.find(ast.Try, ast.Raise, ast.With, ast.Call, ast.Global, ast.Await, ast.BinOp):
         if isinstance(node, ast.Call):
             origin = code.called(node.func)
@@ -93,7 +96,7 @@ def managing(code: Code) -> Iterator[Occurrence]:
 
 @pattern("flag_loop", "loop that finds a truth value", "loops that find truth values")
 def flag_loop(code: Code) -> Iterator[Occurrence]:
-    """Loops that return a literal or raise, or give a variable a Boolean one: what they find is whether, not what."""
+    """Loops that return a literal, raise, or set a variable to a Boolean: they find whether something is so."""
     for node in code.find(*LOOPS):
         for inner in own_nodes(node):
             value = inner.value if isinstance(inner, ast.Return | ast.Assign) else None
@@ -108,7 +111,10 @@ _ASKING = {".get", ".pop", "next", "getattr", ".find", ".setdefault", "iter"}
 
 @pattern("missing_value", "value that may be missing", "values that may be missing")
 def missing_value(code: Code) -> Iterator[Occurrence]:
-    """`None`, a default of a parameter or of `.get`, a caught `KeyError`, a -1 or "" that stands for nothing found."""
+    """Places that handle a missing value.
+
+    That is `None`, a default of a parameter or of `.get`, a caught `KeyError`, and -1 or "" in place of a result.
+    """
     for node in code.find(ast.Constant, ast.arguments):
         if isinstance(node, ast.Constant):
             yield from [at(node)] if node.value is None and not is_hint(code, node) else []
@@ -134,7 +140,11 @@ _CHANGING = {"append", "add", "insert", "extend", "pop", "remove", "sort", "reve
 
 @pattern("fixed_values", "values that are not changed", "values that are not changed")
 def fixed_values(code: Code) -> Iterator[Occurrence]:
-    """Lists and sets that nothing changes, arguments that are looked in, several literals, attributes set together."""
+    """Values that stay fixed.
+
+    Lists and sets that nothing changes, arguments that are only searched, several literals, attributes that are set
+    together.
+    """
     changed = {ast.unparse(one.value) for one in code.find(ast.Attribute) if one.attr in _CHANGING}
     changed |= {ast.unparse(one.value) for one in code.find(ast.Subscript) if not isinstance(one.ctx, ast.Load)}
     changed |= {ast.unparse(one.target) for one in code.find(ast.AugAssign)}
@@ -157,7 +167,7 @@ def fixed_values(code: Code) -> Iterator[Occurrence]:
 
 
 def _given_to(code: Code, node: ast.AST) -> set[str]:
-    """The variables and attributes that a value is given to right there."""
+    """The variables and attributes that a value is directly assigned to."""
     above = code.parents.get(node)
     targets = above.targets if isinstance(above, ast.Assign) else [getattr(above, "target", None)]
     return {ast.unparse(one) for one in targets if isinstance(one, ast.Name | ast.Attribute)}
@@ -169,7 +179,7 @@ def _is_telling(value: object) -> bool:
 
 @pattern("shared_state", "function that changes what outlives a call", "functions that change what outlives a call")
 def shared_state(code: Code) -> Iterator[Occurrence]:
-    """Functions that change a global name, an attribute, or what a parameter, a closure or the module holds."""
+    """Functions that change a global name, an attribute, or an object of a parameter, a closure or the module."""
     for function in code.functions:
         inside = [*own_nodes(function)]
         own = {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
@@ -178,7 +188,7 @@ def shared_state(code: Code) -> Iterator[Occurrence]:
 
 
 def _changed(node: ast.AST) -> set[str]:
-    """The name of what a node changes in place, if it has one: `rows` of `rows[0].append(x)`."""
+    """The name of the object that a node changes in place: `rows` for `rows[0].append(x)`; empty if it has none."""
     base: ast.AST | None = None
     if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
         base = node.value
@@ -194,7 +204,7 @@ _DECIDING = (ast.If, ast.IfExp, ast.Return, ast.Break, ast.Raise, ast.Match, ast
 
 @pattern("leaving_loop", "loop that may end early", "loops that may end early")
 def leaving_loop(code: Code) -> Iterator[Occurrence]:
-    """Loops with a condition, an exit or a test of their own, and those that go through all for a part of them."""
+    """Loops with a condition, an exit or a test, and those that go through all items for the sake of some."""
     for node in code.find(*LOOPS):
         inner = [one for each in node.body for one in walk(each)]
         if isinstance(node, ast.While) or any(isinstance(one, _DECIDING) for one in inner):
@@ -206,7 +216,7 @@ _KEYED = {"dict", ".get", ".items", ".keys", ".setdefault", ".count", "collectio
 
 @pattern("keyed_work", "values kept by a key", "values kept by a key")
 def keyed_work(code: Code) -> Iterator[Occurrence]:
-    """Dictionaries, what is counted or kept by an index, `for` loops that fill, and several counters side by side."""
+    """Work by keys: dicts, counts or values kept by an index, `for` loops that fill them, several counters together."""
     for node in code.find(ast.Dict, ast.DictComp, ast.Call, ast.AugAssign):
         if isinstance(node, ast.Call):
             yield from [at(node)] if code.called(node.func) in _KEYED else []
@@ -223,8 +233,9 @@ def keyed_work(code: Code) -> Iterator[Occurrence]:
 
 @pattern("item_walk", "walk through items", "walks through items")
 def item_walk(code: Code) -> Iterator[Occurrence]:
-    """Loops, comprehensions and calls that go through values, but for loops in which nothing is indexed or kept that
-    only count: a `while`, or a `for` over a range.
+    """Loops, comprehensions and calls that go through values.
+
+    Loops that only count (a `while`, or a `for` over a range) are left out if nothing is indexed or kept in them.
     """
     for node in code.find(*LOOPS, *COMPREHENSIONS):
         head = getattr(node, "iter", None)
@@ -240,7 +251,7 @@ def _takes(code: Code, node: ast.AST) -> bool:
 
 @pattern("selecting", "walk that selects", "walks that select")
 def selecting(code: Code) -> Iterator[Occurrence]:
-    """Walks through items in which a condition decides."""
+    """Those walks through items in which a condition decides."""
     for node in code.find(*LOOPS, *COMPREHENSIONS):
         inside = walk(node)
         tested = any(isinstance(one, ast.If | ast.IfExp | ast.Compare | ast.BoolOp) for one in inside)

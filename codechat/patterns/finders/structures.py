@@ -1,4 +1,4 @@
-"""Data structures that a program works with: stacks, tables, membership tests, linked nodes, caches."""
+"""Data structures that a program uses: stacks, tables, membership tests, linked nodes, caches."""
 
 import ast
 import builtins
@@ -14,7 +14,7 @@ _DICTS = ("dict", "collections.defaultdict", "collections.Counter", "collections
 
 @pattern("module_cache", "cache at module level", "caches at module level")
 def module_cache(code: Code) -> Iterable[Occurrence]:
-    """Module-level names bound to a dict, empty or with entries to begin with, that a function stores into."""
+    """Module-level names bound to a dict, empty or not, that a function stores values in."""
     stored = {name.id for name, how in _uses_in_functions(code) if how in ("[]=", "setdefault", "update")}
     for statement in code.tree.body if code.tree else []:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
@@ -29,7 +29,7 @@ def module_cache(code: Code) -> Iterable[Occurrence]:
 
 
 def _is_kept_by_key(code: Code, name: str) -> bool:
-    """Whether a function stores under keys that it is given."""
+    """Whether a function stores values under keys that it is given."""
     stores = (one for one in code.find(ast.Subscript) if isinstance(one.ctx, ast.Store))
     return any(
         ast.unparse(one.value) == name and isinstance(code.parents[one], ast.Assign)
@@ -39,7 +39,7 @@ def _is_kept_by_key(code: Code, name: str) -> bool:
 
 
 def _uses_in_functions(code: Code) -> Iterator[tuple[ast.Name, str]]:
-    """Every read of a name in a function, and what it is read for: a method, `[]`, `[]=`, `in`, or anything else."""
+    """Every read of a name in a function, with its purpose: a method's name, `[]`, `[]=`, `in`, or another."""
     for name in code.find(ast.Name):
         if isinstance(name.ctx, ast.Load) and code.function_of(name) is not None:
             above = code.parents[name]
@@ -51,7 +51,10 @@ def _uses_in_functions(code: Code) -> Iterator[tuple[ast.Name, str]]:
 
 @pattern("stack", "list used as a stack", "lists used as stacks")
 def stack(code: Code) -> Iterable[Occurrence]:
-    """Names and attributes, no deques, that `.append(...)` and `.pop()` or `.pop(-1)` are called on, by any name."""
+    """Names and attributes, deques excepted, on which `.append(...)` and `.pop()` or `.pop(-1)` are called.
+
+    The two calls may use different names for the same object.
+    """
     pushed: dict[str, ast.Call] = {}
     popped: set[str] = set()
     bound = {
@@ -74,7 +77,7 @@ def stack(code: Code) -> Iterable[Occurrence]:
 
 @pattern("table_lookup", "lookup in a table", "lookups in a table")
 def table_lookup(code: Code) -> Iterable[Occurrence]:
-    """Reads by key or `.get` of a name or attribute bound to a dict with entries from the start."""
+    """Reads by key or `.get` of a name or attribute that is bound to a dict with entries from the start."""
     tables: set[str] = set()
     for node in code.find(ast.Assign, ast.AnnAssign):
         full = isinstance(node.value, ast.DictComp) or (isinstance(node.value, ast.Dict) and bool(node.value.keys))
@@ -94,10 +97,10 @@ def table_lookup(code: Code) -> Iterable[Occurrence]:
 
 @pattern("dispatch_table", "table of functions", "tables of functions")
 def dispatch_table(code: Code) -> Iterable[Occurrence]:
-    """Dicts with a value that is a lambda, a function or method of the program, or a built-in or `operator`'s one.
+    """Dicts with a value that is a function: a lambda, one of the program's, a built-in, or one of `operator`.
 
-    What a dict is made of may be pairs, a `zip` with functions or a comprehension over them; an entry may be stored
-    later if the program calls an entry somewhere.
+    The dict may be made of pairs, of a `zip` with functions, or of a comprehension over them; an entry may be
+    stored later if the program calls an entry somewhere.
     """
     own = {function.name for function in code.functions}
     for node in code.find(ast.Dict, ast.Call, ast.DictComp):
@@ -133,7 +136,7 @@ def _is_function(code: Code, value: ast.expr, own: set[str]) -> bool:
 
 @pattern("listed_membership", "membership test against a list", "membership tests against lists")
 def listed_membership(code: Code) -> Iterable[Occurrence]:
-    """`x in [...]`, also by the name of a variable that only holds lists the program displays."""
+    """Tests `x in [...]`, also with a variable that only ever holds lists written out in the program."""
     lists: dict[str, bool] = {}
     for assignment in code.find(ast.Assign, ast.AnnAssign):
         for target in assignment.targets if isinstance(assignment, ast.Assign) else [assignment.target]:
@@ -151,7 +154,7 @@ def _makes_list(code: Code, value: ast.expr | None) -> bool:
 
 
 def _memberships(code: Code) -> Iterator[tuple[ast.Compare, ast.expr]]:
-    """Comparisons by `in` and `not in`, each with what it looks in."""
+    """Comparisons by `in` and `not in`, each with the collection that is searched."""
     for node in code.find(ast.Compare):
         for operator, right in zip(node.ops, node.comparators, strict=True):
             if isinstance(operator, ast.In | ast.NotIn):
@@ -160,7 +163,7 @@ def _memberships(code: Code) -> Iterator[tuple[ast.Compare, ast.expr]]:
 
 @pattern("frozen_membership", "membership test against a frozenset", "membership tests against frozensets")
 def frozen_membership(code: Code) -> Iterable[Occurrence]:
-    """`x in frozenset(...)`, also by the name of a variable that is bound to one, and by one of its methods."""
+    """Tests `x in frozenset(...)`, also with a variable that is bound to one, and by one of its methods."""
     frozen = {one.target.id for one in code.find(ast.NamedExpr) if _is_frozen(code, one.value)}
     for _, targets, value in given(code):
         if _is_frozen(code, value):
@@ -176,7 +179,7 @@ def frozen_membership(code: Code) -> Iterable[Occurrence]:
 
 
 def _is_frozen(code: Code, node: ast.AST | None) -> bool:
-    """`frozenset(...)`, and what such a set's methods and operators make."""
+    """Whether a value is a frozenset: `frozenset(...)`, or the result of such a set's methods and operators."""
     if isinstance(node, ast.BinOp):
         return _is_frozen(code, node.left)
     if not isinstance(node, ast.Call):
@@ -211,7 +214,7 @@ def node_class(code: Code, links: list[str]) -> Iterable[Occurrence]:
 
 
 def _counts(code: Code, links: list[str]) -> bool:
-    """Whether an attribute of such a name is a number that is raised, not another node."""
+    """Whether an attribute of such a name is a number that is raised, and not another node."""
     targets = [node.target for node in code.find(ast.AugAssign)]
     return any(isinstance(one, ast.Attribute) and one.attr in links for one in targets)
 

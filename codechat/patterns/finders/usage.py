@@ -1,4 +1,4 @@
-"""What a program makes use of: built-ins, library functions, methods, collections."""
+"""Things that a program makes use of: built-ins, library functions, methods, collections."""
 
 import ast
 import re
@@ -15,11 +15,11 @@ from codechat.patterns.reading.use import given
 
 @pattern("use", "use of {names}", "uses of {names}")
 def use(code: Code, names: list[str], in_hint: bool = False) -> Iterable[Occurrence]:
-    """Reads of these names, whatever they were imported as: `sorted`, `functools.reduce`, `itertools.*`, `.append`.
+    """Reads of these names, however they were imported: `sorted`, `functools.reduce`, `itertools.*`, `.append`.
 
-    An import alone is no use, nor is an annotation, unless the use is to stand `in_hint`; a name that the program binds
-    itself is its own. Of a module's functions (`math.*`) its constants are none; `typing.Final` in a function declares
-    nothing at module level; an `assert` is a use of `__debug__`, on which it depends.
+    An import alone is no use, nor is an annotation unless `in_hint` asks for annotations; a name that the program
+    binds itself is its own. A module's constants are not among its functions (`math.*`); `typing.Final` inside a
+    function does not count for one at module level; an `assert` is a use of `__debug__`, on which it depends.
     """
     for node in code.find(ast.Name, ast.Attribute):
         inner = isinstance(code.parents.get(node), ast.Attribute)
@@ -39,7 +39,7 @@ def use(code: Code, names: list[str], in_hint: bool = False) -> Iterable[Occurre
 
 
 def _is_own_method(code: Code, node: ast.Name | ast.Attribute) -> bool:
-    """Whether a method is one of a class of the program: of an object whose variable is bound once."""
+    """Whether a method belongs to a class of the program, as the object's variable is bound once, to an instance."""
     base = node.value if isinstance(node, ast.Attribute) else None
     made = code.values.get(base.id) if isinstance(base, ast.Name) else base
     maker = made.func.id if isinstance(made, ast.Call) and isinstance(made.func, ast.Name) else ""
@@ -48,7 +48,7 @@ def _is_own_method(code: Code, node: ast.Name | ast.Attribute) -> bool:
 
 
 def _declares_nothing(code: Code, node: ast.AST) -> bool:
-    """Whether a hint at module level belongs to a name without a value."""
+    """Whether an annotation at module level belongs to a name without a value."""
     statement = next((one for one in code.ancestors(node) if isinstance(one, ast.stmt)), None)
     return isinstance(statement, ast.AnnAssign) and statement.value is None
 
@@ -72,7 +72,7 @@ def call(code: Code, names: list[str]) -> Iterable[Occurrence]:
 
 @pattern("imported", "import of {modules}", "imports of {modules}")
 def imported(code: Code, modules: list[str]) -> Iterable[Occurrence]:
-    """Import statements that name one of these modules, or one of these names as `module.name`."""
+    """Import statements that name one of these modules, or one of these names written `module.name`."""
     for node in code.find(ast.Import, ast.ImportFrom):
         named = [alias.name for alias in node.names]
         if isinstance(node, ast.ImportFrom):
@@ -82,7 +82,7 @@ def imported(code: Code, modules: list[str]) -> Iterable[Occurrence]:
 
 
 def _is_on_top(code: Code, node: ast.Import | ast.ImportFrom) -> bool:
-    """Whether a `__future__` import stands where alone it may: at the top, under the docstring at most."""
+    """Whether a `__future__` import stands at the top, under the docstring at most: nothing else is allowed."""
     if not isinstance(node, ast.ImportFrom) or node.module != "__future__":
         return True
     body = body_without_docstring(code.tree) if code.tree else []
@@ -103,7 +103,7 @@ _MAKERS: dict[str, tuple[tuple[type[ast.expr], ...], tuple[str, ...]]] = {
 
 @pattern("collection", "{kind}")
 def collection(code: Code, kind: Literal["list", "dict", "set", "tuple"]) -> Iterable[Occurrence]:
-    """Collections that the program makes by display, comprehension or call; annotations and indices are none."""
+    """Collections that the program makes by a literal, a comprehension or a call; annotations and indices are none."""
     displays, makers = _MAKERS[kind]
     for node in code.find(ast.Call, *displays):
         if isinstance(node, ast.Call):
@@ -116,7 +116,7 @@ def collection(code: Code, kind: Literal["list", "dict", "set", "tuple"]) -> Ite
 
 
 def _becomes_deque(code: Code, node: ast.AST) -> bool:
-    """`deque([start])`: a list that only says what a deque begins with."""
+    """Whether a list only fills a new deque, as in `deque([start])`."""
     above = code.parents.get(node)
     return isinstance(above, ast.Call) and node in above.args and code.called(above.func) == "collections.deque"
 
@@ -136,7 +136,7 @@ def _gives_back_list(code: Code, node: ast.Call) -> bool:
 
 @pattern("bit_operation", "bitwise operation")
 def bit_operation(code: Code) -> Iterable[Occurrence]:
-    """`&`, `|`, `^`, `~`, `<<`, `>>` outside annotations."""
+    """Uses of `&`, `|`, `^`, `~`, `<<` and `>>` outside annotations."""
     operators = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.Invert)
     for node in code.find(ast.BinOp, ast.AugAssign, ast.UnaryOp):
         if isinstance(node.op, operators) and not is_hint(code, node):
@@ -158,9 +158,10 @@ def traversal(code: Code) -> Iterable[Occurrence]:
 
 @pattern("global_counter", "global counter")
 def global_counter(code: Code) -> Iterable[Occurrence]:
-    """Updates by one of a name that their function declares global: `n += 1` or `n = n + 1`.
+    """Statements that add one to a name that their function declares global: `n += 1` or `n = n + 1`.
 
-    `calls[0] += 1` and `f.calls += 1` of what stands at module level, and `next(...)` of an `itertools.count`, are too.
+    `calls[0] += 1` and `f.calls += 1` on an object of the module, and `next(...)` of an `itertools.count`, count
+    too.
     """
     body = code.tree.body if code.tree else []
     outer = {
@@ -186,7 +187,7 @@ def global_counter(code: Code) -> Iterable[Occurrence]:
 
 
 def _raised_by_one(update: ast.stmt, declared: set[str], outer: set[str]) -> str:
-    """The declared name that a statement raises by one, or the outer one that holds what it raises; nothing if none."""
+    """The global name, or the module's object, to which a statement adds one; empty if it does not."""
     text = ast.unparse(update)
     raised = re.fullmatch(r"(\w+) (?:\+= 1|= \1 \+ 1|= 1 \+ \1)", text)
     held = re.fullmatch(r"(\w+)(\.\w+|\[(\d+|'.*')\]) \+= 1", text)

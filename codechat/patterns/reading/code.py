@@ -1,4 +1,4 @@
-"""Code read once: its syntax tree, its tokens, and the few derived views that patterns share."""
+"""Code read once: its syntax tree, its tokens, and the derived views that patterns share."""
 
 import ast
 import builtins
@@ -26,7 +26,7 @@ L = TypeVar("L", bound=ast.AST)
 
 @dataclass(frozen=True)
 class Comment:
-    """A comment that speaks to people; what speaks to tools (`# type:`, `# noqa`, a shebang) is none."""
+    """A comment for people: those for tools (`# type:`, `# noqa`, a shebang) are not counted."""
 
     line: int
     column: int
@@ -36,10 +36,11 @@ class Comment:
 
 @dataclass(frozen=True, eq=False)
 class Code:
-    """One version of a program. `tree` is None where it does not parse, and `problem` says why.
+    """One version of a program.
 
-    `nodes` leaves out the main guard. `text` has line ends normalised and no byte order mark. `tokens_problem` tells
-    why the token stream is incomplete.
+    `tree` is None if the program does not parse, and `problem` says why. `nodes` does not contain the main guard.
+    `text` has normalised line ends and no byte order mark. `tokens_problem` says why the list of tokens is
+    incomplete.
     """
 
     text: str
@@ -48,7 +49,7 @@ class Code:
     nodes: tuple[ast.AST, ...]
     parents: dict[ast.AST, ast.AST]
     found: dict[object, Any] = field(default_factory=dict, repr=False)
-    """What was looked for before, by what asked for it: a turn's code is the next turn's code before."""
+    """Results of earlier searches, by what was searched: a turn's code afterwards is the next turn's code before."""
 
     @overload
     def find(self, one: type[N], /) -> Iterator[N]: ...
@@ -66,7 +67,7 @@ class Code:
 
     @cached_property
     def whole(self) -> "Code":
-        """The program with its main guard; the same code where it has none, or where that is beyond reading."""
+        """The program with its main guard; this same object if there is none, or if its tree is too deep to read."""
         if self.tree is None or not any(map(is_main_guard, self.tree.body)):
             return self
         nodes, parents, problem = _gathered(self.tree, guarded=True)
@@ -106,7 +107,10 @@ class Code:
         return tuple(found)
 
     def _comment_places(self) -> Iterator[tuple[int, int]]:
-        """Line and column of every comment: the first # of a line; where a string may hold one, what the tokens say."""
+        """Line and column of every comment.
+
+        In a line in which no string can hold a # it is the first #; in others the tokens say.
+        """
         if "#" not in self.text:
             return
         if self.tree is None or any(map(may_quote_hash, walk(self.tree))):
@@ -120,7 +124,7 @@ class Code:
 
     @cached_property
     def string_lines(self) -> frozenset[int]:
-        """The lines that begin inside a string that spans lines: their layout is content."""
+        """The lines that begin inside a string of several lines: their layout is content."""
         strings = (token for token in self.tokens if token.type == tokenize.STRING)
         return frozenset(line for token in strings for line in range(token.start[0] + 1, token.end[0] + 1))
 
@@ -128,7 +132,7 @@ class Code:
     def imports(self) -> dict[str, str]:
         """The dotted origin of every imported name: `{"np": "numpy", "reduce": "functools.reduce"}`.
 
-        What `typing_extensions` has is typing's, and what `builtins` has is built in.
+        Names of `typing_extensions` count as those of `typing`, and names of `builtins` as built-in.
         """
         origin: dict[str, str] = {}
         for node in self.find(ast.Import, ast.ImportFrom):
@@ -143,7 +147,7 @@ class Code:
 
     @cached_property
     def _bound(self) -> dict[ast.AST, set[str]]:
-        """The names that each function, lambda and the module bind by assignment, definition or parameter."""
+        """The names that each function, each lambda and the module bind by assignment, definition or parameter."""
         names: dict[ast.AST, set[str]] = {}
         for node in self.nodes:
             name = getattr(node, "name", None) if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else None
@@ -165,7 +169,7 @@ class Code:
         return next((above for above in self.ancestors(node) if isinstance(above, kinds)), node)
 
     def is_own(self, node: ast.Name, *, inner: bool = False) -> bool:
-        """Whether a name is one that the program binds in a scope around it; `inner`: in one but the module's."""
+        """Whether the program binds a name in a scope around it; with `inner` in one other than the module."""
         scopes = self.ancestors(node) if node.id in self._names else ()
         return any(node.id in self._bound.get(one, ()) for one in scopes if not inner or one is not self.tree)
 
@@ -175,7 +179,10 @@ class Code:
         return [node.module or "" for node in self.find(ast.ImportFrom) if node.names[0].name == "*"]
 
     def origin(self, expression: ast.AST) -> str:
-        """What a name or attribute stands for: `functools.reduce`, `sorted`, `.append` for a method; "" if unknown."""
+        """The full name that a name or attribute stands for: `functools.reduce`, `sorted`; `.append` if it is a method.
+
+        Empty if it is unknown.
+        """
         if isinstance(expression, ast.Name):
             if self.is_own(expression):
                 return ""
@@ -196,7 +203,7 @@ class Code:
         return ""
 
     def _loaded(self, base: ast.AST) -> str:
-        """The module that `__import__("math")` and `importlib.import_module("math")` give, also by a name."""
+        """The module that `__import__("math")` or `importlib.import_module("math")` gives, also by a variable."""
         if isinstance(base, ast.Name):
             base = self.values.get(base.id, base)
         name = base.args[0] if isinstance(base, ast.Call) and len(base.args) == 1 else None
@@ -207,7 +214,7 @@ class Code:
 
     @cached_property
     def values(self) -> dict[str, ast.expr]:
-        """The values of names that the program binds once, by an assignment."""
+        """The values of the names that the program binds exactly once, by an assignment."""
         found: dict[str, ast.expr | None] = {}
         for node in self.find(ast.Name, ast.arg, *FUNCTIONS, ast.ClassDef):
             if isinstance(node, ast.Name):
@@ -220,7 +227,7 @@ class Code:
         return {name: value for name, value in found.items() if value is not None}
 
     def called(self, expression: ast.AST) -> str:
-        """The origin of what is called, also by another name: `show = print` makes `show(x)` a call of `print`."""
+        """The full name of a called function, also by a variable: after `show = print`, `show(x)` calls `print`."""
         origin, seen = self.origin(expression), set[str]()
         while not origin and isinstance(expression, ast.Name) and expression.id not in seen:
             seen.add(expression.id)
@@ -235,12 +242,12 @@ class Code:
             yield node
 
     def function_of(self, node: ast.AST) -> Function | None:
-        """The innermost function around a node (its defaults and decorators count as inside)."""
+        """The innermost function around a node; its defaults and decorators count as inside."""
         return next((above for above in self.ancestors(node) if isinstance(above, FUNCTIONS)), None)
 
 
 def is_hint(code: Code, node: ast.AST) -> bool:
-    """Whether a node stands in a type hint."""
+    """Whether a node stands in a type annotation."""
     inner = node
     for above in code.ancestors(node):
         if inner in (getattr(above, "annotation", None), getattr(above, "returns", None)):
@@ -252,7 +259,10 @@ def is_hint(code: Code, node: ast.AST) -> bool:
 
 
 def _gathered(tree: ast.Module, *, guarded: bool) -> tuple[tuple[ast.AST, ...], dict[ast.AST, ast.AST], str]:
-    """The nodes in source order, their parents, and why the tree is beyond reading. `guarded`: with the main guard."""
+    """The nodes in source order, their parents, and the reason if the tree is too deep to read.
+
+    With `guarded` the main guard is read as well.
+    """
     nodes: list[ast.AST] = []
     parents: dict[ast.AST, ast.AST] = {}
     stack: list[tuple[ast.AST, int]] = [(tree, 0)]
@@ -278,7 +288,7 @@ def _gathered(tree: ast.Module, *, guarded: bool) -> tuple[tuple[ast.AST, ...], 
 
 @lru_cache(maxsize=256)
 def read(text: str) -> Code:
-    """Parse a program. Never raises, whatever the text."""
+    """Read a program. Never raises, whatever the text is."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     try:
         tree = tree_of(text)

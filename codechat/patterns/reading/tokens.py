@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 
 def with_whole_strings(tokens: Iterable[tokenize.TokenInfo], lines: Sequence[str]) -> Iterator[tokenize.TokenInfo]:
-    """The tokens with each f-string as one STRING, as Python 3.11 gives them; later ones give its parts."""
+    """The tokens with each f-string as one STRING, as Python 3.11 gives them: later versions give its parts."""
     opened: list[tokenize.TokenInfo] = []
     for token in tokens:
         name = tokenize.tok_name[token.type]

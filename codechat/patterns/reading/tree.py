@@ -1,4 +1,4 @@
-"""The syntax tree's vocabulary: kinds of nodes, what lies under a node, the parts of a definition."""
+"""The vocabulary of syntax trees: kinds of nodes, the nodes below one, the parts of a definition."""
 
 import ast
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
 
 
 def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    """The statement lists directly under a node: body, else, handlers' bodies, finally, cases."""
+    """The lists of statements directly under a node: body, else, handlers' bodies, finally, cases."""
     for name in ("body", "orelse", "finalbody"):
         block = getattr(node, name, None)
         if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
@@ -38,13 +38,13 @@ def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def first_line(statement: ast.stmt) -> int:
-    """The line where a statement begins, decorators included."""
+    """The line on which a statement begins, decorators included."""
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def docstring(node: ast.AST) -> ast.Constant | None:
-    """The docstring's node of a function, class or module."""
+    """The node of the docstring of a function, class or module."""
     body = getattr(node, "body", None)
     if not isinstance(body, list) or not body or not isinstance(body[0], ast.Expr):
         return None
@@ -57,7 +57,7 @@ def body_without_docstring(node: ast.Module | Function | ast.ClassDef) -> list[a
 
 
 def children(node: ast.AST) -> list[ast.AST]:
-    """The nodes right under one, in source order, without operators and contexts; quicker than `ast`'s."""
+    """The direct children of a node in source order, operators and contexts left out; faster than `ast`'s own."""
     found: list[ast.AST] = []
     for name in _FIELDS[type(node)]:
         value = getattr(node, name, None)
@@ -69,7 +69,7 @@ def children(node: ast.AST) -> list[ast.AST]:
 
 
 def walk(node: ast.AST) -> list[ast.AST]:
-    """A node and all under it, in the order of `ast.walk`, without operators and contexts."""
+    """A node and all nodes below it, in the order of `ast.walk`, operators and contexts left out."""
     found = [node]
     for each in found:
         found += children(each)
@@ -85,7 +85,7 @@ def is_main_guard(node: ast.AST) -> bool:
 
 
 def may_quote_hash(node: ast.AST) -> bool:
-    """A literal # in a string's text is in its value; an f-string of several lines may have comments of its own."""
+    """Whether a # in the source may belong to this literal, or to a comment inside of it, as in a long f-string."""
     if isinstance(node, ast.Constant):
         value = node.value
         return "#" in value if isinstance(value, str) else isinstance(value, bytes) and b"#" in value

@@ -1,8 +1,8 @@
-"""Does anything use it? Values that nothing reads, definitions that nothing names, collections that are only filled.
+"""Whether anything uses it: values that nothing reads, definitions that nothing names, collections only filled.
 
 Who asks for a set or an enumeration wants it to do something: a `Counter(words)` that is never looked at is no use of
-`Counter`. Only what surely has no effect counts as idle: a call of a function that is not known to be free of effects
-does something whatever becomes of its result.
+`Counter`. Only what surely has no effect counts as unused: a call of a function that may have effects does something
+whatever becomes of its result.
 """
 
 import ast
@@ -29,7 +29,7 @@ _ROUNDS = 3  # of looking for values that only values which nothing reads are ma
 
 
 def idle(code: Code, earlier: Code | None = None) -> frozenset[ast.AST]:
-    """The nodes of values that nothing reads, and of definitions that `earlier` had not and no live code names."""
+    """The nodes of values that nothing reads, and of definitions that `earlier` lacks and that no live code names."""
     if idle not in code.found:
         gone, before = frozenset[ast.AST](), -1
         for _ in range(_ROUNDS):
@@ -48,7 +48,10 @@ def idle(code: Code, earlier: Code | None = None) -> frozenset[ast.AST]:
 
 
 def _dropped(code: Code, gone: frozenset[ast.AST]) -> Iterator[ast.expr]:
-    """Values of expression statements, and of assignments to names alone that are read nowhere but in what is gone."""
+    """The values that have no effect and that nothing reads, in expression statements and assignments to names.
+
+    A read by something that is itself unused does not count.
+    """
     for node, targets, value in given(code):
         names = [name for target in targets for name in names_of(target)]
         if acts(code, value):
@@ -60,7 +63,7 @@ def _dropped(code: Code, gone: frozenset[ast.AST]) -> Iterator[ast.expr]:
 
 
 def given(code: Code) -> Iterator[tuple[ast.stmt, list[ast.expr], ast.expr]]:
-    """Statements of a value with what gets it; `a, b = x, y` gives x to a, then y to b."""
+    """Assignments as (statement, targets, value); `a, b = x, y` gives x to a, then y to b."""
     for node in code.find(ast.Expr, ast.Assign, ast.AnnAssign):
         targets = node.targets if isinstance(node, ast.Assign) else []
         targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
@@ -73,14 +76,14 @@ def given(code: Code) -> Iterator[tuple[ast.stmt, list[ast.expr], ast.expr]]:
 
 
 def _is_fresh(code: Code, value: ast.expr) -> bool:
-    """Whether it makes a collection that nothing else knows."""
+    """Whether it makes a collection that nothing else refers to."""
     if isinstance(value, ast.Call):
         return re.fullmatch(r"list|dict|set|collections\..*|io\.StringIO", code.origin(value.func)) is not None
     return isinstance(value, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp)
 
 
 def _only_filled(code: Code, statement: ast.stmt, name: str | None) -> list[ast.AST]:
-    """What fills a variable if nothing else is done with it; nothing if anything is."""
+    """The nodes that fill a variable's collection, if nothing else is done with it; none otherwise."""
     loads, shared = _reads(code, code.function_of(statement))
     if name is None or name in shared or name.startswith("__") or isinstance(code.parents.get(statement), ast.ClassDef):
         return []
@@ -91,7 +94,7 @@ def _only_filled(code: Code, statement: ast.stmt, name: str | None) -> list[ast.
 
 
 def _filling(code: Code, load: ast.Name) -> ast.AST | None:
-    """What puts something into the collection that is read here, if nothing else is done with it."""
+    """The call or assignment that puts something into the collection read here; None if the read does anything else."""
     above = code.parents[load]
     around = code.parents.get(above)
     if isinstance(above, ast.Subscript):
@@ -107,7 +110,7 @@ def _filling(code: Code, load: ast.Name) -> ast.AST | None:
 
 
 def names_of(target: ast.expr) -> Iterator[str | None]:
-    """The names that a target binds, None for what is no name."""
+    """The names that a target binds, None for each part that is no name."""
     if isinstance(target, ast.Tuple | ast.List):
         for part in target.elts:
             yield from names_of(part)
@@ -118,9 +121,9 @@ def names_of(target: ast.expr) -> Iterator[str | None]:
 
 
 def is_read(code: Code, statement: ast.stmt, name: str, gone: frozenset[ast.AST] = frozenset()) -> bool:
-    """Whether a name is read where it can be seen, and not just in what is gone.
+    """Whether a name is read in its scope by anything that is itself in use.
 
-    Names of classes and dunder names are read from outside.
+    Names of classes and double-underscore names count as read from outside.
     """
     if isinstance(code.parents.get(statement), ast.ClassDef) or name.startswith("__"):
         return True
@@ -130,7 +133,7 @@ def is_read(code: Code, statement: ast.stmt, name: str, gone: frozenset[ast.AST]
 
 
 def _reads(code: Code, function: Function | None) -> tuple[dict[str, list[ast.Name]], set[str]]:
-    """The reads of every name in a function, or (None) anywhere, and the names declared global or nonlocal there."""
+    """The reads of every name in a function (in the whole program if None), and its global and nonlocal names."""
     key = (_reads, function)
     if key not in code.found:
         read: dict[str, list[ast.Name]] = {}
@@ -146,7 +149,7 @@ def _reads(code: Code, function: Function | None) -> tuple[dict[str, list[ast.Na
 
 
 def acts(code: Code, value: ast.expr) -> bool:
-    """Whether evaluating it may do anything but give a value. A lambda's body waits for its call."""
+    """Whether evaluating a node may do more than give a value. A lambda's body does not run until it is called."""
     if isinstance(value, ast.Lambda):
         return False
     return any(
@@ -157,9 +160,10 @@ def acts(code: Code, value: ast.expr) -> bool:
 
 
 def _unnamed(code: Code, known: frozenset[str], dropped: frozenset[ast.AST]) -> Iterator[ast.AST]:
-    """Functions and classes, methods aside, that are not `known` and that no other live code names.
+    """Functions and classes, methods excepted, that are not in `known` and that no other live code names.
 
-    One that a decorator of the program's may hand on is left out. `dropped`: the nodes of values that nothing reads.
+    One that a decorator of the program may register is left out. `dropped` are the nodes of values that nothing
+    reads.
     """
     waiting: set[ast.AST] = set()
     for node in code.find(*_DEFINITIONS):
@@ -178,13 +182,13 @@ def _unnamed(code: Code, known: frozenset[str], dropped: frozenset[ast.AST]) -> 
 
 
 def _read_names(code: Code, node: ast.Name | ast.Constant) -> Iterable[str]:
-    """The names that a name or a hint in quotes reads."""
+    """The names that a node reads, those of an annotation in quotes too."""
     if isinstance(node, ast.Name):
         return [node.id] if isinstance(node.ctx, ast.Load) else []
     return re.findall(r"\w+", node.value) if isinstance(node.value, str) and is_hint(code, node) else []
 
 
 def _is_registered(code: Code, node: ast.AST) -> bool:
-    """Whether a decorator that is no known library's may hand the definition on."""
+    """Whether a decorator other than those of known libraries may register the definition."""
     heads = [one.func if isinstance(one, ast.Call) else one for one in getattr(node, "decorator_list", [])]
     return any(code.origin(head)[:1] in ("", ".") for head in heads)
