@@ -1,8 +1,8 @@
 """How many labels to draw of each verdict and scope, so that the corrected adherence has the narrowest interval.
 
-Of n labels the variance of the corrected share is least if each group has as many as its size times the standard
-deviation of what people will say in it (Neyman, 1934). In a group that is judged adhered, or violated, that follows
-from how often the judge errs, which is guessed, or known from a pilot.
+With n labels the variance of the corrected share is least if each group gets labels in proportion to its size times the
+standard deviation of people's answers in it (Neyman, 1934). In a group that was judged adhered, or violated, that
+deviation follows from how often the judge errs, which is guessed or known from a pilot.
 """
 
 import math
@@ -14,9 +14,9 @@ from codechat.metrics.judge_errors import FEWEST
 from codechat.metrics.statistics import rate
 
 GUESS = (0.8, 0.8)
-"""Sensitivity and specificity of a judge of whom nothing is known."""
+"""The sensitivity and specificity assumed of a judge if no labels of its decisions are known."""
 RAREST = 0.02
-"""No smaller share of followed instructions, or of others, is expected: what looks sure is labelled a little, too."""
+"""The smallest share of followed, or not followed, instructions to expect: groups that look sure get labels too."""
 
 
 class Group(NamedTuple):
@@ -27,9 +27,9 @@ class Group(NamedTuple):
 
 
 def allocation(sizes: Mapping[Group, int], number: int, pilot: Correction | None = None) -> dict[Group, int]:
-    """How many of `number` labels each group has; `sizes` says how many decisions it holds.
+    """The number of labels of each group, `number` in all; `sizes` says how many decisions a group has.
 
-    Every group has the number that an estimate of its scope needs, if there are decisions and labels enough.
+    Every group gets the labels that an estimate of its scope needs, if there are decisions and labels enough.
     """
     wanted = {group: size * _deviation(group, sizes, pilot) for group, size in sizes.items()}
     least = min(FEWEST, number // max(1, len(sizes)))
@@ -49,7 +49,7 @@ def allocation(sizes: Mapping[Group, int], number: int, pilot: Correction | None
 
 
 def _deviation(group: Group, sizes: Mapping[Group, int], pilot: Correction | None) -> float:
-    """The standard deviation of what people will say of a decision."""
+    """The standard deviation of people's answers (followed or not) in a group."""
     sensitivity, specificity = _errors(group.scope, pilot)
     size = {verdict: sizes.get(Group(group.scope, verdict), 0) for verdict in (True, False)}
     adhered = rate(size[True], sum(size.values())) or 0.0
@@ -61,7 +61,7 @@ def _deviation(group: Group, sizes: Mapping[Group, int], pilot: Correction | Non
 
 
 def _errors(scope: str, pilot: Correction | None) -> tuple[float, float]:
-    """The judge's sensitivity and specificity by the pilot's labels of a scope, else of all, else as guessed."""
+    """The judge's sensitivity and specificity: by a pilot's labels of the scope, else of all scopes, else guessed."""
     found = [pilot.errors(name) for name in (scope, ALL)] if pilot is not None else []
     known = [(each.sensitivity, each.specificity) for each in found if not each.refusal]
     return next(((a, b) for a, b in known if a is not None and b is not None), GUESS)

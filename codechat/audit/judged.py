@@ -23,11 +23,11 @@ from codechat.tasks import Task
 
 Judged = Literal["yes", "no", "undecided"]
 WORDS: Mapping[bool | None, Judged] = {True: "yes", False: "no", None: "undecided"}
-"""How a judge's decision is written."""
+"""The words for a judge's decision."""
 
 
 def without_case(value: object) -> object:
-    """A label as people write it, in small letters."""
+    """A label in lower case, however people wrote it."""
     return value.strip().lower() if isinstance(value, str) else value
 
 
@@ -36,10 +36,11 @@ Label = Annotated[Literal["yes", "no", ""], BeforeValidator(without_case)]
 
 
 class JudgedRow(BaseModel):
-    """One decision with its label; an empty label is no label. `place` is its number among those of the turn, from 0.
+    """One decision with its label; an empty label is no label.
 
-    A kind adds, in the order of their columns: what its decisions are grouped by, what was asked in words (named as the
-    `question` is), the label (named by `label`), and the decision (`judge_` and the label's name).
+    `place` is the decision's number within the turn, from 0. A kind adds these columns, in this order: the groups
+    that its decisions are scored by, the question in words (the column is named by `question`), the label (named by
+    `label`), and the decision (`judge_` and the label's name).
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -62,7 +63,10 @@ class JudgedRow(BaseModel):
 
     @classmethod
     def of(cls, cell: LoadedCell, session: SessionRecord, at: tuple[int, int], met: bool | None, **own: str) -> Self:
-        """The row of a decision at a turn and a place in it, without labels. `own` are the judge and the kind's."""
+        """The row, without a label, of a decision at a turn and a place in it.
+
+        `own` are the judge and the columns of the kind.
+        """
         judged, (turn, place) = WORDS[met], at
         known = {"dataset": cell.dataset, "task_id": session.task_id, "cell_id": session.cell_id}
         key = cls.key_of(session.cell_id, session.task_id, turn, place, judged)
@@ -72,18 +76,18 @@ class JudgedRow(BaseModel):
 
     @classmethod
     def key_of(cls, cell_id: str, task_id: str, turn: int, place: int, judged: str) -> str:
-        """The hash of a decision: where it stands, and what it is."""
+        """The hash of a decision: its place and its verdict."""
         where = [cell_id, task_id, turn, place] if cls.by_turn else [cell_id, task_id, place]
         return content_hash([cls.question, *where, judged])[:16]
 
     @property
     def said(self) -> str:
-        """The label."""
+        """The label that a person gave; empty if none is given."""
         return str(getattr(self, self.label))
 
     @property
     def judged(self) -> str:
-        """The decision."""
+        """The judge's decision."""
         return str(getattr(self, f"judge_{self.label}"))
 
     @property
@@ -93,7 +97,7 @@ class JudgedRow(BaseModel):
 
     @property
     def instruction(self) -> str:
-        """What was asked, in words."""
+        """The question in words."""
         return str(getattr(self, self.question))
 
     @property
@@ -103,12 +107,12 @@ class JudgedRow(BaseModel):
 
     @property
     def stratum(self) -> Stratum:
-        """Of what the decision is drawn by its share: its narrowest group, and its judge."""
+        """The stratum that the decision is drawn from: its narrowest group, and its judge."""
         return self.groups[self.grouped[-1]], self.judge, ""
 
     @model_serializer(mode="wrap")
     def _in_order(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The columns: the decision itself comes after the label, so that who labels reads it last."""
+        """The columns in order: the decision comes after the label, so that it does not influence the reader."""
         values = handler(self)
         *own, judged = (name for name in values if name not in JudgedRow.model_fields)
         first, middle = ("sample", "dataset", "task_id", "turn", "place"), ("note", "annotator")
@@ -117,14 +121,14 @@ class JudgedRow(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class JudgedDecision:
-    """A row without labels, and the texts that the decision rests on, by their columns: what was judged comes last."""
+    """A row without labels, and by column the texts that the decision rests on; the judged text comes last."""
 
     row: JudgedRow
     texts: Mapping[str, str]
 
     @property
     def key(self) -> str:
-        """Identifies the decision."""
+        """A hash that identifies the decision."""
         return self.row.sample
 
 
@@ -132,9 +136,9 @@ class JudgedDecision:
 class Kind:
     """A kind of decision that people label.
 
-    `what` names one decision and what decisions are on, `one` names it in full. `decisions_of` gives for a cell of
-    `protocols` what finds the decisions in its completed sessions. `ask` is the question of the labelling page, which
-    shows what was judged under `heading`.
+    `what` names one decision and the subject of decisions, `one` names it in full. `decisions_of` takes a cell of
+    one of the `protocols` and returns the function that finds the decisions in its completed sessions. `ask` is the
+    question of the labelling page, which shows the judged text under `heading`.
     """
 
     row: type[JudgedRow]
@@ -147,12 +151,12 @@ class Kind:
 
     @property
     def name(self) -> str:
-        """What decisions are on: the setting that draws them."""
+        """The subject of the decisions, which also is the name of the setting that draws them."""
         return self.what[1]
 
     @property
     def several(self) -> str:
-        """Decisions, in words."""
+        """The plural, in words."""
         return f"{self.what[0]}s on {self.what[1]}"
 
 
@@ -160,7 +164,7 @@ _KINDS: dict[str, Kind] = {}
 
 
 def register(kind: Kind) -> Kind:
-    """Add a kind. Its name is that of the setting that draws it."""
+    """Add a kind. It is known by the name of the setting that draws it."""
     _KINDS[kind.name] = kind
     return kind
 
@@ -174,7 +178,7 @@ def kinds() -> Mapping[str, Kind]:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """The drawn decisions of a kind, how many there are of all, and sentences about the cells."""
+    """The drawn decisions of a kind, the number of all decisions, and remarks about the cells."""
 
     kind: Kind
     decisions: tuple[JudgedDecision, ...]
@@ -213,7 +217,7 @@ def tasks_of(cell: LoadedCell) -> tuple[Task, ...]:
 
 
 def other_data(cell: LoadedCell, task_id: str, what: str) -> UserError:
-    """The mistake of a dataset that is no longer that of the cell."""
+    """The error for a dataset that has changed since the cell ran."""
     return UserError(
         f"{cell.folder}: {task_id} has other {what} in the dataset now, or is not there",
         "give dataset.path the file that the cell ran on, or leave the cell out",

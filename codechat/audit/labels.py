@@ -31,10 +31,11 @@ Truth = Literal["yes", "no", "adhered", "violated", "inapplicable"]
 
 
 class LabelRow(BaseModel):
-    """One decision with its labels, the fields in the order of the columns; an empty label is no label.
+    """One decision about an instruction with its labels; an empty label is no label.
 
-    `sample` identifies the decision and the judges' answers, so that an altered row is detected. `counts_for` is the
-    question for which the row was drawn; labels of samples that were drawn for both at once may lack the column.
+    The fields are in the order of the columns. `sample` identifies the decision and the judges' answers, so that an
+    altered row is detected. `counts_for` is the question that the row was drawn for; files whose rows were all
+    drawn for both questions may lack this column.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -80,7 +81,7 @@ class LabelRow(BaseModel):
 
     @property
     def true_adherence(self) -> Truth | None:
-        """The label of the change: `inapplicable` if the instruction did not apply; None if there is no label."""
+        """The label of the change: `inapplicable` if the instruction did not apply; None without a label."""
         if not self.judge_adherence or not self.applicable:
             return None
         return "inapplicable" if self.applicable == "no" else self.adherence or None
@@ -117,7 +118,7 @@ def row_of(decision: Decision) -> Row:
 
 
 def sample_csv(decisions: Sequence[Decision]) -> str:
-    """All columns, code or answers included, the labels empty."""
+    """The file's content: all columns, the code or answers included, with empty labels."""
     rows: list[list[Any]] = []
     for one in decisions:
         values = row_of(one).model_dump()
@@ -130,7 +131,7 @@ def sample_csv(decisions: Sequence[Decision]) -> str:
 
 
 def _texts(one: Decision) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a decision rests on: the columns' names and their values."""
+    """The texts that a decision rests on, by column."""
     if isinstance(one, AuditDecision):
         return CODES, (one.before, one.after or "")
     return tuple(one.texts), tuple(one.texts.values())
@@ -185,7 +186,7 @@ def _remedy(kind: type[Row], column: str) -> str:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, type[Row], dict[str, str | None]]]:
-    """The rows, each with its first line and its kind, which the columns tell."""
+    """The rows, each with its first line in the file, and the kind that the columns show."""
     csv.field_size_limit(_LONGEST_FIELD)
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:

@@ -16,11 +16,11 @@ from codechat.files import content_hash
 
 _FOLDER = Path(__file__).parent
 _READ = {"prompt": "The task", "question": "The issue", "thread": "The thread that followed it"}
-"""The titles of what a decision rests on besides what was judged, by column."""
+"""The titles of the texts that a decision rests on, other than the judged one, by column."""
 
 
 def labelling_page(decisions: Sequence[Decision]) -> str:
-    """The page for a sample. Labels are kept by the browser under the sample's own name."""
+    """The labelling page for a sample. The browser stores the labels under the sample's own name."""
     columns = list(row_of(decisions[0]).model_dump() if decisions else LabelRow.model_fields)
     kind = next((each for each in kinds().values() if each.row.label in columns), None)
     script, style = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("label.js", "label.css"))

@@ -1,7 +1,8 @@
-"""People's labels as what corrects adherence: a folder in which decisions were drawn and labelled.
+"""People's labels, read from a folder in which decisions were drawn and labelled, to correct adherence by.
 
-Beside a sample lies `population.json`: of every cell that it was drawn from, its judge, and how many changes were
-judged adhered, by task and scope. It says for how many decisions each label stands, wherever the cells are later.
+Beside a sample lies `population.json`. For every cell that decisions were drawn from it holds the judge, and how many
+changes were judged adhered, by task and scope. It shows for how many decisions each label stands, even if the cells are
+gone.
 """
 
 import csv
@@ -30,10 +31,11 @@ Place = tuple[str, str, int]  # cell, task and turn
 
 
 class JudgedCell(BaseModel):
-    """A cell that decisions were drawn from. `dataset` is its content's hash, or its name if that is not known.
+    """A cell that decisions were drawn from.
 
-    `judge` is a hash of all that can change a verdict, `named` the judge as it was chosen; `judged` holds by task and
-    scope the changes that were judged adhered, and all that were judged.
+    `dataset` is its content's hash, or its name if the hash is not known. `judge` is a hash of everything that can
+    change a verdict, `named` the judge as it was chosen in the configuration. `judged` holds by task and scope how
+    many changes were judged adhered, and how many were judged at all.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -53,12 +55,12 @@ class Population(BaseModel):
 
 
 def judge_of(cell: LoadedCell, options: Options) -> str:
-    """A hash of all that can change a cell's verdicts on adherence."""
+    """A hash of everything that can change a cell's verdicts on adherence."""
     return content_hash([judge_in(cell.config, options), tags_in(cell.folder).get(JUDGE_TAG, "")])[:16]
 
 
 def population_json(cells: Iterable[LoadedCell], changes: Iterable[AuditDecision], options: Options) -> str:
-    """The content of population.json: `changes` are all that were judged in the cells."""
+    """The content of population.json; `changes` are all judged changes of the cells."""
     counts: dict[str, dict[str, dict[str, tuple[int, int]]]] = defaultdict(dict)
     for one in changes:
         if one.adherence not in (None, "undecided"):
@@ -79,7 +81,7 @@ def _count(counts: dict[str, dict[str, tuple[int, int]]], task: str, scope: str,
 
 
 def _recorded(cell: LoadedCell, options: Options) -> JudgedCell:
-    """The same of a cell whose records are at hand."""
+    """The entry of a cell whose records are at hand."""
     counts: dict[str, dict[str, tuple[int, int]]] = {}
     for session in cell.sessions():
         for scope, adhered in _decided(session):
@@ -88,7 +90,7 @@ def _recorded(cell: LoadedCell, options: Options) -> JudgedCell:
 
 
 def _decided(session: SessionRecord) -> Iterator[tuple[str, bool]]:
-    """The changes that a judge decided, by scope."""
+    """The changes that a judge decided, by scope: how many it judged adhered, and how many in all."""
     for turn in session.turns if session.status == "completed" else ():
         judged, asked = turn.adherence, turn.instruction
         if judged is not None and asked is not None and turn.code is not None and judged.verdict != "undecided":
@@ -97,7 +99,7 @@ def _decided(session: SessionRecord) -> Iterator[tuple[str, bool]]:
 
 @dataclass(frozen=True)
 class People:
-    """The labels by judge, and sentences about what they rest on."""
+    """The labels by judge, and remarks about the cells and decisions that they rest on."""
 
     by_judge: Mapping[str, JudgeLabels]
     notes: tuple[str, ...]
@@ -183,7 +185,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _holds_labels(file: Path) -> bool:
-    """Whether a file's header is that of decisions about instructions: a folder has other tables too."""
+    """Whether a file's header is that of labelled decisions about instructions: a folder may hold other tables too."""
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
             header = stream.readline()
@@ -200,7 +202,7 @@ def _rows(file: Path) -> list[LabelRow]:
 def _population(
     path: Path, labelled: set[str], cells: Sequence[LoadedCell], options: Options
 ) -> Mapping[str, JudgedCell]:
-    """The cells that the sample was drawn from: as the file says, else those of them that are at hand."""
+    """The cells that the sample was drawn from: as population.json says, else those of them that are at hand."""
     file = (path if path.is_dir() else path.parent) / POPULATION
     try:
         return Population.model_validate_json(file.read_bytes()).cells
@@ -219,7 +221,7 @@ def measures_adherence(cell: LoadedCell) -> bool:
 
 
 def with_labels(cells: Sequence[LoadedCell], people: People, options: Options) -> list[LoadedCell]:
-    """The cells; those that measure adherence with their judge's labels, or with the reason why there are none."""
+    """The cells; each that measures adherence gets its judge's labels, or the reason why there are none."""
     names = sorted({known.judge for known in people.by_judge.values()})
     found = []
     for cell in cells:

@@ -51,13 +51,13 @@ class Dispute:
 
 @dataclass(frozen=True)
 class Audit:
-    """Scores by labels: one per annotator's file, and `agreed`, the rows that two annotators label alike."""
+    """Scores by labels: one per annotator's file, and `agreed` by the rows that two annotators label alike."""
 
     scores: Mapping[str, Mapping[Question, Score]]
     agreement: Mapping[Question, Agreement] | None
     disputes: tuple[Dispute, ...]
     by_verdict: int = 0
-    """Rows that were drawn by verdict, for the correction of adherence."""
+    """The number of rows that were drawn by verdict, for the correction of adherence."""
 
 
 def audit(paths: list[Path]) -> Audit:
@@ -92,7 +92,7 @@ def _score(rows: Mapping[str, Row]) -> dict[Question, Score]:
 
 
 def _agreed_rows(first: Mapping[str, Row], second: Mapping[str, Row], question: Question) -> list[Row]:
-    """The first annotator's rows with the same label as the second's."""
+    """The first annotator's rows that have the same label as the second's."""
     other = {item.row.sample: item.label for item in items_of(second.values(), question)}
     return [item.row for item in items_of(first.values(), question) if other.get(item.row.sample) == item.label]
 

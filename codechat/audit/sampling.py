@@ -1,7 +1,8 @@
 """Draw the judges' decisions to label: seeded samples, stratified by scope, change and judge.
 
-One sample can serve both questions, or each question has a sample of its own (paper, section IV-D): only about half of
-all decisions were followed by a change that was judged, so one sample holds too few of these.
+One sample can serve both questions (applicability and adherence), or each question has a sample of its own (paper,
+section IV-D): only about half of all decisions were followed by a change that was judged, so that a single sample
+contains few of these.
 """
 
 from collections import defaultdict
@@ -24,16 +25,16 @@ from codechat.report.study import LoadedCell
 from codechat.seeding import generator
 
 CountsFor = Literal["both", "applicability", "adherence", "correction"]
-"""What a decision was drawn for. Draws for the correction do not have the verdicts in their proportion."""
+"""The question that a decision was drawn for. Draws for the correction have the verdicts in other proportions."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditDecision:
     """One applicability decision, with the adherence judgement if the candidate was chosen.
 
-    `after` is None if the candidate was not chosen or the reply had no code. `applicable` is None if the judge could
-    not decide. `adherence` is set if and only if `after` is. `counts_for` is the question for which the decision was
-    drawn; one that was drawn for applicability alone has lost its adherence.
+    `after` is None if the candidate was not chosen or the reply had no code. `applicable` is None if the judge
+    could not decide. `adherence` is set if and only if `after` is. `counts_for` is the question that the decision
+    was drawn for; a decision drawn for applicability alone has no adherence.
     """
 
     cell_id: str
@@ -76,9 +77,12 @@ def decision_key(place: tuple[str, str, int, str], judged: tuple[object, ...], c
 
 @dataclass(frozen=True, slots=True)
 class DrawnSample:
-    """The drawn decisions, the number of all decisions, that of the judged changes among them (`judged`), and that of
-    candidates whose text is unknown. `notes` are sentences about the cells, `cells` these themselves, and `changes` all
-    judged changes."""
+    """The drawn decisions of one sample.
+
+    `population` is the number of all decisions, `judged` that of judged changes among them, and `unknown` that of
+    candidates whose text is unknown. `notes` are remarks about the cells; `cells` and `changes` are the cells and
+    all their judged changes.
+    """
 
     decisions: tuple[AuditDecision, ...]
     population: int
@@ -99,11 +103,11 @@ class _Population:
 
     @property
     def judged(self) -> list[AuditDecision]:
-        """Those that were followed by a change that was judged."""
+        """The decisions that were followed by a judged change."""
         return [one for one in self.decisions if one.adherence is not None]
 
     def sample(self, drawn: list[AuditDecision], seed: int) -> DrawnSample:
-        """What was drawn, in a random order."""
+        """The sample of some drawn decisions, in random order."""
         changes = tuple(self.judged)
         return DrawnSample(
             tuple(shuffled(drawn, seed)), len(self.decisions), len(changes), self.unknown,
@@ -114,8 +118,10 @@ class _Population:
 def draw_sample(runs: Iterable[Path], size: int, seed: int) -> DrawnSample:
     """Draw `size` decisions, each of which counts for every question that the judges answered.
 
-    They are drawn from all completed sessions of the cells, each stratum by its share; the same for any order of the
-    runs. Raises `UserError` if there are no cells, or no decisions.
+    They come from all completed sessions of the cells, each stratum in proportion; the result is the same for any
+    order of the runs.
+
+    Raises `UserError` if there are no cells, or no decisions.
     """
     population = _population_of(runs)
     strata = [one.stratum for one in population.decisions]
@@ -123,10 +129,12 @@ def draw_sample(runs: Iterable[Path], size: int, seed: int) -> DrawnSample:
 
 
 def draw_apart(runs: Iterable[Path], applicability: int, adherence: int, seed: int) -> DrawnSample:
-    """Draw that many decisions about applicability, and apart from them that many judged changes (paper, IV-D).
+    """Draw decisions about applicability, and apart from them judged changes, in these numbers (paper, IV-D).
 
-    Each draw is stratified as in `draw_sample`, the second by the judge of adherence. A decision that both drew is one
-    that counts for both. Raises `UserError` if there are no cells, or nothing to draw from.
+    Each draw is stratified as in `draw_sample`, the second by the judge of adherence. A decision that both draws
+    contain counts for both.
+
+    Raises `UserError` if there are no cells, or nothing to draw from.
     """
     population = _population_of(runs)
     decisions, judged = population.decisions, population.judged
@@ -151,9 +159,11 @@ def draw_for_correction(
     judges: Callable[[LoadedCell], str],
     allocated: Callable[[str, Sizes, int], Sizes],
 ) -> DrawnSample:
-    """Draw `size` judged changes, as many for each of the cells' judges, by verdict and scope as `allocated` says.
+    """Draw `size` judged changes, equally many for each of the cells' judges, by verdict and scope as `allocated` says.
 
-    `judges` names a cell's judge; `allocated` takes that name, how many changes each group has, and how many to draw.
+    `judges` gives the name of a cell's judge; `allocated` takes that name, the number of changes in each group, and
+    the number to draw.
+
     Raises `UserError` if there are no cells, or nothing to draw from.
     """
     population = _population_of(runs)
@@ -206,7 +216,10 @@ def _population_of(runs: Iterable[Path]) -> _Population:
 
 
 def _instructions_of(cell: LoadedCell) -> dict[str, Instruction]:
-    """The cell's pool by id; empty if its file is gone, because chosen instructions are in the records anyway."""
+    """The cell's pool by id.
+
+    Empty if its file is gone: the chosen instructions are in the records anyway.
+    """
     try:
         config = INSTRUCTIONS.validate(cell.config.get("instructions") or {"kind": "default"})
         pool = INSTRUCTIONS.build(config)

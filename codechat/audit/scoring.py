@@ -13,15 +13,15 @@ from codechat.audit.labels import LabelRow, Row
 from codechat.judges.hybrid import DISAGREES
 
 Question = str
-"""What is asked: one of `QUESTIONS`, or that of a row's kind."""
+"""The question that a judge answered: one of `QUESTIONS`, or that of a row's kind."""
 QUESTIONS: tuple[Question, ...] = ("applicability", "adherence")
-"""What is asked of instructions."""
+"""The questions about instructions."""
 _UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """`count` of `of`; the value and its interval are None if `of` is 0."""
+    """The share `count / of`; the value and its interval are None if `of` is 0."""
 
     count: int
     of: int
@@ -42,7 +42,7 @@ class Kappa:
 
 @dataclass(frozen=True, slots=True)
 class ClassScore:
-    """Precision: the share of right rows among those judged as the class. Recall: among those labelled as it."""
+    """Precision is the share of right rows among those judged as the class, recall that among those labelled as it."""
 
     precision: Share
     recall: Share
@@ -50,10 +50,11 @@ class ClassScore:
 
 @dataclass(frozen=True)
 class Score:
-    """One question by one set of labels. `confusion[label][judged]` counts rows, undecided ones included.
+    """The score of one question by one set of labels.
 
-    `kappa` is that of judge and labels, None if all is one class. `llm_disagreed` counts the rules' decisions that a
-    language model contradicted, and those of them in which the labels agree with the rules.
+    `confusion[label][judged]` counts rows, undecided ones included. `kappa` is that of judge and labels, None if
+    all is one class. `llm_disagreed` counts the rules' decisions that a language model contradicted, and those of
+    them in which the labels agree with the rules.
     """
 
     labelled: int
@@ -98,13 +99,13 @@ class Item:
 
 
 def questions_of(rows: Iterable[Row]) -> tuple[Question, ...]:
-    """What is asked of rows, which are of one kind."""
+    """The questions about these rows, which are of one kind."""
     row = next(iter(rows))
     return QUESTIONS if isinstance(row, LabelRow) else (row.question,)
 
 
 def asked_of(rows: Iterable[Row], question: Question) -> list[Row]:
-    """The rows that were drawn for a question and hold a judgement of it, labelled or not."""
+    """The rows that were drawn for a question and were judged on it, labelled or not."""
     if question not in QUESTIONS:
         return [*rows]
     kinds = ("both", question, *(("correction",) if question == "adherence" else ()))

@@ -11,7 +11,7 @@ Stratum = tuple[str, str, str]
 
 
 def draw_by_stratum(decisions: Sequence[T], names: Sequence[Stratum], size: int, seed: int, purpose: str) -> list[T]:
-    """Every stratum by its share of the decisions (largest remainder), so that the sample's accuracy is unbiased.
+    """A sample in which every stratum has its share (largest remainder), so that its accuracy is unbiased.
 
     `names` holds each decision's stratum.
     """
@@ -32,6 +32,6 @@ def draw_by_stratum(decisions: Sequence[T], names: Sequence[Stratum], size: int,
 
 
 def shuffled(drawn: list[T], seed: int) -> list[T]:
-    """What was drawn, in a random order, so that no stratum is labelled only when tired."""
+    """The drawn decisions in random order, so that no stratum is labelled only by tired people."""
     generator(seed, "", "audit/order").shuffle(drawn)
     return drawn

@@ -33,5 +33,5 @@ def humaneval(config: HumanEvalConfig) -> Dataset:
 
 
 def _adapt(calls: Calls) -> Calls:
-    """HumanEval/32 asks for a root of a polynomial: any root is right, not only the reference's."""
+    """Accept any root of the polynomial in HumanEval/32, not only the reference's."""
     return replace(calls, oracle="polynomial_root") if calls.name == "HumanEval/32" else calls

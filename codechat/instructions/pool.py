@@ -42,7 +42,7 @@ VERBS: Mapping[str, Change] = {verb: change for change, verbs in _VERBS.items() 
 
 
 def leading_verb(text: str) -> str:
-    """The first word of an instruction, in lower case; empty if there is none."""
+    """The first word of an instruction in lower case; empty if there is none."""
     match = re.match(r"\W*([A-Za-z][A-Za-z'-]*)", text)
     return match.group(1).lower() if match else ""
 
@@ -69,7 +69,7 @@ def _spellings(verb: str) -> tuple[str, ...]:
 
 
 class Row(NamedTuple):
-    """One entry of a file: its line, counted from 1, and its fields by column."""
+    """One entry of a file: its line, counted from 1, and its fields by column name."""
 
     line: int
     fields: dict[str, Any]
@@ -183,15 +183,16 @@ REQUIRED = ("text", "scope")
 YES = ["1", "1.0", "true", "yes", "y", "x", "accept", "accepted", "keep", "kept", "include", "included"]
 NO = ["", *["0", "0.0", "false", "no", "n", "reject", "rejected", "drop", "dropped", "exclude", "excluded"]]
 MARKS: Mapping[str, bool] = dict.fromkeys(YES, True) | dict.fromkeys(NO, False)
-"""The words that a cell of the column `accepted` may hold."""
+"""The values of the column `accepted`, and whether each means yes."""
 _HASHES = {
     "ea6c50e9b1c8ae46ba93e1b3b6ca14b5e71853656a6ea142c63730334b920583": (
         "14cd9c041cdbe93f485d8653a4e4dde10deaffccc42837fb41f9d5aa7ca7e104"
     ),
 }
-"""The hash of the embedded pool, and the one that it had until its rules were reworded for version 6 of the rules.
+"""The hash of the embedded pool, and the one it had until its rules were reworded for version 6 of the rules.
 
-It is in the ids of cells. Those whose judge uses rules have their version there too; to the others nothing changed.
+The earlier hash stays in the ids of cells. Cells whose judge uses rules have the rules' version in their ids too; for
+all others nothing changed.
 """
 SHOWS_ALL = "`codechat list instructions` with the same instructions.… settings"
 
@@ -220,9 +221,11 @@ def load(config: PoolConfig) -> Pool:
 def read_pool(path: Path, columns: Mapping[Field, str], verbs: Mapping[str, Change] = VERBS) -> Pool:
     """Read and check a file of instructions.
 
-    `text` and `scope` are required. Without a column `id` it is made from scope and text. `change` wins over the
-    leading verb, with a warning if the two differ; without it the verb decides. A row with a text under `rejected` is
-    kept apart with that reason, and so is one that `accepted` says no to. Raises `WrongPool` with all mistakes.
+    `text` and `scope` are required. Without a column `id` the id is made from scope and text. `change` wins over
+    the leading verb, with a warning if the two differ; without it the verb decides. A row with a text under
+    `rejected` is kept apart, with that text as the reason, and so is one with a no under `accepted`.
+
+    Raises `WrongPool` with all mistakes.
     """
     rows = read_rows(path)
     reading = _Reading(path, columns, verbs)
@@ -247,7 +250,7 @@ def read_pool(path: Path, columns: Mapping[Field, str], verbs: Mapping[str, Chan
 
 
 class _Reading:
-    """The rows of a file that are understood so far."""
+    """The instructions, mistakes and warnings collected from a file so far."""
 
     def __init__(self, path: Path, columns: Mapping[Field, str], verbs: Mapping[str, Change]) -> None:
         self.path, self.columns, self.verbs = path, columns, verbs
@@ -284,7 +287,7 @@ class _Reading:
 
 
 def _wrong(path: Path, mistakes: Sequence[UserError], rows: int, understood: Pool) -> WrongPool:
-    """All mistakes of a file in five lines: the first in full, of the others at least the line."""
+    """All mistakes of a file in five lines: the first one in full, of the others at least the line."""
     if len(mistakes) == 1:
         return WrongPool(mistakes[0].message, mistakes[0].remedy, tuple(mistakes), understood)
     lines = [f"{_line_of(path, each)}: {_without_place(path, each)}" for each in mistakes]
@@ -306,7 +309,7 @@ def _without_place(path: Path, mistake: UserError) -> str:
 
 
 def _unread(rows: Sequence[Row], columns: Mapping[Field, str], path: Path) -> Iterator[str]:
-    """A warning for each column that is not read and is called almost like one that would be."""
+    """A warning for each column that is not read and whose name is almost that of one that would be."""
     found = dict.fromkeys(name for row in rows for name in row.fields)
     read = {columns.get(name, name): name for name in get_args(Field)}
     for name in found:
@@ -319,7 +322,7 @@ def _unread(rows: Sequence[Row], columns: Mapping[Field, str], path: Path) -> It
 
 
 def _fields(row: Row, columns: Mapping[Field, str], path: Path) -> dict[str, Any]:
-    """The row by codechat's names: mapped columns, `text` and `scope` are required."""
+    """The row's fields by codechat's names: mapped columns; `text` and `scope` are required."""
     fields: dict[str, Any] = {}
     for name in get_args(Field):
         source = columns.get(name, name)
@@ -350,7 +353,7 @@ def _scope(fields: dict[str, Any], row: Row, path: Path) -> Scope:
 
 
 def _refusal(fields: dict[str, Any], place: str) -> str:
-    """Why a row is not used by its mark under `accepted`; empty if it is used, or has no such column."""
+    """The reason why a row is not used according to `accepted`; empty if it is used, or has no such column."""
     given = fields.get("accepted")
     if given is None:
         return ""
@@ -363,7 +366,7 @@ def _refusal(fields: dict[str, Any], place: str) -> str:
 
 
 def _change(fields: dict[str, Any], text: str, verbs: Mapping[str, Change], place: str) -> tuple[Change, str]:
-    """The change, and a warning if it is given and the leading verb means another."""
+    """The instruction's change, and a warning if it is given and the leading verb means another."""
     given = str(fields.get("change") or "").strip().lower()
     try:
         meant = change_of(text, verbs)
@@ -401,7 +404,7 @@ def _rule(fields: dict[str, Any], row: Row, path: Path) -> dict[str, Any] | None
 
 
 def _check_rule(instruction: Instruction, row: Row, path: Path) -> Instruction:
-    """The instruction, if its rule is valid: a mistake is reported now, not in the first session that draws it."""
+    """The instruction, if its rule is valid: a mistake shows now, not in the first session that draws it."""
     try:
         rule_of(instruction)
     except UserError as error:

@@ -1,4 +1,4 @@
-"""What to know before reading a cell's figures: that they rest on little, or on what was no answer."""
+"""Warnings to read before a cell's figures: that they rest on little, or on replies that were no answers."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -6,16 +6,16 @@ from typing import Any
 from codechat.metrics.replies import REPLIES
 
 MOST = 0.2
-"""A larger share of sessions, turns or replies that are no good ground for a figure is told before any figure."""
+"""The share of unusable sessions, turns or replies above which a warning precedes all figures."""
 
 
 def caution_of(metrics: Mapping[str, Any]) -> str:
-    """What to know before reading the figures of a metrics.json; empty if nothing."""
+    """The warnings about a metrics.json, as sentences; empty if there is nothing to warn of."""
     return "; ".join((*_sessions(metrics), *_turns(metrics), *_constraints(metrics), *_replies(metrics)))
 
 
 def _sessions(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Errored sessions are in no figure, and the tasks that are left need not be like them."""
+    """Errored sessions are in no figure, and the remaining tasks need not be like theirs."""
     errored, completed = metrics.get("errored"), metrics.get("completed")
     if isinstance(errored, int) and isinstance(completed, int) and errored > MOST * (errored + completed):
         rest = f"the figures rest on the other {completed}" if completed else "there are no figures"
@@ -37,14 +37,14 @@ def _turns(metrics: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _constraints(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Undecided tasks, or levels, are in no rate, and what no judge decides is harder than what rules decide."""
+    """Undecided tasks or levels are in no rate, and they are harder than those that rules decide."""
     undecided = metrics.get("undecided")
     if isinstance(undecided, float) and undecided > MOST:
         yield f"{100 * undecided:.0f} % of the tasks are undecided: the rates rest on the others"
 
 
 def _replies(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """What fails because of a setting or a server looks like a model that cannot program."""
+    """Replies that fail because of a setting or a server look like those of a model that cannot program."""
     found, completed = metrics.get(REPLIES) or {}, metrics.get("completed") or 0
     whole = found.get("all", 0)
     if found.get("cut", 0) > MOST * whole:

@@ -1,11 +1,11 @@
 """The share of instructions that were followed, corrected for the errors of the judge that decided it.
 
 A judge calls a change adhered in a share q of all cases. With its sensitivity (the share of followed instructions that
-it calls adhered) and its specificity (the share of the others that it calls violated) the true share is
-(q + specificity − 1) / (sensitivity + specificity − 1): Rogan and Gladen, American Journal of Epidemiology 107 (1978).
+it calls adhered) and its specificity (the share of the others that it calls violated) the true share is (q +
+specificity − 1) / (sensitivity + specificity − 1): Rogan and Gladen, American Journal of Epidemiology 107 (1978).
 
-In intervals the tasks are resampled in the labelled cells and in the corrected one alike, and sensitivity and
-specificity are as uncertain as the labels leave them (`codechat.metrics.judge_errors`).
+For intervals the tasks are resampled in the labelled cells and in the corrected one alike, and sensitivity and
+specificity vary as the number of labels demands (`codechat.metrics.judge_errors`).
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -17,13 +17,13 @@ from codechat.metrics.statistics import Interval, TaskBootstrap
 
 ALL = "all"
 NO_CODE = "no code"
-"""In place of a scope: replies without code, which no judge needs to see. They are not followed for sure."""
+"""The scope of replies without code, which no judge needs to see: certainly not followed."""
 SURE = Errors((0, 0), (0, 0), 1.0, 1.0, (1.0, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A corrected share, cut at 0 and 1, with its values in the resamples. `cut`: it would have been beyond."""
+    """A corrected share, cut to the range from 0 to 1, with its values in the resamples; `cut` if it was outside."""
 
     value: float
     drawn: Any
@@ -37,15 +37,15 @@ class Share:
 
 
 def rogan_gladen(adhered: Any, sensitivity: Any, specificity: Any) -> Any:
-    """The true share, from the share that is judged adhered."""
+    """The true share, from the share that is judged adhered and the judge's sensitivity and specificity."""
     return (adhered + specificity - 1) / (sensitivity + specificity - 1)
 
 
 class Correction:
-    """What is known of a judge's errors, and what follows for shares in a cell that the same judge judged.
+    """A judge's errors by its labels, and the corrected shares of a cell that the same judge judged.
 
-    `bootstraps` resample the tasks of every dataset that the labelled cells have, and of the one to be corrected, so
-    that a task which is in both is resampled in both.
+    `bootstraps` resample the tasks of every dataset of the labelled cells and of the cell to be corrected, so that
+    a task which is in both is resampled in both alike.
     """
 
     def __init__(self, known: JudgeLabels, bootstraps: Bootstraps) -> None:
@@ -55,14 +55,14 @@ class Correction:
 
     @classmethod
     def alone(cls, known: JudgeLabels) -> "Correction":
-        """Of the labels alone, to read the judge's errors from."""
+        """The correction without a cell, to read the judge's errors from the labels alone."""
         tasks = {
             name: {task for figure in own.values() for task in figure.by_task} for name, own in known.judged.items()
         }
         return cls(known, {name: TaskBootstrap(own, 0) for name, own in tasks.items()})
 
     def errors(self, scope: str) -> Errors:
-        """The judge's errors in a scope, or in all of them (`all`)."""
+        """The judge's errors in a scope, or in all scopes (`all`)."""
         if scope not in self._found:
             scopes = self.scopes if scope == ALL else (scope,)
             self._found[scope] = estimate(self.known, scopes, self.bootstraps)
@@ -73,15 +73,19 @@ class Correction:
         return all(not self.errors(scope).refusal for scope in scopes)
 
     def _nothing_of(self, scopes: Collection[str]) -> str:
-        """Why a single scope cannot be corrected though it has labels enough: errors in others are not its own."""
+        """The reason why a single scope cannot be corrected although it has labels enough, or nothing.
+
+        Errors in other scopes are not used for it.
+        """
         own = [self.errors(scope) for scope in scopes]
         return own[0].refusal if len(own) == 1 and own[0].sensitivity is not None else ""
 
     def share(self, dataset: str, judged: Judged) -> Share | str:
-        """The corrected share of followed instructions; the reason if it cannot be told.
+        """The corrected share of followed instructions, or the reason why there is none.
 
-        It is corrected scope by scope if every scope that occurs has labels enough, else by the labels of all scopes.
-        A single scope whose own labels are enough, and leave its verdicts without meaning, is not corrected by others'.
+        It is corrected scope by scope if every scope that occurs has labels enough, else by the labels of all
+        scopes together. A single scope whose own labels suffice, but show that its verdicts mean nothing, is
+        not corrected by those of others.
         """
         import numpy as np
 
@@ -106,7 +110,7 @@ class Correction:
 
 
 def _corrected(parts: Sequence[tuple[Any, Any]], errors: Sequence[Any]) -> Any:
-    """The share over several groups of decisions (those judged adhered, and all), each with errors of its own.
+    """The share over several groups of decisions, each given as (adhered, all) and with errors of its own.
 
     The corrected number of a group without a decision is 0.
     """

@@ -1,9 +1,10 @@
-"""How often a judge errs, by people's labels of a sample of its decisions.
+"""How often a judge errs, according to people's labels of a sample of its decisions.
 
-The sample seldom has the verdicts in their proportion; so what is estimated first is the share of followed instructions
-among the decisions of a verdict. Sensitivity and specificity follow from these shares and from how often the judge says
-what in the cells that the sample was drawn from. In their intervals the tasks are resampled, and the shares are as
-uncertain as so few labels leave them.
+The sample seldom has the verdicts in their true proportion. So the first estimate is, for each verdict, the share of
+decisions in which the instruction was in truth followed. Sensitivity and specificity follow from these shares and from
+how often the judge gives each verdict in the cells that the sample was drawn from.
+
+For intervals the tasks are resampled, and the shares vary as the number of labels demands.
 """
 
 from collections import defaultdict
@@ -17,19 +18,19 @@ from codechat.metrics.statistics import RESAMPLES, Figure, Interval, TaskBootstr
 from codechat.seeding import generator
 
 FEWEST = 10
-"""Labels of either verdict that an estimate needs."""
+"""The number of labels of each verdict that an estimate needs."""
 FEWEST_TRUE = 5
-"""Labels that say followed, and that say not followed, which an estimate needs."""
+"""The number of labels that say followed, and of those that say not followed, which an estimate needs."""
 
 Judged = Mapping[str, Figure]
-"""By scope the changes that were judged adhered, of all that were judged."""
+"""By scope: how many changes were judged adhered, and how many were judged."""
 Bootstraps = Mapping[str, TaskBootstrap]
 """Resamples of the tasks of every dataset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What people say of a judged change: `followed` is 1, 0, or the mean of several people's labels."""
+    """The labels of a judged change: `followed` is 1 or 0, or the mean if several people labelled it."""
 
     dataset: str
     task: str
@@ -40,7 +41,7 @@ class Label:
 
 @dataclass(frozen=True)
 class JudgeLabels:
-    """Labels of one judge's decisions, and by dataset all decisions of the cells that the labelled were drawn from."""
+    """The labels of one judge's decisions, and by dataset all decisions of the cells that were labelled."""
 
     judge: str
     judged: Mapping[str, Judged]
@@ -48,7 +49,7 @@ class JudgeLabels:
 
     @cached_property
     def sizes(self) -> Mapping[tuple[str, bool], int]:
-        """How many of all decisions a scope and verdict (adhered or not) have."""
+        """The number of decisions of each scope and verdict (adhered or not), labelled or not."""
         found: dict[tuple[str, bool], int] = defaultdict(int)
         for own in self.judged.values():
             for scope, figure in own.items():
@@ -60,7 +61,7 @@ class JudgeLabels:
 
 @dataclass(frozen=True)
 class Errors:
-    """A judge's errors in one scope, or in all, by the labels; `refusal` says why nothing can be corrected by them.
+    """A judge's errors in one scope, or in all; `refusal` is the reason if nothing can be corrected by them.
 
     `labels` and `followed` are counts of labels, by verdict (adhered, violated). `drawn` holds sensitivity and
     specificity in every resample, None if there is but one task.
@@ -121,7 +122,7 @@ def _estimate(
 
 
 def _residual(labels: Sequence[Label], weights: Sequence[float], share: float, bootstraps: Bootstraps) -> Any:
-    """By how much the share of followed ones differs in every resample, because other tasks' labels are in it."""
+    """By how much the share of followed changes differs in every resample, whose tasks have other labels."""
     found: Any = 0.0
     for dataset in dict.fromkeys(one.dataset for one in labels):
         parts: dict[str, float] = defaultdict(float)
@@ -133,7 +134,7 @@ def _residual(labels: Sequence[Label], weights: Sequence[float], share: float, b
 
 
 def _weights(known: JudgeLabels, labels: Sequence[Label]) -> list[float]:
-    """For how many decisions each label stands: those of its scope and verdict, shared by their labels."""
+    """The number of decisions that each label stands for: those of its scope and verdict, shared by their labels."""
     counts: dict[str, int] = defaultdict(int)
     for one in labels:
         counts[one.scope] += 1
@@ -141,7 +142,7 @@ def _weights(known: JudgeLabels, labels: Sequence[Label]) -> list[float]:
 
 
 def _adhered(known: JudgeLabels, scopes: Sequence[str], bootstraps: Bootstraps) -> Any:
-    """The share that is judged adhered in the labelled cells, in every resample; None if a task is all there is."""
+    """The share that is judged adhered in the labelled cells, in every resample; None if there is only one task."""
     hits, totals = 0.0, 0.0
     for dataset, own in known.judged.items():
         sums = bootstraps[dataset].sums([own[scope] for scope in scopes if scope in own])
@@ -152,19 +153,19 @@ def _adhered(known: JudgeLabels, scopes: Sequence[str], bootstraps: Bootstraps) 
 
 
 def ends(drawn: Any) -> Interval | None:
-    """The 95 % interval of values in the resamples, those without a value left out; None without any."""
+    """The 95 % interval of the values in the resamples, missing ones dropped; None if none is left."""
     return None if drawn is None else percentile_interval(each for each in drawn.tolist() if not isnan(each))
 
 
 def errors_of(adhered: Any, if_adhered: Any, if_violated: Any) -> tuple[Any, Any]:
-    """Sensitivity and specificity, from the share that is judged adhered and the shares of followed ones by verdict."""
+    """Sensitivity and specificity, from the share judged adhered and, by verdict, the share really followed."""
     caught, missed = adhered * if_adhered, (1 - adhered) * if_violated
     wrong, right = adhered * (1 - if_adhered), (1 - adhered) * (1 - if_violated)
     return caught / (caught + missed), right / (wrong + right)
 
 
 def _too_few(errors: Errors) -> str:
-    """What is missing, in words."""
+    """The labels that are missing, in words; empty if there are enough."""
     for place, verdict in enumerate(("adhered", "violated")):
         if errors.labels[place] < FEWEST:
             return f"too few labels: {errors.labels[place]} of changes judged {verdict}, and {FEWEST} are needed"
@@ -176,7 +177,7 @@ def _too_few(errors: Errors) -> str:
 
 
 def _not_identified(sensitivity: float, specificity: float, drawn: tuple[Any, Any] | None) -> str:
-    """Why errors like these say nothing about the truth, in words."""
+    """The reason why errors like these show nothing about the truth, in words; empty if they do."""
     interval = None if drawn is None else ends(sum(drawn) - 1)
     if sensitivity + specificity <= 1 or (interval is not None and interval[0] <= 0):
         told = f"sensitivity {sensitivity:.2f} + specificity {specificity:.2f}"
@@ -185,10 +186,10 @@ def _not_identified(sensitivity: float, specificity: float, drawn: tuple[Any, An
 
 
 def _uncertain(share: float, weights: Sequence[float], residual: Any, normal: Any) -> Any:
-    """The share of followed ones in every resample, varied on the arcsine's scale (Anscombe, 1948).
+    """The share of followed changes in every resample, varied on the arcsine's scale (Anscombe, 1948).
 
-    The residuals carry what labels of a task have in common, with each other and with the verdicts. Where only few
-    labels differ from the others they carry little, and the normal deviates take over.
+    The residuals carry the similarity of labels of one task, with each other and with the verdicts. If only few
+    labels differ from the others the residuals carry little, and normal deviates take over.
     """
     import numpy as np
 
@@ -204,7 +205,7 @@ def _uncertain(share: float, weights: Sequence[float], residual: Any, normal: An
 
 @lru_cache(maxsize=32)
 def deviates(purpose: str) -> Any:
-    """Normal deviates, one a resample."""
+    """Normal deviates, one per resample."""
     import numpy as np
 
     stream = generator(0, "", f"labels {purpose}")
@@ -212,6 +213,6 @@ def deviates(purpose: str) -> Any:
 
 
 def summed(figure: Figure) -> tuple[int, int]:
-    """Both counts over all tasks."""
+    """The counts of adhered and of all decisions, summed over the tasks."""
     counts = figure.by_task.values()
     return sum(hits for hits, _ in counts), sum(total for _, total in counts)

@@ -1,10 +1,9 @@
 """pymannkendall's original test, without scipy.stats, whose import takes longer than a small cell's dialogue.
 
-Of scipy.stats pymannkendall imports the normal distribution and `rankdata`; its original test calls only the
-distribution's `cdf` and `ppf`. Those compute by two functions of scipy.special. So the library's own source runs here
-as a module that is this file's alone, and is given the two functions in place of scipy.stats. The library and
-scipy.stats stay as they are for everybody else in the process, and results are the same to the last bit
-(tests/unit/metrics/test_metrics_statistics.py).
+Of scipy.stats pymannkendall imports the normal distribution and `rankdata`, and its original test calls only the
+distribution's `cdf` and `ppf`, which compute by two functions of scipy.special. So the library's own source is executed
+here as a private module, with these two functions in place of scipy.stats. For the rest of the process the library and
+scipy.stats stay as they are, and results are the same to the last bit (tests/unit/metrics/test_metrics_statistics.py).
 """
 
 import builtins
@@ -21,7 +20,7 @@ AVOIDED, TAKEN = "scipy.stats", {"norm", "rankdata"}
 
 @functools.cache
 def original_test() -> Callable[..., Any]:
-    """The library's function of that name."""
+    """The library's function `original_test`."""
     package = importlib.util.find_spec(LIBRARY)
     assert package is not None
     assert package.origin is not None
@@ -42,7 +41,7 @@ def _import(
     taken: Sequence[str] | None = (),
     level: int = 0,
 ) -> ModuleType | SimpleNamespace:
-    """What the import statement finds, in the library's source: as everywhere, but for what it takes of scipy.stats."""
+    """The import function for the library's source: the usual one, but with a substitute for scipy.stats."""
     if name == AVOIDED and {*(taken or ())} == TAKEN:
         from scipy.special import ndtr, ndtri
 

@@ -68,10 +68,10 @@ Measure = Series | Final | Breakdown
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """All that a protocol measures, in reading order; cells are ranked by the first of `finals`.
+    """All measures of a protocol, in reading order; cells are ranked by the first of `finals`.
 
-    Every metrics.json also has the values of `COMMON`; `counts` are further counts, such as skipped turns. `passed`
-    says in words when a turn's `passed` is true. The part of `title` before a colon is the short name.
+    Every metrics.json also has the values of `COMMON`; `counts` names further counts, such as skipped turns.
+    `passed` says in words when a turn's `passed` is true. The part of `title` before a colon is the short name.
     """
 
     protocol: str
@@ -88,7 +88,7 @@ class Measures:
         return self.title.partition(":")[0]
 
     def have(self, *keys: str) -> bool:
-        """Whether there is a series or a final of each key."""
+        """Whether there is a series or a final for each of the keys."""
         return {*keys} <= {*(each.key for each in self.series), *(each.key for each in self.finals)}
 
     def describe(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class Measures:
 
 
 def merge(descriptions: Iterable[Measures]) -> Measures:
-    """The union of the measures of one protocol's cells, as options can add some; at least one must be given."""
+    """The union of the measures of several cells of one protocol, whose options can add some; at least one is given."""
     first, *rest = sorted(descriptions, key=lambda each: len(each.finals) + len(each.series), reverse=True)
     parts: dict[str, Any] = {}
     for name in ("series", "finals", "breakdowns", "counts"):
@@ -140,7 +140,7 @@ def _at(values: Any, place: str) -> Any:
 
 
 def fault_of(metrics: Mapping[str, Any], measures: Measures) -> str:
-    """Why a protocol's metrics cannot be shown, or nothing: a count is missing, or a final is no number."""
+    """The reason why a protocol's metrics cannot be shown, or nothing: a count is missing, or a final is no number."""
     for key in ("sessions", "completed", "errored"):
         if not isinstance(metrics.get(key), int):
             return f"must have '{key}', a count"

@@ -1,4 +1,4 @@
-"""Sessions reduced to what the figures need: a few hundred bytes each, so that ten thousand fit into memory."""
+"""Sessions reduced to the data of figures: a few hundred bytes each, so that ten thousand fit into memory."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,9 +11,10 @@ from codechat.records import SessionRecord, TurnRecord
 
 
 class TurnOutline(NamedTuple):
-    """The part of a turn that figures need. `kind` is its instruction's `scope/change`; `answered` as in the record.
+    """The data of a turn that figures need.
 
-    `outcome` and `passed` are None at a turn that is not scored.
+    `kind` is its instruction's `scope/change`; `answered` is as in the record. `outcome` and `passed` are None for
+    a turn that is not scored.
     """
 
     outcome: Outcome | None
@@ -40,7 +41,7 @@ class SessionOutline(NamedTuple):
 
 @dataclass
 class Outlines:
-    """The outlines of all sessions of a cell, with the sums that one pass can make."""
+    """The outlines of all sessions of a cell, with sums made in the same pass."""
 
     sessions: int = 0
     length: int = 0
@@ -73,7 +74,10 @@ class Outlines:
     _outcomes: Counter[tuple[Outcome | None, bool]] = field(default_factory=Counter)
 
     def add(self, session: SessionRecord) -> None:
-        """Add a session. Candidates of skipped turns count: an undecided one can be why a turn was skipped."""
+        """Add a session.
+
+        Candidates of skipped turns count: a turn can be skipped because one of them is undecided.
+        """
         self.sessions += 1
         self.length = max(self.length, len(session.turns), len(session.agenda) + 1)
         if session.status != "completed":
@@ -97,7 +101,7 @@ _KINDS: dict[TurnOutline, TurnOutline] = {}
 
 
 def _outline(session: SessionRecord, turn: TurnRecord) -> TurnOutline:
-    """The outline of a turn. Equal turns share one object: there are only some hundred kinds."""
+    """The outline of a turn. Equal turns share one object: there are only some hundred different ones."""
     asked = turn.instruction
     outline = TurnOutline(
         turn.outcome,

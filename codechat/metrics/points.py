@@ -53,7 +53,7 @@ def _counts(metrics: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def _finals(measures: Measures, metrics: Mapping[str, Any]) -> dict[str, float | None]:
-    """The cell's numbers, then those by group; a character in a group's name that stores refuse becomes `_`."""
+    """The cell's numbers, then those by group; characters that metric stores refuse become `_` in a group's name."""
     finals = {f"final/{final.key}": value_of(metrics, final) for final in (*measures.counts, *measures.finals)}
     for part in measures.breakdowns:
         for group, value in (value_of(metrics, part) or {}).items():
@@ -62,7 +62,7 @@ def _finals(measures: Measures, metrics: Mapping[str, Any]) -> dict[str, float |
 
 
 def _costs(metrics: Mapping[str, Any]) -> dict[str, float | None]:
-    """Without those of a payer that used no token, because it is offline: nobody looks for charts of zeros."""
+    """The costs, except those of offline models, which use no tokens: nobody looks for charts of zeros."""
     paying = {payer for payer, used in metrics["tokens"].items() if any(used.values())}
     counts = {f"cost/{name}": metrics.get(name) for name in ("retries", "rate_limited", "cached_replies")}
     rate = metrics.get("servers", {}).get(UNDER_TEST, {}).get("prefix_hit_rate")

@@ -1,8 +1,9 @@
-"""The power of a comparison of two models, from the variance that pilot cells show.
+"""The power of a comparison of two models, from the variance of the sessions in pilot cells.
 
 A figure of a cell is a ratio of two sums over its sessions, or a change from one such ratio to another. Near its value
-it is a mean over sessions of each one's part in it (the linear term of its Taylor series), so that the variance of
-these parts, between tasks and between samples of a task, gives that of the figure for any numbers of both.
+it behaves as a mean over sessions of each one's contribution (the linear term of its Taylor series). So the variance of
+these contributions, between tasks and between samples of a task, gives that of the figure for any number of tasks and
+samples.
 """
 
 from collections import defaultdict
@@ -28,11 +29,11 @@ Parts = Mapping[str, Sequence[float]]  # by task each sample's part in a figure,
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The variance of a session's part in a figure.
+    """The variance of a session's contribution to a figure.
 
-    `task` is between tasks, `within` between samples of a task; `shared` is what two models have in common of the
-    former, because a task is hard for both. With one sample of each task `within` is None, and `task` is the variance
-    of a session as a whole.
+    `task` is the variance between tasks, `within` that between samples of a task; `shared` is the part of the
+    former that two models have in common, because a task is hard for both. With one sample of each task `within` is
+    None, and `task` is the variance of a session as a whole.
     """
 
     task: float
@@ -40,8 +41,11 @@ class Spread:
     shared: float
 
     def standard_error(self, tasks: int, samples: int, *, paired: bool) -> float | None:
-        """Of the difference of two models with so many tasks, the same if `paired`, and samples of each; None if the
-        pilot does not tell what more than one sample brings."""
+        """The standard error of the difference of two models with so many tasks and samples of each.
+
+        The tasks are the same for both if `paired`. None if the pilot does not show the effect of more than one
+        sample.
+        """
         if self.within is None and samples > 1:
             return None
         own = self.task + (self.within or 0.0) / samples
@@ -62,15 +66,16 @@ class Spread:
         return NORMAL.cdf(size - reach) + NORMAL.cdf(-size - reach)
 
     def tasks_for(self, difference: float, samples: int, *, paired: bool) -> int | None:
-        """How many tasks find a difference of this size with the power `POWER`."""
+        """The number of tasks that find a difference of this size with the power `POWER`."""
         one = self.detectable(1, samples, paired=paired)
         return None if one is None else max(2, ceil((one / difference) ** 2))
 
 
 def spread_of(pilots: Sequence[Parts]) -> Spread | None:
-    """The spread that the pilot cells show, one for each model: the mean over the models, and over pairs of them.
+    """The variance in the pilot cells, one for each model: the mean over the models, and over pairs of them.
 
-    With a single model two like it are assumed, for which tasks are equally hard. None if there are too few sessions.
+    With a single model two like it are assumed, for which the tasks are equally hard. None if there are too few
+    sessions.
     """
     found: list[tuple[float, float | None]] = []
     for parts in pilots:
@@ -92,7 +97,7 @@ def spread_of(pilots: Sequence[Parts]) -> Spread | None:
 
 
 def _shared(a: Parts, b: Parts) -> float | None:
-    """The covariance of two models' means over the samples of a task."""
+    """The covariance of two models' task means, each over the samples of a task."""
     both = [task for task in a if a[task] and b.get(task)]
     if len(both) < 2:
         return None
@@ -100,7 +105,7 @@ def _shared(a: Parts, b: Parts) -> float | None:
 
 
 def parts_of(sessions: Iterable[SessionOutline]) -> dict[str, dict[str, list[float]]]:
-    """By figure and task, the part of each session in the figure; a figure without a value is left out."""
+    """By figure and task the contribution of each session to the figure; a figure without a value is left out."""
     rows = [(session.task_id, _counts(session)) for session in sessions]
     found: dict[str, dict[str, list[float]]] = {}
     for figure, places in {"mst": ("mst",), "adherence": ("adherence",), "regression": ("regression",),
@@ -126,7 +131,7 @@ def _linear(counts: tuple[int, int], value: float, mean: float) -> float:
 
 
 def _counts(session: SessionOutline) -> dict[str, tuple[int, int]]:
-    """What a session adds to each figure: a sum, and what it is divided by."""
+    """By figure the numerator and the denominator that a session adds."""
     passed = [turn.passed for turn in session.turns]
     scored = [verdict for verdict in passed if verdict is not None]
     after = [(before.passed, turn) for before, turn in pairwise(session.turns) if turn.answered]

@@ -1,4 +1,4 @@
-"""Several samples of every task: what any or all of k of them reach, and where their variance comes from.
+"""Several samples of every task: the chance that any or all of k of them pass, and the sources of their variance.
 
 Estimates from n samples are unbiased: means over all choices of k of the n, of which c pass.
 """
@@ -17,17 +17,17 @@ Part = tuple[int, int]  # a sum, and what it is divided by
 
 
 def sizes(samples: int) -> list[int]:
-    """The k that are shown if a task has so many samples: up to five, then ten, and all."""
+    """The numbers k to show if a task has so many samples: up to five, then ten, and all."""
     return sorted({*range(1, min(samples, FEW) + 1), *([MANY] if samples >= MANY else []), samples})
 
 
 def any_of(samples: int, passed: int, k: int) -> Part:
-    """pass@k: the choices of k samples of which one passes at least, of all such choices."""
+    """pass@k as a ratio: the choices of k samples of which at least one passes, and all such choices."""
     return comb(samples, k) - comb(samples - passed, k), comb(samples, k)
 
 
 def all_of(samples: int, passed: int, k: int) -> Part:
-    """pass^k: the choices of k samples that all pass, of all such choices."""
+    """pass^k as a ratio: the choices of k samples that all pass, and all such choices."""
     return comb(passed, k), comb(samples, k)
 
 
@@ -42,9 +42,9 @@ def shortest_of(values: Sequence[int], k: int) -> Part:
 
 
 def mean_over_tasks(parts: Mapping[str, Part]) -> Figure:
-    """The mean of the tasks' ratios, each task with the same weight; a task without a choice of k is left out.
+    """The mean of the tasks' ratios with equal weights; a task without a choice of k is left out.
 
-    The ratios have one denominator, so that all sums are sums of whole numbers.
+    The ratios get one denominator, so that all sums are sums of whole numbers.
     """
     known = {task: part for task, part in parts.items() if part[1]}
     whole = lcm(*(total for _, total in known.values()))
@@ -55,9 +55,9 @@ def mean_over_tasks(parts: Mapping[str, Part]) -> Figure:
 class Components:
     """The variance of one session's value, split by its source.
 
-    `task` is that between tasks; `within` that between samples of a task, which is `agenda` + `sample`: what the drawn
-    instructions make, and what the model's own draws make. These two are None if the samples do not tell them apart.
-    A component whose estimate is negative is 0.
+    `task` is the variance between tasks, `within` that between samples of a task. `within` is `agenda` + `sample`:
+    the variance due to the drawn instructions, and that due to the model's own randomness; both are None if the
+    samples do not separate them. A component whose estimate is negative is 0.
     """
 
     tasks: int
@@ -67,7 +67,7 @@ class Components:
     sample: float | None = None
 
     def standard_error(self, tasks: int, samples: int) -> float:
-        """Of a mean over so many tasks with so many samples each, every sample with an agenda of its own."""
+        """The standard error of a mean over so many tasks with so many samples each, which have an agenda each."""
         return float(((self.task + self.within / samples) / tasks) ** 0.5)
 
 
@@ -75,10 +75,10 @@ Sampled = Sequence[tuple[Hashable, float]]  # of one task: by what its agenda wa
 
 
 def components(tasks: Iterable[Sampled], *, one_source: str = "") -> Components | None:
-    """The components by the analysis of variance; None if fewer than two tasks, or none with two samples.
+    """The components by the analysis of variance; None if fewer than two tasks, or no task with two samples.
 
-    Samples of a task with equal draws have the same agenda, so that they differ by the model's draws alone. If what is
-    between samples has `one_source` (`agenda` or `sample`), that has all of it.
+    Samples of a task with equal draws have the same agenda, so that they differ by the model's randomness alone. If
+    samples can differ by `one_source` only (`agenda` or `sample`), that gets all the variance between them.
     """
     values = [each for each in tasks if each]
     if len(values) < 2 or all(len(each) < 2 for each in values):
@@ -97,7 +97,7 @@ def components(tasks: Iterable[Sampled], *, one_source: str = "") -> Components 
 def _apart(
     values: Sequence[Sampled], squares: float, within: float, one_source: str
 ) -> tuple[float | None, float | None]:
-    """The variance by the agenda's draw and by the model's, if they can be told apart."""
+    """The variance due to the agenda's draw and that due to the model, if they can be separated."""
     if one_source:
         return (within, 0.0) if one_source == "agenda" else (0.0, within)
     inner, free = 0.0, 0
@@ -126,7 +126,7 @@ def _squares(values: Sequence[float]) -> float:
 
 
 def sign_flips(differences: Sequence[int]) -> float | None:
-    """The exact two-sided p of the paired permutation test: each difference might as well have the other sign.
+    """The exact two-sided p of the paired permutation test, in which every difference might have had the other sign.
 
     With a difference of 1, 0 or −1 per task it is McNemar's exact test. None without a task.
     """

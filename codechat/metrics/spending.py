@@ -12,9 +12,9 @@ from codechat.domain import Usage
 from codechat.records import SessionRecord
 
 JUDGE = "judge"
-"""The name under which the judges of instructions are summed."""
+"""The name under which the tokens of the judges of instructions are summed."""
 CHOOSING = "applicability"
-"""The judge of candidates. Its records leave out the surplus checks of a lookahead."""
+"""The judge that chooses candidates. Its records leave out the surplus checks of a lookahead."""
 
 Tokens = dict[str, Usage]
 """Tokens by payer, those of the judges of instructions as `judge`."""
@@ -64,10 +64,10 @@ class Tariff:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """A cell's effort over all its processes, errored sessions included: from its journal, because records lack it.
+    """A cell's effort over all its processes, errored sessions included; from its journal, because records lack it.
 
-    `spent` has each payer's tokens without replies of the response cache. `judged` has the tokens of each judge of
-    instructions in completed sessions, if their prices differ.
+    `spent` has each payer's tokens, replies of the response cache excluded. `judged` has the tokens of each judge
+    of instructions in completed sessions, if the judges have different prices.
     """
 
     wall_s: float = 0.0
@@ -135,7 +135,7 @@ def _cost(price: Price | None, usage: Usage) -> float | None:
 
 
 def no_tokens() -> Tokens:
-    """The sum over no session."""
+    """Zero tokens for every payer."""
     return {"model": Usage(), JUDGE: Usage()}
 
 
@@ -148,7 +148,7 @@ def tokens_of(sessions: Iterable[SessionRecord]) -> Tokens:
 
 
 def add_tokens(total: Tokens, session: SessionRecord) -> None:
-    """Add a session's tokens to the total."""
+    """Add a session's tokens to a total."""
     for turn in session.turns:
         for name, used in (("model", turn.usage), (JUDGE, turn.judge_usage), *turn.usage_of_roles()):
             total[name] = total.get(name, Usage()) + used

@@ -28,7 +28,7 @@ class Tally:
 
     @classmethod
     def union(cls, tallies: Iterable["Tally"]) -> "Tally":
-        """What several tallies counted, as one."""
+        """The sum of several tallies."""
         found: dict[str, list[Figure]] = {}
         for tally in tallies:
             for name, figure in tally.figures.items():

@@ -51,9 +51,11 @@ class Demanding(Protocol):
     """A suite that needs something of this machine, such as a compiler."""
 
     def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
-        """See that all is there, before any model is asked, and make what is made once; `note` gets remarks on that.
+        """Check that all is there, before a model is asked, and prepare what is made once; `note` gets remarks.
 
-        It may take long, and be called from any thread. Raises `UserError` with what is missing.
+        It may take long, and may be called from any thread.
+
+        Raises `UserError` that names what is missing.
         """
 
 
@@ -89,7 +91,7 @@ class Written(Protocol):
     """A suite of Python snippets."""
 
     def unusable(self, entry_point: str) -> Iterator[str]:
-        """The snippets that no program can pass, such as ones that do not parse: which, and why."""
+        """Snippets that no program can pass, such as those that do not parse; each with the reason."""
 
 
 SUITES: Registry[Suite, NoTraits] = Registry("suite", "codechat.suites", NoTraits, Suite)

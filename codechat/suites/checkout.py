@@ -1,4 +1,4 @@
-"""A repository's files: hashed and packed once a process, and shipped with some of them replaced."""
+"""A repository's files: hashed and packed once a process, and packed anew with some of them replaced."""
 
 import functools
 import hashlib
@@ -51,7 +51,7 @@ def packed_with(root: Path, changed: Mapping[str, bytes], left_out: frozenset[st
 
 
 def room_mb(archive: bytes) -> int:
-    """The MiB that a run on an archive may write, the unpacked files included."""
+    """The MiB that a run on an archive may write, unpacked files included."""
     return (len(archive) >> 20) + ROOM_MB
 
 

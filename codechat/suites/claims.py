@@ -1,7 +1,7 @@
 """Values that a candidate claims, read and compared in time that grows with their size alone.
 
-Nothing of a candidate's is ever hashed here: keys can be chosen so that a set of 20,000 integers takes seconds. Sets
-and dictionaries are compared by their sorted content, each item written in one way whatever its number type.
+No value of a candidate is ever hashed here: keys can be chosen so that a set of 20,000 integers takes seconds. Sets and
+dictionaries are compared by their sorted content, in which equal items have the same bytes, whatever their number type.
 """
 
 from itertools import groupby
@@ -43,7 +43,7 @@ class Table:
 
 
 def joined(parts: Any) -> bytes | None:
-    """The parts in one; None if one of them is None."""
+    """The parts as one; None if one of them is None."""
     try:
         return b"".join(parts)
     except TypeError:
@@ -57,7 +57,7 @@ def sorted_or_none(parts: list[bytes | None]) -> list[bytes] | None:
 
 
 def written(value: Any) -> bytes | None:
-    """Bytes that are the same for equal values and different for others; None for what equals nothing."""
+    """Bytes that are the same for equal values and different for others; None for a value that equals nothing."""
     kind = type(value)
     if kind is Table:
         whole: bytes | None = value.written()
@@ -80,7 +80,7 @@ def read_claim(data: bytes) -> Any:
 
 
 def read_or_opaque(data: bytes) -> Any:
-    """As `read_claim`; what cannot be read equals nothing."""
+    """As `read_claim`; a value that cannot be read equals nothing."""
     try:
         return read_claim(data)
     except Undecodable as error:
@@ -88,8 +88,10 @@ def read_or_opaque(data: bytes) -> Any:
 
 
 def elements(value: Any) -> list[bytes]:
-    """The different elements of a value, in one order. Raises `TypeError` if it has none or they fit in no set, and
-    `ValueError` if one equals nothing."""
+    """The different elements of a value, in one order.
+
+    Raises `TypeError` if it has none or they fit in no set, and `ValueError` if one equals nothing.
+    """
     if isinstance(value, Table):
         items = value.items[::2] if value.is_dict else value.items
     elif isinstance(value, Iterated):

@@ -21,7 +21,7 @@ _asked: dict[tuple[str, str], "Found | None"] = {}
 
 
 class CompilerOptions(AddedOptions):
-    """What checks of the versions of languages add."""
+    """Options for checks of the versions of languages."""
 
     toolchains: list[str] | None = place_option(
         None, "folders of compilers and interpreters, each with a bin, that check the versions of languages"
@@ -29,12 +29,12 @@ class CompilerOptions(AddedOptions):
 
 
 class Absent(Exception):
-    """That this machine has no compiler for a version; its text says what to do."""
+    """Raised if this machine has no compiler for a version; the text says what to do."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A compiler: its program, the folder of all its files, its version, and what it needs to see in a box."""
+    """A compiler: its program, the folder of all its files, its version, and the paths that a box must show it."""
 
     program: str
     home: str
@@ -45,7 +45,7 @@ class Found:
 def find_compiler(compiler: Compiler, wanted: Version, config: SandboxConfig) -> Found:
     """The oldest compiler at hand that can check the version.
 
-    It is looked for in `sandbox.toolchains`, in `sandbox.java.home`, and on the path. Raises `Absent` if there is none.
+    The search covers `sandbox.toolchains`, `sandbox.java.home`, and the path. Raises `Absent` if there is none.
     """
     name = compiler.program.format(version=shown(wanted[:2]))
     own = config.libraries().minor
@@ -74,7 +74,7 @@ def _fits(own: Version, wanted: Version, exact: bool) -> bool:
 
 
 def _ask(compiler: Compiler, name: str, place: str) -> Found | None:
-    """What a compiler says of itself, once a process; None if it says nothing of use."""
+    """The compiler's answer about its own version, once a process; None if it is of no use."""
     if (place, name) not in _asked:
         _asked[place, name] = _found(compiler, name, place)
     return _asked[place, name]
@@ -94,7 +94,7 @@ def _found(compiler: Compiler, name: str, place: str) -> Found | None:
 
 
 def _said(place: str, arguments: tuple[str, ...]) -> str:
-    """What a trusted tool prints; empty if it fails."""
+    """The output of a trusted tool; empty if it fails."""
     try:
         done = subprocess.run(
             [place, *arguments], cwd="/", capture_output=True, text=True, timeout=ANSWERS_S, check=False
@@ -105,7 +105,7 @@ def _said(place: str, arguments: tuple[str, ...]) -> str:
 
 
 def seen_from(folder: Path) -> Iterator[str]:
-    """A folder and those that the links in it point to, but for what every box has."""
+    """A folder and those that the links in it point to, without the folders that every box has."""
     yield str(folder)
     for place, folders, files in os.walk(folder):
         for path in (Path(place, name) for name in (*folders, *files)):

@@ -83,8 +83,8 @@ def judge_status(
 ) -> Verdict:
     """The verdict by a command's exit status: passed if it is the `expected` one and the token, if any, was printed.
 
-    `meanings` are reasons that a status stands for. The failure holds the end of its standard error, and with `output`
-    that of its standard output.
+    `meanings` are the reasons that some statuses stand for. The failure contains the end of the command's standard
+    error, and with `output` that of its standard output.
     """
     if ran.why is None and ran.status == expected and token in ran.stderr:
         return Verdict("pass", True, None, ran.cpu_s)
@@ -114,7 +114,7 @@ def _missed(ran: Ran, command: Command, expected: int) -> tuple[Outcome, str]:
 
 
 def _signal(number: int) -> str:
-    """Its name; most real-time signals have none."""
+    """The signal's name; most real-time signals have none."""
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 

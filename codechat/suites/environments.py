@@ -14,7 +14,7 @@ REMEDY = "give the interpreter of a virtual environment: dataset.environments={N
 
 @dataclass(frozen=True)
 class Environment:
-    """An interpreter: its path, what it needs to see of this machine (`tools`), and its packages' names in lower case.
+    """An interpreter: its path, paths of this machine that it needs (`tools`), and its packages' names in lower case.
 
     `digest` is a hash of the versions of the interpreter and its packages.
     """
@@ -27,7 +27,7 @@ class Environment:
 
 @functools.cache
 def environment_at(python: str) -> Environment:
-    """The environment of an interpreter, asked once a process. Raises `UserError` if there is none at that path."""
+    """The environment of an interpreter, examined once a process. Raises `UserError` if there is none at that path."""
     told = interpreter_at(python, REMEDY)
     packages = sorted({(name.lower(), version) for name, version in told.packages})
     tools = tuple(dict.fromkeys(_tools(told)))
@@ -37,7 +37,7 @@ def environment_at(python: str) -> Environment:
 
 
 def _tools(told: Interpreter) -> Iterator[str]:
-    """The folders of the environment, of the interpreter behind it and of its packages; the system's own are there."""
+    """The folders of the environment, of the interpreter behind it and of its packages, except the system's own."""
     for folder in (told.prefix, told.base):
         yield told.path if folder.resolve() == SYSTEM else str(folder)
     for entry in map(Path, told.entries):

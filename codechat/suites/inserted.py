@@ -26,9 +26,9 @@ class Inserted:
     """Tests that are new to a repository, run in a copy of it in which the program replaces a function.
 
     `project` is the repository's name and `folder` its path, None if it is not configured. `file`, relative to the
-    folder, holds the `function` at its first and last line, from 1. `tests` are functions, which are inserted into the
-    class or the file that the pytest id `beside` names; they alone are run. `python` is the interpreter whose packages
-    the repository needs, None for those beside codechat.
+    folder, contains the `function` at its first and last line, from 1. `tests` are functions, which are inserted
+    into the class or the file that the pytest id `beside` names; they alone are run. `python` is the interpreter
+    with the packages that the repository needs, None for the one that runs codechat.
     """
 
     project: str
@@ -61,7 +61,7 @@ class Inserted:
         return len(names_of_tests(self.tests)), 0
 
     def place(self) -> Place:
-        """The function's place. Raises `UserError` if it, or what the new tests belong to, is not where it should."""
+        """The function's place. Raises `UserError` if it, or the place for the new tests, is not there."""
         root = self._root()
         insert_tests(root / self._test_file, self._owners, self.tests)
         if self.python is None:
@@ -103,7 +103,7 @@ class Inserted:
 
     @property
     def _owners(self) -> list[str]:
-        """The classes around the test that the new ones stand beside."""
+        """The classes that enclose the test next to which the new ones are inserted."""
         return self.beside.split("::")[1:-1]
 
 

@@ -13,22 +13,23 @@ REMEDY = "install one (Debian: openjdk-17-jdk-headless), or name its folder: san
 
 
 class JavaConfig(Config):
-    """Where Java is. What is not given is looked for where Debian's packages put it."""
+    """Where Java is. A tool that is not named here is looked for where Debian's packages put it."""
 
     home: str | None = place_option(None, "the folder of a JDK, 17 or later", min_length=1)
     classpath: list[str] | None = place_option(None, "the jar files of JUnit 5, and of libraries that programs use")
 
 
 class JavaOptions(AddedOptions):
-    """What tests of Java programs add."""
+    """Options for tests of Java programs."""
 
     java: JavaConfig = run_option(JavaConfig(), "where programs in Java find compiler, JUnit and libraries")
 
 
 def find_home(given: str | None, parts: Iterable[str] = ()) -> Path:
-    """The folder of the JDK: the one `given`, else that of the `javac` on the path.
+    """The folder of the JDK: the `given` one, else that of the `javac` on the path.
 
-    Raises `UserError` if there is none, if it is too old, or if it lacks one of the `parts`, paths in its folder.
+    Raises `UserError` if there is none, if it is too old, or if it lacks one of the `parts`, which are paths in its
+    folder.
     """
     javac = shutil.which("javac")
     if given is None and javac is None:

@@ -4,7 +4,7 @@ import warnings
 
 
 def syntax_problem(text: str) -> str:
-    """Why a text is no Python program, with the line; empty if it is one. Nothing of it is run."""
+    """The reason, with the line, if a text is no Python program; else empty. Nothing of the text is run."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the interpreter's opinion of an escape sequence is no error

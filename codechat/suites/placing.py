@@ -1,6 +1,6 @@
 """Where a Python function stands in a file, and a file with another function, or with further tests, in it.
 
-Everything else in the file stays as it is, byte for byte. The files are a repository's: they are trusted.
+All other bytes of the file stay the same. The files are a repository's: they are trusted.
 """
 
 import ast
@@ -22,7 +22,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Source:
-    """A Python file: its lines with their ends as they are, and its syntax tree."""
+    """A Python file: its lines with their own line ends, and its syntax tree."""
 
     path: Path
     lines: tuple[str, ...]
@@ -31,7 +31,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Place:
-    """A function in a file: the lines of its decorators and of itself, counted from 0, and what indents it."""
+    """A function in a file: the lines of its decorators and of itself, counted from 0, and its indentation."""
 
     source: Source
     decorators: range
@@ -59,9 +59,10 @@ def read_source(path: Path) -> Source:
 
 
 def function_at(path: Path, name: str, lines: tuple[int, int]) -> Place:
-    """The function of that name at its first (the `def`) and last line, from 1. Raises `UserError` if it is not there.
+    """The function of that name at its first (the `def`) and last line, from 1.
 
-    Lines behind the function's end are its own if they hold nothing but comments.
+    Lines after the function's end belong to it if they contain nothing but comments. Raises `UserError` if it is
+    not there.
     """
     source = read_source(path)
     for node in ast.walk(source.tree):
@@ -121,7 +122,7 @@ def names_of_tests(tests: str) -> list[str]:
 
 
 def indented(code: str, indent: str) -> list[str]:
-    """The lines of a code, indented but for those that begin within a text, whose value would change."""
+    """The lines of a code, indented, except those that begin inside a string, whose value would change."""
     lines = [line + "\n" for line in code.split("\n")]
     within = set(_lines_within_texts(code))
     return [line if number in within or not line.strip() else indent + line for number, line in enumerate(lines, 1)]

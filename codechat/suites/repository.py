@@ -56,9 +56,9 @@ OPTIONS = ("-q", "--tb=short", "--no-header", "-p", "no:cacheprovider", "--overr
 class Repository:
     """Tests of a repository, run in a copy of it in which the program replaces a function.
 
-    `project` is the repository's name in the dataset and `folder` its path, None if it is not configured. `file` holds
-    the function; its path is relative to that folder, as are the pytest ids in `nodes`. `lines` are the function's
-    first and last line, from 1; `indent` the columns by which its `def` is indented.
+    `project` is the repository's name in the dataset and `folder` its path, None if it is not configured. `file`
+    contains the function; its path is relative to that folder, as are the pytest ids in `nodes`. `lines` are the
+    function's first and last line, from 1; `indent` is the number of columns before its `def`.
     """
 
     project: str

@@ -1,7 +1,7 @@
-"""Whether a program is valid in a version of its language: a compiler of this machine checks it, confined as programs.
+"""Whether a program is valid in a version of its language: a compiler of this machine checks it in a box.
 
-A compiler that is not there, or that comes to no answer, leaves it undecided: the verdict is then `crash` or `timeout`,
-which say nothing about the program here. `finding_of` reads it so.
+If there is no such compiler, or it comes to no answer, the question stays undecided: the verdict is then `crash` or
+`timeout`, which say nothing about the program here. `finding_of` reads verdicts in this way.
 """
 
 import asyncio
@@ -34,8 +34,8 @@ _works: set[str] = set()  # compilers that accept a sample, in this process
 class LanguageVersion:
     """A program must be valid in the `version` of its `language`, which has a compiler.
 
-    `official` is the published check: the file has one name, and a library that is not there is an error. `guarded`
-    names the file as the program needs it, and takes errors that come from missing libraries for none.
+    `official` is the published check: the file has a fixed name, and a missing library is an error. `guarded` names
+    the file as the program needs it, and ignores errors that come from missing libraries.
     """
 
     language: str
@@ -75,7 +75,7 @@ class LanguageVersion:
         return Verdict.without_run("crash", f"{name} does not work in the sandbox: {said[:200]}")
 
     async def _try(self, source: str, found: Found, sandbox: Sandbox) -> Verdict:
-        """The verdict on a source: that of the first options that find no error of the language, else of the first."""
+        """The verdict on a source: by the first options that find no error of the language, else by the first."""
         attempts = self._compiler.options(version_of(self.version), found.home)
         verdicts: list[Verdict] = []
         for options in attempts[: 1 if self.harness == "official" else None]:
@@ -123,7 +123,7 @@ class LanguageVersion:
         return _verdict(outcome, f"the compiler gives up: {why}", ran)
 
     async def _sample(self, found: Found, sandbox: Sandbox) -> Ran | None:
-        """What becomes of a program that is surely valid; None if it is accepted, as it was before in this process."""
+        """The verdict on a sample that is surely valid; None if it is accepted, now or earlier in this process."""
         key = content_hash([found.program, self.key, sandbox.config.model_dump(mode="json")])
         if key not in _works:
             options = self._compiler.options(version_of(self.version), found.home)[0]
@@ -144,6 +144,6 @@ def suite_of(constraint: Constraint, harness: Harness) -> LanguageVersion:
 
 
 def finding_of(verdict: Verdict) -> Finding:
-    """What a verdict of such a suite says of the constraint: undecided if the compiler came to no answer."""
+    """The finding about the constraint by such a suite's verdict: undecided if the compiler gave no answer."""
     reason = ACCEPTED if verdict.failure is None else verdict.failure.reason
     return Finding(_MET.get(verdict.outcome), reason)

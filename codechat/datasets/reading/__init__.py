@@ -1,1 +1,1 @@
-"""What datasets share: lines, rows and their fields, releases, clones of repositories, and how each is refused."""
+"""Reading of data files, shared by all datasets: lines, rows and their fields, releases, and messages for mistakes."""

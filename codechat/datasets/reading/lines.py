@@ -55,9 +55,10 @@ def read_tasks(path: Path, parse: Callable[[dict[str, Any]], tuple[R, Task]], re
 def read_values(
     path: Path, read: Callable[[dict[str, Any]], R], remedy: str, setting: str = "dataset.path"
 ) -> Iterator[tuple[str, R]]:
-    """What `read` makes of the JSON object in each line, behind the line's place as FILE:LINE.
+    """Yield the result of `read` for the JSON object in each line, after the line's place as FILE:LINE.
 
-    Raises `UserError` with that place and the `remedy` if it raises `ValueError`. `setting` names the file in messages.
+    Raises `UserError` with that place and the `remedy` if `read` raises `ValueError`. `setting` names the file in
+    messages.
     """
     for line, text in lines_of(path, setting):
         place = f"{path}:{line}"

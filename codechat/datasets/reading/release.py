@@ -25,7 +25,7 @@ STALL_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A released file, as EvalPlus names it, the variable that makes EvalPlus read another, and its content's hash."""
+    """A released file: EvalPlus's name of it, the variable that overrides it, and its content's hash."""
 
     name: str
     version: str
@@ -47,7 +47,7 @@ class Release:
         return cached
 
     def compared(self, dataset: Dataset) -> Dataset:
-        """The dataset that was read, with a remark if it is not the release: half a file, another version, an edit."""
+        """The dataset that was read, with a remark if it is not the release but cut, edited or another version."""
         if dataset.content_hash == self.content:
             return dataset
         found = f"{counted(len(dataset.tasks), 'task')} with the content {dataset.content_hash[:8]}"
@@ -86,7 +86,7 @@ def _print_to_stderr() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _limit_stalls() -> Iterator[None]:
-    """Set the timeout that the downloader lacks: a silent server would block the command for ever."""
+    """Set the timeout that the downloader lacks: a silent server would block the command forever."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(STALL_S)
     try:

@@ -50,8 +50,8 @@ Inputs = Annotated[list[list[Any]], BeforeValidator(_no_calls)]
 class RequirementRow(BaseModel):
     """A user's verifiable instruction and its tests.
 
-    Either `tests` (Python snippets) or `suite` (tests of any kind) is given. Figures are grouped by `type`;
-    `accumulates` false: later code need not keep it.
+    Either `tests` (Python snippets) or `suite` (tests of any kind) is given. Figures are grouped by `type`; if
+    `accumulates` is false, later code need not keep the requirement.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -74,9 +74,10 @@ class RequirementRow(BaseModel):
 
 
 class TaskRow(BaseModel):
-    """One line. Other fields are ignored, because EvalPlus has some, unless they look like a misspelling of these.
+    """One line of the file.
 
-    The texts are parsed as Python only if that is the `language`.
+    Further fields are ignored, because EvalPlus has some, unless they look like a misspelling of these. The texts
+    are parsed as Python only if that is the `language`.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
@@ -114,7 +115,7 @@ class TaskRow(BaseModel):
         return self
 
     def check(self) -> None:
-        """Raises `ValueError` if the fields do not fit each other or the language."""
+        """Raises `ValueError` if the fields contradict each other or the language."""
         if "prompt" not in self.model_fields_set:
             raise ValueError("prompt: Field required")
         self._one_suite()
@@ -127,7 +128,7 @@ class TaskRow(BaseModel):
         require_results("plus_output", self.plus_input, self.plus_output, "canonical_solution", reference)
 
     def given(self) -> set[str]:
-        """The names of the fields that hold something, those of other forms too."""
+        """The names of the fields that are not empty, those of other forms included."""
         return {
             name
             for name in (*type(self).model_fields, *forms())
@@ -135,7 +136,7 @@ class TaskRow(BaseModel):
         }
 
     def _one_suite(self) -> None:
-        """Refuse tests that do not fit each other or the language."""
+        """Refuse tests that contradict each other or the language."""
         calls, snippets = bool(self.base_input), bool(self.tests)
         if (calls and snippets) or (self.plus_input and not calls and not snippets):
             raise ValueError("give base_input (calls to compare) or tests (assertions), one of them and not both")
@@ -149,7 +150,7 @@ class TaskRow(BaseModel):
             raise ValueError("entry_point: Field required")
 
     def named_requirements(self) -> list[Requirement]:
-        """The requirements in order; the id of one without is its number, from 1."""
+        """The requirements in order; one without an id gets its number, from 1."""
         return [
             Requirement(
                 each.id or str(number),
@@ -204,9 +205,10 @@ F = TypeVar("F", bound=type[TaskRow])
 
 
 def register_form(field: str) -> Callable[[F], F]:
-    """Decorator for a further form of row, for tasks of another kind: that of the rows in which `field` is not empty.
+    """Decorator for a further form of row, for tasks of another kind: rows in which `field` is not empty have it.
 
-    A study registers its form in its file `rows.py`; the last line of the form's docstring says what a row needs.
+    A study registers its form in its file `rows.py`. The last line of the form's docstring says which fields a row
+    needs.
     """
 
     def remember(form: F) -> F:

@@ -29,8 +29,11 @@ WEAK = "this sandbox, which cannot part two processes"
 
 
 Need = Literal["code", "commands", "native", "network", "processes", "threads"]
-"""What tests may need: code objects made at run time; the system's commands; libraries by way of ctypes; the loopback
-interface; a /proc; threads that outlive a statement."""
+"""Things that tests may need.
+
+Code objects made at run time; the system's commands; libraries by way of ctypes; the loopback interface; a /proc;
+threads that outlive a statement.
+"""
 TOOLS: dict[Need, tuple[str, ...]] = {"commands": COMMANDS, "processes": (PROC,)}
 
 
@@ -38,16 +41,18 @@ TOOLS: dict[Need, tuple[str, ...]] = {"commands": COMMANDS, "processes": (PROC,)
 class Assertions:
     """Snippets that make assertions about a program, and about its source text if they read it.
 
-    They run in a process of their own, in which the program's functions are stubs; if a construct does not allow that,
-    program and snippets share an interpreter, and the verdict says so: docs/sandbox.md lists what is promised for both.
-    If the program's target has an entry point, the program must define it; it is also the only builtin name that the
-    program may redefine for the snippets. A program that exits early never passes. `load_cpu_s` limits the program's
-    own code and every snippet.
+    They run in a process of their own, in which the program's functions are stubs. If a construct does not allow
+    that, program and snippets share an interpreter, and the verdict says so: docs/sandbox.md lists the promises for
+    both ways.
 
-    `needs` are what the snippets cannot do without (docs/sandbox.md): whatever is named there is had inside only.
-    `cpu_s` are CPU seconds that loading, every snippet and all together may take at least, whatever the sandbox says.
-    `one_file`: the program is meant to stand in one file before the snippets, and finds what they import; if they
-    speak of that file's variables (`global`), both share them.
+    If the program's target has an entry point, the program must define it; it is also the only builtin name that
+    the program may redefine for the snippets. A program that exits early never passes.
+
+    `load_cpu_s` limits the program's own code and every snippet. `needs` are things that the snippets cannot do
+    without (docs/sandbox.md); each makes program and snippets share a process. `cpu_s` are CPU seconds that
+    loading, every snippet and all together may take at least, whatever the sandbox's limit is. `one_file`: the
+    program is meant to stand in one file before the snippets, which use its imports; if they speak of that file's
+    variables (`global`), both share them.
     """
 
     snippets: tuple[str, ...]
@@ -72,7 +77,7 @@ class Assertions:
 
     @functools.cached_property
     def constructs(self) -> tuple[Constructs, ...]:
-        """What each snippet uses that decides where it can run."""
+        """For each snippet the constructs that decide where it can run."""
         return find_all(self.snippets)
 
     @functools.cached_property
@@ -84,7 +89,7 @@ class Assertions:
     def names_used(self, entry_point: str) -> frozenset[str]:
         """The names that the snippets use.
 
-        Raises `NotRun`, a `ValueError`, if nothing would run some of their tests: every program would pass those.
+        Raises `NotRun`, a `ValueError`, if some tests would never run: every program would pass those.
         """
         return _names_used(self.snippets, entry_point)
 
@@ -163,7 +168,7 @@ class _Run:
     idle_s: float
 
     def follow(self, box: Box, extra: Mapping[str, Any] | None = None, candidate: bytes = b"") -> Verdict:
-        """Run it, in two processes if the candidate's job is given; raises `WorkerDied`."""
+        """Run program and snippets, in two processes if the candidate's job is given. Raises `WorkerDied`."""
         cpu = self.job["cpu"]
         data = marshal.dumps(self.job | dict(extra or {}), 2)
         job = Job(data, self.idle_s, max(self.config.total_cpu_s, self.idle_s), cpu, warm=True, candidate=candidate)

@@ -84,10 +84,13 @@ KNOWN = frozenset(
 
 @dataclass(frozen=True)
 class Constructs:
-    """`inside`: why a snippet must share the program's process, or None; `world`: what it uses that is not carried
-    between processes, so that it must not call the program; `reads`: what it reads of the program's text;
-    `attributes`: names with the attributes that it asks them for, which a stub lacks; `stops`: whether it speaks of
-    the end of iterators."""
+    """The constructs of a snippet by their consequence.
+
+    `inside`: why the snippet must share the program's process, or None. `world`: things it uses that are not
+    carried between processes, so that it must not call the program. `reads`: the parts of the program's text that
+    it reads. `attributes`: names with the attributes that it looks up on them and that a stub lacks. `stops`:
+    whether it depends on the end of iterators.
+    """
 
     inside: str | None = None
     world: str = ""
@@ -97,8 +100,10 @@ class Constructs:
 
 
 def find_all(snippets: Sequence[str]) -> tuple[Constructs, ...]:
-    """The constructs of snippets that run one after the other: what uses a name of an earlier one that reaches out of
-    the process does so itself."""
+    """The constructs of snippets that run one after the other.
+
+    A snippet that uses a name of an earlier one which reaches out of the process does so itself.
+    """
     found, reaching = [], dict[str, str]()
     for snippet in snippets:
         one = find_constructs(snippet)
@@ -112,7 +117,7 @@ def find_all(snippets: Sequence[str]) -> tuple[Constructs, ...]:
 
 
 def describe_all(constructs: Sequence[Constructs]) -> dict[str, Any]:
-    """What the tester is told about all snippets, as plain data."""
+    """The data about all snippets that the tester in the sandbox needs, as plain values."""
     attributes: dict[str, list[str]] = {}
     for name, attribute in sorted(set[tuple[str, str]]().union(*(one.attributes for one in constructs))):
         attributes.setdefault(name, []).append(attribute)
@@ -143,7 +148,7 @@ def _parse(snippet: str) -> ast.Module:
 
 
 def _bound(tree: ast.Module) -> Iterator[str]:
-    """The names that reach out of the process after a snippet that does: its own definitions, and strange imports."""
+    """The names by which later snippets would reach out too: this snippet's definitions and strange imports."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
@@ -156,7 +161,7 @@ def _bound(tree: ast.Module) -> Iterator[str]:
 
 
 def _attributes(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """Names with the attributes that they are asked for, if a stub lacks these."""
+    """Names with the attributes that are looked up on them, if a stub lacks these."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr not in KNOWN:
         yield node.value.id, node.attr
     if isinstance(node, ast.Call) and ast.unparse(node.func) in ("hasattr", "getattr") and len(node.args) > 1:
@@ -195,7 +200,7 @@ def _inside(node: ast.AST) -> str:
 
 
 def _identity(node: ast.AST) -> str:
-    """What compares the identity of objects, other than the single ones."""
+    """The construct, if a node compares the identity of objects other than `None`, `True` and the like."""
     sides: list[ast.expr] = []
     if isinstance(node, ast.Compare) and any(isinstance(one, ast.Is | ast.IsNot) for one in node.ops):
         sides = [node.left, *node.comparators]
@@ -207,7 +212,7 @@ def _identity(node: ast.AST) -> str:
 
 
 def _made(node: ast.AST) -> str:
-    """What makes code or classes, or has the interpreter find modules."""
+    """The construct, if a node makes code or classes, or has the interpreter find modules."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
         roots = {name.partition(".")[0] for name in names}

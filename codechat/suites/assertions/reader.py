@@ -14,10 +14,11 @@ TOKEN_BYTES = 16
 
 
 class AssertionsReader:
-    """Reads one run's stream. Frames are claims if program and snippets share a process: then only the token proves
-    that the last snippet ran to its end.
+    """Reads one run's stream.
 
-    `forced` says why they share one; None: they do not, unless the stream says why they must.
+    If program and snippets share a process, frames are mere claims: only the token proves that the last snippet ran
+    to its end. `forced` is the construct that forces them into one process; None if they have two, unless the
+    stream says otherwise.
     """
 
     def __init__(

@@ -41,9 +41,9 @@ PREPARED = PreparedStore()
 class Calls:
     """Calls of `entry_point`, whose results must be as good as those of `reference`, a complete program.
 
-    `base` and `plus` hold one argument tuple per call; `atol` is the absolute tolerance for floats; `oracle` names the
-    comparison (see `codechat.suites.calls.oracle`). `expected_base` and `expected_plus` hold one result per call if the
-    dataset gives them; None: the results are the reference's. `name` is what messages call the task.
+    `base` and `plus` hold one argument tuple per call; `atol` is the absolute tolerance for floats; `oracle` names
+    the comparison (see `codechat.suites.calls.oracle`). `expected_base` and `expected_plus` hold one result per
+    call if the dataset gives them; if None, the reference computes them. `name` is the task's name in messages.
     """
 
     entry_point: str
@@ -119,7 +119,7 @@ class Calls:
         return {"program": source, "entry": self.entry_point, "calls": inputs, "elements": elements}
 
     def _prepared(self, box: Box, config: SandboxConfig) -> Prepared:
-        """From memory, from disk, or by running the reference."""
+        """The prepared suite: from memory, from disk, or by running the reference."""
         limits = (config.min_cpu_s, config.cpu_factor, config.load_cpu_s, config.total_cpu_s)
         return PREPARED.get(f"{self.key}/{limits}/{config.versions_of_libraries()}", lambda: self._prepare(box, config))
 
@@ -148,7 +148,7 @@ class Calls:
         return Truth(expected, truth.cpu_s)
 
     def _run_reference(self, box: Box, inputs: bytes, recorder: Recorder) -> str | None:
-        """Run the reference under generous limits; returns why it failed, None if it did not."""
+        """Run the reference under generous limits. Returns the reason if it failed, else None."""
         job = self._job(self.reference or "", inputs) | {
             "limits": (REFERENCE_INPUT_S,) * len(self.inputs),
             "load_cpu_s": REFERENCE_INPUT_S,
@@ -163,14 +163,14 @@ class Calls:
         return None if ended.status == 0 and ended.why is None else explain_end(ended, REFERENCE_TOTAL_S)[1]
 
     def _bytes(self) -> bytes:
-        """The inputs as the child reads them; raises `UserError` for one that is not plain data."""
+        """The inputs as the child process reads them. Raises `UserError` for one that is not plain data."""
         try:
             return marshal.dumps([tuple(arguments) for arguments in self.inputs], 2)
         except ValueError as error:
             raise UserError(f"an input of {self.name} is not plain data: {error}", "mend the dataset") from error
 
     def _given(self) -> tuple[Expected | None, ...]:
-        """The expected values in the dataset, base first; None for those that the reference computes."""
+        """The expected values of the dataset, base first; None for those that the reference computes."""
         known: list[Expected | None] = []
         elements = self.oracle == "set_equal"
         for calls, values in ((self.base, self.expected_base), (self.plus, self.expected_plus)):

@@ -20,9 +20,9 @@ LARGER = 17  # times: a number takes 1 to 17 bytes (True, 1+0j), and an integer 
 
 
 class CallsReader:
-    """Reads one candidate's stream, which is only a claim about results.
+    """Reads one candidate's stream, which only claims results.
 
-    `inputs` are the calls' arguments, the first `base` of them those of the base tests; `comparison` makes the
+    `inputs` are the calls' arguments, of which the first `base` are those of the base tests; `comparison` makes the
     `Comparison` for the results of one part; `output_limit` is in bytes.
     """
 

@@ -13,7 +13,7 @@ LONGEST_INTEGER = 2000  # bits
 
 
 class _Bounded(reprlib.Repr):
-    """One short representation, also of integers with more digits than the interpreter prints."""
+    """A short representation, also of integers with more digits than the interpreter prints."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -68,7 +68,7 @@ def place(reference: str, entry_point: str, oracle: str, inputs: bytes, librarie
 
 @functools.cache
 def machine() -> str:
-    """The parts that CPU times and bytes depend on: host, processor, interpreter, and the code inside the sandbox."""
+    """The things that CPU times and bytes depend on: host, processor, interpreter, and the code inside the sandbox."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -184,9 +184,9 @@ def load(path: Path) -> Truth | None:
 
 
 def compute(name: str, wanted: int, run: Callable[[Recorder], str | None]) -> Truth:
-    """Run a reference by `run`, which returns why the child failed, if it did; `wanted` is the number of results.
+    """The truth, by running a reference with `run`, which returns the reason if the child failed.
 
-    Raises `UserError`.
+    `wanted` is the number of results. Raises `UserError`.
     """
     recorder = Recorder()
     ended = run(recorder)

@@ -33,16 +33,16 @@ REFUSED: dict[Kind, tuple[Outcome, str]] = {
     Kind.ENDED: ("crash", "it takes the compiler down"),
 }
 SAID = {10: "a test fails", 11: "no test runs", 12: "a test is skipped"}
-"""The statuses of `Runner.java`."""
+"""The meanings of the exit statuses of `Runner.java`."""
 
 
 @dataclass(frozen=True)
 class JUnit:
     """A source with JUnit 5 tests; passed if all of them pass, and at least one runs.
 
-    Program and tests are compiled as one unit without a package: the imports of either hold for both, and public types
-    may sit in either. `declares` are the names of types that programs may declare although a library that the tests
-    import has them, or `java.lang` does; else a program could replace what its tests rely on.
+    Program and tests are compiled as one unit without a package: the imports of either hold for both, and public
+    types may be in either. `declares` names types that programs may declare although a library that the tests
+    import, or `java.lang`, has them; without this list a program could replace a type that its tests rely on.
     """
 
     tests: str
@@ -98,7 +98,7 @@ class JUnit:
 
 
 def _refuse_little(config: SandboxConfig) -> None:
-    """Raises `UserError` if no virtual machine could start within the limits: that is no program's failure."""
+    """Raises `UserError` if no virtual machine could start within the limits: that is no failure of the program."""
     for name, least in LEAST.items():
         if getattr(config, name) < least:
             given = f"sandbox.{name}={getattr(config, name)}"

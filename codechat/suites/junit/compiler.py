@@ -23,7 +23,7 @@ RENEWED_AFTER = 2000  # units: a compiler that works for hours must not grow
 
 
 class Kind(IntEnum):
-    """The kinds of answers, in the order of `Compiler.java`; `TOO_LONG` and `ENDED` are this side's."""
+    """The kinds of answers, in the order of `Compiler.java`; `TOO_LONG` and `ENDED` are made on this side."""
 
     COMPILED = 0
     PROGRAM_DOES_NOT_PARSE = 1
@@ -38,9 +38,10 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The compiler's answer. `text` holds the test classes if it is compiled, else a message; `unit` the classes.
+    """The compiler's answer.
 
-    The unit is the number of classes, then each one's name and content with their sizes before them.
+    `text` holds the test classes if the unit was compiled, else a message. `unit` holds the classes: their number,
+    then each one's name and content, preceded by their sizes.
     """
 
     kind: Kind
@@ -62,7 +63,7 @@ class Compiler:
     def compile(self, program: str, tests: str, declares: Sequence[str], *, limit_s: float) -> Compiled:
         """Compile a unit within `limit_s` CPU seconds. A unit that ends two compilers is at fault itself.
 
-        `declares` are the types that the program may declare although a library of the tests has them.
+        `declares` names types that the program may declare although a library of the tests has them.
 
         Raises `InfrastructureError` if the compiler cannot be started, or was stopped.
         """
@@ -149,7 +150,7 @@ class _Meter:
         self._until = time.monotonic() + CEILING_S + CEILING_FACTOR * cpu_s
 
     def read(self, size: int) -> bytes:
-        """So many bytes; raises `EOFError` at the end of the stream, and `TimeoutError`."""
+        """The next `size` bytes. Raises `EOFError` at the end of the stream, and `TimeoutError`."""
         pieces: list[bytes] = []
         while size:
             if not select.select([self._stream], [], [], POLL_S)[0]:
@@ -176,7 +177,7 @@ def _request(program: str, tests: str, declares: Sequence[str] = ()) -> bytes:
 
 
 def _cpu_s(pid: int) -> float:
-    """The CPU seconds of a process; 0 if it is gone, which its stream tells."""
+    """The CPU seconds of a process; 0 if it is gone, which the end of its stream shows too."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:  # noqa: PTH123  called ten times a second
             fields = stream.read().rpartition(b")")[2].split()

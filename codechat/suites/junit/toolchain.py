@@ -1,7 +1,7 @@
-"""The tools behind the tests: a JDK, JUnit's jars, and what is made of both, once, in the cache.
+"""The tools behind the tests: a JDK, JUnit's jars, and files that are made of both once and cached.
 
-That is a Java runtime with JUnit in a module of its own, which keeps its inner parts from programs; it lacks the
-modules by which a program could reach the memory of its own process. An archive of loaded classes lets it start faster.
+These are a Java runtime with JUnit in a module of its own, whose internals programs cannot reach; it lacks the modules
+by which a program could access the memory of its own process. An archive of loaded classes lets it start faster.
 """
 
 import fcntl
@@ -81,16 +81,16 @@ class Toolchain:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """What must be visible in the sandbox."""
+        """The paths that must be visible in the sandbox."""
         return (str(self.image), str(self.archive), *self.libraries)
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """How the runtime finds its libraries where it cannot ask for its own path, and keeps its memory together."""
+        """Variables by which the runtime finds its libraries if it cannot ask for its own path, and saves memory."""
         return {"LD_LIBRARY_PATH": f"{self.image}/lib:{self.image}/lib/server", "MALLOC_ARENA_MAX": "2"}
 
     def compiler(self) -> Compiler:
-        """A compiler that knows what programs will find."""
+        """A compiler that knows the classes that programs will find at run time."""
         java = [f"{self.home}/bin/java", "-Xmx512m", "-Xss2m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         options = ["--system", str(self.image), *self._classpath(), "-proc:none", "-g", "-nowarn", "-Xlint:none"]
         compiler = ["-cp", str(self.folder / "compiler"), "codechat.compiler.Compiler", *options]
@@ -116,7 +116,10 @@ class Toolchain:
 
 
 def toolchain(config: JavaConfig, note: Callable[[str], None] = lambda text: None) -> Toolchain:
-    """The tools, which the first use on a machine makes: `note` is told. Raises `UserError` if something is missing."""
+    """The tools. The first use on a machine makes them, and `note` gets a message about it.
+
+    Raises `UserError` if something is missing.
+    """
     given = (config.home, None if config.classpath is None else tuple(config.classpath))
     with _building:
         if given not in _made:  # jars are read once a process, not for every verdict
@@ -222,7 +225,7 @@ class _Build:
         self._run([f"{self.tools.home}/bin/{name}", *map(str, arguments)])
 
     def _run(self, argv: Sequence[str]) -> None:
-        """Run a trusted tool in the folder; raises `InfrastructureError` with what it said."""
+        """Run a trusted tool in the folder. Raises `InfrastructureError` with the tool's output."""
         done = subprocess.run(argv, cwd=self.tools.folder, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             said = (done.stderr or done.stdout).strip().splitlines()[-3:]

@@ -38,7 +38,7 @@ _WORKING: dict[str, str] = {}  # by repository and test: why that does not run e
 
 
 class MavenOptions(AddedOptions):
-    """What tests of Java repositories add."""
+    """Options for tests of Java repositories."""
 
     maven_repository: str | None = place_option(
         None, "the local Maven repository, for tests of Java repositories, which run without network", min_length=1
@@ -47,14 +47,14 @@ class MavenOptions(AddedOptions):
 
 @dataclass(frozen=True)
 class Part:
-    """Lines of a file of the repository, from 1, and the code that they hold."""
+    """Lines of a file of the repository, from 1, and the code in them."""
 
     file: str
     lines: tuple[int, int]
     code: str
 
     def replaced(self, root: Path, code: str) -> bytes:
-        """The file with another code in place of the lines. Raises `UserError` if they do not hold this part's."""
+        """The file with other code in these lines. Raises `UserError` if they do not contain this part's code."""
         path, (first, last) = root / self.file, self.lines
         lines = file_content(path).splitlines(keepends=True)
         if b"".join(lines[first - 1 : last]).decode("utf-8", "replace").split() != self.code.split():
@@ -132,7 +132,7 @@ class Maven:
         return judge_build(ran, command)
 
     async def _why_not(self, sandbox: Sandbox) -> str:
-        """Why the tests of the repository do not run even if nothing is replaced; empty if they do. Run once."""
+        """The reason if the repository's tests do not run even with nothing replaced; else empty. They are run once."""
         place = content_hash([self.method.file, self.test.file, list(self.words), sorted(self.outside.items())])
         if place not in _WORKING:
             command = await asyncio.to_thread(self.command, sandbox.config, self.method.code, self.test.code)
@@ -175,7 +175,7 @@ class Maven:
 
 
 def judge_build(ran: Ran, command: Command) -> Verdict:
-    """The verdict by Maven's exit status and by what it says of the tests: at least one must have passed."""
+    """The verdict by Maven's exit status and its report on the tests: at least one must have passed."""
     verdict = replace(judge_status(ran, command), inside=INSIDE)
     said = [line for line in ran.stdout.splitlines() if line.startswith(ERROR) and line.strip() != ERROR]
     counts = [(int(run), int(skipped)) for run, skipped in COUNT.findall(ran.stdout)]

@@ -23,7 +23,7 @@ class Toolchain:
 
 @functools.cache
 def toolchain(jdk: str | None) -> Toolchain:
-    """What is installed here, found once a process; `jdk` is the folder of a JDK, None to look for one.
+    """The tools installed here, found once a process; `jdk` is the folder of a JDK, None to look for one.
 
     Raises `UserError` if Maven or a JDK is missing.
     """
