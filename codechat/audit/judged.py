@@ -81,19 +81,19 @@ class JudgedRow(BaseModel):
         return content_hash([cls.question, *where, judged])[:16]
 
     @property
-    def said(self) -> str:
+    def given_label(self) -> str:
         """The label that a person gave; empty if none is given."""
         return str(getattr(self, self.label))
 
     @property
-    def judged(self) -> str:
+    def decision(self) -> str:
         """The judge's decision."""
         return str(getattr(self, f"judge_{self.label}"))
 
     @property
     def is_genuine(self) -> bool:
         """Whether the row is unchanged except for its labels."""
-        return self.sample == self.key_of(self.cell_id, self.task_id, self.turn, self.place, self.judged)
+        return self.sample == self.key_of(self.cell_id, self.task_id, self.turn, self.place, self.decision)
 
     @property
     def instruction(self) -> str:

@@ -65,11 +65,13 @@ def population_json(cells: Iterable[LoadedCell], changes: Iterable[AuditDecision
     for one in changes:
         if one.adherence not in (None, "undecided"):
             _count(counts[one.cell_id], one.task_id, one.instruction.scope, adhered=one.adherence == "adhered")
-    found = {cell.cell_id: _judged(cell, counts[cell.cell_id], options) for cell in cells if cell.cell_id in counts}
+    found = {
+        cell.cell_id: _judged_cell(cell, counts[cell.cell_id], options) for cell in cells if cell.cell_id in counts
+    }
     return json.dumps(Population(cells=found).model_dump(mode="json"), sort_keys=True, separators=(",", ":")) + "\n"
 
 
-def _judged(cell: LoadedCell, counts: Mapping[str, Mapping[str, tuple[int, int]]], options: Options) -> JudgedCell:
+def _judged_cell(cell: LoadedCell, counts: Mapping[str, Mapping[str, tuple[int, int]]], options: Options) -> JudgedCell:
     judged = {task: dict(own) for task, own in counts.items()}
     return JudgedCell(dataset=cell.source, judge=judge_of(cell, options), named=cell.judge, judged=judged)
 
@@ -86,7 +88,7 @@ def _recorded(cell: LoadedCell, options: Options) -> JudgedCell:
     for session in cell.sessions():
         for scope, adhered in _decided(session):
             _count(counts, session.task_id, scope, adhered=adhered)
-    return _judged(cell, counts, options)
+    return _judged_cell(cell, counts, options)
 
 
 def _decided(session: SessionRecord) -> Iterator[tuple[str, bool]]:

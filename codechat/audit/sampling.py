@@ -5,6 +5,7 @@ section IV-D): only about half of all decisions were followed by a change that w
 contains few of these.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -13,12 +14,12 @@ from typing import Literal
 
 from codechat.audit.allocation import Group
 from codechat.audit.judged import kinds
-from codechat.audit.reasons import applicability_reasons
 from codechat.audit.strata import Stratum, draw_by_stratum, shuffled
 from codechat.domain import AdherenceVerdict, Instruction
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.instructions import INSTRUCTIONS
+from codechat.journal import read_values
 from codechat.records import AdherenceRecord, SessionRecord, TurnRecord
 from codechat.report.loading import content_notes, load_cells
 from codechat.report.study import LoadedCell
@@ -199,7 +200,7 @@ def _population_of(runs: Iterable[Path]) -> _Population:
     cells = load_cells(list(runs))
     for cell in cells:
         known = _instructions_of(cell)
-        reasons = applicability_reasons(cell.folder)
+        reasons = _applicability_reasons(cell.folder)
         for session in cell.sessions():
             if session.status == "completed":
                 found, missed = _decisions_of(cell, session, known, reasons)
@@ -226,6 +227,19 @@ def _instructions_of(cell: LoadedCell) -> dict[str, Instruction]:
     except UserError:
         return {}
     return {one.id: one for one in pool.instructions}
+
+
+def _applicability_reasons(folder: Path) -> dict[tuple[str, int, str], str]:
+    """The judge's reasons by (session, turn, instruction), from the journal, because records leave them out.
+
+    Empty if the journal is gone or cannot be read.
+    """
+    return dict(_reason_of(*row) for row in read_values(folder / "journal.db", "applicability"))
+
+
+def _reason_of(session: str, name: str, value: str) -> tuple[tuple[str, int, str], str]:
+    turn, _, instruction = name.split("/", 2)
+    return (session, int(turn), instruction), str(json.loads(value).get("reason", ""))
 
 
 def _decisions_of(

@@ -118,7 +118,7 @@ def items_of(rows: Iterable[Row], question: Question) -> list[Item]:
     items: list[Item] = []
     for row in asked_of(rows, question):
         if not isinstance(row, LabelRow):
-            items += [Item(row, row.said, row.judged, row.judge, row.judge_reason)] if row.said else []
+            items += [Item(row, row.given_label, row.decision, row.judge, row.judge_reason)] if row.given_label else []
         elif question == "applicability" and row.applicable:
             items.append(Item(row, row.applicable, row.judge_applicable, row.judge, row.judge_reason))
         elif question == "adherence" and (label := row.true_adherence) is not None:

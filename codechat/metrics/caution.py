@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from codechat.metrics.replies import REPLIES
+from codechat.metrics.counts import REPLIES
 
 MOST = 0.2
 """The share of unusable sessions, turns or replies above which a warning precedes all figures."""

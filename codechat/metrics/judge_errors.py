@@ -180,8 +180,8 @@ def _not_identified(sensitivity: float, specificity: float, drawn: tuple[Any, An
     """The reason why errors like these show nothing about the truth, in words; empty if they do."""
     interval = None if drawn is None else ends(sum(drawn) - 1)
     if sensitivity + specificity <= 1 or (interval is not None and interval[0] <= 0):
-        told = f"sensitivity {sensitivity:.2f} + specificity {specificity:.2f}"
-        return f"not identified: {told} may be 1, so that the verdicts may say nothing about what was followed"
+        shares = f"sensitivity {sensitivity:.2f} + specificity {specificity:.2f}"
+        return f"not identified: {shares} may be 1, so that the verdicts may say nothing about what was followed"
     return ""
 
 

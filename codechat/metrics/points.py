@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from codechat.metrics.decided import DECIDED
+from codechat.metrics.counts import DECIDED
 from codechat.metrics.measures import Measures, value_of
 from codechat.records import UNDER_TEST
 

@@ -56,14 +56,13 @@ def _of_added_text(rule: Rule, new: Code) -> str:
         return ""
     found = {one.line for one in rule.subject.present(new)}
     lines = found | {line + 1 for line in found}  # an example goes on in the next line
-    texts = [re.sub(mark, _digits_of, one.text, flags=re.IGNORECASE) for one in new.comments if one.line in lines]
+    texts = [
+        re.sub(mark, lambda found: re.sub(r"\D", "", found[0]), one.text, flags=re.IGNORECASE)
+        for one in new.comments
+        if one.line in lines
+    ]
     said = any(re.search(r"\w", one) for one in texts) or (mark and not re.search(r"[A-Za-z]{3}", mark))
     return "" if said else "the comment says nothing"
-
-
-def _digits_of(mark: re.Match[str]) -> str:
-    """The digits of a mark, which say something by themselves: `Python 3.11`."""
-    return "".join(re.findall(r"\d", mark[0]))
 
 
 def _of_added_code(rule: Rule, old: Code, new: Code) -> str:

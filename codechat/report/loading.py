@@ -15,10 +15,9 @@ import yaml
 
 from codechat.errors import UserError
 from codechat.metrics import Measures
-from codechat.metrics.decided import DECIDED
+from codechat.metrics.counts import DECIDED, REPLIES
 from codechat.metrics.loaded import LOADED
 from codechat.metrics.measures import FIELD, measures_in, value_of
-from codechat.metrics.replies import REPLIES
 from codechat.records import GROUP_TAG, SessionRecord, content_of, read_sessions, tags_in
 from codechat.report.chapters import chapter_of
 from codechat.report.study import REPLAYED, LoadedCell

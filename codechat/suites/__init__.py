@@ -4,6 +4,7 @@ To add a kind, write one file: a frozen dataclass with the members of `Suite`, a
 from the fields of a dataset's row (`suite: {kind: …}` of dataset=jsonl).
 """
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, runtime_checkable
 
@@ -94,6 +95,29 @@ class Written(Protocol):
         """Snippets that no program can pass, such as those that do not parse; each with the reason."""
 
 
+def syntax_problem(text: str) -> str:
+    """The reason, with the line, if a text is no Python program; else empty. Nothing of the text is run."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the interpreter's opinion of an escape sequence is no error
+            compile(text, "<test>", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        return f"line {error.lineno or 1}: {error.msg}"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return str(error) or type(error).__name__
+    return ""
+
+
 SUITES: Registry[Suite, NoTraits] = Registry("suite", "codechat.suites", NoTraits, Suite)
 
-__all__ = ["SUITES", "Costed", "Counted", "Demanding", "OfOneLanguage", "SharesVerdicts", "Suite", "Written"]
+__all__ = [
+    "SUITES",
+    "Costed",
+    "Counted",
+    "Demanding",
+    "OfOneLanguage",
+    "SharesVerdicts",
+    "Suite",
+    "Written",
+    "syntax_problem",
+]

@@ -81,19 +81,19 @@ def _ask(compiler: Compiler, name: str, place: str) -> Found | None:
 
 
 def _found(compiler: Compiler, name: str, place: str) -> Found | None:
-    said = _said(place, compiler.asks_version)
+    said = _output_of(place, compiler.asks_version)
     try:
         version = version_of(said)
     except ValueError:
         return None
-    folder = _said(place, compiler.asks_home).strip() if compiler.asks_home else ""
+    folder = _output_of(place, compiler.asks_home).strip() if compiler.asks_home else ""
     home = Path(folder).resolve() if folder else Path(place).resolve().parent.parent
     program = home / "bin" / name if (home / "bin" / name).exists() else Path(place)
     tools = [str(program)] if home == SYSTEM else list(seen_from(home))
     return Found(str(program), str(home), version, tuple(dict.fromkeys(tools)))
 
 
-def _said(place: str, arguments: tuple[str, ...]) -> str:
+def _output_of(place: str, arguments: tuple[str, ...]) -> str:
     """The output of a trusted tool; empty if it fails."""
     try:
         done = subprocess.run(

@@ -12,9 +12,8 @@ from codechat.config import Config, result_option
 from codechat.domain import Program, Verdict
 from codechat.files import content_hash
 from codechat.sandbox import PYTHON, Command, Sandbox
-from codechat.suites import SUITES
+from codechat.suites import SUITES, syntax_problem
 from codechat.suites.endings import judge_status
-from codechat.suites.parsing import syntax_problem
 
 NAME = "script.py"
 

@@ -1,8 +1,9 @@
 """New tests inserted into a repository's own, run on a copy with the program in place of one function."""
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -11,14 +12,49 @@ from codechat.domain import Program, Verdict
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.sandbox import Command, Sandbox, SandboxConfig
+from codechat.sandbox.interpreters import Interpreter, interpreter_at
 from codechat.suites import SUITES
 from codechat.suites.checkout import read_contents
 from codechat.suites.endings import judge_status
-from codechat.suites.environments import environment_at
 from codechat.suites.placing import Place, function_at, insert_tests, names_of_tests, place_function
 from codechat.suites.repository import INSIDE, TOKEN, pytest_command, require_pytest
 
 CEILING = 10  # by the clock, over what the tests may compute and wait: no busy machine needs it
+SYSTEM = Path("/usr")
+REMEDY = "give the interpreter of a virtual environment: dataset.environments={NAME: FOLDER/bin/python}"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An interpreter: its path, paths of this machine that it needs (`tools`), and its packages' names in lower case.
+
+    `digest` is a hash of the versions of the interpreter and its packages.
+    """
+
+    program: str
+    tools: tuple[str, ...]
+    packages: frozenset[str]
+    digest: str
+
+
+@cache
+def environment_at(python: str) -> Environment:
+    """The environment of an interpreter, examined once a process. Raises `UserError` if there is none at that path."""
+    interpreter = interpreter_at(python, REMEDY)
+    packages = sorted({(name.lower(), version) for name, version in interpreter.packages})
+    tools = tuple(dict.fromkeys(_tools(interpreter)))
+    return Environment(
+        interpreter.path, tools, frozenset(name for name, _ in packages), content_hash([interpreter.version, packages])
+    )
+
+
+def _tools(interpreter: Interpreter) -> Iterator[str]:
+    """The folders of the environment, of the interpreter behind it and of its packages, except the system's own."""
+    for folder in (interpreter.prefix, interpreter.base):
+        yield interpreter.path if folder.resolve() == SYSTEM else str(folder)
+    for entry in map(Path, interpreter.entries):
+        if entry.name.endswith("-packages") and entry.is_dir():
+            yield str(entry)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from codechat.engine.cell import Cell, build_cell
 from codechat.engine.run import run_built
 from codechat.engine.settings.compose import compose
 from codechat.metrics import Effort, points_of
-from codechat.metrics.decided import count_decided
+from codechat.metrics.counts import count_decided
 from codechat.metrics.measures import COMMON, Breakdown, Series, interval_of, value_of
 from codechat.protocols import PROTOCOLS
 from codechat.records import SessionRecord, read_sessions

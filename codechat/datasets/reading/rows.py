@@ -13,19 +13,21 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
-from codechat.datasets.reading.given import GivenSuite, Snippets, make_suite
+from codechat.config import Config
 from codechat.datasets.reading.lines import read_tasks
 from codechat.domain import Target
+from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.languages import language_of
 from codechat.languages.python.assembly import assemble, signature_of
 from codechat.plugins import import_all
-from codechat.suites import OfOneLanguage, Suite
+from codechat.suites import SUITES, OfOneLanguage, Suite
 from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls, require_results
 from codechat.suites.calls.oracle import Oracle
@@ -45,6 +47,36 @@ def _no_calls(value: Any) -> Any:
 
 
 Inputs = Annotated[list[list[Any]], BeforeValidator(_no_calls)]
+
+
+def as_list(value: Any) -> Any:
+    """A list of texts; a single text becomes a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
+Snippets = Annotated[list[str], BeforeValidator(as_list)]
+
+
+def _suite_config(value: Any) -> Any:
+    """The validated fields of a suite, by its kind."""
+    if not isinstance(value, dict):
+        return value
+    try:
+        return SUITES.validate(value, "suite")
+    except UserError as error:
+        raise ValueError(", ".join(str(error).splitlines())) from error
+
+
+GivenSuite = Annotated[
+    Config | None, BeforeValidator(_suite_config), PlainSerializer(lambda suite: suite and suite.identity())
+]
+
+
+def make_suite(config: Config, name: str) -> Suite:
+    """The suite of a row; `name` is the task's name in messages."""
+    if "name" in type(config).model_fields and "name" not in config.model_fields_set:
+        config = config.model_copy(update={"name": name})
+    return SUITES.build(config)
 
 
 class RequirementRow(BaseModel):
@@ -127,7 +159,7 @@ class TaskRow(BaseModel):
         require_results("base_output", self.base_input, self.base_output, "canonical_solution", reference)
         require_results("plus_output", self.plus_input, self.plus_output, "canonical_solution", reference)
 
-    def given(self) -> set[str]:
+    def filled_fields(self) -> set[str]:
         """The names of the fields that are not empty, those of other forms included."""
         return {
             name

@@ -13,10 +13,9 @@ from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.journal import Journal
 from codechat.metrics import Effort
-from codechat.metrics.decided import DECIDED, count_decided
+from codechat.metrics.counts import DECIDED, REPLIES, count_decided, count_replies
 from codechat.metrics.loaded import LOADED, count_loaded
 from codechat.metrics.measures import FIELD, fault_of
-from codechat.metrics.replies import REPLIES, count_replies
 from codechat.metrics.spending import Tariff
 from codechat.protocols import PROTOCOLS, Parts
 from codechat.records import SessionRecord

@@ -19,7 +19,7 @@ from codechat.engine.cell.libraries import preload, refuse_lacking
 from codechat.engine.cell.references import References, now_and_then
 from codechat.errors import UserError, nearest
 from codechat.files import canonical_json, content_hash, write_atomically
-from codechat.metrics.decided import MEANING
+from codechat.metrics.counts import INSIDE_MEANS
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig, admit
 from codechat.suites import Costed
 from codechat.suites.calls.oracle import EVALPLUS_FAILS
@@ -71,7 +71,7 @@ class Summary:
         )
         yield f"pass@1 {self.pass_at_1:.3f} (base tests alone {self.pass_at_1_base:.3f})"
         if self.inside:
-            yield f"{self.inside} of {self.samples} verdicts were decided inside ({MEANING})"
+            yield f"{self.inside} of {self.samples} verdicts were decided inside ({INSIDE_MEANS})"
         for task_id, count in self.differs.items():
             yield f"{task_id}: {count} passed that EvalPlus 0.3.1 fails ({EVALPLUS_FAILS[task_id]})"
 

@@ -86,13 +86,9 @@ def _other_names(code: Code, nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
             targets = node.target.elts[-1:] if isinstance(node.target, ast.Tuple) and walked else [node.target]
             pairs = [(one, held) for one in targets] if walked or not isinstance(node.iter, ast.Call) else []
         for target, value in pairs:
-            if isinstance(target, ast.Name) and stores[target.id] == 1 and not _is_cut(value):
+            cut = any(isinstance(node, ast.Slice) for node in walk(value))  # a slice is a new list
+            if isinstance(target, ast.Name) and stores[target.id] == 1 and not cut:
                 yield target.id, _root(value)
-
-
-def _is_cut(value: ast.expr) -> bool:
-    """Whether the value is a slice, which makes a new list."""
-    return any(isinstance(node, ast.Slice) for node in walk(value))
 
 
 def _extends(statement: ast.AST) -> bool:
@@ -122,7 +118,7 @@ def _is_mutator(value: ast.expr | None) -> bool:
     return isinstance(value, ast.Attribute) and value.attr in MUTATORS
 
 
-def _asks_outside(code: Code, node: ast.AST) -> bool:
+def _depends_on_outside(code: Code, node: ast.AST) -> bool:
     """Whether a node depends on chance, the clock, a file or the system, or prints."""
     origin = code.origin(node.func) if isinstance(node, ast.Call) else ""
     return origin.startswith(("random.", "secrets.", "uuid.", "time.", "datetime.", "os.")) or origin in _OUTSIDE
@@ -146,7 +142,7 @@ def cacheable(code: Code) -> Iterable[Occurrence]:
         lasting = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.Global, ast.Nonlocal)
         if not gives or isinstance(function, ast.AsyncFunctionDef) or any(isinstance(node, lasting) for node in own):
             continue
-        if any(_asks_outside(code, node) for node in own):
+        if any(_depends_on_outside(code, node) for node in own):
             continue
         if not _stores_outside(function) and not any(names & _containers(code, node) for node in walk(function)):
             yield at(function, function.name)

@@ -82,16 +82,15 @@ def spoken_code(code: Code) -> frozenset[int]:
             text = re.sub(r"^(else|try|finally):\s*(?=\S)|^el(?=if\b)", "", text)
             tree = read(f"{text} pass" if text.endswith(":") else text).tree if text else None
             statements = tree.body[:1] if tree else []
-            if any((isinstance(each, _TELLING) and not _is_remark(each)) or _is_call(each) for each in statements):
+            if any(
+                (isinstance(each, _TELLING) and not (isinstance(each, ast.AnnAssign) and each.value is None))
+                or _is_call(each)
+                for each in statements
+            ):
                 found.add(one.line)
         code.found[spoken_code] = frozenset(found)
     lines: frozenset[int] = code.found[spoken_code]
     return lines
-
-
-def _is_remark(statement: ast.stmt) -> bool:
-    """`result: word`, which says what a name is."""
-    return isinstance(statement, ast.AnnAssign) and statement.value is None
 
 
 def _is_call(statement: ast.stmt) -> bool:

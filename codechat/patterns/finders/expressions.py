@@ -281,7 +281,7 @@ def computed_return(code: Code) -> Iterable[Occurrence]:
             yield at(node)
 
 
-def _said(block: list[ast.stmt]) -> list[ast.stmt]:
+def _without_idle(block: list[ast.stmt]) -> list[ast.stmt]:
     """The statements of a block without those that surely do nothing."""
     empty = [isinstance(one, ast.Pass) or isinstance(getattr(one, "value", None), ast.Constant) for one in block]
     return [one for one, idle in zip(block, empty, strict=True) if not idle or not isinstance(one, ast.Pass | ast.Expr)]
@@ -290,7 +290,9 @@ def _said(block: list[ast.stmt]) -> list[ast.stmt]:
 @pattern("passing_variable", "variable that is only returned", "variables that are only returned")
 def passing_variable(code: Code) -> Iterable[Occurrence]:
     """An assignment `x = …` directly followed by `return x`; a `pass` or a text between them makes no difference."""
-    for first, second in (two for owner in code.nodes for block in blocks(owner) for two in pairwise(_said(block))):
+    for first, second in (
+        two for owner in code.nodes for block in blocks(owner) for two in pairwise(_without_idle(block))
+    ):
         value = second.value if isinstance(second, ast.Return) else None
         targets = first.targets if isinstance(first, ast.Assign) else [getattr(first, "target", None)]
         names = [one.id if isinstance(one, ast.Name) else "" for one in targets]

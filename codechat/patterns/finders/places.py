@@ -50,7 +50,7 @@ def valued_function(code: Code) -> Iterator[Occurrence]:
 def asked_argument(code: Code) -> Iterator[Occurrence]:
     """Parameters other than texts that a function goes through, indexes or measures, or whose attributes it reads."""
     for function in code.functions:
-        asked = _asked(code, function)
+        asked = _names_looked_into(code, function)
         for one in parameters(function):
             hint = ast.unparse(one.annotation) if one.annotation is not None else ""
             if one.arg in asked - {"self", "cls"} and hint not in ("int", "float", "str", "bool", "bytes"):
@@ -61,7 +61,7 @@ _MEASURING = ("len", "sum", "min", "max", "sorted", "list", "set", "enumerate", 
 _OF_TEXTS = {"upper", "lower", "title", "strip", "capitalize", "format", "split", "replace"}
 
 
-def _asked(code: Code, function: Function) -> set[str]:
+def _names_looked_into(code: Code, function: Function) -> set[str]:
     """The names whose value a function goes through, indexes or measures, or whose attributes it reads."""
     held: list[ast.AST] = []
     for node in walk(function):
@@ -100,8 +100,8 @@ def flag_loop(code: Code) -> Iterator[Occurrence]:
     for node in code.find(*LOOPS):
         for inner in own_nodes(node):
             value = inner.value if isinstance(inner, ast.Return | ast.Assign) else None
-            told = isinstance(value, ast.Constant) and (isinstance(inner, ast.Return) or isinstance(value.value, bool))
-            if told or isinstance(inner, ast.Raise):
+            found = isinstance(value, ast.Constant) and (isinstance(inner, ast.Return) or isinstance(value.value, bool))
+            if found or isinstance(inner, ast.Raise):
                 yield at(node)
                 break
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from codechat.patterns.base import Occurrence, at, pattern
 from codechat.patterns.reading.code import Code
 from codechat.patterns.reading.tree import walk
-from codechat.patterns.reading.use import given
+from codechat.patterns.reading.use import assignments
 
 _DICTS = ("dict", "collections.defaultdict", "collections.Counter", "collections.OrderedDict")
 
@@ -58,7 +58,7 @@ def stack(code: Code) -> Iterable[Occurrence]:
     pushed: dict[str, ast.Call] = {}
     popped: set[str] = set()
     bound = {
-        target.id: value for _, targets, value in given(code) if isinstance(value, ast.Attribute)
+        target.id: value for _, targets, value in assignments(code) if isinstance(value, ast.Attribute)
         for target in targets if isinstance(target, ast.Name)
     }  # fmt: skip
     for node in code.find(ast.Call):
@@ -165,7 +165,7 @@ def _memberships(code: Code) -> Iterator[tuple[ast.Compare, ast.expr]]:
 def frozen_membership(code: Code) -> Iterable[Occurrence]:
     """Tests `x in frozenset(...)`, also with a variable that is bound to one, and by one of its methods."""
     frozen = {one.target.id for one in code.find(ast.NamedExpr) if _is_frozen(code, one.value)}
-    for _, targets, value in given(code):
+    for _, targets, value in assignments(code):
         if _is_frozen(code, value):
             frozen.update(target.id for target in targets if isinstance(target, ast.Name))
     for node, right in _memberships(code):

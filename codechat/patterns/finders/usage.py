@@ -10,7 +10,7 @@ from codechat.patterns.base import Occurrence, at, pattern
 from codechat.patterns.finders.hints import parts
 from codechat.patterns.reading.code import Code, is_hint
 from codechat.patterns.reading.tree import COMPREHENSIONS, FUNCTIONS, LOOPS, body_without_docstring, own_nodes
-from codechat.patterns.reading.use import given
+from codechat.patterns.reading.use import assignments
 
 
 @pattern("use", "use of {names}", "uses of {names}")
@@ -125,7 +125,7 @@ def _gives_back_list(code: Code, node: ast.Call) -> bool:
     """Whether a deque that the program made becomes a list only to be returned."""
     name = node.args[0].id if len(node.args) == 1 and isinstance(node.args[0], ast.Name) else ""
     made = [
-        value for place, targets, value in given(code)
+        value for place, targets, value in assignments(code)
         if name and code.function_of(place) is code.function_of(node)
         and name in [getattr(one, "id", "") for one in targets]
     ]  # fmt: skip

@@ -4,13 +4,12 @@ import ast
 import builtins
 import io
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar, overload
 
 from codechat.languages.python.syntax import tree_of
-from codechat.patterns.reading.tokens import with_whole_strings
 from codechat.patterns.reading.tree import FUNCTIONS, Function, children, is_main_guard, may_quote_hash, walk
 
 MAX_NODES = 20_000  # some patterns compare nodes with each other; no program for a task has so many
@@ -198,11 +197,11 @@ class Code:
             if isinstance(base, ast.Name) and base.id in self.imports and not self.is_own(base):
                 module = _SAME.get(self.imports[base.id], f"{self.imports[base.id]}.")
                 return module + ".".join(reversed(parts))
-            loaded = self._loaded(base)
+            loaded = self._module_of(base)
             return f"{loaded}.{'.'.join(reversed(parts))}" if loaded else f".{expression.attr}"
         return ""
 
-    def _loaded(self, base: ast.AST) -> str:
+    def _module_of(self, base: ast.AST) -> str:
         """The module that `__import__("math")` or `importlib.import_module("math")` gives, also by a variable."""
         if isinstance(base, ast.Name):
             base = self.values.get(base.id, base)
@@ -299,3 +298,25 @@ def read(text: str) -> Code:
         return Code(text, None, f"does not parse: {error or type(error).__name__}", (), {})
     nodes, parents, problem = _gathered(tree, guarded=False)
     return Code(text, None if problem else tree, problem, nodes, parents)
+
+
+def with_whole_strings(tokens: Iterable[tokenize.TokenInfo], lines: Sequence[str]) -> Iterator[tokenize.TokenInfo]:
+    """The tokens with each f-string as one STRING, as Python 3.11 gives them: later versions give its parts."""
+    opened: list[tokenize.TokenInfo] = []
+    for token in tokens:
+        name = tokenize.tok_name[token.type]
+        if name in ("FSTRING_START", "TSTRING_START"):
+            opened.append(token)
+        elif name in ("FSTRING_END", "TSTRING_END"):
+            start = opened.pop()
+            if not opened:
+                text = _between(lines, start.start, token.end)
+                yield tokenize.TokenInfo(tokenize.STRING, text, start.start, token.end, start.line)
+        elif not opened:
+            yield token
+
+
+def _between(lines: Sequence[str], start: tuple[int, int], end: tuple[int, int]) -> str:
+    if start[0] == end[0]:
+        return lines[start[0] - 1][start[1] : end[1]]
+    return "\n".join([lines[start[0] - 1][start[1] :], *lines[start[0] : end[0] - 1], lines[end[0] - 1][: end[1]]])

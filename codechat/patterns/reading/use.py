@@ -52,7 +52,7 @@ def _dropped(code: Code, gone: frozenset[ast.AST]) -> Iterator[ast.expr]:
 
     A read by something that is itself unused does not count.
     """
-    for node, targets, value in given(code):
+    for node, targets, value in assignments(code):
         names = [name for target in targets for name in names_of(target)]
         if acts(code, value):
             continue
@@ -62,7 +62,7 @@ def _dropped(code: Code, gone: frozenset[ast.AST]) -> Iterator[ast.expr]:
             yield value
 
 
-def given(code: Code) -> Iterator[tuple[ast.stmt, list[ast.expr], ast.expr]]:
+def assignments(code: Code) -> Iterator[tuple[ast.stmt, list[ast.expr], ast.expr]]:
     """Assignments as (statement, targets, value); `a, b = x, y` gives x to a, then y to b."""
     for node in code.find(ast.Expr, ast.Assign, ast.AnnAssign):
         targets = node.targets if isinstance(node, ast.Assign) else []

@@ -5,7 +5,7 @@ from math import floor, log10
 from typing import Any
 
 from codechat.metrics import Final, Series
-from codechat.metrics.decided import DECIDED, MEANING, inside_in
+from codechat.metrics.counts import DECIDED, INSIDE_MEANS, inside_in
 from codechat.metrics.measures import interval_of, value_of
 from codechat.report.data import Board, BoardColumn, Chart, Headline, Line, Part, Section, Shown
 from codechat.report.generic.tables import payers_of
@@ -97,7 +97,7 @@ def count_columns(cells: Sequence[LoadedCell], group: str, **titles: tuple[str, 
 def inside_columns(cells: Sequence[LoadedCell]) -> list[BoardColumn]:
     """How many verdicts were decided inside, unless none was."""
     counts = [inside_in(cell.metrics) if DECIDED in cell.metrics else None for cell in cells]
-    return [BoardColumn("decided inside", counts, "count", "Turns", MEANING)] if any(counts) else []
+    return [BoardColumn("decided inside", counts, "count", "Turns", INSIDE_MEANS)] if any(counts) else []
 
 
 SESSIONS = {"sessions": ("all", "errored ones included"), "errored": ("errored", "left out of every figure")}

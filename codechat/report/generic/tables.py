@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from codechat.domain import OUTCOMES, Decided
 from codechat.metrics import Measures
-from codechat.metrics.decided import DECIDED, MEANING, inside_in
+from codechat.metrics.counts import DECIDED, INSIDE_MEANS, inside_in
 from codechat.metrics.measures import Measure, Unit, interval_of, size_of, value_of
 from codechat.metrics.statistics import rate
 from codechat.report.data import Column, Interval, Table, Value
@@ -191,7 +191,7 @@ def counts(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table
         )
         rows = [(found, [*values, *_decided(found)]) for found, values in rows]
     meanings = [f"{count.label}: {count.help}." for count in counted if count.help]
-    meanings += [f"Decided inside: {MEANING}."] if inside else []
+    meanings += [f"Decided inside: {INSIDE_MEANS}."] if inside else []
     return named_table(
         study, [Column(key, title, "d") for key, title in zip(names, titles, strict=True)], rows,
         name=f"{prefix}counts", title="Sessions, outcomes, and what is left out", group=group,

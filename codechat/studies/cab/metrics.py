@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codechat.domain import OUTCOMES
+from codechat.metrics.counts import CUT
 from codechat.metrics.measures import Breakdown, Final, Measures, Series
-from codechat.metrics.replies import CUT
 from codechat.metrics.spending import Effort, Tokens, add_tokens, no_tokens, spending_of
 from codechat.metrics.statistics import Figure, Interval, TaskBootstrap, phi
 from codechat.metrics.tally import WHOLE, Part, Tally, size

@@ -15,8 +15,8 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field,
 
 from codechat.config import original_option, place_option
 from codechat.datasets import DATASETS, DatasetConfig, select
-from codechat.datasets.reading.given import Snippets
 from codechat.datasets.reading.lines import read_tasks
+from codechat.datasets.reading.rows import Snippets
 from codechat.domain import Target
 from codechat.errors import UserError, nearest
 from codechat.files import content_hash

@@ -36,7 +36,7 @@ class ConstrainedRow(TaskRow):
         """Raises `ValueError` if the row has fields that only a task with tests has, or no prompt."""
         if "prompt" not in self.model_fields_set:
             raise ValueError("prompt: Field required")
-        more = sorted(self.given() - WITH_CONSTRAINTS)
+        more = sorted(self.filled_fields() - WITH_CONSTRAINTS)
         if more:
             raise ValueError(f"constraints take the place of tests; leave out {', '.join(more)}")
 

@@ -4,8 +4,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from codechat.datasets.reading.given import GivenSuite, Snippets, make_suite
-from codechat.datasets.reading.rows import PYTHON, Adapt, TaskRow, register_form
+from codechat.datasets.reading.rows import PYTHON, Adapt, GivenSuite, Snippets, TaskRow, make_suite, register_form
 from codechat.domain import Target
 from codechat.languages.python.assembly import signature_of
 from codechat.studies.sreval.tasks import Step, StepTask
@@ -43,7 +42,7 @@ class TurnsRow(TaskRow):
 
     def check(self) -> None:
         """Raises `ValueError` if the row has fields that only a task of one turn has."""
-        more = sorted(self.given() - WITH_TURNS)
+        more = sorted(self.filled_fields() - WITH_TURNS)
         if more:
             raise ValueError(f"turns: each has its own instruction, solution and tests; leave out {', '.join(more)}")
 

@@ -15,11 +15,10 @@ from codechat.languages.python.code_key import code_key
 from codechat.sandbox import Box, Job, Sandbox, SandboxConfig, WorkerDied
 from codechat.sandbox.command import COMMANDS, PROC
 from codechat.sandbox.inside.snippets import NotRun, imports_of, refuse_unrun, shares_names
-from codechat.suites import SUITES
+from codechat.suites import SUITES, syntax_problem
 from codechat.suites.assertions.constructs import Constructs, describe_all, find_all
 from codechat.suites.assertions.reader import AssertionsReader
 from codechat.suites.endings import run_in_box
-from codechat.suites.parsing import syntax_problem
 
 REMEDY = "call the test in its snippet, or write it as a unittest.TestCase or a function without parameters"
 NO_BOX = "install the package 'bubblewrap' and use sandbox=bubblewrap, or leave the tasks out: dataset.tasks"

@@ -4,6 +4,9 @@ import functools
 import hashlib
 import marshal
 import math
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,7 +19,6 @@ from codechat.files import content_hash
 from codechat.sandbox import Box, Job, Sandbox, SandboxConfig, WorkerDied
 from codechat.suites import SUITES
 from codechat.suites.calls.oracle import ORACLES, Comparison, Oracle
-from codechat.suites.calls.prepared import Prepared, PreparedStore
 from codechat.suites.calls.reader import CallsReader
 from codechat.suites.calls.truth import (
     Expected,
@@ -33,6 +35,52 @@ from codechat.suites.endings import explain_end, run_in_box
 
 COMPARED_BY_VALUE: frozenset[Oracle] = frozenset(ORACLES) - {"not_none", "anything"}
 REFERENCE_INPUT_S, REFERENCE_TOTAL_S, REFERENCE_IDLE_S = 300.0, 1200, (60.0, 1200.0)
+KEPT_BYTES = 48 << 20  # of expected values and inputs in memory
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The inputs' bytes, the expected results, and the limits in CPU seconds per input and in all."""
+
+    inputs: bytes
+    truth: Truth
+    limits: tuple[float, ...]
+    cpu: int
+
+    @property
+    def weight(self) -> int:
+        """The rough number of bytes in memory."""
+        return len(self.inputs) + self.truth.weight
+
+
+class PreparedStore:
+    """Prepared suites by key. One thread prepares a key; others wait for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._computing: dict[str, threading.Lock] = {}
+        self._kept: OrderedDict[str, Prepared] = OrderedDict()
+
+    def get(self, key: str, make: Callable[[], Prepared]) -> Prepared:
+        """From memory, else from `make`; raises what `make` raises."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+            computing = self._computing.setdefault(key, threading.Lock())
+        with computing:
+            with self._lock:
+                if key in self._kept:
+                    return self._kept[key]
+            prepared = make()
+            with self._lock:
+                self._computing.pop(key, None)
+                self._kept[key] = prepared
+                while sum(one.weight for one in self._kept.values()) > KEPT_BYTES and len(self._kept) > 1:
+                    self._kept.popitem(last=False)
+        return prepared
+
+
 PREPARED = PreparedStore()
 """Shared by all sandboxes of this process: references give the same answers in each."""
 
@@ -73,7 +121,7 @@ class Calls:
         """See `Suite.key`. Raises `UserError` for an input that is not plain data."""
         rules = [self.kind, self.entry_point, self.reference, self.oracle, self.atol, len(self.base)]
         digest = hashlib.sha256(content_hash(rules).encode())
-        for data in (self._bytes(), *(value.data if value else b"?" for value in self._given())):
+        for data in (self._bytes(), *(value.data if value else b"?" for value in self._values_of_dataset())):
             digest.update(hashlib.sha256(data).digest())
         return digest.hexdigest()
 
@@ -88,11 +136,11 @@ class Calls:
 
     async def cost_s(self, sandbox: Sandbox) -> float:
         """CPU seconds of the reference over all inputs, on this machine. Raises as `check`."""
-        prepared = await sandbox.lend(lambda box: self._prepared(box, sandbox.config))
+        prepared = await sandbox.lend(lambda box: self._prepare(box, sandbox.config))
         return sum(prepared.truth.cpu_s)
 
     def _run(self, box: Box, program: Program, config: SandboxConfig) -> Verdict:
-        prepared = self._prepared(box, config)
+        prepared = self._prepare(box, config)
         reader = CallsReader(
             entry_point=self.entry_point,
             inputs=self.inputs,
@@ -118,7 +166,7 @@ class Calls:
         elements = self.oracle == "set_equal"
         return {"program": source, "entry": self.entry_point, "calls": inputs, "elements": elements}
 
-    def _prepared(self, box: Box, config: SandboxConfig) -> Prepared:
+    def _prepare(self, box: Box, config: SandboxConfig) -> Prepared:
         """The prepared suite: from memory, from disk, or by running the reference."""
         limits = (config.min_cpu_s, config.cpu_factor, config.load_cpu_s, config.total_cpu_s)
         return PREPARED.get(f"{self.key}/{limits}/{config.versions_of_libraries()}", lambda: self._prepare(box, config))
@@ -133,7 +181,7 @@ class Calls:
         return Prepared(inputs, truth, limits, math.ceil(config.load_cpu_s + total) + 1)
 
     def _truth(self, box: Box, inputs: bytes, libraries: str) -> Truth:
-        known = self._given()
+        known = self._values_of_dataset()
         whole = tuple(value for value in known if value is not None)
         if self.reference is None:
             if len(whole) < len(known):
@@ -169,7 +217,7 @@ class Calls:
         except ValueError as error:
             raise UserError(f"an input of {self.name} is not plain data: {error}", "mend the dataset") from error
 
-    def _given(self) -> tuple[Expected | None, ...]:
+    def _values_of_dataset(self) -> tuple[Expected | None, ...]:
         """The expected values of the dataset, base first; None for those that the reference computes."""
         known: list[Expected | None] = []
         elements = self.oracle == "set_equal"

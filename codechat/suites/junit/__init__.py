@@ -32,7 +32,7 @@ REFUSED: dict[Kind, tuple[Outcome, str]] = {
     Kind.TOO_LONG: ("timeout", "compiling it takes too long"),
     Kind.ENDED: ("crash", "it takes the compiler down"),
 }
-SAID = {10: "a test fails", 11: "no test runs", 12: "a test is skipped"}
+STATUSES = {10: "a test fails", 11: "no test runs", 12: "a test is skipped"}
 """The meanings of the exit statuses of `Runner.java`."""
 
 
@@ -80,7 +80,7 @@ class JUnit:
         ran = box.run(command)
         if ran.why == "missing":
             raise UserError(f"this sandbox does not see the Java runtime {tools.image}", REMEDY)
-        verdict = judge_status(ran, command, token=command.files["token"].decode(), meanings=SAID)
+        verdict = judge_status(ran, command, token=command.files["token"].decode(), meanings=STATUSES)
         return replace(verdict, cpu_s=verdict.cpu_s + compiled.cpu_s, inside=INSIDE)
 
     def _command(self, compiled: Compiled, tools: Toolchain, config: SandboxConfig) -> Command:

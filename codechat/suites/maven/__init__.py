@@ -3,9 +3,10 @@
 import asyncio
 import os
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -16,9 +17,9 @@ from codechat.files import content_hash
 from codechat.sandbox import AddedOptions, Command, Ran, Sandbox, SandboxConfig
 from codechat.suites import SUITES
 from codechat.suites.checkout import FOLDER, LEFT_OUT, file_content, packed_with, read_contents
+from codechat.suites.compilers import seen_from
 from codechat.suites.endings import judge_status
-from codechat.suites.jdk import JavaOptions
-from codechat.suites.maven.toolchain import toolchain
+from codechat.suites.jdk import JavaOptions, find_home
 from codechat.suites.repository import INSIDE
 
 BUILT = LEFT_OUT | {"target"}  # classes of another program must not be taken for this one's
@@ -35,6 +36,30 @@ ERROR = "[ERROR]"
 SHOWN = 12  # lines of what Maven reports
 OTHERS = "use the repositories that the tasks were made from"
 _WORKING: dict[str, str] = {}  # by repository and test: why that does not run even untouched; empty if it does
+COMMANDS = ("/usr/bin", "/bin")  # Maven's own script, and the shell that starts a JVM for tests
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """Maven's program, the JDK's folder, and the paths of this machine that both need."""
+
+    maven: str
+    java_home: str
+    tools: tuple[str, ...]
+
+
+@cache
+def toolchain(jdk: str | None) -> Toolchain:
+    """The tools installed here, found once a process; `jdk` is the folder of a JDK, None to look for one.
+
+    Raises `UserError` if Maven or a JDK is missing.
+    """
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise UserError("tests of Java repositories need mvn, which is not installed", "install Maven")
+    home, java_home = Path(maven).resolve().parent.parent, find_home(jdk)
+    tools = [*COMMANDS, *seen_from(home), *seen_from(java_home)]
+    return Toolchain(str(home / "bin" / "mvn"), str(java_home), tuple(dict.fromkeys(tools)))
 
 
 class MavenOptions(AddedOptions):
@@ -138,8 +163,8 @@ class Maven:
             command = await asyncio.to_thread(self.command, sandbox.config, self.method.code, self.test.code)
             ran = await sandbox.run(command)
             failure = judge_build(ran, command).failure
-            told = (failure.exception or failure.reason) if failure else ""
-            _WORKING[place] = "" if RAN in ran.stdout else told.splitlines()[0]
+            problem = (failure.exception or failure.reason) if failure else ""
+            _WORKING[place] = "" if RAN in ran.stdout else problem.splitlines()[0]
         return _WORKING[place]
 
     def command(self, limits: SandboxConfig, source: str, tests: str) -> Command:

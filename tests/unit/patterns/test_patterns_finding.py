@@ -8,7 +8,7 @@ import pytest
 
 from codechat.errors import UserError
 from codechat.patterns import patterns, read
-from codechat.patterns.reading.tokens import with_whole_strings
+from codechat.patterns.reading.code import with_whole_strings
 
 
 def lines(name: str, code: str, **options: Any) -> list[int]:

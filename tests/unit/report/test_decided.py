@@ -13,7 +13,7 @@ from codechat.cli.cell_view import inside_line
 from codechat.cli.commands.export import run_export
 from codechat.engine.results.samples import Summary
 from codechat.metrics import points_of
-from codechat.metrics.decided import DECIDED, constructs_in, count_decided, inside_in
+from codechat.metrics.counts import DECIDED, constructs_in, count_decided, inside_in
 from codechat.records import SessionRecord, TurnRecord, read_sessions, write_sessions
 from codechat.report.build import sections_of, studies_of
 from codechat.report.chapters import chapter_of

@@ -10,10 +10,9 @@ from pydantic import ValidationError
 from codechat.errors import UserError
 from codechat.files import write_atomically
 from codechat.metrics import Measures
-from codechat.metrics.decided import DECIDED
+from codechat.metrics.counts import DECIDED, REPLIES
 from codechat.metrics.loaded import LOADED
 from codechat.metrics.measures import FIELD
-from codechat.metrics.replies import REPLIES
 from codechat.report.chapters import Chapter, register
 from codechat.report.data import Column, Drawing, Headline, Interval, Section, Table, Value
 from codechat.report.formats import as_csv
