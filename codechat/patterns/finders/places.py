@@ -111,10 +111,7 @@ _ASKING = {".get", ".pop", "next", "getattr", ".find", ".setdefault", "iter"}
 
 @pattern("missing_value", "value that may be missing", "values that may be missing")
 def missing_value(code: Code) -> Iterator[Occurrence]:
-    """Places that handle a missing value.
-
-    That is `None`, a default of a parameter or of `.get`, a caught `KeyError`, and -1 or "" in place of a result.
-    """
+    """`None`, a default of a parameter or of `.get`, a caught `KeyError`, a -1 or "" in place of a result."""
     for node in code.find(ast.Constant, ast.arguments):
         if isinstance(node, ast.Constant):
             yield from [at(node)] if node.value is None and not is_hint(code, node) else []
@@ -140,11 +137,7 @@ _CHANGING = {"append", "add", "insert", "extend", "pop", "remove", "sort", "reve
 
 @pattern("fixed_values", "values that are not changed", "values that are not changed")
 def fixed_values(code: Code) -> Iterator[Occurrence]:
-    """Values that stay fixed.
-
-    Lists and sets that nothing changes, arguments that are only searched, several literals, attributes that are set
-    together.
-    """
+    """Lists and sets that nothing changes, arguments only searched in, several literals, attributes set together."""
     changed = {ast.unparse(one.value) for one in code.find(ast.Attribute) if one.attr in _CHANGING}
     changed |= {ast.unparse(one.value) for one in code.find(ast.Subscript) if not isinstance(one.ctx, ast.Load)}
     changed |= {ast.unparse(one.target) for one in code.find(ast.AugAssign)}

@@ -136,11 +136,11 @@ class Calls:
 
     async def cost_s(self, sandbox: Sandbox) -> float:
         """CPU seconds of the reference over all inputs, on this machine. Raises as `check`."""
-        prepared = await sandbox.lend(lambda box: self._prepare(box, sandbox.config))
+        prepared = await sandbox.lend(lambda box: self._find_prepared(box, sandbox.config))
         return sum(prepared.truth.cpu_s)
 
     def _run(self, box: Box, program: Program, config: SandboxConfig) -> Verdict:
-        prepared = self._prepare(box, config)
+        prepared = self._find_prepared(box, config)
         reader = CallsReader(
             entry_point=self.entry_point,
             inputs=self.inputs,
@@ -166,7 +166,7 @@ class Calls:
         elements = self.oracle == "set_equal"
         return {"program": source, "entry": self.entry_point, "calls": inputs, "elements": elements}
 
-    def _prepare(self, box: Box, config: SandboxConfig) -> Prepared:
+    def _find_prepared(self, box: Box, config: SandboxConfig) -> Prepared:
         """The prepared suite: from memory, from disk, or by running the reference."""
         limits = (config.min_cpu_s, config.cpu_factor, config.load_cpu_s, config.total_cpu_s)
         return PREPARED.get(f"{self.key}/{limits}/{config.versions_of_libraries()}", lambda: self._prepare(box, config))
