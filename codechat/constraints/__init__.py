@@ -16,14 +16,14 @@ from codechat.languages import too_much
 from codechat.plugins import import_all
 
 RULES_VERSION = 1
-"""Counts the changes of a rule that can change a verdict: cells of two versions never count as one."""
+"""A count of the changes of rules that can change a verdict: cells of two versions are never pooled."""
 Harness = Literal["official", "guarded"]
 By = Literal["rule", "judge", "classifier", "compiler"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Whether code keeps a constraint, None if undecided; and why, in one line."""
+    """Whether code keeps a constraint, None if undecided; and the reason, in one line."""
 
     met: bool | None
     reason: str
@@ -37,9 +37,9 @@ class ConstraintType:
     """A type of constraint.
 
     `published` is its category and type as the benchmark writes them. `solved`: its published answer is a whole
-    solution, which no model under test may see. `read` reads a published answer and raises
-    `ValueError` if it is none; `words` states the constraint. `guarded` checks a code as is right, `official`
-    as the published harness does, faults included; None if nothing was published.
+    solution, which no model under test may see. `read` reads a published answer and raises `ValueError` if it is
+    none; `words` states the constraint. `guarded` checks code as is right, `official` as the published harness
+    does, faults included; None if nothing was published.
     """
 
     name: str
@@ -105,18 +105,19 @@ class Constraint:
 
     @property
     def words(self) -> str:
-        """The constraint in words, for a model that is told of it."""
+        """The constraint in words, for a model under test or a judge."""
         return constraint_type(self.type).words(self.answer)
 
     def require(self) -> None:
-        """Raises `UserError` if something is not installed that its rules need."""
+        """Raises `UserError` if something that its rules need is not installed."""
         if constraint_type(self.type).by == "rule":
             self.answer.grammar.require()
 
     def check(self, code: str | None, harness: Harness = "guarded") -> Finding:
-        """Whether a code keeps the constraint; nothing extracted keeps none. What was not published is `guarded`.
+        """Whether a code keeps the constraint; if no code was extracted it does not.
 
-        No text makes it raise. Raises `UserError` if the language's grammar is not installed.
+        A type without a published rule is decided by `guarded`. No text makes this raise. Raises `UserError` if
+        the language's grammar is not installed.
         """
         kind = constraint_type(self.type)
         if kind.official is None:

@@ -1,4 +1,4 @@
-"""Published answers: what a constraint demands, written as `language;value;…`."""
+"""Published answers: the demand of a constraint, written as `language;value;…`."""
 
 from dataclasses import dataclass
 

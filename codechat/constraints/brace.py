@@ -32,7 +32,7 @@ def words(answer: Answer) -> str:
 
 
 def official(answer: Answer, code: str) -> Finding:
-    """Every brace counts, also in a text; in Python none stands where it is asked for, so most code passes."""
+    """Every brace counts, also one in a text; Python has none at the head of a block, so most code passes."""
     style = answer.values[0]
     cleaned = without_comments(code, answer.language)
     lines = [line.strip() for line in cleaned.splitlines() if line.strip()]
@@ -52,7 +52,7 @@ def official(answer: Answer, code: str) -> Finding:
 
 
 def _not_attached(lines: list[str]) -> str:
-    """The first line whose brace is alone in it, or follows something else than a word or a round bracket."""
+    """The first line whose brace stands alone, or follows something other than a word or a round bracket."""
     for line in lines:
         if "{" in line and not _HEAD.search(line.split("{", 1)[0].strip()):
             return line
@@ -60,7 +60,7 @@ def _not_attached(lines: list[str]) -> str:
 
 
 def _not_allman(lines: list[str]) -> str:
-    """The first line with an opening brace that is not alone in it, or is alone after another end than of a head."""
+    """The first line whose opening brace does not stand alone, or whose lone brace follows no head of a block."""
     for before, line in zip(["", *lines], lines, strict=False):
         if "{" in line and (line != "{" or not _HEAD.search(before)):
             return line
@@ -81,7 +81,7 @@ def guarded(answer: Answer, code: str) -> Finding:
 
 
 def _misplaced(data: bytes, block: Found, style: str) -> str:
-    """What is wrong with the braces of a block in code without comments; empty if nothing is."""
+    """The fault in a block's braces, in code without comments; empty if there is none."""
     before = data[data.rfind(b"\n", 0, block.start) + 1 : block.start]
     above = data[: block.start].rstrip()[-1:]
     alone = not before.strip()

@@ -67,7 +67,7 @@ def guarded(answer: Answer, code: str) -> Finding:
 
 
 def _problem(tree: Tree, comment: Found, style: str) -> str:
-    """Why a comment is not in a style; empty if it is."""
+    """The reason why a comment is not in a style; empty if it is."""
     spans = comment.text.startswith(("/*", "{-", '"', "'")) or "\n" in comment.text
     problems = {
         "inline comment": "" if _beside_code(tree, comment) else "stands in a line without code",
@@ -78,7 +78,7 @@ def _problem(tree: Tree, comment: Found, style: str) -> str:
 
 
 def _spanning(tree: Tree) -> list[Found]:
-    """The comments, those of several lines as one, and the documenting strings."""
+    """The comments and the documenting strings; comments on consecutive lines count as one."""
     joined: list[Found] = []
     for found in tree.comments:
         last = joined[-1] if joined else None

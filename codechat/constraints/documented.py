@@ -41,7 +41,7 @@ def _has_docstring(tree: Tree, name: Found) -> bool:
 
 
 def _has_comment(tree: Tree, name: Found, customs: Customs) -> bool:
-    """Whether the last comment before the name is documentation, with nothing but the name's own head between."""
+    """Whether the last comment before the name is documentation, with nothing between but the name's own head."""
     before = [found for found in tree.comments if found.end <= name.start]
     if not before or not re.match(customs.documents, before[-1].text):
         return False
@@ -57,7 +57,7 @@ def _has_comment(tree: Tree, name: Found, customs: Customs) -> bool:
 
 
 def _joined(tree: Tree, comment: Found, before: list[Found]) -> bool:
-    """Whether a comment goes on with the one in the line above it."""
+    """Whether a comment continues the one on the line above it."""
     return any(
         other.end <= comment.start
         and not tree.data[other.end : comment.start].strip()

@@ -1,4 +1,4 @@
-"""Examines code in processes that can be ended: a grammar or a lexer may never be done with a hostile reply."""
+"""Examines code in processes that can be ended: a grammar or a lexer may never finish with a hostile reply."""
 
 import asyncio
 import contextlib
@@ -19,12 +19,12 @@ from codechat.languages import parses
 CPU_S = 10.0
 """Seconds of CPU of one examination: thousands of times what honest code takes."""
 WALL_S = 120.0
-"""Seconds after which a process is ended that uses no CPU."""
+"""Seconds after which a process that uses no CPU is ended."""
 MEMORY = 4 << 30
 """Bytes of address space of a process."""
 
 GONE_S = 0.5
-"""Seconds that a process may take to end after its last word."""
+"""Seconds that a process may take to end once it has been asked to."""
 LONGEST_REASON = 500  # characters
 
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {module} import serve; serve()"
@@ -36,14 +36,14 @@ class Inquiry(Protocol):
 
     @property
     def key(self) -> list[Any]:
-        """All that decides the answer, as JSON."""
+        """Everything that decides the answer, as JSON."""
 
     @property
     def reads_code(self) -> bool:
         """Whether the code has to be read for the answer."""
 
     def find(self) -> Finding:
-        """The answer. Raises `UserError` if something is not installed."""
+        """The answer. Raises `UserError` if something that it needs is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Parsing:
 
 
 class Examiner:
-    """Up to `workers` processes, each begun when it is needed first, and begun anew after one that was ended.
+    """Up to `workers` processes, each started when it is first needed, and started anew after one was ended.
 
     `cpu_s` bounds the seconds of CPU of one examination.
     """
@@ -96,9 +96,10 @@ class Examiner:
         self._idle: list[asyncio.subprocess.Process] = []
 
     async def find(self, inquiries: Sequence[Inquiry]) -> list[Finding]:
-        """The answers, in order: undecided for a code that no process is done with.
+        """The answers, in order: undecided for a code that no process finishes.
 
-        Raises `UserError` if something is not installed, and `InfrastructureError` if no process can be started.
+        Raises `UserError` if something is not installed, and `InfrastructureError` if no process can be
+        started.
         """
         async with self._places:
             return [await self._ask(each) if each.reads_code else each.find() for each in inquiries]
@@ -122,7 +123,7 @@ class Examiner:
         return _finding(answer) if answer else Finding(None, self._why(process.returncode))
 
     def _why(self, status: int | None) -> str:
-        """Why a process gave no answer."""
+        """The reason why a process gave no answer."""
         if status == -signal.SIGPROF:
             return f"the code could not be examined within {self._cpu_s:g} s of CPU"
         return "the code could not be examined: it took too long, or ended the process that read it"

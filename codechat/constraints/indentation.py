@@ -32,7 +32,7 @@ def words(answer: Answer) -> str:
 
 
 def official(answer: Answer, code: str) -> Finding:
-    """Blank lines before the code and its strings are left out, so what was around a string stands together."""
+    """Blank lines before the code and all strings are taken out, so that the code around a string moves together."""
     unit, spacing = answer.values
     code = without("Token.Literal.String", without_comments(code, answer.language), answer.language)
     for line in code.split("\n"):
@@ -68,7 +68,7 @@ def guarded(answer: Answer, code: str) -> Finding:
 def _wrong_step(tree: Tree, unit: str, left_out: set[int]) -> str:
     """The first line that begins a block and is not one level deeper than the block's head; empty if none is.
 
-    It may be as deep as the head, as labels and what a namespace holds often are.
+    It may be as deep as the head, as labels and the content of a namespace often are.
     """
     above: tuple[str, str] | None = None
     for number, line in enumerate(blanked(tree).split("\n"), 1):
@@ -92,7 +92,7 @@ def _within(tree: Tree) -> set[int]:
 
 
 def _free(tree: Tree) -> set[int]:
-    """The lines that go on with an expression, in a round or square bracket or not: they may be aligned to it."""
+    """The lines that continue an expression, in brackets or not: they may be aligned to it."""
     lines: set[int] = set()
     opened: list[str] = []
     for number, line in enumerate(blanked(tree).split("\n"), 1):
@@ -107,7 +107,7 @@ def _free(tree: Tree) -> set[int]:
 
 
 def _spacing(tree: Tree, spacing: str) -> str:
-    """The first operator or comma without the spaces asked for, or with some where none are; empty if none is."""
+    """The first operator or comma that lacks the spaces asked for, or has some if none are; empty if there is none."""
     for operator in tree.operators:
         before, after = tree.data[operator.start - 1 : operator.start], tree.data[operator.end : operator.end + 1]
         sides = after if operator.text == "," else before + after

@@ -20,7 +20,7 @@ def words(answer: Answer) -> str:
 
 
 def official(answer: Answer, code: str) -> Finding:
-    """In Java the object of a call counts as if it were called; no macro, keyword or property does in any language."""
+    """In Java the object of a call counts as called too; macros, keywords and properties count in no language."""
     found = operations_seen(code, answer.language, [answer.values[0]])
     return Finding(found, f"the published harness sees {'a' if found else 'no'} call of {answer.values[0]}")
 
@@ -38,7 +38,7 @@ def guarded(answer: Answer, code: str) -> Finding:
 
 
 def _held(call: Found, holder: str, tree: Tree) -> bool:
-    """Whether a call is of the holder, or of nothing, as after a static import."""
+    """Whether a call belongs to the holder, or to nothing, as after a static import."""
     before = tree.data[max(0, call.start - 200) : call.start].decode("utf-8", "replace").rstrip()
     return not holder or not before.endswith((".", "::")) or bool(re.search(rf"\b{holder}\s*(?:\.|::)$", before))
 

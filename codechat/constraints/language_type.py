@@ -10,7 +10,7 @@ from codechat.languages import is_registered, language_of, parses
 from codechat.languages.classifier import Guess, guess, labels_of
 
 SURE = 0.9
-"""The score from which on a guess stands against a grammar."""
+"""The score from which a guess prevails over a grammar."""
 
 
 def read(raw: str) -> Answer:
@@ -26,7 +26,7 @@ def words(answer: Answer) -> str:
 
 
 def official(answer: Answer, code: str) -> Finding:
-    """The guess must be the language itself; for a code that is too short there is none."""
+    """The guess must be the language itself; code that is too short gets none."""
     guessed = _guess(code)
     if isinstance(guessed, Finding):
         return guessed
@@ -34,7 +34,7 @@ def official(answer: Answer, code: str) -> Finding:
 
 
 def guarded(answer: Answer, code: str) -> Finding:
-    """Where the guess is of a language that contains the asked one, or is not sure, the grammars help to decide.
+    """The grammars help to decide if the guess is a language that contains the one asked for, or is not sure.
 
     Code that is too short for a guess is undecided.
     """
@@ -55,7 +55,7 @@ def guarded(answer: Answer, code: str) -> Finding:
 
 
 def _guess(code: str) -> Guess | Finding:
-    """The guess, or that there is no classifier."""
+    """The guess, or the reason why there is none: no classifier is installed."""
     try:
         return guess(code)
     except UserError as error:

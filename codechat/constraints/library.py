@@ -16,7 +16,7 @@ def words(answer: Answer) -> str:
 
 
 def official(answer: Answer, code: str) -> Finding:
-    """Part of any path will do, in the case it is asked for; in Python `import a.b` is no import of `a`."""
+    """Any part of a path counts, in the case that is asked for; in Python `import a.b` does not count as one of `a`."""
     name = answer.values[0]
     found = imports_seen(name, code, answer.language)
     return Finding(found, f"the published harness sees {'an' if found else 'no'} import of {name}")

@@ -49,7 +49,7 @@ def words(answer: Answer) -> str:
 
 
 def official(answer: Answer, code: str) -> Finding:
-    """Nothing is asked of `struct`; of variables only those of five letters or more, not `_x` and not in capitals."""
+    """Names of `struct` are not examined; of variables only those of five letters or more, no `_x`, no capitals."""
     asked, found = _asked(answer), names_seen(code, answer.language)
     for kind in ("class", "function", "variable"):
         for name in sorted(found[kind]):
@@ -72,14 +72,14 @@ def guarded(answer: Answer, code: str) -> Finding:
 
 
 def _readable(answer: Answer, code: str) -> str:
-    """The code; with a mark for hyphens if kebab-case is asked for: no language here can read such names."""
+    """The code; if kebab-case is asked for, with a mark in place of hyphens, which no language here allows in names."""
     if "kebab-case" in answer.values[0] and answer.tree(code).broken:
         return _HYPHENS.sub(_HYPHEN, code)
     return code
 
 
 def _names(answer: Answer, code: str, kind: str) -> Iterator[Found]:
-    """The names of a kind where they are declared, but for those that the language demands."""
+    """The names of a kind at their declarations, except those that the language demands."""
     tree = answer.tree(code)
     classes = {found.text for found in tree.classes}
     functions = [function.name for function in tree.functions if function.name.text not in classes]  # no constructors

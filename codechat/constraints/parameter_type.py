@@ -24,7 +24,7 @@ def words(answer: Answer) -> str:
 
 
 def wanted_as_written(answer: Answer) -> str:
-    """The type with its spaces, which the published harness looks for in `Struct: Name`."""
+    """The type with its spaces, as the published harness looks for it in `Struct: Name`."""
     return answer.raw.split(";")[2]
 
 

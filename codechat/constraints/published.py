@@ -1,4 +1,4 @@
-"""What the published harness does before its rules: extraction, comments, and names by byte offsets."""
+"""The steps of the published harness before its rules: extraction, comments, and names by byte offsets."""
 
 import re
 from collections.abc import Iterator
@@ -27,7 +27,10 @@ CALLS = {
 
 
 def extracted(reply: str) -> str:
-    """The code of a reply: its first closed fence of any tag, or all of it; `++` or `#` of a tag stay in the code."""
+    """The code of a reply: the content of its first closed fence, whatever its tag, or the whole reply.
+
+    `++` or `#` of a tag stay in the code.
+    """
     reply = reply.strip()
     found = _FENCE.search(reply)
     return found[1].strip() if found else reply
@@ -44,7 +47,7 @@ def _lexer(language: str) -> Any:
 
 @lru_cache(maxsize=8)
 def tokens(code: str, language: str) -> tuple[tuple[str, str], ...]:
-    """The tokens of a code: their kinds, as `Token.Comment.Single`, and their texts. The last codes are remembered."""
+    """The tokens of a code: their kinds, such as `Token.Comment.Single`, and texts. The latest codes are remembered."""
     return tuple((_name(kind), text) for kind, text in _lexer(language).get_tokens(code))
 
 
@@ -55,7 +58,7 @@ def _name(kind: Any) -> str:
 
 @lru_cache(maxsize=16)
 def without(kind: str, code: str, language: str) -> str:
-    """The code without the tokens of a kind, such as `Token.Comment`, which in C also are preprocessor lines."""
+    """The code without the tokens of a kind, such as `Token.Comment`; in C these include preprocessor lines."""
     within = f"{kind}."
     return "".join(text for each, text in tokens(code, language) if each != kind and not each.startswith(within))
 
@@ -76,7 +79,7 @@ def grammar_of(language: str) -> Grammar:
 
 
 def cut(code: str, node: Any) -> str:
-    """The characters of the code at a node's byte offsets: shifted behind the first that is not ASCII."""
+    """The characters of the code at a node's byte offsets: after one that is not ASCII these are wrong."""
     return code[node.start_byte : node.end_byte]
 
 
@@ -96,7 +99,7 @@ def captured(language: str, query: str, code: str, name: str) -> list[Any]:
 
 
 def calls(language: str, code: str) -> set[str]:
-    """The names that are called, by byte offsets (but in C#)."""
+    """The names that are called, cut by byte offsets (except in C#)."""
     nodes = captured(language, CALLS[language], code, "name")
     if language == "csharp":
         return {node.text.decode("utf-8", "replace") for node in nodes}

@@ -13,7 +13,7 @@ _BEGINNINGS = ("//", "#", "/*")
 
 
 def kept(style: str, code: str, language: str) -> bool:
-    """Whether the published harness finds comments in a style, which is in lower case."""
+    """Whether the published harness finds comments in a style, which is given in lower case."""
     checks: dict[str, Callable[[], bool]] = {
         "single-line comment": lambda: _kinds(code, language) == {_SINGLE},
         "multi-line comment": lambda: _kinds(code, language) == {_MULTI},
@@ -33,7 +33,7 @@ def _kinds(code: str, language: str) -> set[str]:
 
 
 def _inline(code: str, language: str) -> bool:
-    """Whether every line with a comment has another token, but for white space."""
+    """Whether every line with a comment has another token too, white space excepted."""
     line, lines = 1, dict[int, list[str]]()
     for kind, text in tokens(code, language):
         count = text.count("\n")
@@ -75,7 +75,7 @@ def _docstrings(code: str) -> bool:
 
 
 def _godoc(lines: list[str]) -> bool:
-    """Whether the line above each declared name begins with that name; of methods none is looked at."""
+    """Whether the line above each declared name begins with that name; methods are not examined."""
     for before, line in zip(["", *lines], lines, strict=False):
         declared = _DECLARED.match(line.strip())
         above = before.strip()
@@ -92,7 +92,7 @@ def _rustdoc(code: str) -> bool:
 
 
 def _javadoc(code: str, language: str) -> bool:
-    """Whether there is one, and none has a `@return` without a `@param`."""
+    """Whether there is a documentation comment, and none has a `@return` without a `@param`."""
     texts = [text.strip() for kind, text in tokens(code, language) if kind == _MULTI]
     found = [text for text in texts if text.startswith("/**") and text.endswith("*/")]
     return bool(found) and not any("@return" in text and "@param" not in text for text in found)

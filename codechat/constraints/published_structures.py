@@ -14,8 +14,8 @@ _PYTHON_LIBRARY = {
 def structures_seen(code: str, language: str) -> set[str]:
     """The names, in lower case, that the published harness takes for data structures in a code without comments.
 
-    In Python these are only calls of a few names, and imports from `collections`; elsewhere type names without what
-    precedes them. So Python's `[]` and `{}`, and Go's own `map` and slices, are never seen.
+    In Python these are only calls of a few names, and imports from `collections`; elsewhere type names without
+    their package or namespace. So it never finds Python's `[]` and `{}`, nor Go's own `map` and slices.
     """
     if language == "python":
         return {name.lower() for name in _python_seen(code)}
@@ -64,7 +64,7 @@ def operations_seen(code: str, language: str, names: list[str]) -> bool:
 
 
 def structure_seen(name: str, code: str, language: str) -> bool:
-    """The same of a structure that is bounded: Rust's and Go's names are looked for as they are written."""
+    """The same for a structure that is bounded: Rust's and Go's names are searched as they are written."""
     return (name if language in ("rust", "go") else name.lower()) in structures_seen(code, language)
 
 
@@ -92,7 +92,7 @@ _TOKENS = {
 
 
 def construct_seen(construct: str, code: str, language: str) -> bool:
-    """Whether the published harness sees a construct, which is in lower case."""
+    """Whether the published harness finds a construct, which is given in lower case."""
     code = without_comments(code, language)
     if construct in _TOKENS:
         words_of = tokens(code, language)

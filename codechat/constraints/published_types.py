@@ -75,7 +75,7 @@ class Seen:
 
 
 def seen(code: str, language: str, name: str) -> list[Seen]:
-    """The functions of a name, in order. In C++ none that returns a pointer or a reference is seen."""
+    """The functions of a name, in order. In C++ those that return a pointer or a reference are not found."""
     code = without_comments(code, language)
     return _python(code, name) if language == "python" else _others(code, language, name)
 
@@ -147,7 +147,7 @@ def is_of(text: str, wanted: str, language: str, *, array: bool = False) -> bool
 
 
 def values_seen(code: str, language: str, name: str) -> list[str] | None:
-    """The texts of the values that the published harness sees; None if it sees no function."""
+    """The texts of the returned values that the published harness finds; None if it finds no function."""
     if language == "go":
         return _go_returned(without_comments(code, language), name)
     returns = [each.returns for each in seen(code, language, name) if each.returns is not None]
@@ -194,7 +194,7 @@ def _arrays(function: Seen) -> tuple[bool, ...]:
 
 
 def _is_parameter_of(text: str, wanted: str, language: str, array: bool) -> bool:
-    """Whether the published harness takes a type's text for the wanted one, in lower case; kinds come before pieces."""
+    """Whether the published harness takes a type's text for the wanted one, in lower case; kinds precede pieces."""
     lower, pieces = text.lower(), (*PIECES[language].get(wanted, ()), *_ALSO.get(language, {}).get(wanted, ()))
     nested = text.count("[" if language == "python" else "<") >= 2
     kinds = {

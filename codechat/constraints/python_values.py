@@ -1,4 +1,4 @@
-"""The types of what a Python function returns if none is written: as far as its own statements tell them."""
+"""The types of the values that a Python function without annotation returns, as far as its statements show them."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from codechat.constraints.types import head_of, is_kind
 from codechat.languages.python.syntax import parse
 
 Values = list[str]
-"""The types of the values of one `return`, as they would be written; empty for one that cannot be told."""
+"""The types of the values of one `return`, as they would be written; empty for one that is unknown."""
 
 _CALLS = {
     **{name: name for name in ("int", "float", "str", "bool", "list", "dict", "set", "tuple", "frozenset", "bytes")},
@@ -44,7 +44,7 @@ _LITERALS: dict[type[ast.expr], str] = {
 
 
 def returned(code: str, name: str) -> list[tuple[int, Values | None]] | None:
-    """For every `return` of the first function of a name its line, and the types of its values; None if untold.
+    """For every `return` of the first function of a name its line and the types of its values, None if unknown.
 
     None for the whole if the code does not parse or has no such function.
     """
@@ -57,9 +57,9 @@ def returned(code: str, name: str) -> list[tuple[int, Values | None]] | None:
 
 
 def without_annotation(code: str, name: str, fits: Callable[[Values], bool | None]) -> tuple[bool | None, str]:
-    """Whether everything that a function returns fits, by its statements; and why, in one line.
+    """Whether everything that a function returns fits, by its statements; and the reason, in one line.
 
-    `fits` says it of the values of one `return`; None if it cannot be told.
+    `fits` says it of the values of one `return`, None if that is unknown.
     """
     found = returned(code, name)
     if found is None:
@@ -77,9 +77,9 @@ def without_annotation(code: str, name: str, fits: Callable[[Values], bool | Non
 
 
 def fits(kind: str, wanted: str) -> bool | None:
-    """Whether a type that the statements tell is of the wanted kind; None if none is told, or it may be.
+    """Whether a type that the statements show is of the wanted kind; None if it is unknown, or may be.
 
-    A whole number may stand for another, None for what is not there, a collection for any shape that is built of it.
+    A whole number may stand for another, None for a missing value, a collection for any shape that is built of it.
     """
     if not kind or is_kind(kind, wanted) or head_of(kind) == head_of(wanted):
         return bool(kind) or None
@@ -90,7 +90,7 @@ def fits(kind: str, wanted: str) -> bool | None:
 
 
 def _own(function: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function but for those of functions and classes within it."""
+    """The nodes of a function except those of functions and classes within it."""
     for child in ast.iter_child_nodes(function):
         yield child
         if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
@@ -107,7 +107,7 @@ def _values(value: ast.expr | None, known: dict[str, str]) -> Values | None:
 
 
 def _variables(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str]:
-    """The types of a function's variables; empty for those that cannot be told, or are of several."""
+    """The types of a function's variables; empty for those that are unknown, or have several."""
     arguments = function.args
     known = {
         each.arg: ast.unparse(each.annotation) if each.annotation else ""
@@ -141,7 +141,7 @@ def _note(known: dict[str, str], target: ast.expr, kind: str) -> None:
 
 
 def _type_of(node: ast.expr, known: dict[str, str]) -> str:
-    """The type of an expression as it would be written; empty if it cannot be told."""
+    """The type of an expression as it would be written; empty if it is unknown."""
     kind = _LITERALS.get(type(node), "")
     match node:
         case ast.Constant(value=value):

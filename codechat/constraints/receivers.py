@@ -1,4 +1,4 @@
-"""What a variable is known to hold, so that a call on another data structure is not taken for one on the asked one."""
+"""The known content of variables, so that a call on another data structure is not taken for one on the wanted one."""
 
 import re
 from functools import lru_cache
@@ -32,7 +32,7 @@ _LITERALS = {"list", "dict", "set", "tuple"}
 
 
 def on_another(call: Found, wanted: str, tree: Tree) -> bool:
-    """Whether a call is one of a variable that surely holds another structure than the wanted, in lower case."""
+    """Whether a call is on a variable that surely holds another structure than the wanted one, given in lower case."""
     if wanted not in CONCRETE:
         return False
     before = tree.data[max(0, call.start - 200) : call.start].decode("utf-8", "replace")
@@ -43,7 +43,7 @@ def on_another(call: Found, wanted: str, tree: Tree) -> bool:
 
 @lru_cache(maxsize=8)
 def _held(tree: Tree) -> dict[str, set[str]]:
-    """The words of the types that each variable is declared as or set to, if these are concrete."""
+    """The words of the types that each variable is declared with or set to, if these are concrete."""
     held: dict[str, set[str]] = {}
     own = {found.text.lower() for found in tree.classes}
     text = blanked(tree)

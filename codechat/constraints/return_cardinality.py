@@ -25,7 +25,7 @@ def words(answer: Answer) -> str:
 
 
 def official(answer: Answer, code: str) -> Finding:
-    """Of two types one must be part of the other's text; commas within a type divide it, too."""
+    """Of two types one must be a part of the other's text; commas within a type divide it too."""
     wanted = answer.raw.split(";")[2].strip("[]").split(",")
     returned = values_seen(code, answer.language, answer.values[0])
     met = (
@@ -52,7 +52,7 @@ def guarded(answer: Answer, code: str) -> Finding:
 
 
 def _values(returns: str, customs: Customs) -> list[list[str]]:
-    """The values that a return type may stand for: a tuple's, also within `Result` and the like."""
+    """The types that a return type stands for: a tuple's parts, also within `Result` and the like."""
     if customs.results_named and returns.startswith("("):
         return [_without_names(split(returns.strip()[1:-1]))]
     if customs.results_listed and returns.startswith("["):
@@ -78,7 +78,7 @@ def _cut(part: str) -> tuple[str, str, str]:
 
 
 def _fit(wanted: list[str], values: list[str]) -> bool | None:
-    """Whether the values of a `return` are those wanted; None if some cannot be told."""
+    """Whether the values of a `return` are the wanted ones; None if some are unknown."""
     if values == ["tuple"]:  # of values that are not told
         return None
     if len(values) != len(wanted):

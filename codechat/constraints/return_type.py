@@ -42,7 +42,7 @@ def guarded(answer: Answer, code: str) -> Finding:
 
 
 def _fit(wanted: str, values: list[str]) -> bool | None:
-    """Whether what a `return` gives is of the type; None if that cannot be told."""
+    """Whether the value of a `return` is of the type; None if that is unknown."""
     return fits("tuple" if len(values) > 1 else values[0] if values else "None", wanted)
 
 

@@ -17,10 +17,10 @@ def types_of(function: Function) -> list[str]:
 
 
 def unwritten(function: Function) -> str:
-    """The reason if the types of parameters are not written, so that nothing can be said of them."""
+    """The reason why nothing can be said of the parameters, if their types are not written; else empty."""
     return f"line {function.name.line}: not all types of {function.name.text}'s parameters are written"
 
 
 def absent(answer: Answer) -> str:
-    """The reason if there is no such function."""
+    """The reason, if there is no such function."""
     return f"the code has no function {answer.values[0]}"

@@ -43,7 +43,7 @@ def words(answer: Answer) -> str:
 def official(answer: Answer, code: str) -> Finding:
     """The digits count anywhere, also in a text or in a longer number; Rust's and Go's names as they are written.
 
-    Those are looked for among names in lower case, so `HashMap` is never found.
+    Those are searched among names in lower case, so that `HashMap` is never found.
     """
     name, size = answer.values
     code = without_comments(code, answer.language)
@@ -68,7 +68,7 @@ def guarded(answer: Answer, code: str) -> Finding:
 
 
 def _may_bound(text: str, number: re.Match[str], others: frozenset[str]) -> bool:
-    """Whether a number may bound a structure, by what stands around it: no plain value, and not the size of others."""
+    """Whether a number may bound a structure, by its surroundings: not as a plain value, nor as the size of others."""
     before, after = text[max(0, number.start() - 120) : number.start()], text[number.end() : number.end() + 40]
     if _NO_SIZE.search(before) or _ADDED.search(before):
         return False

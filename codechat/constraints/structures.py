@@ -11,7 +11,7 @@ _SAME = {"tree_map": "treemap", "buffer.buffer": "bytes.buffer"}
 
 
 def plain(name: str) -> str:
-    """A structure's name without what leads to it, in lower case: `deque` for `collections.deque`."""
+    """A structure's name without its package, in lower case: `deque` for `collections.deque`."""
     name = _SAME.get(name.lower(), name.lower())
     return re.split(r"\.|::", name)[-1]
 
@@ -32,7 +32,7 @@ def use_of(name: str, answer: Answer, code: str) -> Found | None:
 
 
 def _qualified_use(name: str, tree: Tree, packages: Sequence[str]) -> Found | None:
-    """The same if a language's own `map` is told from `sync.Map` by what precedes the name."""
+    """The same, if a language's own `map` differs from `sync.Map` only by what precedes the name."""
     wanted = name.lower()
     if "." in wanted:
         named = [found for _, found in tree.marked("qualified") if found.text.lower() == wanted]
@@ -45,10 +45,10 @@ def _qualified_use(name: str, tree: Tree, packages: Sequence[str]) -> Found | No
 
 
 def operation_of(name: str, answer: Answer, code: str) -> int | None:
-    """The line of an operation in a program: a call of that name, in any case, or what the language writes instead.
+    """The line of an operation in a program: a call of that name, in any case, or the language's own form of it.
 
-    Calls of variables that surely hold another structure do not count. A function that the program itself defines
-    counts if the structure is a class of it, or has no method of that name.
+    Calls on variables that surely hold another structure do not count. A function that the program itself defines
+    counts if the structure is a class of the program, or has no method of that name.
     """
     tree = answer.tree(code)
     wanted, structure = re.split(r"\.|::", name.lower())[-1], plain(answer.values[0])

@@ -1,4 +1,4 @@
-"""Types as they are written in any language, and the kinds of data that they are."""
+"""Types as they are written in any language, and the kinds of data that they stand for."""
 
 import re
 from collections.abc import Iterator
@@ -98,7 +98,7 @@ def stripped(text: str) -> str:
 
 
 def split(text: str, marks: str = ",") -> list[str]:
-    """The parts of a text between the marks, which divide nothing within brackets."""
+    """The parts of a text between the marks; marks within brackets divide nothing."""
     parts, depth = [""], 0
     for character in text:
         depth += (character in _OPEN) - (character in _CLOSE)
@@ -110,7 +110,7 @@ def split(text: str, marks: str = ",") -> list[str]:
 
 
 def head_of(text: str) -> tuple[str, list[str]]:
-    """A type's name without what leads to it, in lower case, and its arguments: `map` and two for `std::map<A, B>`.
+    """A type's name without its package, in lower case, and its arguments: `map` and two for `std::map<A, B>`.
 
     An array has the name `array` and its elements' type, a tuple in round brackets `tuple` and its parts.
     """
@@ -133,7 +133,7 @@ def head_of(text: str) -> tuple[str, list[str]]:
 
 
 def heads(text: str, depth: int = 0) -> Iterator[tuple[str, list[str]]]:
-    """The types that a type may be: without `Optional` and the like around it, and each member of a union."""
+    """The types that a type stands for: without `Optional` and the like around it, and each member of a union."""
     members = split(text, "|")
     if len(members) > 1 and depth < 5:
         for member in members:

@@ -1,4 +1,4 @@
-"""The tree of code that breaks off, as in a reply that was cut: what it leaves open is closed before it is read."""
+"""The tree of code that breaks off, as in a reply that was cut: open brackets are closed before it is read."""
 
 from codechat.constraints.blanking import blanked
 from codechat.languages.grammar import Grammar, Tree
@@ -7,9 +7,9 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 def tree_of(grammar: Grammar, code: str) -> Tree:
-    """The tree of a code; of one that leaves brackets open with these closed, if more of it can be read then.
+    """The tree of a code; open brackets are closed first, if more of the code can be read then.
 
-    The brackets are closed at the code's end, so places stay; if its last line is in the way, that is left out.
+    They are closed at the code's end, so that places stay the same; if the last line prevents that, it is left out.
     """
     code = grammar.within(code)
     tree = grammar.parse(code)
@@ -23,7 +23,7 @@ def tree_of(grammar: Grammar, code: str) -> Tree:
 
 
 def _closing(tree: Tree) -> str:
-    """The brackets that would close those that a code leaves open."""
+    """The brackets that would close the open ones of a code."""
     opened: list[str] = []
     for character in blanked(tree):
         if character in _CLOSING:
