@@ -12,7 +12,7 @@ def asked(answer: Answer, code: str) -> list[Function]:
 
 
 def types_of(function: Function) -> list[str]:
-    """The types of its parameters as written, without the receiver's; empty where none is written."""
+    """The types of its parameters as written, without the receiver's; empty if none is written."""
     return [each.type for each in function.parameters if each.name not in RECEIVERS]
 
 

@@ -1,4 +1,4 @@
-"""What a cell loaded: its tasks, and how many tests they have (paper, Table III); the same for every protocol.
+"""The size of a cell: its tasks, and the number of their tests (paper, Table III); the same for every protocol.
 
 The engine adds these counts to every metrics.json, so that a report needs no dataset at hand.
 """
