@@ -1,4 +1,4 @@
-"""Constraints on code, in any language: one file per type.
+"""Constraints on code, in any language: one file per family of types.
 
 To add a type, write one file and `register(ConstraintType(…))` in it. Put the file into this folder, or name it as a
 module of an installed package under the entry-point group `codechat.constraint`. A type with the rule `guarded` checks

@@ -1,10 +1,61 @@
-"""Published answers: the demand of a constraint, written as `language;value;…`."""
+"""Published answers: what a constraint demands, written as `language;value;…`; and the code that is held against it."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from codechat.constraints.unfinished import tree_of
 from codechat.languages import language_of
-from codechat.languages.grammar import Grammar, Parsed, Tree
+from codechat.languages.grammar import Found, Grammar, Parsed, Tree
+
+
+@lru_cache(maxsize=8)
+def code_of(tree: Tree) -> bytes:
+    """The code's bytes with spaces for those of its comments; lines and places stay."""
+    return _spaced(tree, tree.comments)
+
+
+@lru_cache(maxsize=8)
+def blanked(tree: Tree) -> str:
+    """The code with spaces for the bytes of its comments and strings; lines stay."""
+    return _spaced(tree, (*tree.comments, *tree.strings)).decode("utf-8", "replace")
+
+
+def _spaced(tree: Tree, left_out: Iterable[Found]) -> bytes:
+    data = bytearray(tree.data)
+    for found in left_out:
+        kept = data[found.start : found.end].split(b"\n")
+        data[found.start : found.end] = b"\n".join(b" " * len(line) for line in kept)
+    return bytes(data)
+
+
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+def tree_of(grammar: Grammar, code: str) -> Tree:
+    """The tree of a code; open brackets are closed first, if more of the code can be read then.
+
+    They are closed at the code's end, so that places stay the same; if the last line prevents that, it is left out.
+    """
+    code = grammar.within(code)
+    tree = grammar.parse(code)
+    if not tree.broken:
+        return tree
+    kept = (code.rstrip(), code.rstrip().rpartition("\n")[0])
+    closed = [f"{each}{closing}\n" for each in kept if (closing := _closing(grammar.parse(each)))]
+    return max(
+        (tree, *map(grammar.parse, closed)), key=lambda each: (not each.broken, len(each.functions) + len(each.classes))
+    )
+
+
+def _closing(tree: Tree) -> str:
+    """The brackets that would close the open ones of a code."""
+    opened: list[str] = []
+    for character in blanked(tree):
+        if character in _CLOSING:
+            opened.append(_CLOSING[character])
+        elif opened and character == opened[-1]:
+            opened.pop()
+    return "".join(reversed(opened))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +90,12 @@ def read_values(raw: str, count: int, form: str) -> Answer:
     return answer
 
 
+def read_listed(raw: str, form: str) -> Answer:
+    """The answer whose values are a name and the entries of a list. Raises `ValueError` as `read_values`."""
+    answer = read_values(raw, 2, form)
+    return replace(answer, values=(answer.values[0], *_entries(answer.values[1])))
+
+
 def one_of(answer: Answer, value: str, known: tuple[str, ...] | frozenset[str]) -> Answer:
     """The answer, if its value is one that is known. Raises `ValueError` otherwise."""
     if value.lower() not in {each.lower() for each in known}:
@@ -46,7 +103,7 @@ def one_of(answer: Answer, value: str, known: tuple[str, ...] | frozenset[str]) 
     return answer
 
 
-def listed(text: str) -> tuple[str, ...]:
+def _entries(text: str) -> tuple[str, ...]:
     """The entries of a list such as `[int, map[string]bool]`; commas within brackets divide nothing."""
     inner = text.strip()
     if not (inner.startswith("[") and inner.endswith("]")):

@@ -3,38 +3,43 @@
 from codechat.constraints import Answer, ConstraintType, register
 
 
-def read(raw: str) -> Answer:
+def _read(raw: str) -> Answer:
     if not raw.strip():
-        raise ValueError("the answer is empty")
+        raise ValueError("the answer is empty: state the requirement")
     return Answer(raw)
 
 
-def said(what: str) -> None:
-    """Register a type: its name, category, published category and type, and what the answer bounds."""
-    name, category, published, kind, meaning = what.split("|")
+def _register(described: str) -> None:
+    """Register a type by its name, category, published category and type, and the meaning of what it bounds."""
+    name, category, published, kind, meaning = described.split("|")
     words = f"The code must keep what the task asks of {meaning}"
-    told = published in ("algorithm", "input_output", "code_convention", "syntax")  # others' answers are solutions
+    stated = published in ("algorithm", "input_output", "code_convention", "syntax")  # others' answers are solutions
     register(
         ConstraintType(
-            name,
-            category,
-            (published, kind),
-            "judge",
-            read,
-            lambda answer: f"{words}: {answer.raw.strip()}." if told else f"{words}.",
-            solved=not told,
+            *(name, category, (published, kind), "judge", _read),
+            lambda answer: f"{words}: {answer.raw.strip()}." if stated else f"{words}.",
+            solved=not stated,
         )
     )
 
 
-said("parameter_range|interface_specification|input_output|input_range|the values of its parameters")
-said("return_range|interface_specification|input_output|output_range|the values that it returns")
-said("framework|environment|syntax|framework|the framework")
-said("algorithm_type|algorithm|algorithm|type|the algorithm")
-said("time_complexity|algorithm|algorithm|time_complexity|its time")
-said("space_complexity|algorithm|algorithm|space_complexity|its memory")
-said("declaration_style|coding_style|code_convention|declaration_style|where variables are declared")
-said("code_quality|code_quality|non_functional_requirements|non_functional_requirements|its quality")
-said("scenario|scenario|situation|situation|its scenario")
-said("code_context|code_context|code_contextual|code_contextual|the code that it belongs to")
-said("exemplar|exemplar|example|example|the example")
+_register("parameter_range|interface_specification|input_output|input_range|the values of its parameters")
+_register("return_range|interface_specification|input_output|output_range|the values that it returns")
+_register("framework|environment|syntax|framework|the framework")
+_register("algorithm_type|algorithm|algorithm|type|the algorithm")
+_register("time_complexity|algorithm|algorithm|time_complexity|its time")
+_register("space_complexity|algorithm|algorithm|space_complexity|its memory")
+_register("declaration_style|coding_style|code_convention|declaration_style|where variables are declared")
+_register("code_quality|code_quality|non_functional_requirements|non_functional_requirements|its quality")
+_register("scenario|scenario|situation|situation|its scenario")
+_register("code_context|code_context|code_contextual|code_contextual|the code that it belongs to")
+_register("exemplar|exemplar|example|example|the example")
+
+
+def _words(answer: Answer) -> str:
+    """The requirement itself, as one sentence."""
+    text = " ".join(answer.raw.split())
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+register(ConstraintType("requirement", "own", ("own", "requirement"), "judge", _read, _words))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from codechat.constraints import Answer, ConstraintType, Finding, register
 from codechat.constraints.answers import read_values
-from codechat.constraints.published_names import names_seen
+from codechat.constraints.published import names_seen
 from codechat.languages.grammar import Found
 
 _PUBLISHED = {
@@ -92,6 +92,7 @@ def _names(answer: Answer, code: str, kind: str) -> Iterator[Found]:
 
 register(
     ConstraintType(
-        "naming", "coding_style", ("code_convention", "naming_convention"), "rule", read, words, official, guarded
+        *("naming", "coding_style", ("code_convention", "naming_convention"), "rule"),
+        *(read, words, official, guarded),
     )
 )

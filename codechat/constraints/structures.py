@@ -1,11 +1,68 @@
-"""The data structures that a program uses, and its operations on them."""
+"""The data structures that code must use: `language;name`, with `;['operation', …]` or `;size` behind it."""
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
 
-from codechat.constraints.answers import Answer
-from codechat.constraints.receivers import on_another
+from codechat.constraints import Answer, ConstraintType, Finding, register
+from codechat.constraints.answers import blanked, read_listed, read_values
+from codechat.constraints.published import operations_seen, structure_seen, structures_seen, without_comments
 from codechat.languages.grammar import Found, Tree
+
+# Data structures with a name of their own; what is declared as an interface, such as `List`, may be any of several.
+CONCRETE = frozenset({
+    "arraylist", "linkedlist", "hashmap", "linkedhashmap", "treemap", "concurrenthashmap", "hashset",
+    "linkedhashset", "treeset", "arraydeque", "priorityqueue", "stack", "vector", "vec", "vecdeque", "btreemap",
+    "btreeset", "binaryheap", "smallvec", "arrayvec", "deque", "list", "map", "unordered_map", "set",
+    "unordered_set", "queue", "priority_queue", "multimap", "multiset", "dict", "tuple", "counter", "defaultdict",
+    "ordereddict", "string",
+})  # fmt: skip
+_NAME = r"\b(?P<name>[^\W\d]\w{0,80})\b"
+_PATH = r"(?:\w{1,80}(?:::|\.)){0,9}"
+_WORD = r"(?P<word>[^\W\d]\w{0,80})\b"
+_DECLARED = (
+    # `ArrayList<A> name =`, `std::vector<int>& name)`
+    re.compile(
+        rf"(?<![<,\w.:])(?:std::)?{_WORD}\s?(?:<[^;(){{}}=]{{0,200}}>)?[\s&*]{{1,9}}{_NAME}\s{{0,9}}(?=[=;)\[{{])"
+    ),
+    # `name: &mut Vec<A>`, `name: dict[str, int]`
+    re.compile(rf"{_NAME}\s?:\s{{0,9}}(?:&\s?(?:'\w{{1,80}}\s)?)?(?:mut\s)?{_PATH}{_WORD}"),
+    # `name = new TreeMap<>()`, `name = collections.deque()`, `name = vec![`
+    re.compile(rf"{_NAME}\s?(?::[^=\n;]{{0,200}})?:?=\s{{0,9}}(?:new\s)?{_PATH}{_WORD}\s?[!(<:\[{{]"),
+)
+_BEFORE = re.compile(r"(?<![\w.)\]>])(?:(?:self|this|cls)\s*(?:\.|->)\s*)?(?P<name>[^\W\d]\w*)\s*(?:\.|->)\s*\Z")
+_LITERALS = {"list", "dict", "set", "tuple"}
+
+
+def on_another(call: Found, wanted: str, tree: Tree) -> bool:
+    """Whether a call is on a variable that surely holds another structure than the wanted one, given in lower case."""
+    if wanted not in CONCRETE:
+        return False
+    before = tree.data[max(0, call.start - 200) : call.start].decode("utf-8", "replace")
+    receiver = _BEFORE.search(before)
+    held = _held(tree).get(receiver["name"], set()) if receiver else set()
+    return bool(held) and wanted not in held
+
+
+@lru_cache(maxsize=8)
+def _held(tree: Tree) -> dict[str, set[str]]:
+    """The words of the types that each variable is declared with or set to, if these are concrete."""
+    held: dict[str, set[str]] = {}
+    own = {found.text.lower() for found in tree.classes}
+    text = blanked(tree)
+    for pattern in _DECLARED:
+        for found in pattern.finditer(text):
+            if found["word"].lower() in CONCRETE - own:
+                within = re.split(r"[;={(\n]", text[found.start("word") : found.start("word") + 300], maxsplit=1)[0]
+                held.setdefault(found["name"], set()).update(re.findall(r"\w+", within.lower()))
+    for mark, made in tree.marked("makes"):
+        before = tree.data[max(0, made.start - 200) : made.start].decode("utf-8", "replace")
+        named = re.search(r"([^\W\d]\w*)\s*(?::[^=\n]*)?=\s*\Z", before)
+        if named and mark in _LITERALS:
+            held.setdefault(named[1], set()).add(mark)
+    return held
+
 
 _SAME = {"tree_map": "treemap", "buffer.buffer": "bytes.buffer"}
 
@@ -62,3 +119,136 @@ def operation_of(name: str, answer: Answer, code: str) -> int | None:
         for match in answer.grammar.matches(query, tree):
             return int(match["set"][0].start_point[0]) + 1
     return min((found.line for found in places), default=None)
+
+
+def _official_type(answer: Answer, code: str) -> Finding:
+    """A name with a package, such as `sync.Map`, equals no type's name: only four of Python's are seen with theirs."""
+    found = answer.values[0].lower() in structures_seen(without_comments(code, answer.language), answer.language)
+    return Finding(found, f"the published harness sees {'' if found else 'no '}{answer.values[0]}")
+
+
+def _guarded_type(answer: Answer, code: str) -> Finding:
+    name = answer.values[0]
+    use = use_of(name, answer, code)
+    return Finding(use is not None, f"line {use.line} uses {name}" if use else f"nothing in the code uses {name}")
+
+
+register(
+    ConstraintType(
+        *("data_structure_type", "data_structure", ("data_structure", "type"), "rule"),
+        partial(read_values, count=1, form="language;structure"),
+        lambda answer: f"The code must use the data structure {answer.values[0]} of {answer.language}.",
+        *(_official_type, _guarded_type),
+    )
+)
+
+
+def _words_operation(answer: Answer) -> str:
+    name, *operations = answer.values
+    together = " and ".join(operations)
+    return f"The code must use the data structure {name} of {answer.language} with its operations {together}."
+
+
+def _official_operation(answer: Answer, code: str) -> Finding:
+    """A name without its package, such as `deque`, is never one of Python's, which are seen with theirs."""
+    name, *operations = answer.values
+    used = name.lower() in structures_seen(without_comments(code, answer.language), answer.language)
+    called = operations_seen(code, answer.language, operations)
+    return Finding(used and called, f"the published harness sees {name}: {used}, all its operations: {called}")
+
+
+def _guarded_operation(answer: Answer, code: str) -> Finding:
+    name, *operations = answer.values
+    use = use_of(name, answer, code)
+    if use is None:
+        return Finding(False, f"nothing in the code uses {name}")
+    lines = {operation: operation_of(operation, answer, code) for operation in operations}
+    missing = [operation for operation, line in lines.items() if line is None]
+    if missing:
+        return Finding(False, f"line {use.line} uses {name}, but nothing calls {' or '.join(missing)}")
+    done = ", ".join(f"{operation} in line {line}" for operation, line in lines.items())
+    return Finding(True, f"line {use.line} uses {name}: {done}")
+
+
+register(
+    ConstraintType(
+        *("data_structure_operation", "data_structure", ("data_structure", "operation"), "rule"),
+        partial(read_listed, form="language;structure;['operation', …]"),
+        *(_words_operation, _official_operation, _guarded_operation),
+    )
+)
+
+
+_NUMBER = re.compile(r"(?<![\w.])(\d[\d_']*)(?:[uUlL]{1,3}|[iu](?:8|16|32|64|128|size))?(?![\w.]|'\d)")
+
+# What stands before a number that says nothing about a size: it is compared with a value, is waited for, or is put in.
+_NO_SIZE = re.compile(
+    r"\b(?:input|sum|score|grade|value|val|age|price|amount|year|percent\w*|temp\w*|\w*(?:Score|Price|Value|_score|_price"
+    r"|_value))\s*(?:[<>]=?|[=!]=)\s*\Z"
+    r"|\b(?:sleep\w*|setTimeout|delay|of(?:Seconds|Millis)|from_(?:secs|millis))\s*\([^()]*\Z"
+    r"|\b(?:push|push_back|push_front|add|append|insert|put|offer|enqueue|addFirst|addLast)\s*\([^()]*\Z"
+    r"|\d\s*[*/]\s*\Z",
+    re.IGNORECASE,
+)
+_ADDED = re.compile(r"[\w)\]]\s*[+-]\s*\Z")
+_MADE = re.compile(
+    r"(\w+)\s*(?:<[^;(){}]*>)?(?:::(?:<[^;(){}]*>::)?(?:with_capacity|new))?\s*\((?:maxlen|maxsize)?\s*=?\s*\Z"
+)
+
+
+def _read_size(raw: str) -> Answer:
+    answer = read_values(raw, 2, "language;structure;size")
+    if not answer.values[1].isascii() or not answer.values[1].isdigit():
+        raise ValueError(f"the size '{answer.values[1]}' is not a whole number")
+    return replace(answer, values=(answer.values[0], str(int(answer.values[1]))))
+
+
+def _words_size(answer: Answer) -> str:
+    name, size = answer.values
+    return f"The code must use the data structure {name} of {answer.language}, and bound its size by {size}."
+
+
+def _official_size(answer: Answer, code: str) -> Finding:
+    """The digits count anywhere, also in a text or in a longer number; Rust's and Go's names as they are written.
+
+    Those are searched among names in lower case, so that `HashMap` is never found.
+    """
+    name, size = answer.values
+    code = without_comments(code, answer.language)
+    found, bounded = structure_seen(name, code, answer.language), size in code
+    return Finding(found and bounded, f"the published harness sees {name}: {found}, the digits {size}: {bounded}")
+
+
+def _guarded_size(answer: Answer, code: str) -> Finding:
+    name, size = answer.values
+    use = use_of(name, answer, code)
+    if use is None:
+        return Finding(False, f"nothing in the code uses {name}")
+    tree = answer.tree(code)
+    others = CONCRETE - {plain(name), *(found.text.lower() for found in tree.classes)}
+    text = blanked(tree)
+    for number in _NUMBER.finditer(text):
+        if re.sub(r"[_']", "", number[1]).lstrip("0") == size and _may_bound(text, number, others):
+            return Finding(
+                True, f"line {use.line} uses {name}, line {text.count(chr(10), 0, number.start()) + 1} says {size}"
+            )
+    return Finding(False, f"line {use.line} uses {name}, but no number that may bound it is {size}")
+
+
+def _may_bound(text: str, number: re.Match[str], others: frozenset[str]) -> bool:
+    """Whether a number may bound a structure, by its surroundings: not as a plain value, nor as the size of others."""
+    before, after = text[max(0, number.start() - 120) : number.start()], text[number.end() : number.end() + 40]
+    if _NO_SIZE.search(before) or _ADDED.search(before):
+        return False
+    made = _MADE.search(before)
+    if made and made[1].lower() in others:
+        return False
+    return not (re.search(r"\d\s*,\s*\Z", before) and re.match(r"\s*,\s*\d|\s*[}\]]", after))  # one of a list
+
+
+register(
+    ConstraintType(
+        *("data_structure_size", "data_structure", ("data_structure", "size"), "rule"),
+        *(_read_size, _words_size, _official_size, _guarded_size),
+    )
+)

@@ -4,83 +4,41 @@ import re
 from collections.abc import Iterator
 
 # What may surround a type without changing what it is of.
-_WRAPPERS = frozenset(
-    {
-        *("optional", "option", "box", "rc", "arc", "refcell", "cell", "mutex", "rwlock", "shared_ptr", "unique_ptr"),
-        *(
-            "future",
-            "completablefuture",
-            "task",
-            "promise",
-            "result",
-            "union",
-            "annotated",
-            "final",
-            "awaitable",
-            "cow",
-            "pin",
-        ),
-    }
-)
+_WRAPPERS = frozenset({
+    "optional", "option", "box", "rc", "arc", "refcell", "cell", "mutex", "rwlock", "shared_ptr", "unique_ptr",
+    "future", "completablefuture", "task", "promise", "result", "union", "annotated", "final", "awaitable", "cow",
+    "pin",
+})  # fmt: skip
 _KINDS: dict[str, frozenset[str]] = {
-    "list": frozenset(
-        {
-            "list",
-            "vec",
-            "vector",
-            "arraylist",
-            "linkedlist",
-            "sequence",
-            "iterable",
-            "collection",
-            "slice",
-            "array",
-            "deque",
-        }
-        | {"vecdeque", "smallvec", "arrayvec", "span", "mutablesequence"}
-    ),
-    "set": frozenset(
-        {
-            "set",
-            "hashset",
-            "treeset",
-            "linkedhashset",
-            "btreeset",
-            "unordered_set",
-            "frozenset",
-            "sortedset",
-            "abstractset",
-        }
-        | {"mutableset", "multiset", "unordered_multiset"}
-    ),
-    "map": frozenset(
-        {"map", "dict", "hashmap", "treemap", "linkedhashmap", "btreemap", "unordered_map", "mapping", "sortedmap"}
-        | {"concurrenthashmap", "defaultdict", "ordereddict", "counter", "mutablemapping", "multimap", "concurrentmap"}
-    ),
+    "list": frozenset({
+        "list", "vec", "vector", "arraylist", "linkedlist", "sequence", "iterable", "collection", "slice", "array",
+        "deque", "vecdeque", "smallvec", "arrayvec", "span", "mutablesequence",
+    }),
+    "set": frozenset({
+        "set", "hashset", "treeset", "linkedhashset", "btreeset", "unordered_set", "frozenset", "sortedset",
+        "abstractset", "mutableset", "multiset", "unordered_multiset",
+    }),
+    "map": frozenset({
+        "map", "dict", "hashmap", "treemap", "linkedhashmap", "btreemap", "unordered_map", "mapping", "sortedmap",
+        "concurrenthashmap", "defaultdict", "ordereddict", "counter", "mutablemapping", "multimap", "concurrentmap",
+    }),
     "tuple": frozenset({"tuple", "pair", "triple", "entry", "simpleentry", "simpleimmutableentry", "namedtuple"}),
     "string": frozenset({"str", "string", "string_view", "charsequence", "wstring", "cstr"}),
     "json": frozenset({"jsonobject", "objectnode", "jsonnode", "json", "ordered_json", "jsonvalue"}),
     "boolean": frozenset({"bool", "boolean"}),
-    "integer": frozenset(
-        {"int", "integer", "long", "short", "byte", "size_t", "usize", "isize", "biginteger", "unsigned", "rune"}
-        | {f"{sign}{size}" for sign in "iu" for size in (8, 16, 32, 64, 128)}
-        | {f"{sign}int{size}" for sign in ("", "u") for size in (8, 16, 32, 64)}
-        | {f"{sign}int{size}_t" for sign in ("", "u") for size in (8, 16, 32, 64)}
-        | {"uint"}
-    ),
+    "integer": frozenset({
+        "int", "integer", "long", "short", "byte", "size_t", "usize", "isize", "biginteger", "unsigned", "rune", "uint",
+        *(f"{sign}{size}" for sign in "iu" for size in (8, 16, 32, 64, 128)),
+        *(f"{sign}int{size}{tail}" for sign in ("", "u") for size in (8, 16, 32, 64) for tail in ("", "_t")),
+    }),
     "float": frozenset({"float", "double", "f32", "f64", "float32", "float64", "decimal", "bigdecimal", "long double"}),
-}
+}  # fmt: skip
 _WHOLE_WORDS = frozenset({"unsigned", "signed", "long", "short", "int"})
 _ANYTHING = frozenset({"any", "object", "value", "interface", "unknown", "json", "jsonvalue", "jsonnode", "?"})
 _ADJACENT = frozenset({"list", "vector", "vec", "arraylist"})
 _NAMES = {
-    "dict": "map",
-    "str": "string",
-    "bool": "boolean",
-    "int": "integer",
-    "jsonobject": "json",
-    "dictionary": "map",
-}
+    "dict": "map", "dictionary": "map", "str": "string", "bool": "boolean", "int": "integer", "jsonobject": "json",
+}  # fmt: skip
 _LEADING = re.compile(
     r"(?:&\s*'\w+\s*|&&?|\*|'\w+\s+|(?:const|mut|final|struct|static|inline|virtual|impl|dyn|typename|constexpr|extern)\b\s*"
     r"|@\w+\s*|->\s*)+"

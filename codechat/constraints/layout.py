@@ -1,13 +1,13 @@
-"""Indentation, and spaces around operators: `language;spaces:4;spacing` or `language;tabs;no spacing`."""
+"""How code is laid out: `language;indentation` and `language;style of braces`."""
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 from codechat.constraints import Answer, ConstraintType, Finding, register
-from codechat.constraints.answers import read_values
-from codechat.constraints.blanking import blanked
+from codechat.constraints.answers import blanked, code_of, one_of, read_values
 from codechat.constraints.published import without, without_comments
-from codechat.languages.grammar import Tree
+from codechat.languages.grammar import Found, Tree
 
 _OPERATORS = ("=", r"\+", "-", r"\*", "/", "%", "==", "!=", "<", ">", "<=", ">=", "&&", r"\|\|")
 _CONTINUING = ("<<", ">>", "+", "- ", "* ", "/", "%", "&&", "||", "?", ":", ".", "|", "=")
@@ -16,7 +16,7 @@ _SPACED = [re.compile(rf"\w\s+{operator}\s+\w") for operator in _OPERATORS] + [r
 _UNSPACED = [re.compile(rf"\w{operator}\w") for operator in _OPERATORS] + [re.compile(r",\S")]
 
 
-def read(raw: str) -> Answer:
+def _read_indentation(raw: str) -> Answer:
     answer = read_values(raw, 2, "language;spaces:N or tabs;spacing or no spacing")
     indent, spacing = answer.values
     if not re.fullmatch(r"tabs|spaces:[1-9]", indent) or spacing not in ("spacing", "no spacing"):
@@ -24,14 +24,14 @@ def read(raw: str) -> Answer:
     return replace(answer, values=("\t" if indent == "tabs" else " " * int(indent[-1]), spacing))
 
 
-def words(answer: Answer) -> str:
+def _words_indentation(answer: Answer) -> str:
     unit, spacing = answer.values
     indent = "a tab" if unit == "\t" else f"{len(unit)} spaces"
     around = "one or more spaces" if spacing == "spacing" else "no spaces"
     return f"The code must be indented by {indent} a level, and have {around} around operators and after commas."
 
 
-def official(answer: Answer, code: str) -> Finding:
+def _official_indentation(answer: Answer, code: str) -> Finding:
     """Blank lines before the code and all strings are taken out, so that the code around a string moves together."""
     unit, spacing = answer.values
     code = without("Token.Literal.String", without_comments(code, answer.language), answer.language)
@@ -45,7 +45,7 @@ def official(answer: Answer, code: str) -> Finding:
     return Finding(True, "the published harness objects to nothing")
 
 
-def guarded(answer: Answer, code: str) -> Finding:
+def _guarded_indentation(answer: Answer, code: str) -> Finding:
     unit, spacing = answer.values
     tree = answer.tree(code)
     within, free = _within(tree), _free(tree)
@@ -122,6 +122,102 @@ def _spacing(tree: Tree, spacing: str) -> str:
 register(
     ConstraintType(
         *("indentation", "coding_style", ("code_convention", "indentation_spacing"), "rule"),
-        *(read, words, official, guarded),
+        *(_read_indentation, _words_indentation, _official_indentation, _guarded_indentation),
+    )
+)
+
+
+_STYLES = ("K&R", "Allman", "1TBS")
+_SECOND = ("else", "catch", "finally")
+_HEAD = re.compile(r"[\w)]\Z")
+_FOLLOWING = re.compile(rb"\s*(?:else|catch|finally)\b")
+_MEANT = {
+    "K&R": "an opening brace stands at the end of the line that it belongs to",
+    "Allman": "an opening brace stands in a line of its own",
+    "1TBS": "an opening brace stands at the end of its line, and else, catch and finally in the line of a closing one",
+}
+
+
+def _read_braces(raw: str) -> Answer:
+    answer = read_values(raw, 1, "language;style of braces")
+    one_of(answer, answer.values[0], _STYLES)
+    return replace(answer, values=tuple(style for style in _STYLES if style.lower() == answer.values[0].lower()))
+
+
+def _words_braces(answer: Answer) -> str:
+    return f"The code must have braces in the {answer.values[0]} style: {_MEANT[answer.values[0]]}."
+
+
+def _official_braces(answer: Answer, code: str) -> Finding:
+    """Every brace counts, also one in a text; Python has none at the head of a block, so most code passes."""
+    style = answer.values[0]
+    cleaned = without_comments(code, answer.language)
+    lines = [line.strip() for line in cleaned.splitlines() if line.strip()]
+    wrong = _not_allman(lines) if style == "Allman" else _not_attached(lines)
+    if not wrong and style == "1TBS":
+        wrong = next(
+            (
+                line
+                for line, following in pairwise(lines)
+                if "}" in line
+                and not line.split("}", 1)[1].strip().startswith(_SECOND)
+                and following.startswith(_SECOND)
+            ),
+            "",
+        )
+    return Finding(not wrong, f"the published harness objects to {wrong[:60]}" if wrong else "no brace stands wrongly")
+
+
+def _not_attached(lines: list[str]) -> str:
+    """The first line whose brace stands alone, or follows something other than a word or a round bracket."""
+    for line in lines:
+        if "{" in line and not _HEAD.search(line.split("{", 1)[0].strip()):
+            return line
+    return ""
+
+
+def _not_allman(lines: list[str]) -> str:
+    """The first line whose opening brace does not stand alone, or whose lone brace follows no head of a block."""
+    for before, line in zip(["", *lines], lines, strict=False):
+        if "{" in line and (line != "{" or not _HEAD.search(before)):
+            return line
+    return ""
+
+
+def _guarded_braces(answer: Answer, code: str) -> Finding:
+    style = answer.values[0]
+    tree = answer.tree(code)
+    if not answer.grammar.customs.braces:
+        return Finding(None, f"{answer.language.capitalize()} has no braces that could stand in the {style} style")
+    if not tree.blocks:
+        return Finding(False, "the code has no block in braces")
+    for block in tree.blocks:
+        if block.text.strip("{} \t\r\n") and (problem := _misplaced(code_of(tree), block, style)):
+            return Finding(False, problem)
+    return Finding(True, f"all {len(tree.blocks)} blocks have their braces in the {style} style")
+
+
+def _misplaced(data: bytes, block: Found, style: str) -> str:
+    """The fault in a block's braces, in code without comments; empty if there is none."""
+    before = data[data.rfind(b"\n", 0, block.start) + 1 : block.start]
+    above = data[: block.start].rstrip()[-1:]
+    alone = not before.strip()
+    if style == "Allman":
+        if not alone or data[block.start + 1 : block.end].split(b"\n", 1)[0].strip():
+            return f"line {block.line}: the opening brace is not in a line of its own"
+    elif alone and above not in (b"", b";", b"{", b"}"):  # after these it opens a block of its own
+        return f"line {block.line}: the opening brace does not end the line that it belongs to"
+    follows = _FOLLOWING.match(data, block.end)
+    if follows and (b"\n" in follows[0]) != (style == "Allman"):
+        line = block.line + block.text.count("\n")
+        where = "in a line of its own" if style == "Allman" else "in the line of the closing brace"
+        return f"line {line}: what follows the closing brace is not {where}"
+    return ""
+
+
+register(
+    ConstraintType(
+        *("brace", "coding_style", ("code_convention", "brace_block_formatting"), "rule"),
+        *(_read_braces, _words_braces, _official_braces, _guarded_braces),
     )
 )
