@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from codechat.records import TurnRecord, read_sessions
-from codechat.studies.codeif.exchange import Exchange
+from codechat.studies.codeif.metrics import Exchange
 
 CONTEXTS = {"single_round": "single", "multi_round": "multi", "n_round": "n_round"}
 LIBRARIES = ("radon", "mccabe", "pycodestyle", "numpy", "scipy", "sympy")

@@ -24,7 +24,7 @@ from tree import Peak
 from codechat.datasets import DATASETS
 from codechat.domain import Program
 from codechat.sandbox import SANDBOXES, Sandbox
-from codechat.studies.sreval.tasks import StepTask
+from codechat.studies.sreval.rows import StepTask
 from codechat.suites import Suite
 from codechat.suites.jdk import find_home
 from codechat.suites.junit import JUnit

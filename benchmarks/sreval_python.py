@@ -22,7 +22,7 @@ from codechat.datasets import DATASETS
 from codechat.domain import Program, Target
 from codechat.engine.cell.libraries import preload
 from codechat.sandbox import PYTHON, SANDBOXES, Command, Sandbox
-from codechat.studies.sreval.tasks import StepTask
+from codechat.studies.sreval.rows import StepTask
 from codechat.suites.assertions import TOOLS, Assertions
 from codechat.tasks import Task
 

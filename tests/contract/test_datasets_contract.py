@@ -13,8 +13,8 @@ from codechat.config import is_identity
 from codechat.datasets import DATASETS, DatasetConfig
 from codechat.languages.python.assembly import parse
 from codechat.studies.cab.tasks import AssistTask
-from codechat.studies.multicodeif.tasks import ConstrainedTask
-from codechat.studies.sreval.tasks import StepTask
+from codechat.studies.multicodeif.rows import ConstrainedTask
+from codechat.studies.sreval.rows import StepTask
 from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls
 from codechat.suites.calls.oracle import ORACLES, Comparison

@@ -16,8 +16,8 @@ from codechat.metrics.measures import COMMON, Breakdown, Series, interval_of, va
 from codechat.protocols import PROTOCOLS
 from codechat.records import SessionRecord, read_sessions
 from codechat.studies.cab.tasks import AssistTask
-from codechat.studies.multicodeif.tasks import ConstrainedTask
-from codechat.studies.sreval.tasks import StepTask
+from codechat.studies.multicodeif.rows import ConstrainedTask
+from codechat.studies.sreval.rows import StepTask
 
 ROW = {
     "task_id": "mine/1",

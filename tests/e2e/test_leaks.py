@@ -19,7 +19,7 @@ from codechat.engine.run import run
 from codechat.engine.settings.compose import compose
 from codechat.records import SessionRecord
 from codechat.studies.multicodeif.metrics import ConstrainedTurn
-from codechat.studies.multicodeif.tasks import ConstrainedTask
+from codechat.studies.multicodeif.rows import ConstrainedTask
 from codechat.testing import Answer, Call, OpenAIServer, Result
 from support.codeif_rows import write_rows
 from support.multicodeif_rows import constrained

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codechat.metrics import Point, headline_of
-from codechat.studies.refine.measures import REFINE
+from codechat.studies.refine.metrics import REFINE
 from codechat.tracking import TRACKING, DatasetInfo, FinishedCell, TrackedRun, read_tracking, write_tracking
 from support.mlflow_store import client_of
 

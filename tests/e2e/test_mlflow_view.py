@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from codechat.metrics import Point, headline_of
-from codechat.studies.refine.measures import REFINE
+from codechat.studies.refine.metrics import REFINE
 from codechat.tracking import TRACKING, FinishedCell, TrackedRun
 from codechat.tracking.runs import CELL_TAG, PROGRESS
 from support.browser import chromium

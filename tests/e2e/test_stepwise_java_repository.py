@@ -13,7 +13,7 @@ from codechat.engine.run import Outcome
 from codechat.engine.run import run as run_composed
 from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
-from codechat.studies.sreval.tasks import StepTask
+from codechat.studies.sreval.rows import StepTask
 from codechat.suites import maven
 from support.java_rows import COMMAND, FILES, METADATA, STAND_IN, TWICE, sandbox_words
 from support.repository_rows import write_files, write_lines

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from codechat.constraints import Constraint, constraint_type
 from codechat.domain import Compliance, Target, Usage
 from codechat.judges import ConstraintQuestion
-from codechat.studies.multicodeif.tasks import ConstrainedTask, Level
+from codechat.studies.multicodeif.rows import ConstrainedTask, Level
 from support.conversing import Judging
 
 SNAKE = ("naming", "python;variable:snake_case")

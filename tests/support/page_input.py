@@ -14,8 +14,7 @@ from codechat.records import SessionRecord
 from codechat.report.build import headline_of, sections_of, studies_of
 from codechat.report.data import Column, Drawing, FigureFile, Interval, ReportData, Table
 from codechat.report.study import LoadedCell
-from codechat.studies.refine.measures import REFINE
-from codechat.studies.refine.metrics import refine_metrics
+from codechat.studies.refine.metrics import REFINE, refine_metrics
 
 WORDS = [
     "value",

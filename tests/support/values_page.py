@@ -28,8 +28,8 @@ from codechat.protocols import Ask, Parts
 from codechat.records import SessionRecord, TurnRecord
 from codechat.sandbox import Command, Ran
 from codechat.studies.cab.tasks import AssistTask, Comment
-from codechat.studies.multicodeif.tasks import ConstrainedTask, Level
-from codechat.studies.sreval.tasks import Step, StepTask
+from codechat.studies.multicodeif.rows import ConstrainedTask, Level
+from codechat.studies.sreval.rows import Step, StepTask
 from codechat.tasks import Dataset, Requirement, Task, Workspace
 
 VALUES = {

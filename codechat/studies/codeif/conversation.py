@@ -17,7 +17,7 @@ from codechat.protocols import Ask, Kit
 from codechat.protocols.expecting import growing_dialogue
 from codechat.protocols.opening import OpeningPrompt
 from codechat.records import TurnRecord
-from codechat.studies.codeif.exchange import BASE, TASK, CheckRecord, Exchange, OfficialRecord, RequirementRecord
+from codechat.studies.codeif.metrics import BASE, TASK, CheckRecord, Exchange, OfficialRecord, RequirementRecord
 from codechat.tasks import Requirement, Task
 from codechat.template import require
 

@@ -22,7 +22,7 @@ from codechat.domain import Failure, Outcome
 from codechat.errors import UserError
 from codechat.importing import FORMATS, ImportConfig, Imported
 from codechat.records import SessionRecord, TurnRecord
-from codechat.studies.codeif.exchange import OfficialRecord, RequirementRecord
+from codechat.studies.codeif.metrics import OfficialRecord, RequirementRecord
 from codechat.tasks import Requirement, Task
 
 BASE = "Base"

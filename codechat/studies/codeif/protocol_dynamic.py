@@ -31,8 +31,7 @@ from codechat.studies.codeif.conversation import (
     turn_record,
     verdict_on,
 )
-from codechat.studies.codeif.exchange import TASK, Exchange
-from codechat.studies.codeif.metrics import DYNAMIC, conversation_metrics
+from codechat.studies.codeif.metrics import DYNAMIC, TASK, Exchange, conversation_metrics
 from codechat.tasks import Requirement, Task
 from codechat.template import fill, require
 

@@ -8,7 +8,7 @@ from codechat.audit.judged import Judged, JudgedDecision, JudgedRow, Kind, Label
 from codechat.records import SessionRecord
 from codechat.report.study import LoadedCell
 from codechat.studies.multicodeif.metrics import ConstrainedTurn
-from codechat.studies.multicodeif.tasks import ConstrainedTask, Level
+from codechat.studies.multicodeif.rows import ConstrainedTask, Level
 
 
 class ConstraintRow(JudgedRow):

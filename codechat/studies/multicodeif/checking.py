@@ -18,7 +18,7 @@ from codechat.protocols import Ask, Kit
 from codechat.protocols.expecting import PROSE, length_of
 from codechat.records import TurnRecord
 from codechat.studies.multicodeif.metrics import ConstrainedTurn, ConstraintRecord, OfficialTurn, all_met
-from codechat.studies.multicodeif.tasks import ConstrainedTask, Level
+from codechat.studies.multicodeif.rows import ConstrainedTask, Level
 from codechat.suites.versions import finding_of, suite_of
 from codechat.tasks import Task
 from codechat.template import fill, require

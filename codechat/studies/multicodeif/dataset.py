@@ -18,7 +18,7 @@ from codechat.domain import Target
 from codechat.errors import UserError, nearest
 from codechat.files import content_hash
 from codechat.languages import language_of
-from codechat.studies.multicodeif.tasks import ConstrainedTask, Level
+from codechat.studies.multicodeif.rows import ConstrainedTask, Level
 from codechat.tasks import Dataset
 
 REMEDY = (

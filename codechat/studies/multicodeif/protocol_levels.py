@@ -25,7 +25,7 @@ from codechat.studies.multicodeif.checking import (
     levels_of,
 )
 from codechat.studies.multicodeif.metrics_levels import LEVELS, levels_metrics
-from codechat.studies.multicodeif.tasks import ConstrainedTask
+from codechat.studies.multicodeif.rows import ConstrainedTask
 from codechat.tasks import Task
 
 

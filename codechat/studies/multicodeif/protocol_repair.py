@@ -32,7 +32,7 @@ from codechat.studies.multicodeif.checking import (
 )
 from codechat.studies.multicodeif.metrics import ConstrainedTurn
 from codechat.studies.multicodeif.metrics_repair import REPAIR, repair_metrics
-from codechat.studies.multicodeif.tasks import ConstrainedTask, Level
+from codechat.studies.multicodeif.rows import ConstrainedTask, Level
 from codechat.tasks import Task
 from codechat.template import fill, require
 

@@ -1,4 +1,8 @@
-"""A user's own tasks with constraints: `constraints` of a row (docs/datasets.md)."""
+"""Tasks whose answers must keep constraints, also in a user's own file: `constraints` of a row (docs/datasets.md)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -7,8 +11,42 @@ from codechat.datasets.reading.rows import Adapt, TaskRow, register_form
 from codechat.domain import Target
 from codechat.errors import UserError
 from codechat.languages import is_registered, language_of
-from codechat.studies.multicodeif.tasks import ConstrainedTask, Level
 from codechat.tasks import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level of a task with constraints: its name, a prompt that states all, and all constraints so far."""
+
+    name: str
+    prompt: str
+    constraints: tuple[Constraint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConstrainedTask(Task):
+    """A task whose answers must keep constraints: `prompt` is the first level's; most tasks have but one level.
+
+    The target's language is empty if the task names none.
+    """
+
+    levels: tuple[Level, ...] = ()
+
+    plural: ClassVar[str] = "tasks with constraints on the code"
+
+    @property
+    def asks_judge(self) -> bool:
+        """Whether no rule decides one of its constraints."""
+        kinds = {constraint.type for level in self.levels for constraint in level.constraints}
+        return any(constraint_type(kind).by == "judge" for kind in kinds)
+
+    def texts(self) -> Iterator[str]:
+        """Those of any task, and of each level the prompt and the constraints in words."""
+        yield from super(ConstrainedTask, self).texts()
+        for level in self.levels:
+            yield level.prompt
+            yield from (constraint.words for constraint in level.constraints)
+
 
 WITH_CONSTRAINTS = frozenset({"task_id", "prompt", "language", "canonical_solution", "constraints"})
 ONLY_LEVEL = "single"

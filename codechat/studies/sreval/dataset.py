@@ -1,7 +1,7 @@
 """SR-Eval: a core requirement and those that refine it, each with a reference and tests of its own (docs/sreval.md).
 
 A line of its files is a task: `hash_id`, `total_turn` and `turn_datas`, whose entries hold `turn_num`, `instruction`,
-`solution` and `test`.
+`solution` and `test`. The tests of its Python functions are of unittest, those of its Java functions of JUnit.
 """
 
 import ast
@@ -15,12 +15,49 @@ from codechat.datasets import DATASETS, DatasetConfig
 from codechat.datasets.reading.lines import read_tasks
 from codechat.domain import Target
 from codechat.files import content_hash
+from codechat.languages import language_of
 from codechat.languages.python.assembly import signature_of
+from codechat.languages.python.imports import imported_modules
 from codechat.languages.python.syntax import parse
-from codechat.studies.sreval.tasks import Step, StepTask
-from codechat.studies.sreval.unit_tests import unit_tests
-from codechat.suites.assertions import Assertions
+from codechat.studies.sreval.rows import Step, StepTask
+from codechat.suites.assertions import Assertions, Need
+from codechat.suites.junit import JUnit
 from codechat.tasks import Dataset
+
+CPU_S = 240.0  # over three times the longest of SR-Eval's references takes
+# By the names of modules; those below them count too.
+NEEDED_BY: dict[str, tuple[Need, ...]] = {
+    "concurrent.futures": ("threads",),
+    "ftplib": ("network",),
+    "http.server": ("network", "threads"),
+    "keras": ("code", "native", "processes", "threads"),
+    "librosa": ("native",),
+    "multiprocessing": ("commands",),
+    "nltk": ("code",),
+    "psutil": ("processes",),
+    "sklearn": ("native",),
+    "smtplib": ("network",),
+    "socket": ("network",),
+    "socketserver": ("network",),
+    "soundfile": ("native",),
+    "ssl": ("network",),
+    "subprocess": ("commands",),
+    "tensorflow": ("code", "native", "processes", "threads"),
+    "threading": ("threads",),
+}
+
+
+def unit_tests(test: str, reference: str) -> Assertions:
+    """The suite of a unit test that its reference passes."""
+    return Assertions((test,), needs_of(test, reference), CPU_S, one_file=True)
+
+
+def needs_of(*sources: str) -> frozenset[Need]:
+    """What texts that run together need of the sandbox."""
+    names = [name for source in sources for name in imported_modules(source)]
+    found = [module for module in NEEDED_BY if any(f"{name}.".startswith(f"{module}.") for name in names)]
+    return frozenset(need for module in found for need in NEEDED_BY[module])
+
 
 REMEDY = "give a task file of SR-Eval: one JSON object a line, with hash_id, total_turn and turn_datas"
 ENTRY_POINT = "task_func"
@@ -67,11 +104,11 @@ class SREvalPythonConfig(DatasetConfig):
 @DATASETS.register("sreval_python", SREvalPythonConfig)
 def sreval_python(config: SREvalPythonConfig) -> Dataset:
     """SR-Eval, Python functions: 142 tasks of 3 to 5 turns, in the published file (dataset.path)."""
-    read = read_tasks(Path(config.path).expanduser(), _parse, REMEDY)
+    read = read_tasks(Path(config.path).expanduser(), _parse_python, REMEDY)
     return read.dataset("sreval_python", content_hash([row.model_dump() for row in read.rows]))
 
 
-def _parse(value: dict[str, Any]) -> tuple[SREvalRow, StepTask]:
+def _parse_python(value: dict[str, Any]) -> tuple[SREvalRow, StepTask]:
     row = SREvalRow.model_validate(value)
     return row, _task(row)
 
@@ -95,3 +132,35 @@ def _defines(source: str) -> bool:
     if tree is None:
         raise ValueError(f"a solution does not parse: {source:.60}")
     return any(isinstance(node, ast.FunctionDef) and node.name == ENTRY_POINT for node in tree.body)
+
+
+class SREvalJavaConfig(DatasetConfig):
+    """Options of `sreval_java`."""
+
+    kind: Literal["sreval_java"] = original_option("sreval_java", "which dataset")
+    path: str = place_option(..., "the published task file, .jsonl or .jsonl.gz", min_length=1)
+
+
+@DATASETS.register("sreval_java", SREvalJavaConfig)
+def sreval_java(config: SREvalJavaConfig) -> Dataset:
+    """SR-Eval, Java functions: 172 tasks of 3 to 5 turns, in the published file (dataset.path)."""
+    read = read_tasks(Path(config.path).expanduser(), _parse_java, REMEDY)
+    return read.dataset("sreval_java", content_hash([row.model_dump() for row in read.rows]))
+
+
+def _parse_java(value: dict[str, Any]) -> tuple[SREvalRow, StepTask]:
+    """A row and its task: which class is asked for, only its instruction says."""
+    row = SREvalRow.model_validate(value)
+    first, last = row.turn_datas[0], row.turn_datas[-1]
+    steps = tuple(Step(turn.instruction, _junit(turn), turn.solution) for turn in row.turn_datas)
+    return row, StepTask(row.hash_id, first.instruction, Target("java"), reference=last.solution, steps=steps)
+
+
+def _junit(turn: SREvalTurn) -> JUnit:
+    """The tests of a turn. Raises `ValueError` if they are not Java's: the braces of either source do not match."""
+    java = language_of("java")
+    declared, tests = java.defines(turn.solution), java.defines(turn.test)
+    for name, types in (("solution", declared), ("test", tests)):
+        if not types:
+            raise ValueError(f"turn {turn.turn_num}: the {name} declares no type in Java")
+    return JUnit(turn.test, tuple(sorted(declared or ())))

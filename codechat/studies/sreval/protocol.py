@@ -20,7 +20,7 @@ from codechat.protocols.expecting import PROSE, length_of
 from codechat.protocols.grading import Graded, grade_in_order, reply_of, request_of
 from codechat.records import SessionRecord, TurnRecord
 from codechat.studies.sreval.metrics import CHECKS, STEPWISE, stepwise_metrics
-from codechat.studies.sreval.tasks import Step, StepTask
+from codechat.studies.sreval.rows import Step, StepTask
 from codechat.tasks import Task
 from codechat.template import fill, require
 

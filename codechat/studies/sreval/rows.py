@@ -1,15 +1,110 @@
-"""Tasks that grow by one requirement a turn, in a user's own file: `turns` of a row (docs/datasets.md)."""
+"""Tasks whose requirements come step by step, also in a user's own file: `turns` of a row (docs/datasets.md)."""
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from codechat.datasets.reading.rows import PYTHON, Adapt, GivenSuite, Snippets, TaskRow, make_suite, register_form
 from codechat.domain import Target
 from codechat.languages.python.assembly import signature_of
-from codechat.studies.sreval.tasks import Step, StepTask
+from codechat.suites import Suite
 from codechat.suites.assertions import Assertions
 from codechat.tasks import Task
+
+# Newer versions of pandas, matplotlib and keras fail about 20 right turns. All of these were installed
+# together, on Python 3.11, when its references were checked (docs/sreval.md).
+PINNED: Mapping[str, str] = {
+    "beautifulsoup4": "4.15.0",
+    "chardet": "7.7.0",
+    "cryptography": "50.0.2",
+    "flask": "3.1.3",
+    "flask-login": "0.6.3",
+    "flask-mail": "0.10.0",
+    "flask-wtf": "1.3.0",
+    "gensim": "4.4.0",
+    "geopandas": "1.1.4",
+    "keras": "2.15.0",
+    "levenshtein": "0.27.5",
+    "librosa": "0.11.0",
+    "lxml": "4.9.4",
+    "matplotlib": "3.7.5",
+    "nltk": "3.8.1",
+    "numpy": "1.26.4",
+    "opencv-python-headless": "4.10.0.84",
+    "openpyxl": "3.1.5",
+    "pandas": "2.0.3",
+    "pillow": "13.0.0",
+    "psutil": "7.2.2",
+    "pycryptodome": "4.4.0",
+    "pyquery": "2.1.0",
+    "pytesseract": "0.3.13",
+    "python-docx": "1.2.0",
+    "pytz": "2026.6",
+    "regex": "2026.11.15",
+    "requests": "2.34.2",
+    "rsa": "4.9.1",
+    "scikit-learn": "1.3.1",
+    "scipy": "1.11.4",
+    "seaborn": "0.13.2",
+    "shapely": "2.2.0",
+    "soundfile": "0.14.0",
+    "statsmodels": "0.14.1",
+    "tensorflow-cpu": "2.15.1",
+    "werkzeug": "3.1.9",
+    "wordcloud": "1.9.6",
+    "wtforms": "3.3.2",
+    "xlwt": "1.3.0",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A requirement of a task that grows: its text, the suite of it alone, and a right program for it.
+
+    A later step may contradict an earlier one, so the suites need not hold together.
+    """
+
+    instruction: str
+    suite: Suite
+    reference: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepTask(Task):
+    """A task whose requirements come step by step: `prompt` is the first one, `reference` the last right program.
+
+    `above` is the code above the function in a repository's file, empty if the program stands alone.
+    """
+
+    steps: tuple[Step, ...] = ()
+    above: str = ""
+
+    needs_libraries: ClassVar[bool] = True
+    fitting_versions: ClassVar[Mapping[str, str]] = PINNED
+    plural: ClassVar[str] = "tasks whose requirements come step by step"
+
+    @property
+    def suites(self) -> tuple[Suite, ...]:
+        """The suites of the steps."""
+        return tuple(step.suite for step in self.steps)
+
+    def solutions(self) -> Iterator[tuple[str, str | None, Suite]]:
+        """The steps' suites, each with its own program."""
+        for number, step in enumerate(self.steps, 1):
+            yield f"turn {number}", step.reference, step.suite
+
+    def reference_at(self, turn: int) -> str | None:
+        """The program of the turn's step."""
+        return self.steps[turn].reference
+
+    def texts(self) -> Iterator[str]:
+        """Those of any task, the code above the function, and the steps' instructions."""
+        yield from super(StepTask, self).texts()
+        yield self.above
+        yield from (step.instruction for step in self.steps)
+
 
 WITH_TURNS = frozenset({"task_id", "turns", "language", "entry_point"})
 

@@ -20,7 +20,7 @@ from codechat.report.chapters import chapter_of
 from codechat.report.data import Board, BoardColumn, Table
 from codechat.report.loading import load_cells
 from codechat.report.page.archive import body_of
-from codechat.studies.codeif.exchange import Exchange
+from codechat.studies.codeif.metrics import Exchange
 from codechat.tracking.traces import _turn as traced
 from support.conversation_cells import Talk, write_talk
 from support.refine_cells import Made, write_cell

@@ -19,7 +19,7 @@ from codechat.report import chapters, write_tables
 from codechat.report.build import build_report, studies_of
 from codechat.report.chapters import Chapter, chapter_of, leads, register
 from codechat.report.loading import load_cells
-from codechat.studies.refine.measures import REFINE
+from codechat.studies.refine.metrics import REFINE
 from support.conversation_cells import MEASURES, Talk, write_talk
 from support.refine_cells import Made, write_cell
 

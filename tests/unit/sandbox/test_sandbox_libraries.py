@@ -13,7 +13,7 @@ from codechat.errors import UserError
 from codechat.languages.python.imports import imported_modules, requirements
 from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.sandbox.interpreters import libraries_at
-from codechat.studies.sreval.tasks import Step, StepTask
+from codechat.studies.sreval.rows import Step, StepTask
 from codechat.suites.assertions import Assertions
 from codechat.tasks import Task
 

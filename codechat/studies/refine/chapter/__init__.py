@@ -25,8 +25,7 @@ from codechat.studies.refine.chapter.comparisons import AXES, ablation_table
 from codechat.studies.refine.chapter.drawings import DRAWINGS
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy, together
 from codechat.studies.refine.chapter.page import headline, sections_of
-from codechat.studies.refine.measures import REFINE
-from codechat.studies.refine.metrics import RefineMetrics
+from codechat.studies.refine.metrics import REFINE, RefineMetrics
 
 GROUPS = {
     "leaderboard": "Who keeps code working longest",

@@ -26,7 +26,7 @@ from codechat.report.generic.figures import points_of
 from codechat.studies.refine.chapter.comparisons import AXES, ablation_figure
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy
 from codechat.studies.refine.chapter.tables import breaking, wilson
-from codechat.studies.refine.measures import REFINE
+from codechat.studies.refine.metrics import REFINE
 
 MOST_INSTRUCTIONS = 15
 SCOPE_COLOURS = {"cosmetic": "#56B4E9", "structural": "#E69F00", "semantic": "#882255"}

@@ -10,7 +10,7 @@ from codechat.judges import JudgeConfig
 from codechat.models import Request
 from codechat.protocols import Parts
 from codechat.records import TurnRecord
-from codechat.studies.codeif.exchange import Exchange
+from codechat.studies.codeif.metrics import Exchange
 from codechat.studies.codeif.protocol_dynamic import Dynamic, DynamicConfig, DynamicPrompts, dynamic
 from codechat.tasks import Requirement
 from support.conversing import asking, code, conversation_task, converse, shape

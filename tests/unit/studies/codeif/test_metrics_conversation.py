@@ -8,8 +8,15 @@ from codechat.domain import Usage
 from codechat.metrics import points_of
 from codechat.metrics.spending import Effort
 from codechat.records import SessionRecord, TurnRecord
-from codechat.studies.codeif.exchange import CheckRecord, Exchange, OfficialRecord, RequirementRecord
-from codechat.studies.codeif.metrics import DYNAMIC, conversation_metrics, static_measures
+from codechat.studies.codeif.metrics import (
+    DYNAMIC,
+    CheckRecord,
+    Exchange,
+    OfficialRecord,
+    RequirementRecord,
+    conversation_metrics,
+    static_measures,
+)
 
 STATIC = static_measures(converses=True, official=False)
 NAMES = {"task": "Base", "A": "Edge Case Handling", "B": "Code Standard", "C": "Edge Case Handling"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from codechat.studies.codeif.harness import Mode, official_code, official_source, official_tests
+from codechat.studies.codeif.protocol_static import Mode, official_code, official_source, official_tests
 from codechat.suites.assertions import Assertions
 from codechat.tasks import Requirement
 

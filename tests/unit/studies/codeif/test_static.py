@@ -12,7 +12,7 @@ from codechat.judges import JudgeConfig
 from codechat.models import Request
 from codechat.protocols import PROTOCOLS, Parts
 from codechat.records import TurnRecord
-from codechat.studies.codeif.exchange import Exchange
+from codechat.studies.codeif.metrics import Exchange
 from codechat.studies.codeif.protocol_static import Static, StaticConfig, StaticPrompts, layout, static
 from support.conversing import asking, code, conversation_task, converse, shape
 from support.tasks import task_of

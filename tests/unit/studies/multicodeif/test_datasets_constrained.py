@@ -8,7 +8,7 @@ import pytest
 
 from codechat.datasets import DATASETS
 from codechat.errors import UserError
-from codechat.studies.multicodeif.tasks import ConstrainedTask
+from codechat.studies.multicodeif.rows import ConstrainedTask
 from codechat.tasks import Dataset
 
 NAMING = {"type": "naming", "answer": "rust;function:snake_case"}

@@ -9,7 +9,7 @@ import pytest
 
 from codechat.datasets import DATASETS
 from codechat.errors import UserError
-from codechat.studies.multicodeif.tasks import ConstrainedTask
+from codechat.studies.multicodeif.rows import ConstrainedTask
 from codechat.tasks import Dataset
 from support.multicodeif_rows import chain, constrained
 

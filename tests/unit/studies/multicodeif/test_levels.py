@@ -9,7 +9,7 @@ from codechat.engine.settings.compose import compose
 from codechat.errors import ContextOverflow
 from codechat.studies.multicodeif.metrics import ConstrainedTurn
 from codechat.studies.multicodeif.protocol_levels import Levels, LevelsConfig
-from codechat.studies.multicodeif.tasks import ConstrainedTask
+from codechat.studies.multicodeif.rows import ConstrainedTask
 from support.constraining import SNAKE, SPACES, level
 from support.conversing import converse, fenced
 

@@ -15,7 +15,7 @@ from codechat.protocols import Kit
 from codechat.records import SessionRecord
 from codechat.studies.multicodeif.metrics import ConstrainedTurn
 from codechat.studies.multicodeif.protocol_repair import Repair, RepairConfig
-from codechat.studies.multicodeif.tasks import ConstrainedTask
+from codechat.studies.multicodeif.rows import ConstrainedTask
 from support.constraining import SNAKE, SOLUTION, SPACES, Quoting, constrained, level
 from support.conversing import Answer, Judging, Script, converse, fenced, shape
 

@@ -2,8 +2,7 @@
 
 from codechat.metrics import Effort, Point, points_of
 from codechat.records import SessionRecord
-from codechat.studies.refine.measures import REFINE
-from codechat.studies.refine.metrics import refine_metrics
+from codechat.studies.refine.metrics import REFINE, refine_metrics
 
 
 def record(*passed: bool) -> SessionRecord:

@@ -10,8 +10,8 @@ import pytest
 
 from codechat.datasets import DATASETS
 from codechat.errors import UserError
-from codechat.studies.sreval.tasks import StepTask
-from codechat.studies.sreval.unit_tests import needs_of
+from codechat.studies.sreval.dataset import needs_of
+from codechat.studies.sreval.rows import StepTask
 from codechat.suites.assertions import Assertions
 from codechat.tasks import Dataset
 from support.sreval_rows import GROWING, growing

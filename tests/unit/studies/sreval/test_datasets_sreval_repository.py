@@ -11,7 +11,7 @@ import pytest
 
 from codechat.datasets import DATASETS
 from codechat.errors import UserError
-from codechat.studies.sreval.tasks import StepTask
+from codechat.studies.sreval.rows import StepTask
 from codechat.suites.inserted import Inserted, environment_at
 from codechat.tasks import Dataset
 from support.repository_rows import FILES, PLACE, PROJECT, TOTAL, write_files, write_lines

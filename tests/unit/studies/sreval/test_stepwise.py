@@ -11,7 +11,7 @@ from codechat.errors import UserError
 from codechat.records import SessionRecord, TurnRecord
 from codechat.studies.sreval.metrics import CHECKS, stepwise_metrics
 from codechat.studies.sreval.protocol import StepwiseConfig, layout, official_code
-from codechat.studies.sreval.tasks import Step, StepTask
+from codechat.studies.sreval.rows import Step, StepTask
 from codechat.suites.assertions import Assertions
 
 TASK = StepTask(
