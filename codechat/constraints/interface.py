@@ -51,8 +51,7 @@ def _official_parameter(answer: Answer, code: str) -> Finding:
     """A piece of a type's text is enough: `Point` is an integer."""
     wanted = _wanted_as_written(answer)
     for function in seen(code, answer.language, answer.values[0]):
-        arrays = function.arrays or (False,) * len(function.parameters)
-        for text, array in zip(function.parameters, arrays, strict=True):
+        for text, array in function.typed:
             if is_of(text, wanted, answer.language, array=array):
                 return Finding(True, f"the published harness takes {text} for {wanted}")
     return Finding(False, f"the published harness takes no parameter for {wanted}")

@@ -73,6 +73,11 @@ class Seen:
     arrays: tuple[bool, ...] = ()
     """Whether each parameter is declared as an array; only in C++."""
 
+    @property
+    def typed(self) -> list[tuple[str, bool]]:
+        """The text of each parameter's type, and whether it is declared as an array."""
+        return list(zip(self.parameters, self.arrays or (False,) * len(self.parameters), strict=True))
+
 
 def seen(code: str, language: str, name: str) -> list[Seen]:
     """The functions of a name, in order. In C++ those that return a pointer or a reference are not found."""
@@ -183,14 +188,10 @@ _ALSO: dict[str, dict[str, tuple[str, ...]]] = {
 def takes(code: str, language: str, name: str, wanted: list[str]) -> bool:
     """Whether the published harness takes a function's parameters for these types; in Java a `[][]` is no matrix."""
     functions = seen(code, language, name)[: 1 if language == "python" else None]
-    texts = [(text, array) for each in functions for text, array in zip(each.parameters, _arrays(each), strict=True)]
+    texts = [typed for each in functions for typed in each.typed]
     return len(texts) == len(wanted) and all(
         _is_parameter_of(text, kind.lower(), language, array) for (text, array), kind in zip(texts, wanted, strict=True)
     )
-
-
-def _arrays(function: Seen) -> tuple[bool, ...]:
-    return function.arrays or (False,) * len(function.parameters)
 
 
 def _is_parameter_of(text: str, wanted: str, language: str, array: bool) -> bool:

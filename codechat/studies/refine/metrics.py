@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from codechat.domain import CHANGES, OUTCOMES, SCOPES, Outcome
 from codechat.metrics.measures import Breakdown, Final, Measures, Series
-from codechat.metrics.outline import Outlines, SessionOutline, outlines_of
+from codechat.metrics.outline import Outlines, SessionOutline, TurnOutline, outlines_of
 from codechat.metrics.spending import Costs, Effort, Tokens, spending_of
 from codechat.metrics.statistics import (
     Figure,
@@ -57,30 +57,15 @@ REFINE = Measures(
         ),
     ),
     counts=(
-        Final(
-            "skipped_turns",
-            "Skipped turns",
-            unit="count",
-            higher_is_better=None,
-            help="no instruction applied; they count for Pass@1 and MST alone",
-        ),
-        Final(
-            "undecided",
-            "Undecided",
-            unit="count",
-            higher_is_better=None,
-            help="no readable verdict on adherence; left out of adherence and Phi",
-        ),
-        Final(
-            "undecided_applicability",
-            "Undecided applicability",
-            unit="count",
-            higher_is_better=None,
-            help="nobody could decide; counts as not applicable",
-        ),
+        Final("skipped_turns", "Skipped turns", unit="count", higher_is_better=None,
+              help="no instruction applied; they count for Pass@1 and MST alone"),
+        Final("undecided", "Undecided", unit="count", higher_is_better=None,
+              help="no readable verdict on adherence; left out of adherence and Phi"),
+        Final("undecided_applicability", "Undecided applicability", unit="count", higher_is_better=None,
+              help="nobody could decide; counts as not applicable"),
     ),
     passed="the code passes the whole test suite",
-)
+)  # fmt: skip
 
 
 T = TypeVar("T")
@@ -174,9 +159,9 @@ def refine_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effo
     """
     seen = outlines_of(sessions)
     done, length = seen.completed, seen.length
-    passes = [_passes(done, turn) for turn in range(length)]
+    passes = [_share(done, turn, lambda scored: scored.passed) for turn in range(length)]
     pass_at_1 = [figure.rate for figure in passes]
-    iar = [_adherence(done, turn).rate for turn in range(1, length)]
+    iar = [_share(done, turn, lambda judged: judged.adhered).rate for turn in range(1, length)]
     regression = _transitions(done, from_passed=True)
     metrics = RefineMetrics(
         sessions=seen.sessions,
@@ -218,13 +203,13 @@ def _counts(seen: Outlines) -> dict[str, Any]:
     }
 
 
-def _passes(sessions: Sequence[SessionOutline], turn: int) -> Figure:
-    """Sessions whose code passes at a turn, among those in which the turn is scored."""
+def _share(sessions: Sequence[SessionOutline], turn: int, verdict: Callable[[TurnOutline], bool | None]) -> Figure:
+    """Sessions with a positive verdict at a turn, among those that have one there."""
     figure = Figure()
     for session in sessions:
-        for scored in session.turns[turn : turn + 1]:
-            if scored.passed is not None:
-                figure.count(session.task_id, scored.passed)
+        for met in map(verdict, session.turns[turn : turn + 1]):
+            if met is not None:
+                figure.count(session.task_id, met)
     return figure
 
 
@@ -236,16 +221,6 @@ def _sustained(sessions: Sequence[SessionOutline], cap: int) -> Figure:
         scored = (turn for turn in session.turns[:cap] if turn.passed is not None)
         prefix = takewhile(lambda turn: turn.passed, scored)
         figure.count(session.task_id, sum(1 for _ in prefix))
-    return figure
-
-
-def _adherence(sessions: Sequence[SessionOutline], turn: int) -> Figure:
-    """Instructions followed at a turn, among the judged ones."""
-    figure = Figure()
-    for session in sessions:
-        for judged in session.turns[turn : turn + 1]:
-            if judged.adhered is not None:
-                figure.count(session.task_id, judged.adhered)
     return figure
 
 
@@ -266,12 +241,7 @@ def _transitions(sessions: Sequence[SessionOutline], *, from_passed: bool) -> By
 def _association(sessions: Sequence[SessionOutline]) -> PhiTable:
     """Phi between correctness and adherence over the judged follow-up turns (paper VI-B)."""
     judged = Counter((turn.passed, turn.adhered) for session in sessions for turn in session.turns[1:])
-    return phi(
-        judged[True, True],
-        judged[True, False],
-        judged[False, True],
-        judged[False, False],
-    )
+    return phi(judged[True, True], judged[True, False], judged[False, True], judged[False, False])
 
 
 def _intervals(

@@ -10,7 +10,7 @@ from codechat.domain import OUTCOMES
 from codechat.metrics.measures import Final, Measures, Series
 from codechat.metrics.spending import Effort, Tokens, add_tokens, no_tokens, spending_of
 from codechat.metrics.statistics import Figure, TaskBootstrap, percentile_interval
-from codechat.records import SessionRecord, TurnRecord
+from codechat.records import SessionRecord
 
 CHECKS = "earlier"
 """The field of a turn with the verdicts of earlier turns' tests: `[{turn, passed}]`."""
@@ -68,16 +68,12 @@ class _Seen:
             _at(self.acc, turn.turn).count(task, bool(turn.passed))
             for figure in (self.questions, *([self.after_first] if turn.turn else [])):
                 figure.count(task, bool(turn.passed))
-            for passed in _earlier(turn):
+            for passed in [bool(check["passed"]) for check in (turn.model_extra or {}).get(CHECKS) or ()]:
                 _at(self.kept, turn.turn - 1).count(task, passed)
                 self.kept_overall.count(task, passed)
         self.complete.count(task, all(turn.passed for turn in session.turns))
         used = [turn.usage.input_tokens + turn.usage.output_tokens for turn in session.turns]
         self.spent.count(task, sum(used))
-
-
-def _earlier(turn: TurnRecord) -> list[bool]:
-    return [bool(check["passed"]) for check in (turn.model_extra or {}).get(CHECKS) or ()]
 
 
 def _at(figures: list[Figure], place: int) -> Figure:
