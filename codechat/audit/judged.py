@@ -192,7 +192,10 @@ def draw(kind: Kind, runs: Iterable[Path], size: int, seed: int) -> Drawn:
     Raises `UserError` if there is nothing to draw, or a cell's tasks cannot be read.
     """
     cells = [cell for cell in load_cells(list(runs)) if cell.protocol in kind.protocols]
-    found = [one for cell in cells for one in _decisions_in(cell, kind)]
+    found: list[JudgedDecision] = []
+    for cell in cells:
+        find = kind.decisions_of(cell)
+        found += [one for session in cell.sessions() if session.status == "completed" for one in find(session)]
     if not found:
         protocols = " or ".join(f"protocol={name}" for name in kind.protocols)
         raise UserError(f"the runs hold no {kind.one}", f"give cells of {protocols}")
@@ -200,13 +203,6 @@ def draw(kind: Kind, runs: Iterable[Path], size: int, seed: int) -> Drawn:
     strata = [one.row.stratum for one in ordered]
     drawn = shuffled(draw_by_stratum(ordered, strata, size, seed, f"audit/{kind.name}"), seed)
     return Drawn(kind, tuple(drawn), len(ordered), tuple(content_notes(cells)))
-
-
-def _decisions_in(cell: LoadedCell, kind: Kind) -> Iterator[JudgedDecision]:
-    find = kind.decisions_of(cell)
-    for session in cell.sessions():
-        if session.status == "completed":
-            yield from find(session)
 
 
 def tasks_of(cell: LoadedCell) -> tuple[Task, ...]:

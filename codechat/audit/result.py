@@ -166,20 +166,18 @@ def markdown(found: Audit) -> str:
         if question == "adherence" and found.by_verdict:
             lines += ["", BY_VERDICT.format(found.by_verdict)]
         if found.agreement is not None:
-            lines += ["", *_agreement(found.agreement[question])]
+            one = found.agreement[question]
+            lines += [
+                "",
+                f"- the annotators agree on {show(one.same_label)}",
+                f"- Cohen's kappa of their labels: {show_kappa(one.kappa)}",
+                f"- of whether the judge is right, as the paper counts: {show_kappa(one.kappa_on_correctness)}",
+            ]
         for name, each in found.scores.items():
             who = "Where both label alike" if name == AGREED else f"By the labels of {markdown_text(name)}"
             lines += ["", f"### {who}", ""]
             lines += _section(each[question])
     return "\n".join([*lines, "", f"Rows to discuss: {len(found.disputes)} (disagreements.csv)", ""])
-
-
-def _agreement(one: Agreement) -> list[str]:
-    return [
-        f"- the annotators agree on {show(one.same_label)}",
-        f"- Cohen's kappa of their labels: {show_kappa(one.kappa)}",
-        f"- of whether the judge is right, as the paper counts: {show_kappa(one.kappa_on_correctness)}",
-    ]
 
 
 def _section(one: Score) -> list[str]:

@@ -20,7 +20,7 @@ from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.instructions import INSTRUCTIONS
 from codechat.journal import read_values
-from codechat.records import AdherenceRecord, SessionRecord, TurnRecord
+from codechat.records import SessionRecord
 from codechat.report.loading import content_notes, load_cells
 from codechat.report.study import LoadedCell
 from codechat.seeding import generator
@@ -144,7 +144,12 @@ def draw_apart(runs: Iterable[Path], applicability: int, adherence: int, seed: i
     fits = draw_by_stratum(decisions, [one.stratum for one in decisions], applicability, seed, "audit/sample")
     strata = [one.adherence_stratum for one in judged]
     followed = {one.key for one in draw_by_stratum(judged, strata, adherence, seed, "audit/adherence")}
-    drawn = [one if one.key in followed else _of_applicability(one) for one in fits]
+    # of a decision drawn for applicability alone, the change that followed is not shown
+    drawn = [
+        one if one.key in followed
+        else replace(one, after=None, adherence=None, adherence_by="", adherence_reason="", counts_for="applicability")
+        for one in fits
+    ]  # fmt: skip
     both = {one.key for one in fits}
     drawn += [replace(one, counts_for="adherence") for one in judged if one.key in followed - both]
     return population.sample(drawn, seed)
@@ -187,13 +192,6 @@ def draw_for_correction(
     return population.sample([replace(one, counts_for="correction") for one in drawn], seed)
 
 
-def _of_applicability(one: AuditDecision) -> AuditDecision:
-    """The decision without the change that followed."""
-    return replace(
-        one, after=None, adherence=None, adherence_by="", adherence_reason="", counts_for="applicability"
-    )  # fmt: skip
-
-
 def _population_of(runs: Iterable[Path]) -> _Population:
     decisions: list[AuditDecision] = []
     unknown = 0
@@ -234,12 +232,11 @@ def _applicability_reasons(folder: Path) -> dict[tuple[str, int, str], str]:
 
     Empty if the journal is gone or cannot be read.
     """
-    return dict(_reason_of(*row) for row in read_values(folder / "journal.db", "applicability"))
-
-
-def _reason_of(session: str, name: str, value: str) -> tuple[tuple[str, int, str], str]:
-    turn, _, instruction = name.split("/", 2)
-    return (session, int(turn), instruction), str(json.loads(value).get("reason", ""))
+    found: dict[tuple[str, int, str], str] = {}
+    for session, name, value in read_values(folder / "journal.db", "applicability"):
+        turn, _, instruction = name.split("/", 2)
+        found[session, int(turn), instruction] = str(json.loads(value).get("reason", ""))
+    return found
 
 
 def _decisions_of(
@@ -254,39 +251,23 @@ def _decisions_of(
     before = ""
     for turn in session.turns:
         for candidate in turn.candidates:
-            chosen = turn.instruction is not None and turn.instruction.id == candidate.id
-            instruction = _chosen(turn) if chosen else known.get(candidate.id)
+            one = turn.instruction
+            chosen = one is not None and one.id == candidate.id
+            instruction = known.get(candidate.id)
+            if one is not None and chosen:
+                instruction = Instruction(one.id, one.text, one.scope, one.change)
             if instruction is None:
                 unknown += 1
                 continue
             judged = turn.adherence if chosen and turn.code is not None else None
+            adherence = (judged.verdict, judged.by, judged.reason) if judged else (None, "", "")
             found.append(
                 AuditDecision(
                     session.cell_id, session.model, cell.dataset, session.task_id, turn.turn, instruction,
                     before, turn.code if judged else None,
                     candidate.applicable, candidate.by,
-                    reasons.get((session.session_id, turn.turn, candidate.id), ""), *_judgement(judged),
+                    reasons.get((session.session_id, turn.turn, candidate.id), ""), *adherence,
                 )
             )  # fmt: skip
         before = turn.code or before
     return found, unknown
-
-
-def _chosen(turn: TurnRecord) -> Instruction | None:
-    one = turn.instruction
-    return None if one is None else Instruction(one.id, one.text, one.scope, one.change)
-
-
-def _judgement(judged: AdherenceRecord | None) -> tuple[AdherenceVerdict | None, str, str]:
-    return (None, "", "") if judged is None else (judged.verdict, judged.by, judged.reason)
-
-
-__all__ = [
-    "AuditDecision",
-    "CountsFor",
-    "DrawnSample",
-    "decision_key",
-    "draw_apart",
-    "draw_for_correction",
-    "draw_sample",
-]

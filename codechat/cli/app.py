@@ -26,7 +26,9 @@ def entry() -> None:
 def main(argv: Sequence[str]) -> int:
     """Run a command line; returns the exit status (contract, section 1). A bug raises."""
     silence(os.environ)
-    _print_anywhere()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # print question marks for characters that its encoding lacks
+            stream.reconfigure(errors="replace")
     try:
         return _dispatch(list(argv))
     except UserError as mistake:
@@ -38,13 +40,6 @@ def main(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         err.print("interrupted; the same command resumes it", markup=False)
         return INTERRUPTED
-
-
-def _print_anywhere() -> None:
-    """Have characters that the terminal's encoding lacks, such as those of ASCII, printed as question marks."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
 
 
 def _dispatch(argv: list[str]) -> int:

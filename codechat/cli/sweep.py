@@ -2,7 +2,7 @@
 
 import hashlib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,10 @@ def run_sweep(words: Sequence[str], flag: Sequence[str] = ("-m",)) -> int:
         raise UserError("a sweep has one recipe", f"choose one of {', '.join(names)}")
     grids = [[*_grid(grid, settings), *settings] for grid in read_recipe(names[0]).grids] if names else [settings]
     # Every cell is composed and validated before the first one runs.
-    combinations, dropped = fit_words([overrides for grid in grids for overrides in _every_seed(grid)])
+    sampled = [split_samples(grid) for grid in grids]
+    combinations, dropped = fit_words(
+        [words for samples, grid in sampled for each in expand(grid) for words in with_seeds(each, samples)]
+    )
     cells = different([compose(overrides) for overrides in combinations])
     name = names[0] if names else sweep_name(settings, cells)
     out.print(f"[bold]sweep {escape(name)}[/bold]: {counted(len(cells), 'cell')}")
@@ -60,8 +63,10 @@ def run_sweep(words: Sequence[str], flag: Sequence[str] = ("-m",)) -> int:
     if any(cell.config.dry_run for cell in cells):
         # an estimate starts nothing, so it is made here, once for each whole cell
         chosen, shards = LAUNCHERS.validate({LAUNCHERS.key: DEFAULT}), 1
-    if runs_apart(chosen):
-        _open_stores(cells)
+    if runs_apart(chosen):  # its cells would create the stores that they share all at once
+        for config in {(cell.config.runs_dir, repr(cell.config.tracking)): cell.config for cell in cells}.values():
+            if failure := open_store(config.tracking, Path(config.runs_dir)):
+                err.print(f"warning: {failure}\nThe cells run, and try it again.", markup=False)
     sweep, results = _launch(chosen, name, cells, shards, [shell_command("codechat"), *flag, *words])
     show_end(sweep, results, dropped)
     return max((result.status for result in results.values() if result.status is not None), default=DONE)
@@ -106,13 +111,6 @@ def plan_sweep(name: str, cells: Sequence[Composed], command: Sequence[str]) -> 
     return Sweep(name, jobs, folder, run_job, Recalling())
 
 
-def _open_stores(cells: Sequence[Composed]) -> None:
-    """Create the stores that the cells share, so that these do not do it all at once."""
-    for config in {(cell.config.runs_dir, repr(cell.config.tracking)): cell.config for cell in cells}.values():
-        if failure := open_store(config.tracking, Path(config.runs_dir)):
-            err.print(f"warning: {failure}\nThe cells run, and try it again.", markup=False)
-
-
 def sweep_name(settings: Sequence[str], cells: Sequence[Composed]) -> str:
     """The name of a sweep without a recipe: equal for equal cells, wherever and however fast they run."""
     naming = [word for word in settings if not any(cell.config.is_run_option(key_of(word)) for cell in cells)]
@@ -130,12 +128,6 @@ def expand(settings: Sequence[str]) -> list[tuple[str, ...]]:
         else:
             choices.append([text])
     return list(itertools.product(*choices))
-
-
-def _every_seed(settings: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """All combinations of a grid, each with as many seeds as `samples` says."""
-    samples, others = split_samples(settings)
-    return (words for combination in expand(others) for words in with_seeds(combination, samples))
 
 
 def fit_words(combinations: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], list[str]]:

@@ -156,11 +156,7 @@ def _copy(db: sqlite3.Connection, sessions: Collection[str]) -> None:
     db.executemany("INSERT INTO wanted VALUES (?)", [(each,) for each in sessions])
     db.execute(_STEPS)
     db.execute(_SESSIONS)
-    _copy_met(db)
-
-
-def _copy_met(db: sqlite3.Connection) -> None:
-    """Add the endpoints that the other journal met, each with the fingerprints from both."""
+    # the endpoints that the other journal met, each with the fingerprints from both
     mine = {met[:3]: met for met in map(Met.of, db.execute(ALL_MET))}
     for its in map(Met.of, db.execute(ALL_MET.replace("FROM endpoints", "FROM other.endpoints")).fetchall()):
         known = mine.get(its[:3], its)

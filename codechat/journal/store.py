@@ -80,7 +80,10 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._db = Database(path)
         try:
-            self.ledger = self._read_ledger()
+            self.ledger = Ledger()
+            for table in ("ledger", "taken"):
+                for row in self._db.read(f"SELECT payer, {', '.join(COUNTS)} FROM {table}"):
+                    self.ledger.add(Charge(*row))
         except BaseException as error:
             self._db.close()
             if isinstance(error, sqlite3.Error):
@@ -115,7 +118,10 @@ class Journal:
         a free step is dropped; any other is finished and recorded.
         """
         key = (session, name, digest)
-        if key[1:] in self._steps_of(session):
+        if session not in self._steps:  # read once, so that a new step costs no query
+            query = "SELECT name, digest FROM steps WHERE session=?"
+            self._steps[session] = set(self._db.read(query, (session,)))
+        if key[1:] in self._steps[session]:
             query = "SELECT value FROM steps WHERE session=? AND name=? AND digest=?"
             recorded: T = _adapter(kind).validate_json(self._db.read(query, key)[0][0])
             return recorded
@@ -158,13 +164,6 @@ class Journal:
         done = self._put("steps (session, name, digest, value, payer)", (*key, text, payer), charge)
         done.add_done_callback(remember)
         return done
-
-    def _steps_of(self, session: str) -> set[tuple[str, str]]:
-        """Name and digest of a session's recorded steps, read once, so that a new step costs no query."""
-        if session not in self._steps:
-            query = "SELECT name, digest FROM steps WHERE session=?"
-            self._steps[session] = set(self._db.read(query, (session,)))
-        return self._steps[session]
 
     def _forget(self, step: "asyncio.Task[Any]") -> None:
         self._begun.discard(step)
@@ -223,13 +222,6 @@ class Journal:
         await self._put(INTO, met.row())
 
     # -- sums ------------------------------------------------------------------------------------------------------
-
-    def _read_ledger(self) -> Ledger:
-        ledger = Ledger()
-        for table in ("ledger", "taken"):
-            for row in self._db.read(f"SELECT payer, {', '.join(COUNTS)} FROM {table}"):
-                ledger.add(Charge(*row))
-        return ledger
 
     def used(self) -> dict[str, Usage]:
         """Each payer's tokens in completed sessions, including those of the response cache."""

@@ -10,11 +10,6 @@ def is_dotted_part(library: str, path: str) -> bool:
     return path == library or path.startswith((f"{library}.", f"{library}/"))
 
 
-def no_sources(text: str) -> list[tuple[str, int]]:
-    """Nothing is loaded but what code imports."""
-    return []
-
-
 @dataclass(frozen=True)
 class Customs:
     """The customs of one language; the defaults are those of most.
@@ -47,7 +42,7 @@ class Customs:
     written: Mapping[str, str] = field(default_factory=dict)
     methods: Mapping[str, str] = field(default_factory=dict)
     imports: Callable[[str, str], bool] = is_dotted_part
-    sources: Callable[[str], list[tuple[str, int]]] = no_sources
+    sources: Callable[[str], list[tuple[str, int]]] = lambda _: []
 
     def has_method(self, structure: str, operation: str) -> bool:
         """Whether a structure has a method of that name, both in lower case."""

@@ -91,7 +91,10 @@ class _Missing:
         ]
         names = frozenset(name for _, name in gone if name != "*")
         every = any(static or name == "*" for static, name in gone)
-        return cls(frozenset(packages), names, every, every or _builds_on(code, names))
+        # whether a type extends, implements or is annotated by one of the names
+        heads = () if every else re.findall(r"(?:\b(?:extends|implements)\s+([^{;]{1,500})|@(\w+))", code)
+        members = every or any(not names.isdisjoint(re.findall(r"\w+", part)) for head in heads for part in head)
+        return cls(frozenset(packages), names, every, members)
 
     def explains(self, said: str, more: str) -> bool:
         """Whether an error comes from something missing."""
@@ -113,12 +116,6 @@ class _Missing:
 def _place(text: str) -> str:
     found = _LOCATION.search(text)
     return "" if found is None else found[1]
-
-
-def _builds_on(code: str, names: frozenset[str]) -> bool:
-    """Whether a type extends, implements or is annotated by one of the names."""
-    headers = re.findall(r"(?:\b(?:extends|implements)\s+([^{;]{1,500})|@(\w+))", code)
-    return any(not names.isdisjoint(re.findall(r"\w+", part)) for header in headers for part in header)
 
 
 _TYPE = r"(?:(?:public|final|abstract|sealed|strictfp)\s+)*(?:class|interface|enum|record)\s"

@@ -60,15 +60,11 @@ class Joblib:
                         results[job.number] = result
                         view.ended(job, result)
             for job in sweep.jobs:
-                if job.number in exchange.begun() - results.keys():
-                    results[job.number] = _lost(interrupted=bool(exchange.wishes()))
+                if job.number in exchange.begun() - results.keys():  # its process ended in the midst of it
+                    killed = Result(BUG, printed=(Printed(KILLED, error=True),))
+                    results[job.number] = Result(INTERRUPTED) if exchange.wishes() else killed
                     view.ended(job, results[job.number])
         return results
-
-
-def _lost(*, interrupted: bool) -> Result:
-    """The result of a cell whose process ended in the midst of it."""
-    return Result(INTERRUPTED) if interrupted else Result(BUG, printed=(Printed(KILLED, error=True),))
 
 
 def _run_by_servers(

@@ -8,7 +8,7 @@ For intervals the tasks are resampled in the labelled cells and in the corrected
 specificity vary as the number of labels demands (`codechat.metrics.judge_errors`).
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,14 +72,6 @@ class Correction:
         """Whether every one of some scopes has labels enough."""
         return all(not self.errors(scope).refusal for scope in scopes)
 
-    def _nothing_of(self, scopes: Collection[str]) -> str:
-        """The reason why a single scope cannot be corrected although it has labels enough, or nothing.
-
-        Errors in other scopes are not used for it.
-        """
-        own = [self.errors(scope) for scope in scopes]
-        return own[0].refusal if len(own) == 1 and own[0].sensitivity is not None else ""
-
     def share(self, dataset: str, judged: Judged) -> Share | str:
         """The corrected share of followed instructions, or the reason why there is none.
 
@@ -94,8 +86,11 @@ class Correction:
         if not scopes:
             return "nothing was judged"
         apart = self.by_scope(scopes)
-        if not apart and (refusal := self._nothing_of(scopes) or self.errors(ALL).refusal):
-            return refusal
+        if not apart:
+            own = [self.errors(scope) for scope in scopes]
+            alone = len(own) == 1 and own[0].sensitivity is not None  # others' errors are not used for it
+            if refusal := (own[0].refusal if alone else "") or self.errors(ALL).refusal:
+                return refusal
         errors = [SURE if scope == NO_CODE else self.errors(scope if apart else ALL) for scope in known]
         whole = [summed(figure) for figure in known.values()]
         value = _corrected(whole, [(each.sensitivity, each.specificity) for each in errors])

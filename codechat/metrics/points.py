@@ -1,7 +1,7 @@
 """The values of metrics.json that MLflow draws: series over turns, final figures and costs, each with its prefix."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,10 +24,13 @@ class Point:
 def points_of(measures: Measures, metrics: Mapping[str, Any]) -> list[Point]:
     """The points of a cell's metrics, without null values."""
     scalars = {**_counts(metrics), **_finals(measures, metrics), **_costs(metrics)}
-    return [
-        *_series(measures, metrics),
-        *(Point(key, float(value)) for key, value in scalars.items() if value is not None),
+    points = [
+        Point(f"turn/{series.key}", value, turn)
+        for series in measures.series
+        for turn, value in enumerate(value_of(metrics, series) or (), series.first_turn)
+        if value is not None
     ]
+    return points + [Point(key, float(value)) for key, value in scalars.items() if value is not None]
 
 
 def headline_of(measures: Measures) -> dict[str, str]:
@@ -35,13 +38,6 @@ def headline_of(measures: Measures) -> dict[str, str]:
     series = {f"turn/{each.key}": each.label for each in measures.series[:1]}
     finals = {f"final/{each.key}": each.label for each in measures.finals[:MOST_FINALS]}
     return {**series, **finals, "final/errored": "errored sessions"}
-
-
-def _series(measures: Measures, metrics: Mapping[str, Any]) -> Iterator[Point]:
-    for series in measures.series:
-        for turn, value in enumerate(value_of(metrics, series) or (), series.first_turn):
-            if value is not None:
-                yield Point(f"turn/{series.key}", value, turn)
 
 
 def _counts(metrics: Mapping[str, Any]) -> dict[str, float | None]:

@@ -115,7 +115,7 @@ def parts_of(sessions: Iterable[SessionOutline]) -> dict[str, dict[str, list[flo
             continue
         parts: dict[str, list[float]] = defaultdict(list)
         for task, counts in rows:
-            linear = [_linear(counts[p], value or 0.0, fmean(c[p][1] for _, c in rows))
+            linear = [(counts[p][0] - (value or 0.0) * counts[p][1]) / fmean(c[p][1] for _, c in rows)
                       for p, value in zip(places, rates, strict=True)]  # fmt: skip
             if figure == "delta":
                 first, last = rates[0] or 1.0, rates[1] or 0.0
@@ -123,11 +123,6 @@ def parts_of(sessions: Iterable[SessionOutline]) -> dict[str, dict[str, list[flo
             parts[task].append(linear[0])
         found[figure] = parts
     return found
-
-
-def _linear(counts: tuple[int, int], value: float, mean: float) -> float:
-    hits, total = counts
-    return (hits - value * total) / mean
 
 
 def _counts(session: SessionOutline) -> dict[str, tuple[int, int]]:

@@ -151,18 +151,3 @@ class LiveStore(Protocol):
 
 
 TRACKING: Registry[Tracker, NoTraits] = Registry("tracking", "codechat.tracking", NoTraits, Tracker)
-
-__all__ = [
-    "TRACKING",
-    "DatasetInfo",
-    "Ending",
-    "FinishedCell",
-    "LiveStore",
-    "SharedStore",
-    "Shown",
-    "TrackedRun",
-    "Tracker",
-    "TrackingError",
-    "read_tracking",
-    "write_tracking",
-]

@@ -7,7 +7,6 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from codechat.errors import UserError
 from codechat.tracking import Ending, FinishedCell, TrackingError
@@ -132,7 +131,9 @@ class LiveRun:
                 return ""
             set_tags(store, run_id, tags, inherited)
             store.client.update_run(run_id, "RUNNING")
-            self._first_step = _last_step(store, found[0]) + 1
+            key = f"{PROGRESS}sessions"
+            if key in found[0].data.metrics:  # the run goes on after the progress that it has already
+                self._first_step = 1 + max(int(point.step) for point in store.client.get_metric_history(run_id, key))
         else:
             run_id = str(store.client.create_run(store.experiment_id, tags=tags, run_name=cell.name).info.run_id)
             if self._alone:  # the cell has ended, and made its run itself
@@ -165,11 +166,3 @@ class LiveRun:
         thread.start()
         thread.join(PATIENCE_S)
         return done.is_set()
-
-
-def _last_step(store: Store, run: Any) -> int:
-    """The last step of the progress that the run has already; -1 if it has none."""
-    key = f"{PROGRESS}sessions"
-    if key not in run.data.metrics:
-        return -1
-    return max(int(point.step) for point in store.client.get_metric_history(run.info.run_id, key))

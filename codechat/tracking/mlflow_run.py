@@ -158,7 +158,10 @@ def _run_for(store: Store, cell: FinishedCell) -> tuple[str, list[str]]:
     inherited = inherited_tags(found)
     tags = tags_for(cell, inherited)
     shown = bool(found) and is_shown_by_this_process(found[0])
-    if not found or not _is_still_right(store, found[0], cell.points):
+    logged = {key for run in found[:1] for key in run.data.metrics if not key.startswith(PROGRESS)}
+    gone = logged - {point.key for point in cell.points}
+    # of a scalar only the last value is shown
+    if not found or gone or not _series_of(store, found[0], cell.points) <= set(cell.points):
         fresh = store.client.create_run(store.experiment_id, tags={**inherited, **tags}, run_name=cell.name)
         if not shown:
             store.client.update_run(fresh.info.run_id, INCOMPLETE)
@@ -167,13 +170,6 @@ def _run_for(store: Store, cell: FinishedCell) -> tuple[str, list[str]]:
         store.client.update_run(ids[0], INCOMPLETE)
     set_tags(store, ids[0], tags, inherited)
     return ids[0], ids[1:]
-
-
-def _is_still_right(store: Store, run: Any, points: Sequence[Point]) -> bool:
-    """Whether all series of the run are still right; of a scalar only the last value is shown."""
-    logged = {key for key in run.data.metrics if not key.startswith(PROGRESS)}
-    gone = logged - {point.key for point in points}
-    return not gone and _series_of(store, run, points) <= set(points)
 
 
 def _series_of(store: Store, run: Any, points: Sequence[Point]) -> set[Point]:

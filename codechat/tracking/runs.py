@@ -142,7 +142,9 @@ def inherited_tags(runs: Sequence[Any]) -> dict[str, str]:
 def tags_for(cell: FinishedCell, inherited: Mapping[str, str]) -> dict[str, str]:
     """The tags of a cell's run. The sweep is added to those in which the cell took part before."""
     own = {CELL_TAG: cell.cell_id, "mlflow.runName": cell.name}
-    tags = {**_versions(), **cell.tags, **own, **note_tags(cell, inherited)}
+    versions = {f"codechat.version.{package}": version(package) for package in ("evalplus", "mlflow")}
+    versions |= {"codechat.version": VERSION, "codechat.version.python": platform.python_version()}
+    tags = {**versions, **cell.tags, **own, **note_tags(cell, inherited)}
     if cell.caution or CAUTION_TAG in inherited:
         tags[CAUTION_TAG] = cell.caution
     if cell.sweep:
@@ -180,12 +182,3 @@ def has_figures(run: Any) -> bool:
 def batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     """The items in parts of at most that size."""
     return (items[start : start + size] for start in range(0, len(items), size))
-
-
-def _versions() -> Mapping[str, str]:
-    """The versions of the software that made the figures."""
-    return {
-        "codechat.version": VERSION,
-        "codechat.version.python": platform.python_version(),
-        **{f"codechat.version.{package}": version(package) for package in ("evalplus", "mlflow")},
-    }

@@ -28,8 +28,9 @@ def run_rescore(words: list[str]) -> int:
     """`rescore run=DIR [judge=J] out=DIR`; other settings as for a run. Raises `UserError`."""
     own = [word for word in words if word.partition("=")[0] in _OWN]
     settings = [word for word in words if word not in own]
-    for word in settings:
-        _check_name(word)
+    for key in map(_key, settings):
+        if key.partition(".")[0] not in CellConfig.model_fields:
+            raise UserError(f"there is no setting '{key}'", nearest(key, [*_OWN, *CellConfig.model_fields]))
     values = parse_words(own, _OWN, required=("run", "out"))
     source, place = Path(values["run"]), Path(values["out"])
     config, choices = _source(source)
@@ -48,12 +49,6 @@ def run_rescore(words: list[str]) -> int:
     if changed_tests := other_tests(cell):
         err.print(changed_tests, markup=False)
     return run_built_cell(cell, [shell_command("codechat"), "rescore", *words]).status
-
-
-def _check_name(word: str) -> None:
-    key = _key(word)
-    if key.partition(".")[0] not in CellConfig.model_fields:
-        raise UserError(f"there is no setting '{key}'", nearest(key, [*_OWN, *CellConfig.model_fields]))
 
 
 def _check_settings(config: CellConfig, settings: list[str]) -> None:
@@ -121,12 +116,8 @@ def _refuse_to_overwrite(cell: RescoredCell) -> None:
     place = cell.folder
     if not place.exists() or (place.is_dir() and not any(place.iterdir())):
         return
-    config = place / "config.yaml"
-    if config.is_file() and config.read_text(encoding="utf-8") == cell.config_yaml() and not _is_finished(place):
+    config, metrics = place / "config.yaml", place / "metrics.json"
+    finished = metrics.is_file() and json.loads(metrics.read_text(encoding="utf-8"))["errored"] == 0
+    if config.is_file() and config.read_text(encoding="utf-8") == cell.config_yaml() and not finished:
         return
     raise UserError(f"{place} is there already, and nothing is overwritten", "choose another out=DIR")
-
-
-def _is_finished(place: Path) -> bool:
-    path = place / "metrics.json"
-    return path.is_file() and json.loads(path.read_text(encoding="utf-8"))["errored"] == 0

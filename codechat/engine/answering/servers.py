@@ -99,7 +99,10 @@ def serving(cell: Cell, journal: Journal, note: Callable[[str], None]) -> Iterat
         try:
             yield servers
         finally:
-            _keep_counts(cell.folder / COUNTS, servers.counted())
+            if counted := servers.counted():  # on top of those of earlier processes
+                sums = _sums((_counts(cell.folder / COUNTS), counted))
+                text = json.dumps({place: asdict(counts) for place, counts in sums.items()})
+                write_atomically(cell.folder / COUNTS, text + "\n")
 
 
 def layout_of(cell: Cell) -> tuple[str, ...]:
@@ -121,13 +124,6 @@ def _servers(cell: Cell, fleet: Fleet, note: Callable[[str], None], *, finished:
     if isinstance(cell, RescoredCell):
         asked.pop(UNDER_TEST, None)
     return CellServers(fleet, needs_in(asked), cell.config.hardware, Path(cell.config.runs_dir) / LOGS, note)
-
-
-def _keep_counts(path: Path, counted: Mapping[str, PrefixCounts]) -> None:
-    """Add this process's counts to those of earlier ones."""
-    if counted:
-        sums = _sums((_counts(path), counted))
-        write_atomically(path, json.dumps({place: asdict(counts) for place, counts in sums.items()}) + "\n")
 
 
 def _sums(several: Iterable[Mapping[str, PrefixCounts]]) -> dict[str, PrefixCounts]:

@@ -76,7 +76,9 @@ class Judging:
         if drawn <= decidable:
             return
         known = {type_of(one, agenda.axis) for one in pool.instructions}
-        lacking = [name for name in _types_of(agenda, drawn) if name not in decidable]
+        weights = agenda.weights()
+        possible = [name for name in weights if name in drawn or (agenda.sequence is None and weights[name] > 0)]
+        lacking = [name for name in possible if name not in decidable]
         empty = [name for name in lacking if name not in known]
         if empty:
             raise UserError(
@@ -173,12 +175,6 @@ def _check_languages(part: str, languages: frozenset[str] | None, tasks: tuple[T
                 f"{part} knows only {', '.join(sorted(languages))}, and {task.task_id} is in {task.target.language}",
                 "choose another, or tasks in a language it knows (dataset.tasks)",
             )
-
-
-def _types_of(agenda: AgendaConfig, drawn: set[str]) -> list[str]:
-    """The types that the agenda can bring, in the order of its axis."""
-    weights = agenda.weights()
-    return [name for name in weights if name in drawn or (agenda.sequence is None and weights[name] > 0)]
 
 
 def _types(names: list[str]) -> str:

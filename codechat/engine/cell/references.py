@@ -5,7 +5,7 @@ The tests of requirements are only parsed: they ask for more than the reference 
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,7 +80,7 @@ class References:
         runs = [run for run in runs if self.anew or not run.mark.exists()]
         places, failed = asyncio.Semaphore(AT_ONCE), dict[tuple[str, str], str]()
 
-        async def one(run: "_Run") -> None:
+        async def check(run: "_Run") -> None:
             async with places:
                 if not self.stopped():
                     failed[run.task.task_id, run.part] = _within(run.part, await self._problem(run))
@@ -88,13 +88,18 @@ class References:
 
         async with asyncio.TaskGroup() as group:
             for run in runs:
-                group.create_task(one(run))
-        return [
-            Defect(task.task_id, self.dataset.places.get(task.task_id, ""), problem)
-            for task in tasks
-            for problem in (*_unusable_parts(task, failed), *_unusable_requirements(task))
-            if problem
-        ]
+                group.create_task(check(run))
+        found: list[Defect] = []
+        for task in tasks:
+            problems: list[str] = []
+            for part, _, suite in task.solutions():
+                problems += [_within(part, problem) for problem in _unusable(suite, task)]
+                problems.append(failed.get((task.task_id, part), ""))
+            for each in task.requirements:
+                problems += [f"requirement '{each.id}': {problem}" for problem in _unusable(each.suite, task)]
+            place = self.dataset.places.get(task.task_id, "")
+            found += [Defect(task.task_id, place, problem) for problem in problems if problem]
+        return found
 
     def _runs_of(self, task: Task) -> Iterator["_Run"]:
         """The checks for a task: none without a reference or tests of its own, or with tests that cannot be run."""
@@ -198,20 +203,8 @@ def _unusable(suite: object, task: Task) -> Iterator[str]:
         yield from suite.unusable(task.target.entry_point)
 
 
-def _unusable_parts(task: Task, failed: Mapping[tuple[str, str], str]) -> Iterator[str]:
-    """The problems of the task's own tests, part by part: they cannot be used, or its reference fails them."""
-    for part, _, suite in task.solutions():
-        yield from (_within(part, problem) for problem in _unusable(suite, task))
-        yield failed.get((task.task_id, part), "")
-
-
 def _within(part: str, problem: str) -> str:
     return f"{part}: {problem}" if part and problem else problem
-
-
-def _unusable_requirements(task: Task) -> Iterator[str]:
-    for each in task.requirements:
-        yield from (f"requirement '{each.id}': {problem}" for problem in _unusable(each.suite, task))
 
 
 def describe(failure: Failure) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from codechat.config import scoring_identity
-from codechat.datasets import DATASETS, DatasetConfig
+from codechat.datasets import DATASETS
 from codechat.engine.cell import Cell, remarks_on
 from codechat.engine.cell.fitting import Judging, check_texts
 from codechat.engine.settings.config import NEEDED, CellConfig, content_outside, scoring_groups
@@ -120,7 +120,10 @@ def rescored_cell(
     """The cell that scores a recording by the config's judge and sandbox. Raises `UserError`."""
     judging = Judging.of(config)
     judging.check_questions()
-    dataset = DATASETS.build(_without_rooms(config))
+    options = config.dataset
+    if "environment" in config.uses and "repos" in type(options).model_fields:
+        options = options.model_copy(update={"repos": None})  # only rooms are made of clones, and no command runs again
+    dataset = DATASETS.build(options)
     pool = INSTRUCTIONS.build(config.instructions) if "instructions" in config.uses else None
     if pool is not None:
         judging.check_judgeable(pool.instructions)
@@ -143,12 +146,6 @@ def rescored_cell(
     remarks = (*remarks_on(dataset, pool), *judging.remarks(pool, tasks))
     cell_id = content_hash(identity)
     return RescoredCell(config, choices, dataset, tasks, pool, cell_id, name, remarks, recording=recording, place=place)
-
-
-def _without_rooms(config: CellConfig) -> DatasetConfig:
-    """The dataset's options, without the clones that only rooms are made of: no command runs again."""
-    rooms = "environment" in config.uses and "repos" in type(config.dataset).model_fields
-    return config.dataset.model_copy(update={"repos": None}) if rooms else config.dataset
 
 
 def other_tests(cell: RescoredCell) -> str:

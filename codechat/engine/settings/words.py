@@ -21,7 +21,6 @@ FILE = "@"
 """Begins the value of a prompt that is in a file: `protocol.prompts.initial=@my.md`."""
 PROMPTS = "prompts"
 """The option that holds prompts; `protocol.prompts=plain` names a preset for all of them."""
-_BEGINS_SYNTAX = ("'", '"', "[", "{", "$")
 
 
 @dataclass
@@ -57,8 +56,9 @@ def read_words(words: Sequence[str]) -> Words:
     ready = Words()
     for word in words:
         override = parse_word(word)
-        if override is not None and _chooses_preset(override):
-            ready.presets[override.key_or_group] = str(override.value())
+        preset = override.value() if override and override.key_or_group.rpartition(".")[2] == PROMPTS else None
+        if override and isinstance(preset, str):
+            ready.presets[override.key_or_group] = preset
             continue
         text = _text_of(word, override)
         key = word.partition("=")[0]
@@ -77,7 +77,8 @@ def read_words(words: Sequence[str]) -> Words:
 def _text_of(word: str, override: "Override | None") -> str | None:
     """The text that a word gives to its key; None if Hydra is to read it. Raises `UserError` for a missing file."""
     key, _, value = word.partition("=")
-    if override is None and not _names_a_value(key):
+    # a group cannot hold a text, nor what Hydra reads as a package or a deletion
+    if override is None and (key in GROUPS or not all(part.isidentifier() for part in key.split("."))):
         return None
     if PROMPTS in key.split(".")[:-1]:
         read = override.value() if override is not None else None
@@ -85,17 +86,7 @@ def _text_of(word: str, override: "Override | None") -> str | None:
         if written.startswith(FILE):
             return read_prompt(written.removeprefix(FILE))
         return None if isinstance(read, str) else value
-    return value if override is None and not value.startswith(_BEGINS_SYNTAX) else None
-
-
-def _chooses_preset(override: "Override") -> bool:
-    """Whether a word chooses all prompts of a protocol or judge by the name of a preset."""
-    return override.key_or_group.rpartition(".")[2] == PROMPTS and isinstance(override.value(), str)
-
-
-def _names_a_value(key: str) -> bool:
-    """Whether a key can hold a text: a group cannot, nor what Hydra reads as a package or a deletion."""
-    return all(part.isidentifier() for part in key.split(".")) and key not in GROUPS
+    return value if override is None and not value.startswith(("'", '"', "[", "{", "$")) else None
 
 
 def parse_word(word: str) -> "Override | None":

@@ -17,7 +17,9 @@ def assemble(prompt: str, solution: str, entry_point: str) -> str:
     """
     joined = prompt if prompt.endswith("\n") else prompt + "\n"
     joined += solution
-    readings = [solution, joined] if _is_docstring(prompt) else [joined, solution]
+    alone = parse(prompt)
+    is_docstring = alone is not None and all(isinstance(node, ast.Expr) for node in alone.body)
+    readings = [solution, joined] if is_docstring else [joined, solution]
     for source in readings:
         tree = parse(source)
         if tree is not None and _definition(tree, entry_point) is not None:
@@ -38,11 +40,6 @@ def signature_of(source: str, entry_point: str) -> str | None:
         if node is not None:
             return _header(text, node)
     return None
-
-
-def _is_docstring(text: str) -> bool:
-    tree = parse(text)
-    return tree is not None and all(isinstance(node, ast.Expr) for node in tree.body)
 
 
 def _definition(tree: ast.Module, name: str) -> ast.FunctionDef | None:

@@ -178,7 +178,9 @@ def extract(reply: str, entry_point: str) -> Extraction:
         text = tidy(reply)
         if not text:
             return no_code("the reply is empty")
-        whole = _as_a_whole(text)
+        # it is no Python if a line begins with a fence and no string can span lines
+        spans_lines = any(mark in text for mark in ('"""', "'''", "\\\n"))
+        whole = parse(text) if spans_lines or "\n```" not in text else None
         if whole is not None and whole.tree is not None and strength(whole.tree, entry_point):
             return _runnable(whole, entry_point, "the whole reply is code")
         answer = without_thinking(reply)
@@ -200,12 +202,6 @@ def _last_blocks(markdown: Markdown) -> Markdown:
             break
         kept.append(block)
     return Markdown(tuple(reversed(kept)), markdown.outside)
-
-
-def _as_a_whole(text: str) -> Source | None:
-    """The reply read as Python; None if a line begins with a fence and no string can span lines."""
-    spans_lines = any(mark in text for mark in ('"""', "'''", "\\\n"))
-    return parse(text) if spans_lines or "\n```" not in text else None
 
 
 def _is_python(block: Block) -> bool:

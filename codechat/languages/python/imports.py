@@ -57,12 +57,9 @@ BROUGHT_BY: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def packages_of(module: str) -> tuple[str, ...]:
-    """The packages to install for a module without dots."""
-    return BROUGHT_BY.get(module) or (PACKAGES.get(module) or module.lower().replace("_", "-"),)
-
-
 def requirements(modules: Iterable[str], versions: Mapping[str, str]) -> list[str]:
     """The lines for pip of what modules without dots need, sorted; a package of `versions` in its version there."""
-    packages = {package for module in modules for package in packages_of(module)}
+    packages: set[str] = set()
+    for module in modules:
+        packages.update(BROUGHT_BY.get(module) or (PACKAGES.get(module) or module.lower().replace("_", "-"),))
     return sorted(f"{name}=={versions[name]}" if name in versions else name for name in packages)

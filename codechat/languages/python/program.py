@@ -71,7 +71,8 @@ def _trials(source: Source, entry_point: str, wrapper: Wrapper | None) -> set[in
     tree = source.tree
     entry_calls = {entry_point} | ({f"{wrapper.name}.{entry_point}"} if wrapper else set())
     protected = {entry_point} | ({wrapper.name} if wrapper else set())
-    trial_calls = (entry_calls | _TRIAL_CALLS | _test_functions(tree)) - _keeping_state(tree, entry_point)
+    tests = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and is_test(node)}
+    trial_calls = (entry_calls | _TRIAL_CALLS | tests) - _keeping_state(tree, entry_point)
     dropped = {
         id(node)
         for node in tree.body
@@ -80,10 +81,6 @@ def _trials(source: Source, entry_point: str, wrapper: Wrapper | None) -> set[in
     optional = [node for node in tree.body if id(node) not in dropped and _may_go(node, entry_calls, protected)]
     binding = [node for node in tree.body if id(node) in dropped and not is_main_guard(node) and _all_bound(node)]
     return _settle(source, dropped.difference(map(id, binding)), optional + binding) if optional or binding else dropped
-
-
-def _test_functions(tree: ast.Module) -> set[str]:
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and is_test(node)}
 
 
 def _keeping_state(tree: ast.Module, entry_point: str) -> set[str]:
@@ -104,7 +101,9 @@ def _settle(source: Source, dropped: set[int], optional: list[ast.stmt]) -> set[
     A statement is checked once, and again for every dropped reader of its names: linear.
     """
     assert source.tree is not None
-    scopes = _scopes(source.text)
+    scopes: dict[int, list[symtable.SymbolTable]] = {}  # by the line of their head
+    for table in symtable.symtable(source.text, "<reply>", "exec").get_children():
+        scopes.setdefault(table.get_lineno(), []).append(table)
     statements = {id(node): _Statement(node, _reads(node, scopes), _all_bound(node)) for node in source.tree.body}
     readers = Counter(name for key, item in statements.items() if key not in dropped for name in item.reads)
     binders: dict[str, list[int]] = {}
@@ -171,14 +170,6 @@ def _all_bound(node: ast.stmt) -> frozenset[str]:
     if not is_compound(node):
         return frozenset(bound_names(node))
     return frozenset(name for inner in module_level(ast.Module([node], [])) for name in bound_names(inner))
-
-
-def _scopes(text: str) -> dict[int, list[symtable.SymbolTable]]:
-    """The module's scopes by the line of their head."""
-    found: dict[int, list[symtable.SymbolTable]] = {}
-    for table in symtable.symtable(text, "<reply>", "exec").get_children():
-        found.setdefault(table.get_lineno(), []).append(table)
-    return found
 
 
 def _reads(node: ast.stmt, scopes: dict[int, list[symtable.SymbolTable]]) -> frozenset[str]:

@@ -56,7 +56,8 @@ def parse(text: str) -> Source:
     """
     try:
         tree = tree_of(text)
-        if _has_scoping(text):
+        # the symbol table may find an error in it, besides parameters of one name
+        if any(word in text for word in _SCOPING_WORDS) or any(pattern.search(text) for pattern in _SCOPING):
             symtable.symtable(text, "<reply>", "exec")
     except SyntaxError as error:
         return Source(text, None, _one_line(f"line {error.lineno}: {error.msg}" if error.lineno else error.msg))
@@ -127,11 +128,6 @@ def is_compound(statement: ast.stmt) -> TypeGuard[Compound]:
     return isinstance(statement, Compound)
 
 
-def _has_scoping(text: str) -> bool:
-    """Whether the symbol table may find an error in the text, except parameters of one name."""
-    return any(word in text for word in _SCOPING_WORDS) or any(pattern.search(text) for pattern in _SCOPING)
-
-
 def _misplaced(tree: ast.Module) -> str:
     """The error of a misplaced statement or parameter, or an empty text."""
     preamble = True
@@ -149,7 +145,8 @@ def _misplaced(tree: ast.Module) -> str:
         if isinstance(node, ast.Break | ast.Continue) and not in_loop:
             return f"line {node.lineno}: '{type(node).__name__.lower()}' outside loop"
         if isinstance(node, Definition):
-            if twice := _repeated_parameter(node):
+            names = [] if isinstance(node, ast.ClassDef) else [parameter.arg for parameter in parameters(node)]
+            if twice := next((name for name, count in Counter(names).items() if count > 1), None):
                 return f"line {node.lineno}: duplicate argument '{twice}' in function definition"
             stack += [(inner, not isinstance(node, ast.ClassDef), False) for inner in node.body]
         elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
@@ -158,13 +155,6 @@ def _misplaced(tree: ast.Module) -> str:
         else:
             stack += [(inner, in_function, in_loop) for suite in suites(node) for inner in suite]
     return ""
-
-
-def _repeated_parameter(node: Definition) -> str | None:
-    if isinstance(node, ast.ClassDef):
-        return None
-    counts = Counter(parameter.arg for parameter in parameters(node))
-    return next((name for name, count in counts.items() if count > 1), None)
 
 
 _BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__"}

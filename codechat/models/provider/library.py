@@ -172,7 +172,10 @@ def translate_errors(failures: Failures, mistakes: tuple[type[Exception], ...], 
     try:
         yield
     except exceptions.ModelHTTPError as error:
-        raised: Exception = Refused(refusal_of(error), _headers(error))
+        # the wait that the provider asks for in whatever place
+        wait = {} if error.retry_after is None else {"retry-after": f"{error.retry_after}"}
+        headers = {name: value for name, value in (error.headers or {}).items() if not name.startswith("retry-")}
+        raised: Exception = Refused(refusal_of(error), headers | wait)
         if error.suggested_model_id is not None:
             failures.served = (error.suggested_model_id.partition(":")[2],)
     except exceptions.ModelConnectionError as error:
@@ -183,7 +186,11 @@ def translate_errors(failures: Failures, mistakes: tuple[type[Exception], ...], 
         else:
             raised = failures.of_unreachable(cause) if unreached else failures.of_connection(cause)
     except (exceptions.ModelAPIError, exceptions.UnexpectedModelBehavior) as error:
-        raised = _of_redirect(error) or failures.of_answer(str(error))
+        status = getattr(error.__cause__, "status_code", None) or getattr(error.__cause__, "code", None)
+        if isinstance(status, int) and 300 <= status < 400:  # a redirect, which the library takes for no HTTP error
+            raised = Refused(Refusal(status, ""), {})
+        else:
+            raised = failures.of_answer(str(error))
     except exceptions.UserError as error:
         raised = UserError(failures.redact(str(error)), "change the model's options")
     except mistakes as error:
@@ -211,29 +218,12 @@ def refusal_of(error: "ModelHTTPError") -> Refusal:
         exceptions.ModelNotFoundError: UNKNOWN_MODEL,
     }
     code = next((code for kind, code in codes.items() if isinstance(error, kind)), error.provider_error_code or "")
-    return Refusal(status, " ".join(_message_in(error.body).split()), code)
-
-
-def _of_redirect(error: Exception) -> Refused | None:
-    """A redirect, which the library takes for no HTTP error."""
-    status = getattr(error.__cause__, "status_code", None) or getattr(error.__cause__, "code", None)
-    return Refused(Refusal(status, ""), {}) if isinstance(status, int) and 300 <= status < 400 else None
-
-
-def _message_in(body: Any) -> str:
-    """The message in an error's body: of Anthropic and Google under `error`, of Bedrock under `Error`."""
-    if isinstance(body, dict):
-        inner = body.get("error") or body.get("Error") or body
-        if isinstance(inner, dict):
-            return str(inner.get("message") or inner.get("Message") or inner)
-        return str(inner)
-    return str(body or "")
-
-
-def _headers(error: "ModelHTTPError") -> dict[str, str]:
-    """The headers, with the wait that the provider asks for in whatever place."""
-    wait = {} if error.retry_after is None else {"retry-after": f"{error.retry_after}"}
-    return {name: value for name, value in (error.headers or {}).items() if not name.startswith("retry-")} | wait
+    message: Any = error.body or ""
+    if isinstance(message, dict):
+        message = message.get("error") or message.get("Error") or message  # of Bedrock under `Error`
+    if isinstance(message, dict):
+        message = message.get("message") or message.get("Message") or message
+    return Refusal(status, " ".join(str(message).split()), code)
 
 
 def _cause(error: BaseException) -> str:
