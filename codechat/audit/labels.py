@@ -14,7 +14,6 @@ from codechat.errors import UserError
 from codechat.spreadsheet import csv_text, unescape_formula
 
 CODES = ("code_before", "code_after")
-_LONGEST_FIELD = 2**30  # csv's own limit of 128 KiB is below what a model may write
 
 
 def _yes_or_no() -> tuple[str, ...]:
@@ -187,7 +186,7 @@ def _remedy(kind: type[Row], column: str) -> str:
 
 def _rows(path: Path) -> Iterator[tuple[int, type[Row], dict[str, str | None]]]:
     """The rows, each with its first line in the file, and the kind that the columns show."""
-    csv.field_size_limit(_LONGEST_FIELD)
+    csv.field_size_limit(2**30)  # csv's own limit of 128 KiB is below what a model may write
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             header = stream.readline()

@@ -8,7 +8,7 @@ gone.
 import csv
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -22,7 +22,7 @@ from codechat.files import content_hash
 from codechat.metrics.corrected import ALL, Correction
 from codechat.metrics.judge_errors import JudgeLabels, Label
 from codechat.metrics.statistics import Figure
-from codechat.records import JUDGE_TAG, SessionRecord, tags_in
+from codechat.records import JUDGE_TAG, tags_in
 from codechat.report.study import LoadedCell
 from codechat.report.variants import Options, judge_in
 
@@ -86,17 +86,11 @@ def _recorded(cell: LoadedCell, options: Options) -> JudgedCell:
     """The entry of a cell whose records are at hand."""
     counts: dict[str, dict[str, tuple[int, int]]] = {}
     for session in cell.sessions():
-        for scope, adhered in _decided(session):
-            _count(counts, session.task_id, scope, adhered=adhered)
+        for turn in session.turns if session.status == "completed" else ():
+            judged, asked = turn.adherence, turn.instruction
+            if judged is not None and asked is not None and turn.code is not None and judged.verdict != "undecided":
+                _count(counts, session.task_id, asked.scope, adhered=judged.verdict == "adhered")
     return _judged_cell(cell, counts, options)
-
-
-def _decided(session: SessionRecord) -> Iterator[tuple[str, bool]]:
-    """The changes that a judge decided, by scope: how many it judged adhered, and how many in all."""
-    for turn in session.turns if session.status == "completed" else ():
-        judged, asked = turn.adherence, turn.instruction
-        if judged is not None and asked is not None and turn.code is not None and judged.verdict != "undecided":
-            yield asked.scope, judged.verdict == "adhered"
 
 
 @dataclass(frozen=True)
@@ -113,7 +107,7 @@ def read_people(path: Path, cells: Sequence[LoadedCell], options: Options) -> Pe
     Several people's labels of one change count by their mean. Raises `UserError` if there is no label of adherence, or
     if it is not known for how many decisions the labels stand.
     """
-    rows = [row for file in _files(path) for row in _rows(file)]
+    rows = [row for file in _files(path) for _, row in read_labels(file).values() if isinstance(row, LabelRow)]
     said: dict[Place, list[float]] = defaultdict(list)
     drawn: dict[Place, LabelRow] = {}
     for row in rows:
@@ -195,10 +189,6 @@ def _holds_labels(file: Path) -> bool:
         return False
     names = next(csv.reader([header], delimiter=";" if header.count(";") > header.count(",") else ","), [])
     return {"sample", "judge_adherence"} <= {*names}
-
-
-def _rows(file: Path) -> list[LabelRow]:
-    return [row for _, row in read_labels(file).values() if isinstance(row, LabelRow)]
 
 
 def _population(

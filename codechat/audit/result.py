@@ -68,8 +68,13 @@ def audit(paths: list[Path]) -> Audit:
         )
     files = [read_labels(path) for path in paths]
     rows = [{sample: row for sample, (_, row) in file.items()} for file in files]
-    names = _names(paths)
-    scores = {name: _score(each) for name, each in zip(names, rows, strict=True)}
+    names = [path.stem for path in paths]
+    if len({*names, AGREED}) <= len(names):
+        names = [str(path) for path in paths]
+    scores = {
+        name: {question: score(list(each.values()), question) for question in questions_of(each.values())}
+        for name, each in zip(names, rows, strict=True)
+    }
     by_verdict = sum(isinstance(row, LabelRow) and row.counts_for == "correction" for row in rows[0].values())
     if len(rows) == 1:
         return Audit(scores, None, tuple(_disputes(rows[0], None)), by_verdict)
@@ -80,15 +85,6 @@ def audit(paths: list[Path]) -> Audit:
     both = {question: agreement(rows[0], rows[1], question) for question in questions}
     scores[AGREED] = {question: score(_agreed_rows(rows[0], rows[1], question), question) for question in questions}
     return Audit(scores, both, tuple(_disputes(*rows)), by_verdict)
-
-
-def _names(paths: list[Path]) -> list[str]:
-    stems = [path.stem for path in paths]
-    return stems if len({*stems, AGREED}) == len(stems) + 1 else [str(path) for path in paths]
-
-
-def _score(rows: Mapping[str, Row]) -> dict[Question, Score]:
-    return {question: score(list(rows.values()), question) for question in questions_of(rows.values())}
 
 
 def _agreed_rows(first: Mapping[str, Row], second: Mapping[str, Row], question: Question) -> list[Row]:
@@ -137,19 +133,18 @@ def write_audit(found: Audit, folder: Path) -> None:
     }
     write_atomically(folder / "audit.json", json.dumps(values, indent=1, ensure_ascii=False) + "\n")
     write_atomically(folder / "audit.md", markdown(found))
-    write_atomically(
-        folder / "confusion.csv", csv_text([["labels", "question", "label", "judged", "rows"], *_confusion(found)])
-    )
+    confusion = [["labels", "question", "label", "judged", "rows"]]
+    confusion += [
+        [name, question, label, judged, str(count)]
+        for name, each in found.scores.items()
+        for question, one in each.items()
+        for label, counts in one.confusion.items()
+        for judged, count in counts.items()
+    ]
+    write_atomically(folder / "confusion.csv", csv_text(confusion))
     columns = [each.name for each in fields(Dispute)]
     rows = ([getattr(one, name) for name in columns] for one in found.disputes)
     write_atomically(folder / "disagreements.csv", csv_text([columns, *rows]))
-
-
-def _confusion(found: Audit) -> Iterator[list[str]]:
-    for name, each in found.scores.items():
-        for question, one in each.items():
-            for label, counts in one.confusion.items():
-                yield from ([name, question, label, judged, str(count)] for judged, count in counts.items())
 
 
 def markdown(found: Audit) -> str:

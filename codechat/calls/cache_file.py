@@ -78,7 +78,12 @@ def open_file(path: Path, wait_s: float = 10.0) -> sqlite3.Connection:
         for statement in _LATER:
             db.execute(statement)
         if not _notes_uses(db):
-            _note_uses(db)
+            # from now on it is kept when replies were used last: those that are there already count as the oldest
+            with db:
+                db.execute("BEGIN IMMEDIATE")
+                if not _notes_uses(db):  # else another process was faster
+                    for statement in _USES:
+                        db.execute(statement)
     except BaseException:
         db.close()
         raise
@@ -87,15 +92,6 @@ def open_file(path: Path, wait_s: float = 10.0) -> sqlite3.Connection:
 
 def _notes_uses(db: sqlite3.Connection) -> bool:
     return db.execute("SELECT 1 FROM sqlite_master WHERE name='reply_left'").fetchone() is not None
-
-
-def _note_uses(db: sqlite3.Connection) -> None:
-    """Keep from now on when replies were used last: those that are there already count as the oldest."""
-    with db:
-        db.execute("BEGIN IMMEDIATE")
-        if not _notes_uses(db):  # else another process was faster
-            for statement in _USES:
-                db.execute(statement)
 
 
 def write(db: sqlite3.Connection, replies: Iterable[tuple[str, str, str]], used: Iterable[tuple[int, str]]) -> None:

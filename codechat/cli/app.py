@@ -163,12 +163,15 @@ def _run_one(words: list[str], *, show: bool) -> int:
     """
     from codechat.cli.launching import runs_apart, split_running, split_samples
     from codechat.cli.run import run_cell
+    from codechat.engine.cell import as_yaml
     from codechat.engine.settings.compose import compose
 
     launcher, _, own = split_running(words, several=False)
     samples, settings = split_samples(own)
     if show:
-        return _show_config(settings)
+        config = compose(settings).config
+        out.print(as_yaml(config.model_dump(mode="json")), markup=False, end="")
+        return 0
     if any(word.startswith("+sweep=") for word in settings):
         raise UserError(
             "+sweep names a recipe of several cells", "put -m in front: python -m codechat -m " + " ".join(words)
@@ -180,11 +183,3 @@ def _run_one(words: list[str], *, show: bool) -> int:
         return run_sweep(words, flag=["-m"] if samples == 1 else [])
     leave_uncollected()
     return run_cell(cell, [shell_command("codechat"), *settings], sweep=None).status
-
-
-def _show_config(settings: list[str]) -> int:
-    from codechat.engine.cell import as_yaml
-    from codechat.engine.settings.compose import compose
-
-    out.print(as_yaml(compose(settings).config.model_dump(mode="json")), markup=False, end="")
-    return 0

@@ -118,16 +118,11 @@ class _TwoLines(Progress):
         if self.tasks:
             self._facts.update()
         yield self.make_tasks_table(self.tasks)
-        spending = _fit(self._facts.spending())
-        if spending:
-            yield Text(spending, no_wrap=True, style="dim")
-
-
-def _fit(facts: list[str]) -> str:
-    """As many of the facts as fit into one line."""
-    while len(line := " · ".join(facts)) > MARGIN:
-        facts = facts[:-1]
-    return line
+        facts = self._facts.spending()
+        while len(" · ".join(facts)) > MARGIN:
+            facts = facts[:-1]
+        if facts:
+            yield Text(" · ".join(facts), no_wrap=True, style="dim")
 
 
 def _short(count: float) -> str:

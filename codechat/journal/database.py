@@ -71,8 +71,7 @@ UPDATE steps SET payer = 'applicability', name = substr(name, 1, instr(name, '/'
 """
 # When earlier sessions ended, and who answered, is not known.
 _FROM_3 = "ALTER TABLE sessions ADD COLUMN ended REAL;"
-_FROM_4 = "ALTER TABLE runs ADD COLUMN origin TEXT;"
-_STEPS = {1: _FROM_1, 2: _FROM_2, 3: _FROM_3, 4: _FROM_4}
+_STEPS = {1: _FROM_1, 2: _FROM_2, 3: _FROM_3, 4: "ALTER TABLE runs ADD COLUMN origin TEXT;"}
 MIGRATIONS = {old: "".join(_STEPS[each] for each in range(old, SCHEMA)) for old in _STEPS}
 
 CHARGE = (

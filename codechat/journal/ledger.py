@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from codechat.domain import Reply, Spent, Usage
-from codechat.errors import InfrastructureError
 
 
 class Charge(NamedTuple):
@@ -54,11 +53,6 @@ def charge_of(payer: str, value: Any) -> Charge | None:
         value.retries,
         value.rate_limited,
     )
-
-
-def failure_charge(payer: str, error: InfrastructureError) -> Charge:
-    """The charge of a call that failed in the end: only its attempts, because their tokens are not known."""
-    return Charge(payer, retries=error.retries, rate_limited=error.rate_limited)
 
 
 @dataclass

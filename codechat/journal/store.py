@@ -20,7 +20,7 @@ from codechat.calls import SLOTS, Slots
 from codechat.domain import Usage
 from codechat.errors import InfrastructureError, UserError
 from codechat.journal.database import ALL_MET, CHARGE, INTO, Database, Met
-from codechat.journal.ledger import COUNTS, Charge, Ledger, charge_of, failure_charge
+from codechat.journal.ledger import COUNTS, Charge, Ledger, charge_of
 from codechat.texts import writable
 
 ROWS_AT_ONCE = (64, 8, 1)
@@ -147,7 +147,8 @@ class Journal:
             await self._record(key, value, text, payer)
         except InfrastructureError as error:
             if payer is not None and (error.retries or error.rate_limited):
-                await self._put(charge=failure_charge(payer, error))
+                # only its attempts, because the tokens of a call that failed are not known
+                await self._put(charge=Charge(payer, retries=error.retries, rate_limited=error.rate_limited))
             raise
         finally:
             slots.leave()

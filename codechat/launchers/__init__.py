@@ -97,13 +97,6 @@ class Run(Protocol):
         """Run it; its counts go to `report`, if there is one."""
 
 
-class Recall(Protocol):
-    """Finds the result of a cell without running it."""
-
-    def __call__(self, job: Job) -> Result | None:
-        """The result; None if the cell has not finished."""
-
-
 class View(Protocol):
     """The user's view of a sweep."""
 
@@ -127,14 +120,15 @@ class View(Protocol):
 class Sweep:
     """The cells to run, and all that a launcher needs for it.
 
-    `folder` is where the launcher may keep files of this sweep.
+    `folder` is where the launcher may keep files of this sweep. `recall` finds the result of a cell without running it;
+    None if the cell has not finished.
     """
 
     name: str
     jobs: tuple[Job, ...]
     folder: Path
     run: Run
-    recall: Recall
+    recall: Callable[[Job], Result | None]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ how often the judge gives each verdict in the cells that the sample was drawn fr
 For intervals the tasks are resampled, and the shares vary as the number of labels demands.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -101,7 +101,11 @@ def _estimate(
     known: JudgeLabels, scopes: Sequence[str], bootstraps: Bootstraps, split: Sequence[Sequence[Label]]
 ) -> tuple[float, float, tuple[Any, Any] | None]:
     """Sensitivity, specificity, and both in every resample; `split` holds the labels by verdict."""
-    weights = [_weights(known, labels) for labels in split]
+    # the number of decisions that each label stands for: those of its scope and verdict, shared by their labels
+    counts = Counter((one.scope, one.adhered) for labels in split for one in labels)
+    weights = [
+        [known.sizes[one.scope, one.adhered] / counts[one.scope, one.adhered] for one in labels] for labels in split
+    ]
     shares = [
         sum(weight * one.followed for weight, one in zip(own, labels, strict=True)) / sum(own)
         for own, labels in zip(weights, split, strict=True)
@@ -131,14 +135,6 @@ def _residual(labels: Sequence[Label], weights: Sequence[float], share: float, b
                 parts[one.task] += weight * (one.followed - share)
         found = found + bootstraps[dataset].weighted(parts)
     return found / sum(weights)
-
-
-def _weights(known: JudgeLabels, labels: Sequence[Label]) -> list[float]:
-    """The number of decisions that each label stands for: those of its scope and verdict, shared by their labels."""
-    counts: dict[str, int] = defaultdict(int)
-    for one in labels:
-        counts[one.scope] += 1
-    return [known.sizes[one.scope, one.adhered] / counts[one.scope] for one in labels]
 
 
 def _adhered(known: JudgeLabels, scopes: Sequence[str], bootstraps: Bootstraps) -> Any:

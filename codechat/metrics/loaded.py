@@ -3,14 +3,13 @@
 The engine adds these counts to every metrics.json, so that a report needs no dataset at hand.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from codechat.suites import Counted
 from codechat.tasks import Task
 
 LOADED = "loaded"
-"""The key of the counts in metrics.json."""
+"""The key of the counts in metrics.json; those of older versions lack it."""
 
 
 def count_loaded(tasks: Sequence[Task]) -> dict[str, int]:
@@ -26,8 +25,3 @@ def count_loaded(tasks: Sequence[Task]) -> dict[str, int]:
         "original_tests": sum(original for original, _ in known),
         "added_tests": sum(added for _, added in known),
     }
-
-
-def loaded_in(metrics: Mapping[str, Any]) -> Mapping[str, int] | None:
-    """The counts of a metrics.json; None if it does not say, as old ones do not."""
-    return metrics.get(LOADED)

@@ -20,7 +20,6 @@ PASSWORDS = {
 }
 """The variables that the clients of a kind of store read for what its URI does not say."""
 SECRET_OPTIONS = ("password", "passwd", "pwd", "sslpassword")  # of a database URI, behind its question mark
-_LOGIN = re.compile(r"(?<=://)([^:/@]*)(?::[^@]*)?(?=@)")
 REMEDY = (
     "choose from: sqlite:///PATH, http://HOST:PORT, https://…, postgresql://…, mysql://…, mssql://…, databricks;\n"
     f"tracking.uri=null means {LOCAL_URI}, tracking=none means no tracking"
@@ -120,7 +119,7 @@ class Address:
             return self.uri
         if self.is_server:
             return re.sub(r"(?<=://)[^/@]+@", "", self.uri)
-        place, _, options = _LOGIN.sub(r"\1", self.uri).partition("?")
+        place, _, options = re.sub(r"(?<=://)([^:/@]*)(?::[^@]*)?(?=@)", r"\1", self.uri).partition("?")
         kept = [each for each in options.split("&") if each.partition("=")[0].lower() not in SECRET_OPTIONS]
         return place + ("?" + "&".join(kept) if any(kept) else "")
 

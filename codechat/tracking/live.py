@@ -96,18 +96,15 @@ class LiveRun:
                 self._failing, retry = False, PAUSE_S
                 pause = min(LONGEST_PAUSE_S, max(PAUSE_S, (time.monotonic() - self._began) / POINTS))
             except (TrackingError, UserError) as error:
-                self._remark(error)
+                if not self._told:
+                    self._told = True
+                    self._tell(f"the cell goes on, but is not shown while it runs: {error}")
                 if isinstance(error, UserError):
                     return
                 self._failing = True
                 pause = retry = min(LONGEST_RETRY_S, 2 * retry)
             if last or (self._stopping.wait(pause) and self._failing):
                 return
-
-    def _remark(self, error: Exception) -> None:
-        if not self._told:
-            self._told = True
-            self._tell(f"the cell goes on, but is not shown while it runs: {error}")
 
     def _begin(self) -> bool:
         """Make the cell's run, or take it up again; whether there is one: the cell may end meanwhile."""

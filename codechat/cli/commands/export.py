@@ -288,7 +288,10 @@ def run_export(words: list[str]) -> int:
     if target.suffix not in WRITERS:
         raise UserError(f"cannot write '{target.suffix}' files", nearest(target.suffix, WRITERS))
     cells = _cells(values)
-    columns = _columns(cells)
+    sources = cell_columns(cells)
+    columns = [replace(column, value=sources.get(column.name, column.value)) for column in COLUMNS]
+    columns += judgement_columns(_sessions(cells))
+    columns += own_columns(_sessions(cells), {column.name for column in columns})
     turns = 0
 
     def frames() -> Iterator["pd.DataFrame"]:
@@ -334,14 +337,6 @@ def _cells(values: Mapping[str, str]) -> list[ExportedCell]:
     for note in notes:
         err.print(f"note: {note}", markup=False)
     return cells
-
-
-def _columns(cells: Sequence[ExportedCell]) -> tuple[ExportColumn, ...]:
-    """The columns of every export, and those of the protocols' own."""
-    sources = cell_columns(cells)
-    columns = [replace(column, value=sources.get(column.name, column.value)) for column in COLUMNS]
-    columns += judgement_columns(_sessions(cells))
-    return (*columns, *own_columns(_sessions(cells), {column.name for column in columns}))
 
 
 def _sessions(cells: Sequence[ExportedCell]) -> Iterator[SessionRecord]:

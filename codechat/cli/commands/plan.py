@@ -41,7 +41,12 @@ def run_plan(words: list[str]) -> int:
     least = min(cell.samples for cell in pilots)
     names = ", ".join(dict.fromkeys(cell.label for cell in pilots))
     out.print(f"pilot: {names} on {dataset}, {counted(least, 'sample')} of a task; up to {tasks} tasks", markup=False)
-    _note(least, len(pilots))
+    if least == 1:
+        err.print("note: with one sample of a task a pilot does not tell what more of them bring: run samples=2")
+    if len(pilots) == 1 and least == 1:
+        err.print("note: nor does one model with one sample tell how hard tasks are: `paired` gains nothing here")
+    elif len(pilots) == 1:
+        err.print("note: with one model, `paired` assumes that tasks are as hard for the other model as for this one")
     out.print(_table(spreads, sorted({max(2, tasks // 4), max(2, tasks // 2), tasks})))
     if wanted is not None:
         if wanted[0] not in spreads:
@@ -65,16 +70,6 @@ def _spreads(found: Sequence[Mapping[str, Parts]]) -> dict[str, Spread]:
             raise UserError(words, "take a pilot of a weaker model, or of a harder dataset")
         err.print(f"note: {words}")
     return {name: spread for name, spread in spreads.items() if name not in alike}
-
-
-def _note(samples: int, models: int) -> None:
-    """Print a note on each thing that so small a pilot cannot show."""
-    if samples == 1:
-        err.print("note: with one sample of a task a pilot does not tell what more of them bring: run samples=2")
-    if models == 1 and samples == 1:
-        err.print("note: nor does one model with one sample tell how hard tasks are: `paired` gains nothing here")
-    elif models == 1:
-        err.print("note: with one model, `paired` assumes that tasks are as hard for the other model as for this one")
 
 
 def _wanted(values: Mapping[str, str]) -> tuple[str, float] | None:

@@ -1,6 +1,5 @@
 """The prices of a cell's calls, and its budget over all its processes."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from codechat.calls import Brake
@@ -90,7 +89,8 @@ def tariff_of(
     prices: dict[str, Price | None] = {UNDER_TEST: _price(model)}
     for name in roles:
         serving = [each for place, each in judging.items() if role_of(place) == name or role_of(place) not in roles]
-        prices[name] = _common(map(_price, serving))
+        theirs = [_price(each) for each in serving]
+        prices[name] = theirs[0] if theirs and all(price == theirs[0] for price in theirs) else None
     prices.update({role_of(place): _price(each) for place, each in further.items()})
     places = {"model": model, **judging, **further}
     unpriced = [place for place, each in places.items() if each.prices is None and not is_free(each)]
@@ -109,9 +109,3 @@ def _price(config: ModelConfig) -> Price | None:
         return None
     cached = prices.input if prices.cached_input is None else prices.cached_input
     return Price(prices.input, prices.output, cached)
-
-
-def _common(prices: Iterable[Price | None]) -> Price | None:
-    """The price that all share; None if they differ."""
-    found = list(prices)
-    return found[0] if found and all(price == found[0] for price in found) else None

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from codechat.errors import UserError
 from codechat.languages.python.imports import imported_modules
@@ -26,7 +26,10 @@ REMEDY = (
 def modules_of(task: Task, *, certain: bool = True) -> list[str]:
     """The dotted names of the modules besides the standard library that a task's snippets and references import; if
     they are not `certain`, those too that they can do without."""
-    texts = list(_texts(task))
+    texts: list[str] = []
+    for _, reference, suite in task.solutions():
+        if isinstance(suite, Assertions):
+            texts += [*suite.snippets, *([reference] if reference is not None else [])]
     found = [module for text in texts for module in imported_modules(text, certain=certain)]
     if any(word in text for text in texts for word in EXCEL):
         found.append("openpyxl")
@@ -70,13 +73,6 @@ def preload(sandbox: Sandbox, tasks: Sequence[Task]) -> None:
         return
     names = dict.fromkeys(module for task in tasks for module in modules_of(task))
     sandbox.preload(sorted(name for name in names if name.partition(".")[0] not in LOADED_LATE))
-
-
-def _texts(task: Task) -> Iterator[str]:
-    for _, reference, suite in task.solutions():
-        if isinstance(suite, Assertions):
-            yield from suite.snippets
-            yield from [reference] if reference is not None else []
 
 
 def _more(rest: Sequence[str]) -> str:

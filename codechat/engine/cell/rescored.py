@@ -12,11 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from codechat.config import scoring_identity
+from codechat.config import is_scoring, scoring_identity
 from codechat.datasets import DATASETS
 from codechat.engine.cell import Cell, remarks_on
 from codechat.engine.cell.fitting import Judging, check_texts
-from codechat.engine.settings.config import NEEDED, CellConfig, content_outside, scoring_groups
+from codechat.engine.settings.config import GROUPS, NEEDED, CellConfig, content_outside
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.instructions import INSTRUCTIONS
@@ -138,7 +138,7 @@ def rescored_cell(
         "tasks": [task.task_id for task in tasks],
         "instructions": (pool or INSTRUCTIONS.build(config.instructions)).content_hash,
         **{group: found for group in NEEDED if (found := scoring_identity(getattr(config, group)))},
-        **{group: getattr(config, group).identity() for group in scoring_groups()},
+        **{group: getattr(config, group).identity() for group in GROUPS if is_scoring(CellConfig.model_fields[group])},
     }
     outside = content_outside(tasks)
     if outside:

@@ -91,9 +91,6 @@ def finished_cell(cell: Cell, metrics: Mapping[str, Any] | None, sweep: str | No
     )
 
 
-_LIBRARIES = ("mlflow", "evalplus", "openai", "pymannkendall", "radon", "mccabe", "pycodestyle")
-
-
 def tags_of(cell: Cell) -> dict[str, str]:
     """The tags of a cell's tracked run."""
     # what cells have in common that differ in the seed, or that of the agenda, alone
@@ -120,7 +117,7 @@ def tags_of(cell: Cell) -> dict[str, str]:
         tags["codechat.pool_hash"] = cell.pool.content_hash
     if isinstance(cell, RescoredCell):
         tags["codechat.rescored_from"] = cell.recording.cell_id
-    for library in _LIBRARIES:
+    for library in ("mlflow", "evalplus", "openai", "pymannkendall", "radon", "mccabe", "pycodestyle"):
         try:
             tags[f"codechat.versions.{library}"] = version(library)
         except PackageNotFoundError:

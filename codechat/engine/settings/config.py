@@ -1,6 +1,6 @@
 """A cell's whole configuration, validated, and the cell id."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 from pydantic import ConfigDict, SerializeAsAny, model_validator
@@ -187,11 +187,6 @@ class CellConfig(Config):
         return field is not None and part_of(field) == "place"
 
 
-def scoring_groups() -> list[str]:
-    """The groups that decide how replies are scored."""
-    return [name for name in GROUPS if is_scoring(CellConfig.model_fields[name])]
-
-
 def cell_id(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...], pool: Pool | None) -> str:
     """Hex SHA-256 of everything that can change a result (contract, section 2)."""
     return _hash(config.identity(), dataset, tasks, pool, content_outside(tasks))
@@ -225,10 +220,4 @@ def _hash(
 
 def content_outside(tasks: tuple[Task, ...]) -> dict[str, str]:
     """Content outside the dataset that verdicts depend on, such as repositories: name → content hash."""
-    return dict(sorted(_outside(tasks)))
-
-
-def _outside(tasks: tuple[Task, ...]) -> Iterator[tuple[str, str]]:
-    for task in tasks:
-        for suite in task.suites:
-            yield from suite.outside.items()
+    return dict(sorted(found for task in tasks for suite in task.suites for found in suite.outside.items()))

@@ -215,7 +215,9 @@ def _from_blocks(markdown: Markdown, entry_point: str) -> Extraction | None:
     broken_definition = False
     for index in range(len(blocks) - 1, -1, -1):
         source = read(blocks[index].text, blocks[index].indent)
-        found = _strength_of(blocks[index], source, entry_point)
+        found = strength(source.tree, entry_point) if source.tree else Strength.NONE
+        if found == Strength.PARTIAL and not entry_point and not blocks[index].tag:  # it may be output
+            found = Strength.STUB
         broken_definition |= source.tree is None and bool(_DEFINITION.search(source.text))
         if found > best_strength:
             best, best_index, best_strength = source, index, found
@@ -227,12 +229,6 @@ def _from_blocks(markdown: Markdown, entry_point: str) -> Extraction | None:
     where = "a fenced block" if len(blocks) == 1 else f"fenced block {best_index + 1} of {len(blocks)}"
     joined = _with_missing(best, best_index, blocks, entry_point)
     return _runnable(joined or best, entry_point, f"{where}, with what it lacks from others" if joined else where)
-
-
-def _strength_of(block: Block, source: Source, entry_point: str) -> Strength:
-    found = strength(source.tree, entry_point) if source.tree else Strength.NONE
-    may_be_output = not entry_point and not block.tag and found == Strength.PARTIAL
-    return Strength.STUB if may_be_output else found
 
 
 def _with_missing(chosen: Source, position: int, blocks: list[Block], entry_point: str) -> Source | None:

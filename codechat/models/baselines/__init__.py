@@ -46,6 +46,9 @@ def answer(code: str, view: BaselineView) -> Reply:
 class Offline:
     """The parts of a baseline that need nothing outside. A baseline overrides `code`."""
 
+    def __init__(self, config: ModelConfig) -> None:
+        self.config = config
+
     async def check(self) -> None:
         """Nothing outside is needed."""
 
@@ -75,9 +78,6 @@ class Echo(Offline):
 
     The control: its adherence is 0, and its correctness stays as it was at turn 0.
     """
-
-    def __init__(self, config: EchoConfig) -> None:
-        self.config = config
 
     def code(self, view: BaselineView, turn: int) -> str:
         return view.code or reference_of(view)
@@ -140,9 +140,6 @@ class Refactorer(Offline):
     without understanding can fulfil. It never runs code; a change that its own check refuses is not made.
     """
 
-    def __init__(self, config: RefactorerConfig) -> None:
-        self.config = config
-
     def code(self, view: BaselineView, turn: int) -> str:
         if view.instruction is None or view.code is None:
             return reference_of(view)
@@ -199,8 +196,7 @@ class Drifter(Offline):
     PATH`: d = 98.5 % on starter, 96.3 % on HumanEval+ and 96.3 % on MBPP+ (4, 2 and 1 defects per reference).
     """
 
-    def __init__(self, config: DrifterConfig) -> None:
-        self.config = config
+    config: DrifterConfig
 
     def code(self, view: BaselineView, turn: int) -> str:
         if view.instruction is None or view.code is None:

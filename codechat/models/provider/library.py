@@ -53,7 +53,11 @@ class Library:
             provider = self._bedrock() if config.provider == "bedrock" else self._provider(key)
             self._model: Model = infer_model(f"{config.provider}:{config.name}", lambda _: provider)
         except ImportError as error:
-            raise self._missing(error) from None
+            if error.name != "pydantic_ai" and config.provider not in WITH_THE_EXTRA:
+                what = f"the provider {config.provider} needs a package that is not installed"
+                raise UserError(what, str(error)) from None
+            missing = f"the package {error.name}" if error.name else "further packages"
+            raise UserError(f"the provider {config.provider} needs {missing}, which is not installed", EXTRA) from None
         self.profile = cast(Mapping[str, Any], self._model.profile)
 
     async def ask(self, messages: "list[ModelMessage]", settings: Mapping[str, Any]) -> "ModelResponse":
@@ -146,14 +150,6 @@ class Library:
             raise UserError(f"bedrock: {error}", "set AWS_DEFAULT_REGION, or AWS_PROFILE with a region") from None
         self._close = client.close
         return BedrockProvider(bedrock_client=client)
-
-    def _missing(self, error: ImportError) -> UserError:
-        """The error that says what to install; for a provider outside of the extra, in the library's own words."""
-        config = self._config
-        if error.name == "pydantic_ai" or config.provider in WITH_THE_EXTRA:
-            missing = f"the package {error.name}" if error.name else "further packages"
-            return UserError(f"the provider {config.provider} needs {missing}, which is not installed", EXTRA)
-        return UserError(f"the provider {config.provider} needs a package that is not installed", str(error))
 
 
 OTHER_SHAPES = (ValidationError, ValueError, LookupError, TypeError, AttributeError)

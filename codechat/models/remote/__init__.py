@@ -212,7 +212,10 @@ class Remote:
         if not self._reached:
             await self._reach()
         endpoint = self._limits()
-        tokens = self._tokens_of(request) if endpoint.counts_tokens else 0
+        tokens = 0
+        if endpoint.counts_tokens:  # four characters a token, and the longest reply or the average reply so far
+            sent = sum(len(message.content) for message in request.messages) // 4
+            tokens = sent + (self.config.max_tokens or int(self._usual_reply))
         reply = await outlasting(
             self.config,
             lambda: call_with_retries(lambda: self._attempt(request), self._policy, endpoint, tokens),
@@ -223,11 +226,6 @@ class Remote:
             await witness.hears(self.config, reply.fingerprint)
         self._usual_reply += (reply.usage.output_tokens - self._usual_reply) / 10
         return reply
-
-    def _tokens_of(self, request: Request) -> int:
-        """The rough tokens of a call: four characters a token, and the longest reply or the average reply so far."""
-        sent = sum(len(message.content) for message in request.messages) // 4
-        return sent + (self.config.max_tokens or int(self._usual_reply))
 
     async def _attempt(self, request: Request) -> Reply:
         """The reply of one attempt; a refused parameter is left out from then on."""

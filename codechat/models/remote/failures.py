@@ -121,7 +121,11 @@ class Failures:
         status = refusal.status
         said = f"{self._config.place}: HTTP {status}: {self.redact(refusal.message)}"
         if refusal.is_overflow:
-            return self._overflow(refusal, said)
+            limit, wanted = refusal.context_limit, self._config.max_tokens
+            if limit is None or wanted is None or wanted < limit:
+                return ContextOverflow(said)
+            option = f"{key_of(self._config, 'max_tokens')}={wanted}"
+            return UserError(said, f"{option} leaves no room for a prompt: lower it below {limit}")
         if refusal.is_about_key:
             said = f"{self._config.place}: HTTP {status}"  # the endpoint's own words are left out: some quote the key
         if status == NO_MONEY or refusal.code == NO_QUOTA:
@@ -168,15 +172,6 @@ class Failures:
         variable = self._config.api_key_env
         key = os.environ.get(variable, "").strip() if variable else ""
         return (text.replace(key, "***") if key else text)[:300]
-
-    def _overflow(self, refusal: Refusal, said: str) -> Exception:
-        limit, wanted = refusal.context_limit, self._config.max_tokens
-        if limit is not None and wanted is not None and wanted >= limit:
-            return UserError(
-                said,
-                f"{key_of(self._config, 'max_tokens')}={wanted} leaves no room for a prompt: lower it below {limit}",
-            )
-        return ContextOverflow(said)
 
     def _mistake(self, refusal: Refusal, said: str) -> UserError:
         """The user's mistake that the first answer shows."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from codechat.metrics.corrected import Share
 from codechat.metrics.judge_errors import ends
-from codechat.metrics.loaded import loaded_in
+from codechat.metrics.loaded import LOADED
 from codechat.metrics.statistics import Figure, mean_of_all, percent_change, percentile_interval, rate
 from codechat.metrics.tally import size
 from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
@@ -395,7 +395,7 @@ def datasets(study: RefineStudy) -> Table | None:
     """A row per dataset, and per choice of tasks if cells of one dataset differ in it; None if no cell kept counts."""
     found: dict[tuple[Value, ...], None] = {}
     for each in study.in_order():
-        counts = loaded_in(each.cell.metrics)
+        counts = each.cell.metrics.get(LOADED)
         if counts is not None:
             found[each.cell.dataset, *_sizes(counts)] = None
     if not found:
