@@ -9,21 +9,6 @@ from codechat.calls.limits import COUNTERS, REAL, Endpoint, Limits, Timing, Traf
 from codechat.calls.retry import SLOTS, Passing, Policy, Slots, call_with_retries, retry_after
 
 __all__ = [
-    "BRAKE",
-    "COUNTERS",
-    "REAL",
-    "SLOTS",
-    "Brake",
-    "Endpoint",
-    "Limits",
-    "Passing",
-    "Policy",
-    "Slots",
-    "Timing",
-    "Traffic",
-    "call_with_retries",
-    "endpoint_at",
-    "retry_after",
-    "run_coroutine",
-    "traffic",
-]
+    "BRAKE", "COUNTERS", "REAL", "SLOTS", "Brake", "Endpoint", "Limits", "Passing", "Policy", "Slots", "Timing",
+    "Traffic", "call_with_retries", "endpoint_at", "retry_after", "run_coroutine", "traffic",
+]  # fmt: skip

@@ -6,15 +6,6 @@ from codechat.journal.other_journals import Account, account_of, borrow, is_blan
 from codechat.journal.store import Journal
 
 __all__ = [
-    "Account",
-    "Charge",
-    "Journal",
-    "Ledger",
-    "Met",
-    "account_of",
-    "borrow",
-    "is_blank",
-    "origin_name",
-    "read_values",
+    "Account", "Charge", "Journal", "Ledger", "Met", "account_of", "borrow", "is_blank", "origin_name", "read_values",
     "take_in",
-]
+]  # fmt: skip

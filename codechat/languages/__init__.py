@@ -140,16 +140,6 @@ for aliases in (("lua",), ("julia", "jl"), ("prolog",), ("coffeescript", "coffee
     register(Plain(aliases, unfenced=True))  # only recognised: nothing asks for their grammar
 
 __all__ = [
-    "ComparesCode",
-    "Language",
-    "Plain",
-    "extract",
-    "fence",
-    "is_registered",
-    "language_of",
-    "languages",
-    "parses",
-    "register",
-    "too_much",
-    "without_thinking",
-]
+    "ComparesCode", "Language", "Plain", "extract", "fence", "is_registered", "language_of", "languages", "parses",
+    "register", "too_much", "without_thinking",
+]  # fmt: skip

@@ -70,16 +70,13 @@ class Ray:
                 ended, _ = ray.wait(list(under_way), timeout=1.0)
                 for reference in ended:
                     job = under_way.pop(reference)
-                    results[job.number] = self._result(reference, interrupted=stopping)
+                    try:
+                        results[job.number] = ray.get(reference)
+                    except ray.exceptions.RayError as error:
+                        status = INTERRUPTED if stopping else BUG
+                        results[job.number] = Result(status, printed=(Printed(f"{error}\n", error=True),))
                     view.ended(job, results[job.number])
         return results
-
-    def _result(self, reference: Any, *, interrupted: bool) -> Result:
-        try:
-            result: Result = self.library.get(reference)
-        except self.library.exceptions.RayError as error:
-            return Result(INTERRUPTED if interrupted else BUG, printed=(Printed(f"{error}\n", error=True),))
-        return result
 
 
 def _run(run: Run, job: Job, folder: str) -> Result:

@@ -10,16 +10,6 @@ from codechat.metrics.points import Point, headline_of, points_of
 from codechat.metrics.spending import Effort, Price, spending_of, tokens_of
 
 __all__ = [
-    "Breakdown",
-    "Effort",
-    "Final",
-    "Measures",
-    "Point",
-    "Price",
-    "Series",
-    "caution_of",
-    "headline_of",
-    "points_of",
-    "spending_of",
-    "tokens_of",
-]
+    "Breakdown", "Effort", "Final", "Measures", "Point", "Price", "Series", "caution_of", "headline_of", "points_of",
+    "spending_of", "tokens_of",
+]  # fmt: skip

@@ -138,10 +138,7 @@ class LiveStore(Protocol):
     """A tracker that can show a cell while it runs."""
 
     def show(
-        self,
-        cell: Callable[[], FinishedCell],
-        progress: Callable[[], Mapping[str, float]],
-        tell: Callable[[str], None],
+        self, cell: Callable[[], FinishedCell], progress: Callable[[], Mapping[str, float]], tell: Callable[[str], None]
     ) -> Shown | None:
         """Show a cell that begins; None if the user does not want that. Returns at once, and fails in silence.
 

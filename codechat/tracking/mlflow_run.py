@@ -108,10 +108,7 @@ class MlflowTracker:
             Store.open(self._address, self._experiment, self._artifacts, runs_dir.absolute())
 
     def show(
-        self,
-        cell: Callable[[], FinishedCell],
-        progress: Callable[[], Mapping[str, float]],
-        tell: Callable[[str], None],
+        self, cell: Callable[[], FinishedCell], progress: Callable[[], Mapping[str, float]], tell: Callable[[str], None]
     ) -> LiveRun | None:
         """Show a cell that begins; None if the user does not want that."""
         if not self._live:

@@ -64,6 +64,8 @@ def _trace(session: SessionRecord, experiment_id: str, run_id: str) -> tuple[Any
 
     number = content_hash([experiment_id, session.session_id])[:32]
     dialogue = _dialogue(session)
+    used = [_tokens(turn.usage) for turn in session.turns]
+    tokens = {kind: sum(each[kind] for each in used) for kind in _tokens(Usage())}
     start_ns = time.time_ns() - dialogue.duration_ns
     info = TraceInfo(
         trace_id=f"tr-{number}",
@@ -73,7 +75,7 @@ def _trace(session: SessionRecord, experiment_id: str, run_id: str) -> tuple[Any
         request_preview=session.task_id,
         response_preview=" ".join(turn.outcome or "-" for turn in session.turns),
         execution_duration=dialogue.duration_ns // 1_000_000,
-        trace_metadata={"mlflow.sourceRun": run_id, "mlflow.trace.tokenUsage": json.dumps(_tokens_of(session.turns))},
+        trace_metadata={"mlflow.sourceRun": run_id, "mlflow.trace.tokenUsage": json.dumps(tokens)},
         tags={"mlflow.traceName": session.task_id, "codechat.session_id": session.session_id},
         assessments=[verdict for turn in session.turns for verdict in _feedback(turn, number)],
     )
@@ -179,9 +181,3 @@ def _tokens(usage: Usage) -> dict[str, int]:
         "output_tokens": usage.output_tokens,
         "total_tokens": usage.input_tokens + usage.output_tokens,
     }
-
-
-def _tokens_of(turns: Sequence[TurnRecord]) -> dict[str, int]:
-    """The model's tokens of a dialogue."""
-    used = [_tokens(turn.usage) for turn in turns]
-    return {kind: sum(tokens[kind] for tokens in used) for kind in _tokens(Usage())}

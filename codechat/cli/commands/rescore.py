@@ -36,7 +36,12 @@ def run_rescore(words: list[str]) -> int:
     config, choices = _source(source)
     if warning := edited(source):
         err.print(f"{source}: {warning}", markup=False)
-    _check_settings(CellConfig.from_values(config), settings)
+    recorded = CellConfig.from_values(config)
+    for key in map(_key, settings):
+        if not recorded.can_change_in_rescoring(key):
+            may = [name for name in CellConfig.model_fields if recorded.can_change_in_rescoring(name)]
+            remedy = f"what may: {', '.join(may)}, and paths"
+            raise UserError(f"{key} cannot change: the dialogues are recorded", remedy)
     recording = read_recording(source / "sessions.jsonl")
     config, choices = _change(config, choices, settings)
     changed = CellConfig.from_values(config)
@@ -49,16 +54,6 @@ def run_rescore(words: list[str]) -> int:
     if changed_tests := other_tests(cell):
         err.print(changed_tests, markup=False)
     return run_built_cell(cell, [shell_command("codechat"), "rescore", *words]).status
-
-
-def _check_settings(config: CellConfig, settings: list[str]) -> None:
-    """Refuse settings that would change the recorded dialogues."""
-    for key in map(_key, settings):
-        if not config.can_change_in_rescoring(key):
-            may = [name for name in CellConfig.model_fields if config.can_change_in_rescoring(name)]
-            raise UserError(
-                f"{key} cannot change: the dialogues are recorded", f"what may: {', '.join(may)}, and paths"
-            )
 
 
 def _key(word: str) -> str:

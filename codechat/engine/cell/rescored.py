@@ -6,7 +6,7 @@ The judge's tokens are those of this scoring.
 """
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -127,7 +127,11 @@ def rescored_cell(
     pool = INSTRUCTIONS.build(config.instructions) if "instructions" in config.uses else None
     if pool is not None:
         judging.check_judgeable(pool.instructions)
-    tasks = _tasks(dataset, list(recording.sessions))
+    present = {task.task_id: task for task in dataset.tasks}
+    for each in recording.sessions:
+        if each not in present:
+            raise UserError(f"the dataset {dataset.name} has no task '{each}' any more", "dataset.path=FILE names it")
+    tasks = tuple(present[each] for each in recording.sessions)
     if recording.content not in (None, dataset.content_hash):
         _refuse_other_questions(dataset, tasks, recording)
     check_texts(dataset, tasks, pool)
@@ -168,11 +172,3 @@ def _refuse_other_questions(dataset: Dataset, tasks: Iterable[Task], recording: 
                 f"the task {task.task_id} of {dataset.name} was another when its replies were recorded",
                 "dataset.path=FILE names the tasks of that time; or run the cell on those of now",
             )
-
-
-def _tasks(dataset: Dataset, names: Sequence[str]) -> tuple[Task, ...]:
-    tasks = {task.task_id: task for task in dataset.tasks}
-    for name in names:
-        if name not in tasks:
-            raise UserError(f"the dataset {dataset.name} has no task '{name}' any more", "dataset.path=FILE names it")
-    return tuple(tasks[name] for name in names)

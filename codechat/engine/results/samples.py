@@ -193,13 +193,7 @@ def _result(verdict: Verdict) -> dict[str, Any]:
 
 
 def check_file(
-    dataset_config: DatasetConfig,
-    sandbox_config: SandboxConfig,
-    samples: Path,
-    out: Path,
-    *,
-    workers: int,
-    view: View,
+    dataset_config: DatasetConfig, sandbox_config: SandboxConfig, samples: Path, out: Path, *, workers: int, view: View
 ) -> Summary:
     """Check the samples in the file `samples`, those of the chosen tasks, and write `out`.
 

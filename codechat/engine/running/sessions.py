@@ -231,11 +231,7 @@ class _Workers:
         """Run a session: its record, and whether a budget or an interruption cut it short."""
         identity = session_id(self.cell.id, task.task_id)
         kit = Kit(
-            task,
-            identity,
-            self.cell.config.seed,
-            self.services,
-            lambda turn, new: self.observer.turn(turn, new=new),
+            task, identity, self.cell.config.seed, self.services, lambda turn, new: self.observer.turn(turn, new=new)
         )
         kit.log.agenda = self.protocol.agenda(kit.generator("agenda", self.cell.config.agenda.seed))
         if self.progress.hopeless:
@@ -324,26 +320,12 @@ async def services_of(
             sandbox = _sandbox(cell, stack, note)
         examiner = Examiner(cell.resources.workers)
         stack.push_async_callback(examiner.aclose)
-        yield Services(
-            players,
-            journal,
-            Checker(sandbox, _kept(sandbox, stack)),
-            judge,
-            brake,
-            offline,
-            gate,
-            examiner,
-            environment,
-        )
-
-
-def _kept(sandbox: Sandbox, stack: contextlib.AsyncExitStack) -> KeptVerdicts | None:
-    """The verdicts of other cells and processes, unless the sandbox shares none."""
-    if isinstance(sandbox, NoSandbox) or not sandbox.config.share:
-        return None
-    kept = KeptVerdicts(sandbox.config, weak=sandbox.weak)
-    stack.callback(kept.close)
-    return kept
+        kept = None  # the verdicts of other cells and processes
+        if not isinstance(sandbox, NoSandbox) and sandbox.config.share:
+            kept = KeptVerdicts(sandbox.config, weak=sandbox.weak)
+            stack.callback(kept.close)
+        checker = Checker(sandbox, kept)
+        yield Services(players, journal, checker, judge, brake, offline, gate, examiner, environment)
 
 
 def _players(cell: Cell, environment: Environment | None, stack: contextlib.AsyncExitStack) -> dict[str, Player]:

@@ -22,7 +22,7 @@ then the whole code, because its output or trial may be the answer.
 import re
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from codechat.domain import Extraction
 from codechat.languages.coded import no_code
@@ -88,11 +88,6 @@ class _OpenStatement:
                 self.depth = max(0, self.depth - 1)
 
 
-@dataclass(slots=True)
-class _Chunk:
-    lines: list[str] = field(default_factory=list)
-
-
 def code_start(text: str) -> int | None:
     """The position of the first line that can only be code, or None."""
     found = [match.start() for pattern in (_CODE_LINE, _FROM_LINE) if (match := pattern.search(text))]
@@ -113,11 +108,11 @@ def gather(text: str) -> Source | None:
     comments: list[str] = []
     left = LONGEST_SOURCE
     for number, chunk in enumerate(_chunks(text, margin)):
-        piece = "\n".join(chunk.lines)
+        piece = "\n".join(chunk)
         left -= len(piece)
         if number == MAX_CHUNKS or left < 0:
             break
-        if piece.startswith("#") and len(chunk.lines) == 1:
+        if piece.startswith("#") and len(chunk) == 1:
             comments.append(piece)
         elif _is_code(piece):
             kept += [*comments, piece]
@@ -129,24 +124,24 @@ def gather(text: str) -> Source | None:
     return read("\n".join(kept)) if kept else None
 
 
-def _chunks(text: str, margin: int) -> Iterator[_Chunk]:
+def _chunks(text: str, margin: int) -> Iterator[list[str]]:
     """Runs of lines at the margin that may be code."""
-    chunk: _Chunk | None = None
+    chunk: list[str] | None = None
     reader = _OpenStatement()
     for raw in text.split("\n"):
         indented = not raw[:margin].strip()
         line = raw[margin:] if indented else raw.lstrip()
         starts = bool(line.strip()) and (not indented or line[0] not in " \t")
-        decorated = chunk is not None and chunk.lines[-1].startswith("@")
+        decorated = chunk is not None and chunk[-1].startswith("@")
         if starts and not reader.inside and not decorated and not (indented and _CONTINUATION.match(line)):
-            if chunk:
+            if chunk is not None:
                 yield chunk
-            chunk = _Chunk() if indented and _FIRST_LINE.match(line) else None
+            chunk = [] if indented and _FIRST_LINE.match(line) else None
             reader = _OpenStatement()
-        if chunk:
-            chunk.lines.append(line)
+        if chunk is not None:
+            chunk.append(line)
             reader.take(line)
-    if chunk:
+    if chunk is not None:
         yield chunk
 
 

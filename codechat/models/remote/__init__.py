@@ -217,8 +217,7 @@ class Remote:
             sent = sum(len(message.content) for message in request.messages) // 4
             tokens = sent + (self.config.max_tokens or int(self._usual_reply))
         reply = await outlasting(
-            self.config,
-            lambda: call_with_retries(lambda: self._attempt(request), self._policy, endpoint, tokens),
+            self.config, lambda: call_with_retries(lambda: self._attempt(request), self._policy, endpoint, tokens)
         )
         self._has_answered = True
         witness = WITNESS.get()
