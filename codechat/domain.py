@@ -116,12 +116,7 @@ class Spent:
 
     def fields(self) -> dict[str, Any]:
         """These four fields, to make another answer with."""
-        return {
-            "usage": self.usage,
-            "retries": self.retries,
-            "rate_limited": self.rate_limited,
-            "cached": self.cached,
-        }
+        return {"usage": self.usage, "retries": self.retries, "rate_limited": self.rate_limited, "cached": self.cached}
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,14 +50,7 @@ class Registry(Generic[T, X]):
     """
 
     def __init__(
-        self,
-        group: str,
-        room: str,
-        traits: type[X],
-        makes: Any,
-        options: type[Config] = Config,
-        *,
-        key: str = "kind",
+        self, group: str, room: str, traits: type[X], makes: Any, options: type[Config] = Config, *, key: str = "kind"
     ) -> None:
         """`makes` is the type of what the factories make, `options` the base of their configs."""
         self.group, self.room, self.key = group, room, key

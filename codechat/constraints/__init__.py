@@ -137,14 +137,6 @@ class Constraint:
 
 
 __all__ = [
-    "RULES_VERSION",
-    "Answer",
-    "Constraint",
-    "ConstraintType",
-    "Finding",
-    "Harness",
-    "constraint_type",
-    "constraint_types",
-    "register",
-    "solved_types",
-]
+    "RULES_VERSION", "Answer", "Constraint", "ConstraintType", "Finding", "Harness", "constraint_type",
+    "constraint_types", "register", "solved_types",
+]  # fmt: skip

@@ -92,11 +92,7 @@ def _deep_tuple(value: Any) -> Any:
 _TYPES: dict[int, tuple[Convert, Convert]] = {
     number: (first, rest)
     for first, rest, numbers in (
-        (
-            tuple,
-            tuple,
-            "2 116 132 143 222 261 273 394 399 421 424 429 470 560 579 596 616 630 726 740 744 809",
-        ),
+        (tuple, tuple, "2 116 132 143 222 261 273 394 399 421 424 429 470 560 579 596 616 630 726 740 744 809"),
         (_tuples, _tuples, "63 64 70 94 120 237 272 299 400 409 417 438 473 614 780"),
         (_tuples, _same, "75 413 444 753"),
         (_same, tuple, "106 750"),

@@ -187,7 +187,7 @@ MARKS: Mapping[str, bool] = dict.fromkeys(YES, True) | dict.fromkeys(NO, False)
 _HASHES = {
     "ea6c50e9b1c8ae46ba93e1b3b6ca14b5e71853656a6ea142c63730334b920583": (
         "14cd9c041cdbe93f485d8653a4e4dde10deaffccc42837fb41f9d5aa7ca7e104"
-    ),
+    )
 }
 """The hash of the embedded pool, and the one it had until its rules were reworded for version 6 of the rules.
 

@@ -18,14 +18,6 @@ see the use is undecided; the many finders that looked for such shows are gone.
 """
 
 __all__ = [
-    "RULES_VERSION",
-    "Code",
-    "Occurrence",
-    "Pattern",
-    "Rule",
-    "adherence",
-    "applicable",
-    "patterns",
-    "read",
+    "RULES_VERSION", "Code", "Occurrence", "Pattern", "Rule", "adherence", "applicable", "patterns", "read",
     "rule_of",
-]
+]  # fmt: skip

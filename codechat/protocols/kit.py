@@ -29,14 +29,7 @@ from codechat.domain import (
 from codechat.environments import Environment
 from codechat.errors import ContextOverflow
 from codechat.files import GrowingHash, content_hash
-from codechat.judges import (
-    ADHERENCE,
-    APPLICABILITY,
-    CONSTRAINT,
-    ConstraintQuestion,
-    DecidesConstraints,
-    Judge,
-)
+from codechat.judges import ADHERENCE, APPLICABILITY, CONSTRAINT, ConstraintQuestion, DecidesConstraints, Judge
 from codechat.judges.deciding import Decision, Question, decide
 from codechat.models import BaselineView, Request
 from codechat.protocols.answers import Overflowed, by_role, call_record

@@ -79,8 +79,7 @@ def sections_of(studies: Sequence[Study[Any]]) -> tuple[Section, ...]:
 def headline_of(studies: Sequence[Study[Any]], tables: Sequence[Table]) -> Headline:
     """The claim of the protocol whose chapter leads, if there is one, and that has the most cells to compare."""
     leading = max(
-        studies,
-        key=lambda study: (leads(study.protocol), sum(not cell.is_baseline for cell in study.loaded)),
+        studies, key=lambda study: (leads(study.protocol), sum(not cell.is_baseline for cell in study.loaded))
     )
     claim = chapter_of(leading.protocol).headline(leading, tables)
     return replace(claim, kicker=claim.kicker or " · ".join(study.measures.name for study in studies))

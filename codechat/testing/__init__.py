@@ -35,24 +35,7 @@ from codechat.testing.behaviour import (
 from codechat.testing.server import OpenAIServer, Prefixes
 
 __all__ = [
-    "CUT_SHORT",
-    "EMPTY_CHOICES",
-    "RESET",
-    "TRUNCATED_JSON",
-    "Answer",
-    "Behaviour",
-    "Call",
-    "Fault",
-    "OpenAIServer",
-    "Prefixes",
-    "Result",
-    "dataset_tasks",
-    "drip",
-    "error",
-    "fading_solver",
-    "overflow",
-    "rate_limited",
-    "reference_solver",
-    "refuses_temperature",
-    "stall",
-]
+    "CUT_SHORT", "EMPTY_CHOICES", "RESET", "TRUNCATED_JSON", "Answer", "Behaviour", "Call", "Fault", "OpenAIServer",
+    "Prefixes", "Result", "dataset_tasks", "drip", "error", "fading_solver", "overflow", "rate_limited",
+    "reference_solver", "refuses_temperature", "stall",
+]  # fmt: skip

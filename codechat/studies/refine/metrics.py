@@ -90,8 +90,7 @@ class ByType(Generic[T]):
     def map(self, function: Callable[[T], U]) -> "ByType[U]":
         """The function of every value."""
         return ByType(
-            function(self.overall),
-            *({key: function(value) for key, value in part.items()} for part in self._parts()),
+            function(self.overall), *({key: function(value) for key, value in part.items()} for part in self._parts())
         )
 
     def of(self, kind: str | None) -> Iterator[T]:

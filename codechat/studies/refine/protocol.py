@@ -267,11 +267,7 @@ async def skip(kit: Kit, turn: int, selection: Selection, earlier: Graded | None
 
 
 async def overflow(
-    kit: Kit,
-    remaining: range,
-    selection: Selection | None,
-    request: Sequence[Message],
-    earlier: Graded | None,
+    kit: Kit, remaining: range, selection: Selection | None, request: Sequence[Message], earlier: Graded | None
 ) -> TurnRecord:
     """The conversation no longer fits: this turn and all later ones are failures without code; returns the last."""
     if earlier is not None:
