@@ -69,5 +69,3 @@ class Environment(Protocol):
 ENVIRONMENTS: Registry[Environment, NoTraits] = Registry(
     "environment", "codechat.environments", NoTraits, Environment, EnvironmentConfig
 )
-
-__all__ = ["ENVIRONMENTS", "Environment", "EnvironmentConfig", "Room"]

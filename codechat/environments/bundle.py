@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
 from pathlib import Path
 
 from filelock import FileLock
@@ -70,7 +69,9 @@ def _interpreter(made: Path) -> None:
         if not library.is_relative_to(standard):
             loader = library.name.startswith(("ld-", "ld."))
             shutil.copy(library, made / ("loader" if loader else f"lib/{library.name}"))
-            for name in _shorter(library.name) if not loader else ():  # by which programs ask for it
+            name = library.name
+            while not loader and not name.endswith(".so"):  # programs ask for libffi.so.8.1.2 by libffi.so.8
+                name = name.rpartition(".")[0]
                 (made / "lib" / name).symlink_to(library.name)
     for module in (Path(name).resolve() for name in answer["modules"]):
         whole = module.parent.glob("*.py") if module.name == "__init__.py" else ()  # some modules go by two names
@@ -83,13 +84,6 @@ def _interpreter(made: Path) -> None:
         for path in (Path(folder), *(Path(folder, name) for name in files)):
             if not path.is_symlink():
                 path.chmod(0o755)
-
-
-def _shorter(name: str) -> Iterator[str]:
-    """A library's names with fewer parts of its version: `libffi.so.8` for `libffi.so.8.1.2`."""
-    while not name.endswith(".so"):
-        name = name.rpartition(".")[0]
-        yield name
 
 
 def words(arguments: list[str]) -> list[str]:

@@ -11,19 +11,18 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from codechat.config import result_option
-from codechat.domain import Build, Output
+from codechat.domain import Build
 from codechat.environment import PACKAGE
 from codechat.environments import ENVIRONMENTS, Environment, Worktree
-from codechat.environments.commits import unpacked
 from codechat.environments.inside import furnish
-from codechat.environments.limits import NOBODY, VARIABLES, Limits, Slot, Slots, TimeLeft
-from codechat.environments.resident import START_S, STOP_S, Resident, boot, errors_tail, popen
+from codechat.environments.limits import NOBODY, VARIABLES, Limits, Slots
+from codechat.environments.resident import START_S, STOP_S, Resident, ResidentWorktree, boot, errors_tail, popen
 from codechat.errors import InfrastructureError, UserError
 from codechat.tasks import Workspace
 
@@ -138,27 +137,6 @@ class CheckoutConfig(Limits):
     kind: Literal["checkout"] = result_option("checkout", "a private copy of the repository, without an engine")
 
 
-class Copy:
-    """A worktree in a box of its own."""
-
-    def __init__(self, limits: Limits, resident: Resident, slot: Slot) -> None:
-        self._limits, self._resident, self._slot, self._time_left = limits, resident, slot, TimeLeft(limits)
-
-    async def run(self, command: str) -> Output:
-        output = await self._resident.run(command, self._limits, self._time_left.next())
-        self._time_left.spend(output.seconds)
-        return output
-
-    async def build(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
-        return Build(False, NO_BUILD)
-
-    async def aclose(self) -> None:
-        try:
-            await self._resident.aclose()
-        finally:
-            self._slot.free()
-
-
 class Checkout:
     """Opens worktrees over unpacked commits. `overlay=False` copies a commit even if layers can be had."""
 
@@ -182,12 +160,12 @@ class Checkout:
     async def open(self, workspace: Workspace) -> Worktree:
         slot = await self._slots.take()
         try:
-            lower = await slot.hold(unpacked, workspace, self._owner)
+            lower = await slot.hold(workspace, self._owner)
             resident = await self._box(lower.parent).open(self._config(lower))
         except BaseException:
             slot.free()
             raise
-        return Copy(self._limits, resident, slot)
+        return ResidentWorktree(self._limits, resident, slot, lambda *_: Build(False, NO_BUILD))
 
     async def aclose(self) -> None:
         for box in self._boxes.values():
@@ -221,7 +199,10 @@ class Checkout:
             words += ["--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY)]
         else:  # a worktree's process becomes another user, which its own namespaces then show as one of theirs
             words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
-        binds = [*_system(), *python.binds, (str(commits), furnish.LOWER)]
+        # the system's programs and libraries, without what is installed beside them in /usr/local
+        there = [each for each in (*SHOWN, *LINKED, *ETC) if Path(each).exists()]
+        binds = [(each, each) for each in there if each not in LINKED or not Path(each).is_symlink()]
+        binds += [*python.binds, (str(commits), furnish.LOWER)]
         binds += [(str(PACKAGE / part / "inside"), f"/harness/{part}/inside") for part in ("sandbox", "environments")]
         binds += [(str(PACKAGE / "environments" / "etc" / name), f"/etc/{name}") for name in ("passwd", "group")]
         binds += [(str(PACKAGE / "sandbox" / "etc" / name), f"/etc/{name}") for name in ("hosts", "nsswitch.conf")]
@@ -254,13 +235,6 @@ class _Interpreter:
         self.binds = [] if system else [(str(base), self.base)]
         self.hidden = [] if system else [self.base]
         self.program = str(real) if system else f"{self.base}/{real.relative_to(base)}"
-
-
-def _system() -> Iterator[tuple[str, str]]:
-    """The system's programs and libraries, without what is installed beside them in /usr/local."""
-    for folder in (*SHOWN, *LINKED, *ETC):
-        if Path(folder).exists() and not (folder in LINKED and Path(folder).is_symlink()):
-            yield folder, folder
 
 
 @ENVIRONMENTS.register("checkout", CheckoutConfig)

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from codechat.config import result_option, run_option
-from codechat.domain import Build, Output
+from codechat.domain import Build
 from codechat.environments import ENVIRONMENTS, Environment, Worktree
 from codechat.environments.bundle import HOME_OF_PYTHON, PLACE, bundle, words
-from codechat.environments.commits import unpacked
 from codechat.environments.images import Bounds, Builder, Engine, Image
 from codechat.environments.inside import furnish
-from codechat.environments.limits import NOBODY, VARIABLES, Limits, Slot, Slots, TimeLeft
-from codechat.environments.resident import Resident
+from codechat.environments.limits import NOBODY, VARIABLES, Limits, Slots
+from codechat.environments.resident import Resident, ResidentWorktree
 from codechat.errors import InfrastructureError, UserError
 from codechat.tasks import Workspace
 
@@ -52,28 +51,6 @@ class Attempts:
             return self.builder.build(self.lower, files, text, tag, tried=True)
         finally:
             self.builder.engine.run("image", "rm", "--force", tag)
-
-
-class Container:
-    """A worktree in a container."""
-
-    def __init__(self, config: DockerConfig, resident: Resident, slot: Slot, *, attempts: Attempts) -> None:
-        self._config, self._resident, self._slot, self._time_left = config, resident, slot, TimeLeft(config)
-        self._attempts = attempts
-
-    async def run(self, command: str) -> Output:
-        output = await self._resident.run(command, self._config, self._time_left.next())
-        self._time_left.spend(output.seconds)
-        return output
-
-    async def build(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
-        return await asyncio.to_thread(self._attempts, files, dockerfile)
-
-    async def aclose(self) -> None:
-        try:
-            await self._resident.aclose()
-        finally:
-            self._slot.free()
 
 
 class Docker:
@@ -125,13 +102,13 @@ class Docker:
             )
         slot = await self._slots.take()
         try:
-            lower = await slot.hold(unpacked, workspace, None)
+            lower = await slot.hold(workspace, None)
             image = await asyncio.to_thread(self._builder.image, workspace, dockerfile, lower)
             resident = await self._start(image)
         except BaseException:
             slot.free()
             raise
-        return Container(self._config, resident, slot, attempts=Attempts(self._builder, lower, dockerfile))
+        return ResidentWorktree(self._config, resident, slot, Attempts(self._builder, lower, dockerfile))
 
     async def _start(self, image: Image) -> Resident:
         folder = await asyncio.to_thread(bundle)

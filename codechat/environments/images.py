@@ -106,7 +106,9 @@ class Watch:
             finally:
                 process.kill()
                 process.wait()
-                self._remove()
+                with suppress(InfrastructureError):  # a build that was ended: the engine may not have done so yet
+                    for container in self._containers("ps", "-aq", "--no-trunc"):
+                        self.run("rm", "--force", container)
         return status, output
 
     def discard(self, tag: str) -> None:
@@ -196,12 +198,6 @@ class Watch:
         names = list(images)
         output = self.run("image", "inspect", "--format", "{{json .}}", *names).stdout if names else b""
         return [json.loads(line) for line in output.splitlines() if line.startswith(b"{")]
-
-    def _remove(self) -> None:
-        """Remove the containers of a build that was ended: the engine may not have done so yet."""
-        with suppress(InfrastructureError):
-            for container in self._containers("ps", "-aq", "--no-trunc"):
-                self.run("rm", "--force", container)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
 
 import asyncio
 import codecs
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from codechat.config import result_option
 from codechat.environments import EnvironmentConfig
 from codechat.environments.cache import HeldFolder
+from codechat.environments.commits import unpacked
 from codechat.tasks import Workspace
 from codechat.texts import visible
 
@@ -64,24 +64,6 @@ class Limits(EnvironmentConfig):
         )
 
 
-class TimeLeft:
-    """The seconds that the commands of a worktree may still take."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits, self._left = limits, limits.room_s
-
-    def next(self) -> float:
-        """The seconds that the next command may take; 0 if none are left."""
-        return max(0.0, min(self._limits.command_s, self._left))
-
-    def spend(self, seconds: float) -> None:
-        """Take off a command's seconds."""
-        self._left -= seconds
-
-
-Unpack = Callable[[Workspace, int | None], HeldFolder]
-
-
 class Slots:
     """At most `count` worktrees at once."""
 
@@ -101,9 +83,9 @@ class Slot:
         self._of: asyncio.Semaphore | None = of
         self._commit: HeldFolder | None = None
 
-    async def hold(self, unpack: Unpack, workspace: Workspace, owner: int | None) -> Path:
+    async def hold(self, workspace: Workspace, owner: int | None) -> Path:
         """The folder of an unpacked commit, which is kept until the worktree is closed."""
-        self._commit = await asyncio.to_thread(unpack, workspace, owner)
+        self._commit = await asyncio.to_thread(unpacked, workspace, owner)
         return self._commit.folder
 
     def free(self) -> None:

@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from codechat.domain import Output
+from codechat.domain import Build, Output
 from codechat.environments.inside.starter import LENGTH
-from codechat.environments.limits import Limits, legible
+from codechat.environments.limits import Limits, Slot, legible
 from codechat.errors import InfrastructureError
 
 START_S = 120.0
@@ -78,7 +78,7 @@ class Resident:
             await resident.aclose()
             raise
         if resident._broken or hello["problem"]:
-            problem = hello["problem"] or resident._errors_tail()
+            problem = hello["problem"] or errors_tail(resident._errors)
             await resident.aclose()
             raise InfrastructureError(f"the room did not start: {problem}")
         return resident
@@ -95,7 +95,7 @@ class Resident:
             await self._send({"command": data, "seconds": seconds})
             answer = await asyncio.wait_for(self._receive(), seconds + GRACE_S)
         except (OSError, EOFError, TimeoutError) as error:
-            raise InfrastructureError(f"the room broke: {self._errors_tail()}") from error
+            raise InfrastructureError(f"the room broke: {errors_tail(self._errors)}") from error
         self._broken = False
         text = legible(answer["head"], answer["tail"], answer["total"], limits.output_kb)
         text += limits.notice(answer["ended"], seconds, text)
@@ -130,8 +130,29 @@ class Resident:
             self._process.wait()
         self._errors.close()
 
-    def _errors_tail(self) -> str:
-        return errors_tail(self._errors)
+
+class ResidentWorktree:
+    """A worktree whose commands a resident process starts; `build` tries a build, in a thread."""
+
+    def __init__(
+        self, limits: Limits, resident: Resident, slot: Slot, build: Callable[[Mapping[str, str], str | None], Build]
+    ) -> None:
+        self._limits, self._resident, self._slot, self._build = limits, resident, slot, build
+        self._left_s = limits.room_s
+
+    async def run(self, command: str) -> Output:
+        output = await self._resident.run(command, self._limits, max(0.0, min(self._limits.command_s, self._left_s)))
+        self._left_s -= output.seconds
+        return output
+
+    async def build(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
+        return await asyncio.to_thread(self._build, files, dockerfile)
+
+    async def aclose(self) -> None:
+        try:
+            await self._resident.aclose()
+        finally:
+            self._slot.free()
 
 
 def boot(root: str, function: str, arguments: str = "") -> list[str]:

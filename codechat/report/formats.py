@@ -50,16 +50,12 @@ def _texts(table: Table, number: int) -> list[str]:
     return [f"**{text}**" if (number, place) in table.strong else text for place, text in enumerate(texts)]
 
 
-def _one_line(text: str) -> str:
-    return visible(" ".join(text.split()))
-
-
 MARKDOWN: Mapping[str, str] = {**{sign: f"\\{sign}" for sign in "\\|*_`"}, "<": "&lt;", ">": "&gt;", "&": "&amp;"}
 
 
 def markdown_text(text: str) -> str:
     """The text on one line, as Markdown that shows it: no markup, no link, no end of a table's cell."""
-    shown = "".join(MARKDOWN.get(character, character) for character in _one_line(text))
+    shown = "".join(MARKDOWN.get(character, character) for character in visible(" ".join(text.split())))
     return shown.replace("](", "]\\(")
 
 

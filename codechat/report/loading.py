@@ -14,7 +14,6 @@ from typing import Any
 import yaml
 
 from codechat.errors import UserError
-from codechat.metrics import Measures
 from codechat.metrics.counts import DECIDED, REPLIES
 from codechat.metrics.loaded import LOADED
 from codechat.metrics.measures import FIELD, measures_in, value_of
@@ -51,7 +50,8 @@ def tell_apart(cells: Sequence[LoadedCell]) -> list[LoadedCell]:
     for cell in cells:
         part = _part_of(cell)
         alone = part and len(of_part[cell.dataset, part]) == 1
-        mark = part if alone else _digits_of(cell.content)
+        digits = cell.content[:8] if HASH.fullmatch(cell.content) else cell.content or "content unknown"
+        mark = part if alone else digits
         several = len(contents[cell.dataset]) > 1
         found.append(replace(cell, dataset=f"{cell.dataset} ({mark})", mark=mark) if several else cell)
     return found
@@ -61,10 +61,6 @@ def _part_of(cell: LoadedCell) -> str:
     """The part of the dataset that the cell runs on, in words; empty if it has none."""
     options = cell.config.get("dataset") or {}
     return ", ".join(str(options[name]) for name in PARTS if options.get(name) is not None)
-
-
-def _digits_of(content: str) -> str:
-    return content[:8] if HASH.fullmatch(content) else content or "content unknown"
 
 
 def content_notes(cells: Sequence[LoadedCell]) -> Iterator[str]:
@@ -84,7 +80,6 @@ def content_notes(cells: Sequence[LoadedCell]) -> Iterator[str]:
 
 Measure = Callable[[Mapping[str, Any], Iterable[SessionRecord]], Mapping[str, Any] | None]
 """The metrics of sessions, by the content of a config.yaml; None if its protocol or an option of it is not known."""
-POOL_TAG = "codechat.pool_hash"
 ADDED = ("retries", "rate_limited", "cached_replies", "wall_s")
 PAID = ("cost_usd", "spent_usd")
 
@@ -107,20 +102,18 @@ def repeats_in(cells: Sequence[LoadedCell], options: Options) -> list[list[Loade
     """
     alike: dict[Hashable, list[LoadedCell]] = defaultdict(list)
     for cell in cells:
-        alike[_all_but_seed(cell, options)].append(cell)
+        settings, pool = (
+            settings_of(without_seed(cell.config), options),
+            tags_in(cell.folder).get("codechat.pool_hash", ""),
+        )
+        rescored = RESCORED in cell.config
+        alike[cell.protocol, cell.model, cell.dataset, cell.agenda, settings, pool, rescored].append(cell)
     groups = [group for members in alike.values() for group in _by_tag(members)]
     return [
         sorted(group, key=lambda cell: (cell.draw, cell.seed))
         for group in groups
         if 1 < len(group) == len({(cell.seed, cell.draw) for cell in group})
     ]
-
-
-def _all_but_seed(cell: LoadedCell, options: Options) -> Hashable:
-    """What repeats have in common."""
-    settings = settings_of(without_seed(cell.config), options)
-    pool = tags_in(cell.folder).get(POOL_TAG, "")
-    return (cell.protocol, cell.model, cell.dataset, cell.agenda, settings, pool, RESCORED in cell.config)
 
 
 def _by_tag(cells: Sequence[LoadedCell]) -> list[list[LoadedCell]]:
@@ -244,41 +237,30 @@ def _load(folder: Path) -> LoadedCell:
         metrics = dict(chapter.checked(metrics, folder / "metrics.json"))
     choices = config.get("choices") or {}
     judge = config.get("judge") or {}
+    series = measures.series if measures is not None else ()
+    ends = [each.first_turn + len(value_of(metrics, each) or ()) for each in series]  # turn 0 included
+    recorded, model = config.get(RECORDED), config.get("model") or {}
+    replays = recorded and first.model == model.get(
+        "kind"
+    )  # recorded replies, held again: they keep their model's name
+    dataset = config.get("dataset") or {}
+    own_tasks = str(dataset.get("path", "")) if dataset.get("kind") == "jsonl" else ""
     return LoadedCell(
         folder=folder,
         cell_id=first.cell_id,
         config=config,
         metrics=metrics,
-        model=_model(config, first.model),
+        model=f"{recorded}{REPLAYED}" if replays else first.model,
         dataset=first.dataset,
         protocol=first.protocol,
         agenda=str(choices.get("agenda", "agenda")) if first.agenda else "",
-        turns=_turns(measures, metrics),
+        turns=max(ends, default=1),
         seed=first.seed,
         judge=str(choices.get("judge", judge.get("kind", "judge"))),
         measures=measures,
-        content=content_of(folder) or _file_of(config),
+        content=content_of(folder) or own_tasks,  # older cells kept no content
         edited=edited(folder),
     )
-
-
-def _file_of(config: Mapping[str, Any]) -> str:
-    """The file of the user's own tasks, for a cell of a time when no content was kept; empty for published ones."""
-    dataset = config.get("dataset") or {}
-    return str(dataset.get("path", "")) if dataset.get("kind") == "jsonl" else ""
-
-
-def _model(config: Mapping[str, Any], name: str) -> str:
-    """The model as the records name it; one whose recorded replies are held again keeps its name."""
-    replays = config.get("model") or {}
-    recorded = config.get(RECORDED)
-    return f"{recorded}{REPLAYED}" if recorded and name == replays.get("kind") else name
-
-
-def _turns(measures: Measures | None, metrics: Mapping[str, Any]) -> int:
-    """The turns that the longest series ends at, turn 0 included."""
-    series = measures.series if measures is not None else ()
-    return max((each.first_turn + len(value_of(metrics, each) or ()) for each in series), default=1)
 
 
 def _mapping(path: Path) -> dict[str, Any]:

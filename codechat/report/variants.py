@@ -1,6 +1,7 @@
 """What sets the cells of a report apart, in words that a reader knows, as short as can be."""
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from functools import cache
@@ -62,17 +63,12 @@ def _short(text: str, others: Collection[str]) -> str:
     """The text, or so much of it as fits, from the word on at which it differs from the others."""
     if len(text) <= LONGEST:
         return text
-    same = max((_shared(text, other) for other in others if other != text), default=0)
+    alike = (os.path.commonprefix([text, other]) for other in others if other != text)  # noqa: RUF071  characters count
+    same = max(map(len, alike), default=0)
     start = 0 if same < LONGEST // 2 else text.rfind(" ", 0, same) + 1
     cut, more = text[start : start + LONGEST - 1], len(text) > start + LONGEST - 1
     kept = cut.rpartition(" ")[0] or cut if more else cut
     return ("…" if start else "") + kept + ("…" if more else "")
-
-
-def _shared(one: str, other: str) -> int:
-    """How many characters two texts begin with alike."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (mine, its) in pairs if mine != its), min(len(one), len(other)))
 
 
 def told_presets(words: Mapping[str, str], settings: Mapping[str, Any]) -> dict[str, str]:
@@ -167,7 +163,8 @@ def differences(cells: Sequence[Named], options: Options) -> list[dict[str, str]
             for key in found
             if key in varying and (not key.startswith("dataset.") or (key, cell.dataset) in of_dataset)
         ]
-        words = {key: told(key, *found[key], _others(key, settings)) for key in shown}
+        distinct = {key: {each[key].key: each[key].value for each in settings if key in each} for key in shown}
+        words = {key: told(key, *found[key], distinct[key].values()) for key in shown}
         named.append(told_presets(words, {key: found[key].value for key in shown}))
     for more in (_rescored, _placed, _numbered):
         for twins in _twins(cells, named):
@@ -225,11 +222,6 @@ def _varies(key: str, settings: Sequence[Mapping[str, Setting]]) -> bool:
         option = "" if key in (group, "agenda.turns") or group not in found else found[group].key
         values[option].add(found[key].key if key in found else None)
     return any(len(seen) > 1 for seen in values.values())
-
-
-def _others(key: str, settings: Sequence[Mapping[str, Setting]]) -> list[Any]:
-    """The distinct values of a key."""
-    return list({found[key].key: found[key].value for found in settings if key in found}.values())
 
 
 def _settings(config: Mapping[str, Any], options: Options) -> Iterator[tuple[str, Setting]]:

@@ -175,23 +175,6 @@ def _with_options_of_tests(config: type[Config]) -> type[Config]:
 SANDBOXES = Sandboxes("sandbox", "codechat.sandbox", NoTraits, Sandbox, SandboxConfig)
 
 __all__ = [
-    "CPU_LEFT_S",
-    "PYTHON",
-    "SANDBOXES",
-    "AddedOptions",
-    "Box",
-    "Command",
-    "Ended",
-    "Helper",
-    "Job",
-    "Libraries",
-    "Preloading",
-    "Ran",
-    "Reader",
-    "Sandbox",
-    "SandboxConfig",
-    "TakenDown",
-    "Why",
-    "WorkerDied",
-    "admit",
-]
+    "CPU_LEFT_S", "PYTHON", "SANDBOXES", "AddedOptions", "Box", "Command", "Ended", "Helper", "Job", "Libraries",
+    "Preloading", "Ran", "Reader", "Sandbox", "SandboxConfig", "TakenDown", "Why", "WorkerDied", "admit",
+]  # fmt: skip

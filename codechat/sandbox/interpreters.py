@@ -116,14 +116,6 @@ class Libraries:
         return found
 
 
-def own_libraries() -> Libraries:
-    """Codechat's own interpreter, with what is installed beside codechat."""
-    base = Path(sys.base_prefix).resolve()
-    program = getattr(sys, "_base_executable", "") or sys.executable
-    version = ".".join(map(str, sys.version_info[:3]))
-    return Libraries(str(Path(program).resolve()), base, _module_path(base, sys.path), version, sys.version_info[:2])
-
-
 @functools.cache
 def libraries_at(python: str | None) -> Libraries:
     """The libraries of an interpreter, read once a process; None: codechat's own.
@@ -131,7 +123,9 @@ def libraries_at(python: str | None) -> Libraries:
     Raises `UserError` if there is none at that path, or if it is too old.
     """
     if python is None:
-        return own_libraries()
+        base, version = Path(sys.base_prefix).resolve(), ".".join(map(str, sys.version_info[:3]))
+        program = str(Path(getattr(sys, "_base_executable", "") or sys.executable).resolve())
+        return Libraries(program, base, _module_path(base, sys.path), version, sys.version_info[:2])
     found = interpreter_at(python, REMEDY, "sandbox.python")
     if found.minor < OLDEST:
         oldest = ".".join(map(str, OLDEST))

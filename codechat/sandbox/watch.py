@@ -23,8 +23,6 @@ TICKS = os.sysconf("SC_CLK_TCK")  # the unit of CPU time in /proc, per second
 MOST = 1000  # processes that one look reads: a chain of forks cannot keep it busy
 SWITCH_S = 0.005  # seconds after which a thread that waits for the interpreter wakes, to ask for it again
 WORKING = 0.9  # the part of the time that counts as work if the kernel reports nothing
-
-
 POLL_S = 0.1  # seconds between looks at a child
 CPU_LEFT_S = 0.5  # who has no more CPU time left than this has used it up: the system kills single processes later
 END_S = 10.0  # seconds that the system may take to end a killed child
@@ -112,9 +110,13 @@ class Run:
         for output in self.outputs:
             poll.register(output, select.POLLIN)
         while True:
-            ready = self._wait(poll)
+            self.clock.begin()
+            if self.scraps > SCRAPS:
+                time.sleep(PAUSE_S)
+            ready = {handle for handle, _ in poll.poll(POLL_S * 1000)}
+            self.waited += self.clock.waited(POLL_S, not ready)
             if self.control.fileno() in ready:
-                return self._end(self._status())
+                return self._end()
             if self.results.fileno() in ready and not self._receive():
                 poll.unregister(self.results)
             for output in self.outputs:
@@ -124,15 +126,6 @@ class Run:
             if self.clock.s - self.looked_at >= POLL_S:
                 self.looked_at = self.clock.s
                 self._look()
-
-    def _wait(self, poll: select.poll) -> set[int]:
-        """The streams that have something to read, none after `POLL_S`."""
-        self.clock.begin()
-        if self.scraps > SCRAPS:
-            time.sleep(PAUSE_S)
-        ready = {handle for handle, _ in poll.poll(POLL_S * 1000)}
-        self.waited += self.clock.waited(POLL_S, not ready)
-        return ready
 
     def _receive(self) -> bool:
         """Take the received bytes; False at the end of the stream."""
@@ -197,7 +190,8 @@ class Run:
             return
         self.idle += self.usage.look(self.pids, self.waited)
         self.waited = 0.0
-        if (written := self._written()) != self.written:
+        # the position of the child's stream, its buffer included: a claim, bounded by `idle_total_s`
+        if (written := sum(wire.CURSOR.unpack(os.pread(self.shared, wire.CURSOR.size, 0)))) != self.written:
             self.written, self.idle_before = written, self.idle
         if self.clock.s > min(self.job.wall_s, self.job.ceiling_s):
             self._kill("wall")
@@ -206,12 +200,8 @@ class Run:
         elif self.idle - self.idle_before > self.job.idle_s or self.idle > self.job.idle_total_s:
             self._kill("idle")
 
-    def _written(self) -> int:
-        """The position of the child's stream, its buffer included: a claim, bounded by `idle_total_s`."""
-        waiting, start = wire.CURSOR.unpack(os.pread(self.shared, wire.CURSOR.size, 0))
-        return int(waiting + start)
-
-    def _status(self) -> tuple[int, float, float, int]:
+    def _end(self) -> Ended:
+        """Take the status of the child, which is gone, and the rest of the socket and of shared memory."""
         try:
             message = self.control.recv(256)
         except OSError:
@@ -219,10 +209,6 @@ class Run:
         if len(message) != wire.STATUS.size:
             raise WorkerDied("the sandbox's process is gone")
         status, user, system, peak = wire.STATUS.unpack(message)
-        return status, user, system, peak
-
-    def _end(self, status: tuple[int, float, float, int]) -> Ended:
-        """Read the rest of the socket and of shared memory: the child is gone."""
         while not self.decided and (data := self._rest()):
             self._take(data)
         for output in self.outputs:
@@ -233,7 +219,7 @@ class Run:
         if not self.decided and 0 <= ahead <= waiting <= wire.FRAMES_SIZE:
             self._take(os.pread(self.shared, waiting - ahead, wire.FRAMES_AT + ahead))
         stdout = os.pread(self.shared, wire.STDOUT_SIZE, wire.STDOUT_AT).rstrip(b"\0")
-        return Ended(status[0], max(status[1] + status[2], self.usage.cpu_s), status[3], self.why, stdout)
+        return Ended(status, max(user + system, self.usage.cpu_s), peak, self.why, stdout)
 
     def _rest(self) -> bytes:
         try:
@@ -246,7 +232,7 @@ def shared_memory() -> int:
     """A file in memory of fixed size: the child writes it and cannot resize it."""
     handle = os.memfd_create("frames", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(handle, wire.SHARED_SIZE)
-    _seal(handle, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+    fcntl.fcntl(handle, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
     return handle
 
 
@@ -256,12 +242,8 @@ def sealed_file(name: str, data: bytes) -> int:
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
-    _seal(handle, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
+    fcntl.fcntl(handle, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
     return handle
-
-
-def _seal(handle: int, seals: int) -> None:
-    fcntl.fcntl(handle, F_ADD_SEALS, seals)
 
 
 class Clock:

@@ -10,16 +10,6 @@ from codechat.serving.planning import Machine, Placement, by_servers, lay_out, m
 from codechat.serving.server import Need, Server, needs_in, server_of
 
 __all__ = [
-    "FLEET",
-    "CellServers",
-    "Fleet",
-    "Machine",
-    "Need",
-    "Placement",
-    "Server",
-    "by_servers",
-    "lay_out",
-    "machine_of",
-    "needs_in",
-    "server_of",
-]
+    "FLEET", "CellServers", "Fleet", "Machine", "Need", "Placement", "Server", "by_servers", "lay_out",
+    "machine_of", "needs_in", "server_of",
+]  # fmt: skip

@@ -233,8 +233,12 @@ class Shared:
     ready: bool
 
     def runs(self) -> bool:
-        """Whether it has not ended."""
-        return _is_guard(self.guard)
+        """Whether it has not ended; another program may have got the number of its guard since."""
+        try:
+            command = Path(f"/proc/{self.guard}/cmdline").read_bytes()
+        except OSError:
+            return False
+        return os.fsencode(str(server_guard.__file__)) in command
 
     def is_kept(self) -> bool:
         """Whether the process that started it has not ended."""
@@ -268,15 +272,6 @@ def _published(folder: Path, server: Server) -> Iterator[Shared]:
 
 def _hash_of(server: Server) -> str:
     return content_hash([server.name, server.weights.identity()])
-
-
-def _is_guard(process: int) -> bool:
-    """Whether a process watches a server, and not another program under the number of one that has ended."""
-    try:
-        command = Path(f"/proc/{process}/cmdline").read_bytes()
-    except OSError:
-        return False
-    return os.fsencode(str(server_guard.__file__)) in command
 
 
 def _beginning_of(process: int) -> int | None:

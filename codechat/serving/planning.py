@@ -20,7 +20,6 @@ KV_GB = 1.0
 """Memory that a server needs on each of its GPUs beside its weights, for the keys and values of conversations."""
 SCARCE = 0.1
 """A server on several GPUs with less than this part of each for conversations gets idle ones too."""
-BIGGEST_PRESET = "h100_8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +120,9 @@ def _layout(
             placed[server] = _whole(machine, server, tuple(own))
             used = [machine.fraction if gpu in own else part for gpu, part in enumerate(used)]
     shared = [each for each in new if each not in placed]
-    best = max(
+    best = max(  # by the memory for conversations, the least first
         _assignments(machine, shared, used),
-        key=lambda places: sorted(
-            place.kv_gb or 0.0 for place in places.values()
-        ),  # for conversations, the least first
+        key=lambda places: sorted(place.kv_gb or 0.0 for place in places.values()),
         default=None,
     )
     return None if best is None else {each: (placed | best)[each] for each in new} | dict(kept)
@@ -204,7 +201,7 @@ def _remedies(machine: Machine, ordered: list[Server]) -> Iterator[str]:
         yield f"load {largest.name} with weights.quantization=fp8, which makes another cell"
     bigger = Machine(8, 80.0, machine.fraction)
     if machine.gpus < bigger.gpus and _layout(bigger, ordered, {}):
-        yield f"hardware={BIGGEST_PRESET}"
+        yield "hardware=h100_8"
     for left in rest:
         if _layout(machine, [each for each in ordered if each != left], {}):
             yield f"a smaller model@judge.adherence now, and {left.name} afterwards by codechat rescore"
@@ -213,8 +210,6 @@ def _remedies(machine: Machine, ordered: list[Server]) -> Iterator[str]:
 
 
 PATIENCE_S = 10.0
-
-
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 

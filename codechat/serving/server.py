@@ -12,8 +12,6 @@ from codechat.models import ModelConfig
 from codechat.models.endpoints import Weights
 
 VLLM = "vllm"
-HALVED_BY = ("fp8",)
-"""Ways of loading that take half the memory of weights published with 16 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +53,8 @@ def server_of(config: ModelConfig) -> Server | None:
     if getattr(config, "served_by", None) != VLLM or weights is None or not is_local(getattr(config, "base_url", "")):
         return None
     size: float | None = getattr(config, "weights_gb", None)
-    if size is not None and weights.quantization in HALVED_BY:
-        size /= 2
+    if size is not None and weights.quantization == "fp8":
+        size /= 2  # of the memory of weights published with 16 bits
     return Server(config.name, weights, size)
 
 

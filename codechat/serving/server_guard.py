@@ -66,9 +66,8 @@ def end(server: "subprocess.Popen[bytes]", grace_s: float) -> None:
         if late:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(server.pid, signal.SIGKILL)
-        for process in set(running_children()) - (
-            set() if late else asked
-        ):  # also those that come here as their parents end
+        # also those that come here as their parents end
+        for process in set(running_children()) - (set() if late else asked):
             asked.add(process)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(process, signal.SIGKILL if late else signal.SIGTERM)

@@ -109,15 +109,3 @@ def syntax_problem(text: str) -> str:
 
 
 SUITES: Registry[Suite, NoTraits] = Registry("suite", "codechat.suites", NoTraits, Suite)
-
-__all__ = [
-    "SUITES",
-    "Costed",
-    "Counted",
-    "Demanding",
-    "OfOneLanguage",
-    "SharesVerdicts",
-    "Suite",
-    "Written",
-    "syntax_problem",
-]

@@ -49,12 +49,9 @@ class NoSandbox:
 
 def _checked(suite: Suite) -> Suite:
     """The suite, held to what a suite promises if it is a plugin's: a dataset may make it without the registry."""
-    kind = type(suite)
-    return (
-        cast(Suite, kept_to_type(suite, Suite, f"suite={suite.kind} of {kind.__module__}"))
-        if is_plugin(kind)
-        else suite
-    )
+    if not is_plugin(type(suite)):
+        return suite
+    return cast(Suite, kept_to_type(suite, Suite, f"suite={suite.kind} of {type(suite).__module__}"))
 
 
 class Checker:

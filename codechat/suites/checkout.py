@@ -17,7 +17,6 @@ FOLDER = "repository"
 REMEDY = "dataset.repos names the folder of the repositories"
 ROOM_MB = 64  # for the files that tests write
 MOST_MB = 512  # of a repository
-PACKED = 16  # repositories that are kept packed
 LEFT_OUT = frozenset({".git", ".hg", "__pycache__", ".tox", ".venv", "node_modules"})
 DEFINES = re.compile(r"^\s*(?:async\s+def|def|class)\s+(\w+)", re.MULTILINE)
 
@@ -28,6 +27,13 @@ class RepositoryContents:
 
     digest: str
     names: frozenset[str]
+
+
+def root_of(folder: str | None) -> Path:
+    """The path of a suite's repository. Raises `UserError` if it is not configured."""
+    if folder is None:
+        raise UserError("the tests need their repository", "give the folder of the repositories: dataset.repos=DIR")
+    return Path(folder)
 
 
 @functools.cache
@@ -63,7 +69,7 @@ def file_content(path: Path) -> bytes:
         raise UserError(f"cannot read {path}: {error.strerror}", REMEDY) from None
 
 
-@functools.lru_cache(maxsize=PACKED)
+@functools.lru_cache(maxsize=16)
 def _pack(root: Path, left_out: frozenset[str]) -> bytes:
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as packed:

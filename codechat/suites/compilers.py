@@ -56,7 +56,10 @@ def find_compiler(compiler: Compiler, wanted: Version, config: SandboxConfig) ->
     given = [str(Path(folder).expanduser() / "bin" / name) for folder in folders]
     places = [place for place in (*given, shutil.which(name)) if place and os.access(place, os.X_OK)]
     known = [found for place in places if (found := _ask(compiler, name, place)) is not None]
-    fitting = [found for found in known if _fits(found.version, wanted, compiler.exact)]
+    if compiler.exact:
+        fitting = [found for found in known if found.version[: len(wanted[:2])] == wanted[:2]]
+    else:
+        fitting = [found for found in known if found.version >= wanted]
     remedy = "install one, or name its folder: sandbox.toolchains=[DIR]"
     if not fitting:
         seen = f" (there is {', '.join(shown(found.version) for found in known)})" if known else ""
@@ -67,10 +70,6 @@ def find_compiler(compiler: Compiler, wanted: Version, config: SandboxConfig) ->
     except UserError as error:
         raise Absent(f"{error.message}; {remedy}") from None
     return best
-
-
-def _fits(own: Version, wanted: Version, exact: bool) -> bool:
-    return own[: len(wanted[:2])] == wanted[:2] if exact else own >= wanted
 
 
 def _ask(compiler: Compiler, name: str, place: str) -> Found | None:

@@ -14,7 +14,7 @@ from codechat.files import content_hash
 from codechat.sandbox import Command, Sandbox, SandboxConfig
 from codechat.sandbox.interpreters import Interpreter, interpreter_at
 from codechat.suites import SUITES
-from codechat.suites.checkout import read_contents
+from codechat.suites.checkout import read_contents, root_of
 from codechat.suites.endings import judge_status
 from codechat.suites.placing import Place, function_at, insert_tests, names_of_tests, place_function
 from codechat.suites.repository import INSIDE, TOKEN, pytest_command, require_pytest
@@ -98,7 +98,7 @@ class Inserted:
 
     def place(self) -> Place:
         """The function's place. Raises `UserError` if it, or the place for the new tests, is not there."""
-        root = self._root()
+        root = root_of(self.folder)
         insert_tests(root / self._test_file, self._owners, self.tests)
         if self.python is None:
             require_pytest()
@@ -114,7 +114,7 @@ class Inserted:
 
     def command(self, source: str, limits: SandboxConfig) -> Command:
         """The command that runs the new tests in a copy of the repository with the program. Raises `UserError`."""
-        root, place = self._root(), self.place()
+        root, place = root_of(self.folder), self.place()
         changed = {
             self._test_file: insert_tests(root / self._test_file, self._owners, self.tests),
             self.file: place_function(place, self.function, source),
@@ -127,11 +127,6 @@ class Inserted:
         environment = environment_at(self.python)
         argv = (environment.program, "-s", "-B", *command.argv[1:])
         return replace(command, argv=argv, tools=environment.tools)
-
-    def _root(self) -> Path:
-        if self.folder is None:
-            raise UserError("the tests need their repository", "give the folder of the repositories: dataset.repos=DIR")
-        return Path(self.folder)
 
     @property
     def _test_file(self) -> str:

@@ -79,7 +79,9 @@ def function_at(path: Path, name: str, lines: tuple[int, int]) -> Place:
 def place_function(place: Place, name: str, program: str) -> bytes:
     """The file with a program in the place of the function; decorators stay if the program's function has none."""
     lines, code = place.source.lines, textwrap.dedent(program).strip("\n")
-    node = _last_function(code, name)
+    tree = parse(code)
+    found = [each for each in tree.body if isinstance(each, Function) and each.name == name] if tree else []
+    node = found[-1] if found else None
     kept = list(lines[place.decorators.start : place.decorators.stop])
     own = indented(code, place.indent)
     if node is None:
@@ -133,9 +135,3 @@ def _lines_within_texts(code: str) -> Iterable[int]:
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)):
             yield from range(node.lineno + 1, (node.end_lineno or node.lineno) + 1)
-
-
-def _last_function(code: str, name: str) -> Function | None:
-    tree = parse(code)
-    found = [node for node in tree.body if isinstance(node, Function) and node.name == name] if tree else []
-    return found[-1] if found else None

@@ -15,7 +15,7 @@ from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.sandbox import PYTHON, Box, Command, Sandbox
 from codechat.suites import SUITES
-from codechat.suites.checkout import FOLDER, file_content, packed_with, read_contents, room_mb
+from codechat.suites.checkout import FOLDER, file_content, packed_with, read_contents, room_mb, root_of
 from codechat.suites.endings import judge_status, run_in_box
 
 SCRIPT = "script.py"
@@ -100,12 +100,10 @@ class Repository:
         Raises `UserError` if there is no such repository, file or line, or no pytest.
         """
         require_pytest()
-        if self.folder is None:
-            raise UserError("the tests need their repository", "give the folder of the repositories: dataset.repos=DIR")
-        root = Path(self.folder)
+        root = root_of(self.folder)
         names = read_contents(root).names
         for node in self.nodes:
-            if "::" in node and _test_name(node) not in names:
+            if "::" in node and node.partition("[")[0].rpartition("::")[2] not in names:
                 raise UserError(
                     f"{root} has no test {node}", "use the repositories that hold the benchmark's own tests"
                 )
@@ -166,8 +164,3 @@ def repository(config: RepositoryConfig) -> Repository:
     """Tests of a repository, run in a copy of it in which the program replaces a function."""
     folder = str(Path(config.folder).expanduser().resolve())
     return Repository(config.project, folder, config.file, config.lines, config.indent, tuple(config.nodes))
-
-
-def _test_name(node: str) -> str:
-    """The function, or class, of a pytest id, without parameters."""
-    return node.partition("[")[0].rpartition("::")[2]

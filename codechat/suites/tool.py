@@ -64,19 +64,15 @@ class Tool:
         tool, arguments = self.argv[0], [word.replace(PROGRAM, self.file) for word in self.argv[1:]]
         tools = self.tools
         if tool != PYTHON and not tool.startswith("./"):
-            tool = _find(tool)
+            path = shutil.which(tool)
+            if path is None:
+                raise UserError(f"the tool {tool} is not installed", "install it, or give its whole path")
+            tool = os.path.abspath(path)  # noqa: PTH100  a link stays one
             tools = (tool, *tools)
         texts = {**self.files, self.file: source}
         files = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
         argv = (tool, *arguments)
         return Command(argv=argv, files=files, environment=self.environment, wall_s=self.wall_s, tools=tools)
-
-
-def _find(tool: str) -> str:
-    path = shutil.which(tool)
-    if path is None:
-        raise UserError(f"the tool {tool} is not installed", "install it, or give its whole path")
-    return os.path.abspath(path)  # noqa: PTH100  a link stays one
 
 
 class ToolConfig(Config):

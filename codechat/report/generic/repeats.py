@@ -189,15 +189,11 @@ def of_k(found: Verdicts, turn: int, k: int, part: Callable[[int, int, int], Par
         hits = sum((False not in verdicts) if alive else bool(verdicts[-1]) for verdicts in scored)
         return part(len(scored), hits, k)
 
-    return _mean(found, counted)
+    return mean_over_tasks({task: counted(places) for task, places in found.samples.items()})
 
 
 def _lasting(found: Verdicts, places: Sequence[int]) -> list[int]:
     return [sustained(found.passed[place]) for place in places]
-
-
-def _mean(found: Verdicts, part: Callable[[Sequence[int]], Part]) -> Figure:
-    return mean_over_tasks({task: part(places) for task, places in found.samples.items()})
 
 
 def measured(found: Verdicts, figure: Figure) -> tuple[float | None, Interval | None]:

@@ -185,11 +185,9 @@ def counts(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table
         rows = [(found, [*values, number]) for (found, values), number in zip(rows, unscored, strict=True)]
     inside = any(inside_in(found.cell.metrics) for found, _ in rows)
     if inside:
-        titles, names = (
-            [*titles, *(f"Decided {place}" for place in PLACES)],
-            [*names, *map("decided_{}".format, PLACES)],
-        )
-        rows = [(found, [*values, *_decided(found)]) for found, values in rows]
+        titles += [f"Decided {place}" for place in PLACES]
+        names += [f"decided_{place}" for place in PLACES]
+        rows = [(found, [*values, *map((found.cell.metrics.get(DECIDED) or {}).get, PLACES)]) for found, values in rows]
     meanings = [f"{count.label}: {count.help}." for count in counted if count.help]
     meanings += [f"Decided inside: {INSIDE_MEANS}."] if inside else []
     return named_table(
@@ -200,18 +198,9 @@ def counts(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table
     )  # fmt: skip
 
 
-def _decided(found: Verdicts) -> list[Value]:
-    counted = found.cell.metrics.get(DECIDED) or {}
-    return [counted.get(place) for place in PLACES]
-
-
 def payers_of(cells: Iterable[LoadedCell]) -> list[str]:
     """Every payer that any of the cells has, by name: model under test, judges, and further roles that were asked."""
     return list(dict.fromkeys(payer for cell in cells for payer in cell.metrics["tokens"]))
-
-
-def _payer_title(payer: str) -> str:
-    return payer.replace("_", " ").capitalize()
 
 
 def costs(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table:
@@ -220,8 +209,9 @@ def costs(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table:
     payers = payers_of(found.cell for found in study.in_order())
     lacked = any(payer not in found.cell.metrics["tokens"] for found in study.in_order() for payer in payers)
     for payer in payers:
-        columns += [Column(f"{payer}_{key}", f"{_payer_title(payer)}: {key.replace('_', ' ')}", ",d") for key in TOKENS]
-        columns.append(Column(f"{payer}_usd", f"{_payer_title(payer)}: US$", ",.2f"))
+        title = payer.replace("_", " ").capitalize()
+        columns += [Column(f"{payer}_{key}", f"{title}: {key.replace('_', ' ')}", ",d") for key in TOKENS]
+        columns.append(Column(f"{payer}_usd", f"{title}: US$", ",.2f"))
     columns.append(Column("model_tokens_per_session", "Model: tokens per session", ",.0f"))
     columns += [Column("retries", "Retries", "d"), Column("wall_s", "Wall time, s", ",.1f")]
     return named_table(
@@ -239,9 +229,5 @@ def _costs(found: Verdicts, payers: Iterable[str]) -> list[Value]:
         used = metrics["tokens"].get(payer, {})
         row += [*map(used.get, TOKENS), metrics["cost_usd"].get(payer)]
     used = metrics["tokens"]["model"]
-    return [
-        *row,
-        rate(used["input_tokens"] + used["output_tokens"], metrics["completed"]),
-        metrics["retries"],
-        metrics["wall_s"],
-    ]
+    per_session = rate(used["input_tokens"] + used["output_tokens"], metrics["completed"])
+    return [*row, per_session, metrics["retries"], metrics["wall_s"]]

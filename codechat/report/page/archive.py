@@ -66,10 +66,8 @@ def shortened(text: str, limit: int | None) -> str:
 def _turn(
     turn: TurnRecord, instructions: Mapping[tuple[str, ...], int], replies: list[str | None], limit: int | None
 ) -> dict[str, Any]:
-    key, more = (
-        instruction_key(turn),
-        (turn.model_extra or {}).items(),
-    )  # of the protocol's own, but what is shown already
+    key = instruction_key(turn)
+    more = (turn.model_extra or {}).items()  # of the protocol's own, but what is shown already
     values = {
         "instruction": None if key is None else instructions[key],
         "candidates": [[each.id, each.applicable, each.by] for each in turn.candidates],
@@ -150,15 +148,12 @@ class Index:
         task = self.tasks.setdefault(session.task_id, len(self.tasks))
         outcomes = "".join(LETTERS[turn.outcome] for turn in session.turns)
         judged = "".join(_judged(turn, overflowed) for turn in session.turns)
-        asked = [self._number(turn) for turn in session.turns]
+        keys = [instruction_key(turn) for turn in session.turns]
+        asked = [-1 if key is None else self.instructions.setdefault(key, len(self.instructions)) for key in keys]
         state = 1 if session.status == "errored" else 2 if overflowed else 0
         self.rows.append((name, cell, task, outcomes, judged, asked, state))
         self.seeds.append(session.seed)
         self.verdicts.append(_verdict(session))
-
-    def _number(self, turn: TurnRecord) -> int:
-        key = instruction_key(turn)
-        return -1 if key is None else self.instructions.setdefault(key, len(self.instructions))
 
     def columns(self, starts: Sequence[int]) -> dict[str, Any]:
         """The JSON value; `starts` holds the number of each chunk's first session."""

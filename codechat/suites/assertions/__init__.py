@@ -25,8 +25,6 @@ NO_BOX = "install the package 'bubblewrap' and use sandbox=bubblewrap, or leave 
 IDLE_SHARE = 0.125  # of `cpu_s`: who computes for minutes waits for threads and files in between
 THREADS_SHARE = 0.5  # nor can it be told whether a thread that soon ends slept or waited for a processor
 WEAK = "this sandbox, which cannot part two processes"
-
-
 Need = Literal["code", "commands", "native", "network", "processes", "threads"]
 """Things that tests may need.
 

@@ -25,10 +25,6 @@ Arguments = tuple[Any, ...]
 Rule = Callable[[Any, Any, Arguments, float], bool]
 
 
-def _equal(actual: Any, expected: Any, arguments: Arguments, atol: float) -> bool:
-    return bool(actual == expected)
-
-
 def _set_equal(actual: Any, expected: Any, arguments: Arguments, atol: float) -> bool:
     return elements(actual) == elements(expected)
 
@@ -37,14 +33,6 @@ def _not_none(actual: Any, expected: Any, arguments: Arguments, atol: float) -> 
     if isinstance(actual, bool):
         return actual == (expected is not None)
     return (actual is None) == (expected is None)
-
-
-def _anything(actual: Any, expected: Any, arguments: Arguments, atol: float) -> bool:
-    return True
-
-
-def _equal_or_zero(actual: Any, expected: Any, arguments: Arguments, atol: float) -> bool:
-    return bool(actual in (expected, 0))
 
 
 def _polynomial_root(actual: Any, expected: Any, arguments: Arguments, atol: float) -> bool:
@@ -69,11 +57,11 @@ def _digit_distance(actual: Any, expected: Any, arguments: Arguments, atol: floa
 
 
 _RULES: dict[Oracle, Rule] = {
-    "equal": _equal,
+    "equal": lambda actual, expected, *_: bool(actual == expected),
     "set_equal": _set_equal,
     "not_none": _not_none,
-    "anything": _anything,
-    "equal_or_zero": _equal_or_zero,
+    "anything": lambda *_: True,
+    "equal_or_zero": lambda actual, expected, *_: bool(actual in (expected, 0)),
     "polynomial_root": _polynomial_root,
     "surface_area": _surface_area,
     "digit_distance": _digit_distance,
@@ -160,6 +148,3 @@ def _near(one: Any, other: Any, atol: float) -> bool:
         return math.isfinite(difference) and bool(difference <= atol + RTOL * abs(other))
     except OverflowError:
         return False
-
-
-__all__ = ["EVALPLUS_FAILS", "ORACLES", "Comparison", "Oracle", "close", "is_floats"]

@@ -82,7 +82,8 @@ class CallsReader:
         elif kind == wire.SYNTAX and not self.loaded:
             self._fail("syntax_error", "the program does not parse: " + payload.decode(errors="replace")[:SHOWN])
         elif kind == wire.ERROR:
-            self._raised(payload)
+            outcome, reason, described = read_exception(payload)
+            self._fail(outcome, reason, exception=described)
         elif kind == wire.DONE and self.loaded and self.index == len(self._inputs):
             self.done = True
             self.outcome = "pass"
@@ -108,7 +109,9 @@ class CallsReader:
         else:
             right = payload == expected.canonical
         if not right:
-            self._wrong(kind, payload, expected)
+            shown = show_bytes(payload) if kind == wire.VALUE else "a value too long to be shown"
+            wanted = "a value too long to be shown" if expected.size else show_bytes(expected.data)
+            self._fail("fail", "wrong result", expected=wanted, actual=shown)
             return b""
         self.index += 1
         if self.index == self._base:
@@ -129,15 +132,6 @@ class CallsReader:
         fits = len(payload) <= LARGER * (len(expected.data) + 4)
         actual = read_or_opaque(payload) if fits else Opaque("a value too long to be right")
         return self._comparison.holds(actual, read_or_opaque(expected.data), self._inputs[self.index])
-
-    def _wrong(self, kind: bytes, payload: bytes, expected: Expected) -> None:
-        shown = show_bytes(payload) if kind == wire.VALUE else "a value too long to be shown"
-        wanted = "a value too long to be shown" if expected.size else show_bytes(expected.data)
-        self._fail("fail", "wrong result", expected=wanted, actual=shown)
-
-    def _raised(self, payload: bytes) -> None:
-        outcome, reason, described = read_exception(payload)
-        self._fail(outcome, reason, exception=described)
 
     def _fail(self, outcome: Outcome, reason: str, **details: Any) -> None:
         """Decide: the program failed on the current input."""

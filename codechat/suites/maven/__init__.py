@@ -16,7 +16,7 @@ from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.sandbox import AddedOptions, Command, Ran, Sandbox, SandboxConfig
 from codechat.suites import SUITES
-from codechat.suites.checkout import FOLDER, LEFT_OUT, file_content, packed_with, read_contents
+from codechat.suites.checkout import FOLDER, LEFT_OUT, file_content, packed_with, read_contents, root_of
 from codechat.suites.compilers import seen_from
 from codechat.suites.endings import judge_status
 from codechat.suites.jdk import JavaOptions, find_home
@@ -118,8 +118,8 @@ class Maven:
 
     def place(self) -> None:
         """Raises `UserError` if the method or the test is not where it should be."""
-        self.method.replaced(self._root(), "")
-        self.test.replaced(self._root(), "")
+        for part in (self.method, self.test):
+            part.replaced(root_of(self.folder), "")
 
     def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
         """See `Demanding`; nothing is made."""
@@ -169,7 +169,7 @@ class Maven:
 
     def command(self, limits: SandboxConfig, source: str, tests: str) -> Command:
         """The command that runs tests in a copy of the repository with a program. Raises `UserError`."""
-        root, chain = self._root(), toolchain(JavaOptions.of(limits).java.home)
+        root, chain = root_of(self.folder), toolchain(JavaOptions.of(limits).java.home)
         changed = {
             self.test.file: self.test.replaced(root, tests),
             self.method.file: self.method.replaced(root, source),
@@ -192,11 +192,6 @@ class Maven:
             tail=TAIL,
             tools=(*chain.tools, local),
         )
-
-    def _root(self) -> Path:
-        if self.folder is None:
-            raise UserError("the tests need their repository", "give the folder of the repositories: dataset.repos=DIR")
-        return Path(self.folder)
 
 
 def judge_build(ran: Ran, command: Command) -> Verdict:
