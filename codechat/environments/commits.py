@@ -143,16 +143,7 @@ def _name_of(workspace: Workspace) -> str:
 def _pack(made: Path, commit: str, lent: Mapping[str, str]) -> None:
     folder = made / ".git" / "objects" / "pack"
     folder.mkdir(exist_ok=True)
-    _git(
-        made,
-        "pack-objects",
-        "--revs",
-        "-q",
-        "--delta-base-offset",
-        str(folder / "pack"),
-        stdin=f"{commit}\n",
-        **lent,
-    )
+    _git(made, "pack-objects", "--revs", "-q", "--delta-base-offset", str(folder / "pack"), stdin=f"{commit}\n", **lent)
 
 
 def _measure(made: Path, named: str) -> None:

@@ -133,7 +133,7 @@ def generic_sources() -> list[Path]:
     room = Path(report_room.__file__).parent
     files = [path for path in room.rglob("*") if path.suffix in (".py", ".js", ".css", ".html")]
     own = [path for path in files if path.parent != room / "chapters" / REFINE.protocol]
-    shown = ("summary", "commands/report", "commands/export", "commands/export_columns")
+    shown = ("cell_view", "commands/report", "commands/export")
     return [*own, *(room.parent / "cli" / f"{name}.py" for name in shown)]
 
 
@@ -147,7 +147,7 @@ def test_the_generic_half_names_no_protocol(path: Path) -> None:
 
 def test_every_generic_source_is_looked_at() -> None:
     names = {path.name for path in generic_sources()}
-    assert {"build.py", "sections.js", "summary.py", "study.py"} <= names
+    assert {"build.py", "sections.js", "cell_view.py", "study.py"} <= names
     assert "findings.py" not in names
 
 
