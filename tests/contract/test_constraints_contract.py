@@ -182,6 +182,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.long
 def test_hostile_code_is_decided_or_not_but_raises_nothing(name: str) -> None:
     for kind, answer in ANSWERS:
         for harness in HARNESSES:

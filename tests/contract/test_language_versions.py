@@ -21,6 +21,8 @@ from codechat.sandbox import SANDBOXES, Sandbox
 from codechat.suites.jdk import find_home
 from codechat.suites.versions import finding_of, suite_of
 
+pytestmark = pytest.mark.long
+
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 LIMITS = {"load_cpu_s": 20.0, "file_mb": 8, "memory_mb": 4096}
 

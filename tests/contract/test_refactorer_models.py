@@ -11,6 +11,8 @@ from codechat.models import MODELS, BaselineView, Model, Request
 from codechat.models.baselines.refactoring import refactor
 from support.tasks import task_of
 
+pytestmark = pytest.mark.long
+
 REFERENCE = "def total(values):\n    found = 0\n    for value in values:\n        found += value\n    return found\n"
 TASK = task_of("T/1", "def total(values):", REFERENCE, prompt="Add up.")
 DRAWS = 2000

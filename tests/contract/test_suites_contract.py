@@ -245,6 +245,7 @@ async def test_a_right_program_passes_and_a_wrong_one_fails(make: Any, sandbox: 
     assert wrong.cpu_s >= 0 and right.cpu_s >= 0
 
 
+@pytest.mark.long
 async def test_a_hostile_program_is_bounded_and_raises_nothing(make: Any, sandbox: Any, example: Example) -> None:
     suite = make()
     for source in example.hostile:

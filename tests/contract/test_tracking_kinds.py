@@ -12,6 +12,8 @@ from codechat.metrics import Point
 from codechat.tracking import TRACKING, FinishedCell, TrackedRun
 from support.mlflow_server import mlflow_server
 
+pytestmark = pytest.mark.long
+
 KINDS = [component.name for component in TRACKING]
 
 

@@ -25,6 +25,8 @@ from codechat.testing import Call, OpenAIServer, Result, error
 from support.assisting import Rooms, hold, judges, says
 from support.cab_rows import issue, repository, write
 
+pytestmark = pytest.mark.long
+
 STARTER = ("protocol=assist", "dataset=assist_starter", "tracking=none", "hardware.workers=1")
 
 

@@ -28,6 +28,8 @@ from support.assisting import (
     user,
 )
 
+pytestmark = pytest.mark.long
+
 DONE = says("Thanks, that helps.", "FULLY_SATISFIED", "All is told.")
 GOOD = judges(True, True, why="as in the thread")
 

@@ -11,10 +11,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from codechat.files import content_hash
 from codechat.testing import Call, OpenAIServer
 from support.assisting import judges, says
 from support.plugins import ROOT
+
+pytestmark = pytest.mark.long
 
 KILLS = 10
 LATENCY_S = 0.1

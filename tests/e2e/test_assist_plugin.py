@@ -3,8 +3,12 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from codechat.testing import Call, OpenAIServer, Result
 from support.plugins import codechat, install
+
+pytestmark = pytest.mark.long
 
 
 def speak(call: Call) -> Result:

@@ -7,6 +7,8 @@ import pytest
 from codechat.cli.app import main
 from support.cab_rows import NOWHERE, issue, repository, write
 
+pytestmark = pytest.mark.long
+
 
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     assert main(["protocol=static", "model=gpt5", "dataset=cab", *words]) == 2

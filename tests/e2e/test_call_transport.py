@@ -17,6 +17,8 @@ from codechat.calls.transport import Carrier, proxy_of
 from codechat.errors import UserError
 from codechat.testing import Call, OpenAIServer
 
+pytestmark = pytest.mark.long
+
 ASK = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
 
 

@@ -16,6 +16,8 @@ from codechat.cli.app import main
 from codechat.journal import Journal
 from codechat.testing import Behaviour, Call, Fault, OpenAIServer, Result, dataset_tasks, error, reference_solver
 
+pytestmark = pytest.mark.long
+
 SMALL = ("dataset.limit=2", "agenda.turns=2", "tracking=none", "hardware.workers=1", "judge=rules")
 Serve = Callable[..., OpenAIServer]
 

@@ -15,6 +15,8 @@ from codechat.cli.app import main
 from codechat.records import SessionRecord, read_sessions
 from codechat.studies.codeif.metrics import Exchange
 
+pytestmark = pytest.mark.long
+
 MODEL = "gpt-4o"
 TASKS = (15, 27, 54)  # a test that does not parse, which nothing passes; the usual; an extension in mid-dialogue
 

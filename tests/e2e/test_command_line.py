@@ -111,6 +111,7 @@ def test_a_mistake_is_told_in_five_lines_with_status_2(
     assert 1 <= len(said.strip().splitlines()) <= 5, said
 
 
+@pytest.mark.long
 def test_a_terminal_in_ascii_costs_only_the_characters_that_it_lacks(tmp_path: Path) -> None:
     ascii_only = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = started(tmp_path, "model=echo", "dataset.limit=2", "agenda.turns=3", "tracking=none", **ascii_only)
@@ -247,6 +248,7 @@ def test_the_default_shows_the_curves_people_come_for(tmp_path: Path) -> None:
     assert metrics["skipped_turns"] == 0
 
 
+@pytest.mark.long
 def test_a_store_that_is_down_never_loses_a_cell(tmp_path: Path) -> None:
     done = started(tmp_path, "dataset.limit=1", "agenda.turns=3", "tracking.uri=http://127.0.0.1:9")
     assert done.returncode == 0, done.stderr

@@ -17,6 +17,8 @@ from codechat.studies.multicodeif.metrics import ConstrainedTurn
 from support.codeif_rows import write_rows
 from support.multicodeif_rows import chain, constrained
 
+pytestmark = pytest.mark.long
+
 NAMING = {"category": "code_convention", "constraint_type": "naming_convention", "language": "python",
           "answer": "python;variable:snake_case", "task_id": "naming/1"}  # fmt: skip
 QUALITY = {"category": "non_functional_requirements", "constraint_type": "non_functional_requirements",

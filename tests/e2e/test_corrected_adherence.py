@@ -8,6 +8,8 @@ import pytest
 
 from support.plugins import codechat, install
 
+pytestmark = pytest.mark.long
+
 SENSITIVITY, SPECIFICITY = 0.85, 0.75
 
 

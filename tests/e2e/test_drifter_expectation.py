@@ -10,6 +10,8 @@ import pytest
 from codechat.engine.run import run
 from codechat.engine.settings.compose import compose
 
+pytestmark = pytest.mark.long
+
 RATES = {"cosmetic": 0.1, "structural": 0.25, "semantic": 0.5}
 SELF_CORRECTION = 0.2
 SEEN = 0.985  # of the defects, by the starter tests: python benchmarks/defect_visibility.py starter

@@ -173,6 +173,7 @@ def test_codeif_recipes_run(here: Path, name: str, cells: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "cells"), [("sreval_rq1", 2), ("sreval_rq2", 5)])
+@pytest.mark.long
 def test_sreval_recipes_run(here: Path, name: str, cells: int) -> None:
     """With one model for all and a task of one's own: the shapes of their cells, offline, and the tables they are for."""
     (here / "tasks.jsonl").write_text(json.dumps(growing("a" * 24)) + "\n")
@@ -187,6 +188,7 @@ def test_sreval_recipes_run(here: Path, name: str, cells: int) -> None:
     assert {row["source"] for row in table} == {"measured"}, "a single task is not the paper's dataset"
 
 
+@pytest.mark.long
 def test_the_multicodeif_recipe_decodes_as_the_paper_does(here: Path) -> None:
     """With one model for all, a task of a rule, one of a judge, and a chain."""
     judged = {"category": "situation", "constraint_type": "situation", "answer": "fn f() {}"}
@@ -253,6 +255,7 @@ def test_a_failed_cell_does_not_stop_the_others(here: Path, capsys: pytest.Captu
     assert " done " in captured.out
 
 
+@pytest.mark.long
 def test_smoke_runs_offline_and_reports(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_sweep(["+sweep=smoke", "tracking=none", "dataset.limit=2"]) == 0
     printed = capsys.readouterr().out

@@ -12,6 +12,8 @@ import pytest
 from codechat.cli.app import main
 from codechat.records import SessionRecord, read_sessions
 
+pytestmark = pytest.mark.long
+
 DATA = os.environ.get("CODECHAT_TEST_DATA")
 INSPECT = os.environ.get("CODECHAT_INSPECT_PYTHON")
 TASKS = 8

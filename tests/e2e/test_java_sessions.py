@@ -16,6 +16,8 @@ from codechat.testing import Call, OpenAIServer
 from support.java import needs_java
 from support.sreval_rows import growing_java
 
+pytestmark = pytest.mark.long
+
 ROWS = [growing_java("a" * 24, 2), growing_java("b" * 24, 3)]
 FIXED = ["protocol=stepwise", "tracking=none", "hardware.workers=1"]
 

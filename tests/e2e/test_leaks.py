@@ -24,6 +24,8 @@ from codechat.testing import Answer, Call, OpenAIServer, Result
 from support.codeif_rows import write_rows
 from support.multicodeif_rows import constrained
 
+pytestmark = pytest.mark.long
+
 KINDS = (
     "non_functional_requirements",
     "situation",

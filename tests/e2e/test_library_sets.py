@@ -10,6 +10,8 @@ import pytest
 from codechat.cli.app import main
 from support.sreval_rows import unit_test
 
+pytestmark = pytest.mark.long
+
 WEAK = "sandbox.allow_weak=true"  # where there is no bubblewrap
 RUN = [
     "protocol=stepwise",

@@ -205,6 +205,7 @@ def slow(call: Call) -> str:
 
 
 @pytest.mark.parametrize(("stop", "status"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+@pytest.mark.long
 def test_an_interrupted_cell_resumes_and_ends_as_if_undisturbed(tmp_path: Path, stop: int, status: int) -> None:
     size = ("dataset.limit=4", "model.max_concurrency=2")
     with OpenAIServer(slow) as server:
@@ -262,6 +263,7 @@ def test_replay_answers_as_the_recording_did(tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.long
 def test_no_secret_is_written_anywhere(tmp_path: Path) -> None:
     secret = "sk-very-secret-0123456789"
     environment = {**os.environ, "MY_KEY": secret}

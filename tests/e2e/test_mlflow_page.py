@@ -12,6 +12,8 @@ from codechat.studies.refine.metrics import REFINE
 from codechat.tracking import TRACKING, DatasetInfo, FinishedCell, TrackedRun, read_tracking, write_tracking
 from support.mlflow_store import client_of
 
+pytestmark = pytest.mark.long
+
 POINTS = (
     *(Point("turn/pass_at_1", value, turn) for turn, value in enumerate([1.0, 0.75, 0.5])),
     Point("cost/wall_s", 1.5),

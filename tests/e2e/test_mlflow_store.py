@@ -16,6 +16,8 @@ from codechat.tracking import TRACKING, FinishedCell, TrackedRun, TrackingError
 from support.mlflow_server import MlflowServer, mlflow_server
 from support.mlflow_store import client_at, client_of
 
+pytestmark = pytest.mark.long
+
 POINTS = (
     *(Point("turn/pass_at_1", value, turn) for turn, value in enumerate([1.0, 0.75, 0.5])),
     *(Point("turn/iar", value, turn) for turn, value in enumerate([0.9, 0.8], 1)),

@@ -10,6 +10,8 @@ from codechat.records import SessionRecord, write_sessions
 from codechat.tracking import TRACKING, FinishedCell, TrackedRun, traces
 from support.mlflow_store import client_of
 
+pytestmark = pytest.mark.long
+
 ASKED = {"id": "i1", "text": "Rename it.", "scope": "cosmetic", "change": "modify"}
 TURNS = [
     {

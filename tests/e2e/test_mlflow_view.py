@@ -22,6 +22,8 @@ from codechat.tracking.runs import CELL_TAG, PROGRESS
 from support.browser import chromium
 from support.mlflow_store import client_of
 
+pytestmark = pytest.mark.long
+
 POINTS = (
     *(Point("turn/pass_at_1", value, turn) for turn, value in enumerate([1.0, 0.75, 0.5])),
     *(Point("turn/iar", value, turn) for turn, value in enumerate([0.5, 0.75], 1)),

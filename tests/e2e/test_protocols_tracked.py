@@ -14,6 +14,8 @@ from codechat.engine.run import run
 from codechat.engine.settings.compose import compose
 from support.mlflow_store import client_of
 
+pytestmark = pytest.mark.long
+
 TASKS = [
     {
         "task_id": f"mine/{number}", "prompt": "Write double(x), which doubles a number.", "entry_point": "double",

@@ -25,7 +25,7 @@ QUESTION = Request(
 )
 GARBAGE = [Fault(200, "not json"), Fault(200, "{}"), Fault(200, "[]"), Fault(200, '{"content": 3, "candidates": 3}')]
 
-pytestmark = pytest.mark.parametrize("provider", sorted(SERVERS))
+pytestmark = [pytest.mark.long, pytest.mark.parametrize("provider", sorted(SERVERS))]
 
 
 @pytest.fixture(autouse=True)

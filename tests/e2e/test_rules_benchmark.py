@@ -6,8 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from codechat.instructions.pool import EMBEDDED, read_pool
 from support.triples import Triple
+
+pytestmark = pytest.mark.long
 
 COMMAND = [sys.executable, str(Path(__file__).parents[2] / "benchmarks" / "rules.py")]
 REMOVE = {one.id: one for one in read_pool(EMBEDDED, {}).instructions}["cosmetic-remove-comments"]

@@ -13,6 +13,8 @@ from codechat.errors import UserError
 from codechat.records import read_sessions
 from support.mlflow_store import client_at
 
+pytestmark = pytest.mark.long
+
 WORDS = ("model=drifter", "dataset.limit=3", "agenda.turns=4", "tracking=none", "hardware.workers=1")
 
 

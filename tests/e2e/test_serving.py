@@ -24,6 +24,8 @@ from codechat.serving.server_guard import is_zombie
 from codechat.testing import OpenAIServer, dataset_tasks, error, reference_solver
 from support.standin_vllm import VERSION, Standin, install
 
+pytestmark = pytest.mark.long
+
 MODEL, JUDGE = "Qwen/Qwen2.5-Coder-7B-Instruct", "openai/gpt-oss-20b"
 SMALL = ("dataset.limit=1", "agenda.turns=2", "tracking=none", "hardware.workers=1")
 PLAIN = "--generation-config vllm --enable-prompt-tokens-details"

@@ -14,6 +14,8 @@ from codechat.cli.app import main
 from codechat.cli.commands.export import run_export
 from codechat.errors import UserError
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 WORDS = ("model=echo", "dataset.limit=1", "hardware.workers=1")
 

@@ -18,6 +18,8 @@ from codechat.suites import maven
 from support.java_rows import COMMAND, FILES, METADATA, STAND_IN, TWICE, sandbox_words
 from support.repository_rows import write_files, write_lines
 
+pytestmark = pytest.mark.long
+
 LOCAL = os.environ.get("CODECHAT_TEST_MAVEN", "")
 PUBLISHED = Path(os.environ.get("CODECHAT_TEST_DATA", "")) / "sreval_java_repository.jsonl.gz"
 ABOVE = "The code above the function in its file:\n\n```java\npackage shop;\n\npublic class Twice {\n```\n\n"

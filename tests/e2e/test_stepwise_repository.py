@@ -13,6 +13,8 @@ from codechat.engine.run import run as run_composed
 from codechat.engine.settings.compose import compose
 from support.repository_rows import FILES, PROJECT, TOTAL, write_lines, write_shop
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -13,6 +13,8 @@ from codechat.tracking import TRACKING
 from support.mlflow_store import client_at
 from support.postgres import PASSWORD, QUOTED, USER, free_port, lacking, postgres
 
+pytestmark = pytest.mark.long
+
 CELL = ("model=echo", "dataset.limit=1", "agenda.turns=2", "hardware.workers=1")
 
 

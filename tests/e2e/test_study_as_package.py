@@ -13,6 +13,8 @@ import pytest
 from codechat import compose, run
 from codechat import studies as studies_of_the_tree
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 STUDY = "cab"
 WORDS = ("protocol=assist", "dataset=assist_starter", "tracking=none", "hardware.workers=1")

@@ -13,6 +13,8 @@ from codechat.domain import Program
 from codechat.sandbox import SANDBOXES
 from codechat.suites.calls import Calls
 
+pytestmark = pytest.mark.long
+
 CALLS = Calls("f", "def f(n):\n    return n * 2\n", base=((1,), (2,)), plus=((3,),))
 SPIN = "import time\ndef spin(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n"
 PROGRAMS = {

@@ -11,6 +11,8 @@ from codechat.languages import extract
 from codechat.patterns import adherence, applicable
 from support.slow_texts import MEGABYTE, SLOW_TEXTS, WRAPPED
 
+pytestmark = pytest.mark.long
+
 LONGEST_S = 4.0  # about a second on an idle machine
 RULES = [one for one in read_pool(EMBEDDED, {}).instructions if one.rule is not None]
 

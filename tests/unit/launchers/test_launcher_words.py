@@ -36,6 +36,7 @@ def name_of(words: list[str]) -> str:
         lambda more: st.permutations([*more, *CELL])
     )
 )
+@pytest.mark.long
 def test_no_option_of_speed_or_place_changes_a_sweeps_name(words: list[str]) -> None:
     result = [word for word in words if word in CELL]
     assert name_of(words) == name_of(result)

@@ -226,6 +226,7 @@ def test_the_page_says_what_is_pooled(report: tuple[Path, ReportData, list[Path]
     assert len(list(data.cells[0].sessions())) == 42
 
 
+@pytest.mark.long
 def test_a_report_over_single_seeds_has_nothing_of_it(tmp_path: Path) -> None:
     for model in ("a", "b"):
         write_cell(Made(model, tasks=6, turns=3), tmp_path / "runs")

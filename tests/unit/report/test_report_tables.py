@@ -268,6 +268,7 @@ def test_every_figure_is_there_twice_and_says_what_it_shows(report: Any) -> None
         assert figure.of.group in report[1].groups
 
 
+@pytest.mark.long
 def test_the_same_cells_give_the_same_bytes(report: Any, tmp_path: Path) -> None:
     build_report(load_cells([report[0] / "runs"]), tmp_path)
     files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
@@ -342,6 +343,7 @@ def test_extremes_are_drawn_without_a_warning_and_nothing_is_drawn_empty(
     }
 
 
+@pytest.mark.long
 def test_a_report_written_over_another_leaves_nothing_of_it(tmp_path: Path) -> None:
     for model, first, breaks in (("a", 1.1, 0.0), ("b", 0.5, 0.3)):
         write_cell(Made(model, tasks=4, turns=3, first=first, breaks=breaks), tmp_path / "runs")

@@ -160,6 +160,7 @@ COSTLY: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", COSTLY)
+@pytest.mark.long
 def test_no_bytes_take_long(name: str) -> None:
     data = COSTLY[name]
     assert len(data) < wire.DIGEST_OVER + 80_000
