@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from codechat.config import result_option, run_option
 from codechat.domain import Build
@@ -119,10 +119,7 @@ class Docker:
             volumes = ["--volume", f"{folder}:{PLACE}:ro", "--volume", f"{meeting}:{PLACE}/meeting"]
             return [image.program, "run", *self._options(name), *volumes, "--entrypoint", program, image.name, *rest]
 
-        return await Resident.start(command, PLACE, self._inside(image), meeting=f"{PLACE}/meeting/control")
-
-    def _inside(self, image: Image) -> dict[str, Any]:
-        return {
+        inside = {
             **self._config.inside(),
             "lower": image.root,
             "uid": None,
@@ -132,6 +129,7 @@ class Docker:
             "root": image.root,
             "environment": {**VARIABLES, **image.variables, "HOME": furnish.HOME},
         }
+        return await Resident.start(command, PLACE, inside, meeting=f"{PLACE}/meeting/control")
 
     def _options(self, name: str) -> list[str]:
         """The engine's own filter and covers are off, because they forbid the namespaces of commands; ours are used."""

@@ -8,7 +8,7 @@ import functools
 import io
 import textwrap
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,12 +126,8 @@ def names_of_tests(tests: str) -> list[str]:
 def indented(code: str, indent: str) -> list[str]:
     """The lines of a code, indented, except those that begin inside a string, whose value would change."""
     lines = [line + "\n" for line in code.split("\n")]
-    within = set(_lines_within_texts(code))
-    return [line if number in within or not line.strip() else indent + line for number, line in enumerate(lines, 1)]
-
-
-def _lines_within_texts(code: str) -> Iterable[int]:
     tree = parse(code)
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)):
-            yield from range(node.lineno + 1, (node.end_lineno or node.lineno) + 1)
+    values = (node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr | ast.Constant)) if tree else ()
+    texts = [node for node in values if isinstance(node, ast.JoinedStr) or isinstance(node.value, str | bytes)]
+    within = {line for text in texts for line in range(text.lineno + 1, (text.end_lineno or text.lineno) + 1)}
+    return [line if number in within or not line.strip() else indent + line for number, line in enumerate(lines, 1)]

@@ -63,7 +63,7 @@ def place(reference: str, entry_point: str, oracle: str, inputs: bytes, librarie
     parts = [reference, entry_point, str(oracle == "set_equal"), machine(), *([libraries] if libraries else [])]
     digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass"))
     digest.update(inputs)
-    return cache_folder() / f"{digest.hexdigest()}.bin"
+    return secret_folder("expected") / f"{digest.hexdigest()}.bin"
 
 
 @functools.cache
@@ -77,11 +77,6 @@ def machine() -> str:
     sources = sorted(Path(inside.__path__[0]).glob("*.py"))
     code = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
     return "\x1f".join([platform.node(), model, sys.version, sys.executable, code])
-
-
-def cache_folder() -> Path:
-    """The folder of the truths, readable only for this user."""
-    return secret_folder("expected")
 
 
 class Recorder:
@@ -110,7 +105,9 @@ class Recorder:
         elif kind == wire.VALUE:
             self.values.append(Expected(payload, 0, None, _flags(payload)))
         elif kind == wire.DIGEST:
-            return self._add_digest(payload)
+            size = int.from_bytes(payload[32:], "little")
+            self.values.append(Expected(payload[:32], size, None, 0))
+            return wire.ASK_CANONICAL if size <= wire.CANONICAL_UP_TO else wire.NEXT
         elif kind == wire.CANONICAL:
             last = self.values[-1]
             self.values[-1] = Expected(last.data, last.size, payload, 0)
@@ -119,11 +116,6 @@ class Recorder:
         elif kind not in (wire.STARTED, wire.LOADED):
             self.problem = _problem(kind, payload)
         return b""
-
-    def _add_digest(self, payload: bytes) -> bytes:
-        size = int.from_bytes(payload[32:], "little")
-        self.values.append(Expected(payload[:32], size, None, 0))
-        return wire.ASK_CANONICAL if size <= wire.CANONICAL_UP_TO else wire.NEXT
 
 
 def _problem(kind: bytes, payload: bytes) -> str:

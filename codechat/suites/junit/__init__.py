@@ -16,7 +16,7 @@ from codechat.sandbox import Box, Command, Sandbox, SandboxConfig
 from codechat.suites import SUITES
 from codechat.suites.endings import judge_status, run_in_box
 from codechat.suites.jdk import JavaOptions
-from codechat.suites.junit.compiler import Compiled, Compiler, Kind
+from codechat.suites.junit.compiler import Compiler, Kind
 from codechat.suites.junit.toolchain import Toolchain, toolchain
 
 REMEDY = "use sandbox=bubblewrap, or set CODECHAT_CACHE_DIR to a folder that every user can enter, outside of your home"
@@ -76,15 +76,7 @@ class JUnit:
             outcome, reason = REFUSED[compiled.kind]
             said = compiled.text.strip() or None
             return Verdict(outcome, False, Failure(reason, exception=said), compiled.cpu_s, inside="")
-        command = self._command(compiled, tools, config)
-        ran = box.run(command)
-        if ran.why == "missing":
-            raise UserError(f"this sandbox does not see the Java runtime {tools.image}", REMEDY)
-        verdict = judge_status(ran, command, token=command.files["token"].decode(), meanings=STATUSES)
-        return replace(verdict, cpu_s=verdict.cpu_s + compiled.cpu_s, inside=INSIDE)
-
-    def _command(self, compiled: Compiled, tools: Toolchain, config: SandboxConfig) -> Command:
-        return Command(
+        command = Command(
             argv=tuple(tools.run(config.memory_mb, compiled.text.split())),
             files={"token": secrets.token_hex(16).encode(), "unit": compiled.unit},
             environment=tools.environment,
@@ -95,6 +87,11 @@ class JUnit:
             tools=tools.tools,
             alone=True,
         )
+        ran = box.run(command)
+        if ran.why == "missing":
+            raise UserError(f"this sandbox does not see the Java runtime {tools.image}", REMEDY)
+        verdict = judge_status(ran, command, token=command.files["token"].decode(), meanings=STATUSES)
+        return replace(verdict, cpu_s=verdict.cpu_s + compiled.cpu_s, inside=INSIDE)
 
 
 def _refuse_little(config: SandboxConfig) -> None:

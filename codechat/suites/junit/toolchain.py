@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import threading
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -128,7 +128,8 @@ def toolchain(config: JavaConfig, note: Callable[[str], None] = lambda text: Non
 
 
 def _make(home: Path, jars: tuple[Path, ...], note: Callable[[str], None]) -> Toolchain:
-    junit, libraries = _part(jars)
+    junit = [jar for jar in jars if any(name.startswith(JUNIT_FOLDERS) for name in _entries(jar))]
+    libraries = [jar for jar in jars if jar not in junit]
     names = [path.name for path in sorted(SOURCES.glob("*.java"))]
     parts = [(home / "release").read_text(), *((SOURCES / name).read_text() for name in names), *MODULES]
     key = content_hash([str(home), *parts, *(content_hash(jar.read_bytes()) for jar in jars), *map(str, libraries)])
@@ -169,14 +170,6 @@ def find_jars(given: Sequence[str] | None) -> list[Path]:
 def _entries(jar: Path) -> frozenset[str]:
     with zipfile.ZipFile(jar) as archive:
         return frozenset(archive.namelist())
-
-
-def _part(jars: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """JUnit's jars, and those of libraries."""
-    parts: tuple[list[Path], list[Path]] = ([], [])
-    for jar in jars:
-        parts[not any(name.startswith(JUNIT_FOLDERS) for name in _entries(jar))].append(jar)
-    return parts
 
 
 @dataclass(frozen=True)
