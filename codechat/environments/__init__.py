@@ -41,6 +41,10 @@ class Worktree(Protocol):
         """End the worktree and throw its files away."""
 
 
+Room = Worktree
+"""Its earlier name, which others' packages may import."""
+
+
 class Environment(Protocol):
     """Opens worktrees."""
 
