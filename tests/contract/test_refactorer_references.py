@@ -21,6 +21,8 @@ from codechat.suites.checker import Checker
 from codechat.tasks import Task
 from codechat.testing import dataset_tasks
 
+pytestmark = pytest.mark.long
+
 DATA = os.environ.get("CODECHAT_TEST_DATA")
 FILES = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
 PER_INSTRUCTION = {"starter": 8, "humaneval": 2, "mbpp": 2}

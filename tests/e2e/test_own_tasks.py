@@ -9,6 +9,8 @@ import pytest
 from codechat.cli.app import main
 from codechat.engine.cell.references import References
 
+pytestmark = pytest.mark.long
+
 TASK = {"prompt": 'def f(x):\n    """x + 1"""\n', "entry_point": "f", "canonical_solution": "    return x + 1\n"}
 STATIC = ("protocol=static", "model=echo", "tracking=none")
 REFINE = ("agenda.turns=2", "model=echo", "tracking=none")

@@ -12,6 +12,8 @@ import pytest
 from codechat.testing import Answer, Call, OpenAIServer, Result, error
 from support.plugins import codechat, install
 
+pytestmark = pytest.mark.long
+
 USED = {"prompt_tokens": 10, "completion_tokens": 4}
 PRICES = "{input: 1.0, output: 10.0}"
 

@@ -11,6 +11,8 @@ from codechat.cli.app import main
 from codechat.testing import Call, OpenAIServer, Result, dataset_tasks, reference_solver
 from support.provider_servers import AWS, SERVERS, Server
 
+pytestmark = pytest.mark.long
+
 KEY = "sk-very-secret-0123456789"
 SMALL = ("dataset.limit=2", "agenda.turns=2", "tracking=none", "sandbox=auto")
 KEYS = {"anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY"}

@@ -20,6 +20,8 @@ from support.mlflow_server import mlflow_server
 from support.mlflow_store import client_at
 from support.postgres import PASSWORD, Postgres, lacking, postgres
 
+pytestmark = pytest.mark.long
+
 CELLS = 4
 FRESH = int(os.environ.get("CODECHAT_STORE_ROUNDS", "1"))
 ROUNDS = FRESH if FRESH > 1 else 3

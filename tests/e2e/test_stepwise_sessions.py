@@ -16,6 +16,8 @@ from codechat.suites.assertions import Assertions
 from codechat.testing import Call, OpenAIServer
 from support.sreval_rows import growing
 
+pytestmark = pytest.mark.long
+
 ROWS = [growing("a" * 24, 3), growing("b" * 24, 5)]
 
 

@@ -12,6 +12,8 @@ from codechat.tracking import read_tracking
 from codechat.tracking.runs import description
 from support.mlflow_store import client_of
 
+pytestmark = pytest.mark.long
+
 RULE = '"{""pattern"": ""comment""}"'
 PLAIN = """text,scope
 Remove all comments.,cosmetic

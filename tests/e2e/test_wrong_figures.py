@@ -13,6 +13,8 @@ from codechat.domain import SCOPES
 from codechat.engine.cell import build_cell
 from codechat.engine.settings.compose import compose
 
+pytestmark = pytest.mark.long
+
 TASK = {"task_id": "m/0", "prompt": 'def f(x):\n    """x + 1"""\n', "entry_point": "f", "tests": ["assert f(1) == 2"],
         "canonical_solution": "    return x + 1\n"}  # fmt: skip
 OTHER = {**TASK, "task_id": "m/1", "prompt": 'def f(x):\n    """x + 2"""\n', "tests": ["assert f(1) == 3"],

@@ -21,6 +21,8 @@ from codechat.languages.python.assembly import parse
 from codechat.suites.calls import Calls
 from codechat.tasks import Dataset, Task
 
+pytestmark = pytest.mark.long
+
 FILES = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
 SIZES = {"humaneval": 164, "mbpp": 378}
 
