@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
@@ -27,10 +27,9 @@ def import_all(room: str, group: str) -> None:
     """
     for name in _modules_in(importlib.import_module(room)):
         importlib.import_module(name)
-    for study in _modules_in(importlib.import_module(STUDIES)):
-        _import_files(importlib.import_module(study), group)
+    _import_files(_own_files(), group)
     for point in _installed(tuple(sys.path)).get("codechat.study", ()):
-        _load(point, "study", lambda package: _import_files(package, group))
+        _load(point, "study", lambda package: _import_files(_modules_in(package), group))
     for point in _installed(tuple(sys.path)).get(f"codechat.{group}", ()):
         _load(point, group)
 
@@ -40,8 +39,15 @@ def _modules_in(package: ModuleType) -> Iterator[str]:
         yield module.name
 
 
-def _import_files(study: ModuleType, group: str) -> None:
-    for name in _modules_in(study):
+@functools.cache
+def _own_files() -> tuple[str, ...]:
+    """The files of codechat's own studies, listed once a process: every group asks for some of them."""
+    studies = map(importlib.import_module, _modules_in(importlib.import_module(STUDIES)))
+    return tuple(name for study in studies for name in _modules_in(study))
+
+
+def _import_files(files: Iterable[str], group: str) -> None:
+    for name in files:
         file = name.rpartition(".")[2]
         if file == group or file.startswith(f"{group}_"):
             importlib.import_module(name)

@@ -128,3 +128,12 @@ def test_remapped_verb_changes_label_and_hash(pool: Pool) -> None:
     labels = {one.id: one.change for one in other.instructions}
     assert labels["cosmetic-strip-trailing-spaces"] == "modify"
     assert other.content_hash != pool.content_hash
+
+
+def test_a_copy_of_the_pool_of_earlier_rules_is_another_pool(tmp_path: Path) -> None:
+    text = '- {id: one, scope: cosmetic, text: "Add a note.", rule: {pattern: comment}}\n'
+    (tmp_path / "pool.yaml").write_text(text)
+    own = read_pool(tmp_path / "pool.yaml", {}).content_hash
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("codechat.instructions.pool._HASHES", {"the hash of today": own})
+        assert read_pool(tmp_path / "pool.yaml", {}).content_hash != own
