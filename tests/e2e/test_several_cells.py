@@ -97,4 +97,4 @@ def test_one_of_a_thing_is_singular_and_no_foreign_bar_is_shown(tmp_path: Path) 
     assert "\n1 cell, " in reported.stdout
     assert "sweep adhoc-" in (swept := codechat("-m", *WORDS, "agenda.turns=2", "seed=0", "dry_run=true").stdout)
     assert ": 1 cell\n" in swept
-    assert "export|score|rules …" in codechat("--help").stdout
+    assert "export|score …" in codechat("--help").stdout
