@@ -116,7 +116,7 @@ def test_recorded_dialogues_are_judged_by_another_judge(here: Path) -> None:
     assert metrics["tokens"]["judge"]["input_tokens"] > 0 and metrics["cost_usd"]["judge"] > 0
     with pytest.raises(UserError, match=r"protocol.rounds cannot change"):
         run_rescore([f"run={first.folder}", "out=third", "protocol.rounds=3"])
-    assert run_rescore([f"run={first.folder}", "out=whole", "protocol.judged=dialogue"]) == 0
+    assert run_rescore([f"run={first.folder}", "out=whole", "protocol.judged=answer"]) == 0
     ids = {each["cell_id"] for folder in ("again", "whole") for each in sessions(here / folder)}
     assert len(ids) == 2, "another judge, another cell"
 
@@ -134,7 +134,7 @@ def test_dialogues_are_judged_again_without_the_clones(here: Path) -> None:
         first = run(compose([*words, *served(server)]))
         assert first.status == 0
         (here / "clones").rename(here / "elsewhere")
-        assert run_rescore([f"run={first.folder}", "out=again", "protocol.judged=dialogue"]) == 0
+        assert run_rescore([f"run={first.folder}", "out=again", "protocol.judged=answer"]) == 0
         asked = Counter(call.body["model"] for call in server.calls)
     assert asked == {"model": 1, "user": 1, "judge": 2}
 

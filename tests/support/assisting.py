@@ -132,7 +132,8 @@ class Held:
 def configured(server: OpenAIServer, **options: Any) -> AssistConfig:
     """The protocol's options with models of a server."""
     roles = {role: openai(server, role) for role in ("user", "judge")}
-    return AssistConfig(**{"prompts": PROMPTS, "roles": AssistRoles(**roles), "references": 0, **options})
+    fixed = {"prompts": PROMPTS, "roles": AssistRoles(**roles), "references": 0, "judged": "answer"}
+    return AssistConfig(**{**fixed, **options})
 
 
 def openai(server: OpenAIServer, name: str) -> Any:

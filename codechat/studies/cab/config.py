@@ -1,10 +1,11 @@
 """The options, roles and prompts of `protocol=assist`."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from pydantic import SerializeAsAny, ValidationInfo, field_validator
+from pydantic import SerializeAsAny, ValidationInfo, field_validator, model_validator
 
-from codechat.config import SCORING, Config, original_option
+from codechat.config import SCORING, Config, original_option, result_option
 from codechat.models import ModelConfig
 from codechat.models.roles import Roles, role
 from codechat.template import require
@@ -21,6 +22,7 @@ _FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "more": ((), ("left",)),
     "answer": ((), ()),
     "followup": (("reply",), ("boundary",)),
+    "again": ((), ()),
     "user": (("conditions", "dialogue"), ("references", "build", "boundary")),
     "reask_user": ((), ()),
     "judge": (("question", "thread", "conditions", "answer", "form"), ("build", "boundary")),
@@ -49,6 +51,7 @@ class AssistPrompts(Config):
     more: str = original_option(..., "ends a message while {{left}} steps are left")
     answer: str = original_option(..., "ends a message when no step is left: asks for the answer")
     followup: str = original_option(..., "passes on the user's {{reply}}")
+    again: str = result_option("", "orders, before every later answer, to repeat in it all that was said; empty: nothing")
     user: str = original_option(..., "asks for the user's reply; fills {{conditions}}, {{dialogue}}, {{references}}")
     reask_user: str = original_option(..., "asks the user's model again after a reply that could not be read")
     judge: str = original_option(
@@ -74,12 +77,24 @@ class AssistConfig(Config):
     rounds: int = original_option(10, "the most replies of the user, and so of the maintainer's answers", ge=1, le=100)
     commands: int = original_option(10, "the most commands of one step; further ones are not run", ge=1, le=1_000)
     references: int = original_option(3, "replies of other issues that show the user's model the tone", ge=0, le=100)
-    judged: Literal["answer", "dialogue"] = original_option(
-        "answer", "what the judge sees: the last answer, or all", json_schema_extra=SCORING
+    judged: Literal["answer", "dialogue"] | None = original_option(
+        None,
+        "what the judge sees: the last answer, or all; null: the last if the prompts order to repeat, else all",
+        json_schema_extra=SCORING,
     )
     max_reasks: int = original_option(2, "how often a reply of user or judge is asked for again", ge=0, le=10)
     roles: AssistRoles = original_option(..., "the further models")
     prompts: AssistPrompts = original_option(..., "a preset by its name, or each prompt as a text or @FILE")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _judges_what_holds_all(cls, values: Any) -> Any:
+        """Decide what the judge sees: an answer alone only if it repeats the earlier ones."""
+        if not isinstance(values, Mapping) or values.get("judged") is not None:
+            return values
+        prompts = values.get("prompts")
+        again = prompts.get("again") if isinstance(prompts, Mapping) else getattr(prompts, "again", "")
+        return {**values, "judged": "answer" if again else "dialogue"}
 
     def steps_before(self, turn: int) -> int:
         """How often the maintainer may explore before the answer of a turn."""

@@ -225,7 +225,7 @@ class Maintainer:
             told = [await self._explore(turn, said)] if left else []
             left = max(0, left - 1)
             self._add(forced=left == 0)
-            asked = "\n\n".join([*told, self._tail(left)])
+            asked = "\n\n".join([*told, self._tail(left, later=turn > 0)])
         return self.found
 
     async def _ask(self, turn: int, text: str) -> Said | None:
@@ -271,13 +271,16 @@ class Maintainer:
         return quote(prompts.opening, told, question=task.prompt)
 
     def _followup(self, reply: str, left: int) -> str:
-        return f"{quote(self.stage.config.prompts.followup, reply=reply)}\n\n{self._tail(left)}"
+        return f"{quote(self.stage.config.prompts.followup, reply=reply)}\n\n{self._tail(left, later=True)}"
 
-    def _tail(self, left: int) -> str:
-        """What ends every message but the opening: how many steps are left, or that it must answer now."""
-        if left:
-            return fill(self.stage.config.prompts.more, left=counted(left, "step"))
-        return self.stage.config.prompts.answer.strip("\n")
+    def _tail(self, left: int, *, later: bool) -> str:
+        """What ends every message but the opening: how many steps are left, or that it must answer now.
+
+        Before it stands the order to repeat all, if the prompts have one and the answer is a `later` one.
+        """
+        prompts = self.stage.config.prompts
+        end = fill(prompts.more, left=counted(left, "step")) if left else prompts.answer.strip("\n")
+        return "\n\n".join([prompts.again.strip("\n"), end]) if later and prompts.again else end
 
 
 def told_outputs(template: str, commands: Sequence[str], outputs: Sequence[Output], unrun: int) -> str:

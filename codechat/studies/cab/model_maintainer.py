@@ -1,6 +1,6 @@
 """The upper bound of CodeAssistBench: what the thread's real maintainers said, which a judge must call correct."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from codechat.config import original_option
 from codechat.domain import Reply
@@ -13,6 +13,8 @@ from codechat.tasks import Task
 LOOK = "EXPLORE: ls\nEXPLORE: git log --oneline"
 """What it runs before its first answer: enough to show that commands work."""
 OFFER = "EXPLORE:"
+REPEAT = "repeat in it all"
+"""Words of an order to repeat earlier answers, as in the prompts `paper`."""
 
 
 class MaintainerConfig(ModelConfig):
@@ -25,12 +27,17 @@ class MaintainerConfig(ModelConfig):
 class MaintainerByTurnsConfig(ModelConfig):
     """Nothing to choose but the label."""
 
+    version: ClassVar[int] = 2
+
     kind: Literal["maintainer_by_turns"] = original_option("maintainer_by_turns", "which provider answers")
     name: str = original_option("maintainer_by_turns", "the name that the records show", min_length=1)
 
 
 class Maintainer:
-    """Answers with every comment of others than the author; if `by_turns` with one, and at every turn one more."""
+    """Answers with every comment of others than the author; if `by_turns` with the next one, as in the thread.
+
+    Then it repeats the earlier ones if it is ordered to, and if there is no further one.
+    """
 
     def __init__(self, config: ModelConfig, *, by_turns: bool) -> None:
         self.config, self._by_turns = config, by_turns
@@ -44,6 +51,9 @@ class Maintainer:
         if request.turn == request.number == 0 and OFFER in request.messages[-1].content:
             return Reply(LOOK)
         shown = comments[: request.turn + 1] if self._by_turns else comments
+        new = self._by_turns and request.turn < len(comments)
+        if new and not any(REPEAT in each.content for each in request.messages if each.role == "user"):
+            shown = shown[-1:]
         return Reply("ANSWER:\n" + "\n\n".join(shown))
 
     async def aclose(self) -> None:
@@ -58,7 +68,7 @@ def maintainer(config: MaintainerConfig) -> Maintainer:
 
 @MODELS.register("maintainer_by_turns", MaintainerByTurnsConfig, baseline=True)
 def maintainer_by_turns(config: MaintainerByTurnsConfig) -> Maintainer:
-    """What they said first, and with every turn one comment more, for protocol=assist (baseline; offline)."""
+    """What they said first, then the next comment at every turn, for protocol=assist (baseline; offline)."""
     return Maintainer(config, by_turns=True)
 
 

@@ -179,7 +179,7 @@ def expected_asks(config: AssistConfig, task: AssistTask, *, explores: bool) -> 
     told = replies = 0
     shared = 0
     for turn in range(config.rounds):
-        told += len(prompts.followup) + REPLIED if turn else 0
+        told += len(prompts.followup) + len(prompts.again) + REPLIED if turn else 0
         for call in range(config.steps_before(turn) + 1 if explores else 1):
             told += OUTPUTS + len(prompts.outputs) + len(prompts.more) if call else 0
             yield Ask(UNDER_TEST, turn, opening + told, SAID, replies=replies, shared=shared, shared_replies=replies)

@@ -1,11 +1,16 @@
 """The shipped prompts, and the options of the protocol: what may stand in them, and what a rescoring may change."""
 
+from pathlib import Path
+
 import pytest
 
+from codechat.engine.run import run
 from codechat.engine.settings.compose import compose
 from codechat.errors import UserError
-from codechat.studies.cab.config import AssistConfig
+from codechat.records import read_sessions
+from codechat.studies.cab.config import AssistConfig, AssistPrompts
 from codechat.studies.cab.judging import form, read_judge
+from codechat.studies.cab.turns import AssistJudgement
 from codechat.studies.cab.user import read_user
 from support.assisting import judges, says
 
@@ -32,6 +37,43 @@ def test_the_shipped_prompts_ask_for_what_is_read() -> None:
     assert "EXPLORE:" not in prompts.blind, "a maintainer without means is not told of commands"
     for name in ("opening", "outputs", "followup", "files", "user", "judge"):
         assert "{{boundary}}" in getattr(prompts, name), f"{name} says how its material is marked"
+
+
+def test_the_papers_prompts_say_what_the_papers_do() -> None:
+    plain, paper = shipped().prompts, shipped("protocol.prompts=paper").prompts
+    assert not plain.again and "another solution can be as good" in plain.judge
+    assert "repeat" in paper.again and "full code" in paper.again
+    assert "authoritative" in paper.judge and "intent" in paper.judge and "approach" in paper.judge
+    assert "can be as good" not in paper.judge
+    same = set(AssistPrompts.model_fields) - {"again", "judge"}
+    assert all(getattr(plain, name) == getattr(paper, name) for name in same)
+
+
+def test_an_answer_is_judged_by_itself_only_if_it_repeats_all() -> None:
+    """Without the order an answer holds what is new, and the user weighs all answers together."""
+    judged = {word: shipped(word).judged for word in ("protocol.prompts=plain", "protocol.prompts=paper")}
+    assert judged == {"protocol.prompts=plain": "dialogue", "protocol.prompts=paper": "answer"}
+    assert shipped("protocol.prompts=paper", "protocol.judged=dialogue").judged == "dialogue"
+    assert shipped("protocol.judged=answer").judged == "answer"
+
+
+def test_a_dialogue_of_deltas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread answers bit by bit: by its last answer one condition of three is met, though its user is satisfied."""
+    monkeypatch.chdir(tmp_path)
+    found = {}
+    for prompts in ("plain", "paper"):
+        for judged in ("answer", "dialogue"):
+            words = ["tracking=none", "environment=none", "hardware.workers=1", 'dataset.tasks=["starter/kettle#1"]']
+            outcome = run(compose([*STARTER, *words, f"protocol.prompts={prompts}", f"protocol.judged={judged}"]))
+            (session,) = read_sessions(outcome.folder / "sessions.jsonl")
+            order = compose([*STARTER, f"protocol.prompts={prompts}"]).config.protocol.prompts.again.strip()  # type: ignore[attr-defined]
+            ordered = [order in turn.request[-1].content for turn in session.turns if order]
+            assert ordered == [False, True, True] * bool(order), "before every later answer"
+            own = AssistJudgement.of(session)
+            assert own.satisfied == "FULLY_SATISFIED" and own.rounds == 3
+            found[prompts, judged] = (own.verdict, own.conditions_met)
+    assert found["plain", "answer"] == ("PARTIALLY_CORRECT", 1)
+    assert {found[place] for place in found if place != ("plain", "answer")} == {("CORRECT", 3)}
 
 
 @pytest.mark.parametrize(

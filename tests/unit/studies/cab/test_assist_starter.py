@@ -11,6 +11,7 @@ from codechat.datasets import DATASETS
 from codechat.domain import Message
 from codechat.engine.cell import build_cell
 from codechat.engine.settings.compose import compose
+from codechat.environment import data_folder
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.judges.deciding import quote
@@ -19,6 +20,8 @@ from codechat.studies.cab.references import references_for
 from codechat.studies.cab.tasks import AssistTask
 from codechat.tasks import Task
 from support.cab_rows import git
+
+AGAIN = (data_folder("conf") / "prompts/assist/paper/again.md").read_text()
 
 
 @pytest.fixture
@@ -95,16 +98,17 @@ async def test_a_maintainer_explores_first_if_it_can(tasks: list[AssistTask]) ->
         assert look == "EXPLORE: ls\nEXPLORE: git log --oneline"
         assert (await said_by(kind, tasks[0], 0, 0, "No command can be run.")).startswith("ANSWER:\nIt is the place")
         assert (await said_by(kind, tasks[0], 0, 1, "`EXPLORE: command`")).startswith("ANSWER:\nIt is the place")
-        assert (await said_by(kind, tasks[0], 1, 0, "`EXPLORE: command`")).startswith("ANSWER:\nIt is the place")
+        assert (await said_by(kind, tasks[0], 1, 0, "`EXPLORE: command`")).startswith("ANSWER:\n")
 
 
-async def test_the_whole_answer_and_the_one_that_grows(tasks: list[AssistTask]) -> None:
+async def test_the_whole_answer_and_one_comment_after_another(tasks: list[AssistTask]) -> None:
     (comments,) = [[each.body for each in task.thread if each.user != task.author] for task in tasks[2:]]
     whole = [await said_by("maintainer", tasks[2], turn, 0, "") for turn in range(2)]
     assert whole == ["ANSWER:\n" + "\n\n".join(comments)] * 2
-    growing = [await said_by("maintainer_by_turns", tasks[2], turn, 0, "") for turn in range(5)]
-    assert [text.count("\n\n") for text in growing] == [0, 1, 2, 2, 2]
-    assert growing[2] == whole[0] and growing[0] == f"ANSWER:\n{comments[0]}"
+    deltas = [await said_by("maintainer_by_turns", tasks[2], turn, 0, "") for turn in range(5)]
+    assert deltas == [f"ANSWER:\n{comment}" for comment in comments] + whole, "out of comments, it repeats all"
+    growing = [await said_by("maintainer_by_turns", tasks[2], turn, 0, AGAIN) for turn in range(3)]
+    assert [text.count("\n\n") for text in growing] == [0, 1, 2] and growing[2] == whole[0]
 
 
 async def test_without_a_maintainer_there_is_no_answer(tasks: list[AssistTask]) -> None:
@@ -130,7 +134,7 @@ async def test_they_find_every_thread_right_and_nothing_else(tasks: list[AssistT
     rounds = []
     for task in tasks:
         for turn in range(5):
-            answer = await said_by("maintainer_by_turns", task, turn, 0, "")
+            answer = await said_by("maintainer_by_turns", task, turn, 0, AGAIN)
             reply = (await user.complete(asked(task, [answer], judged=False))).text
             if "SATISFACTION_STATUS: FULLY_SATISFIED\n" in reply:
                 break
