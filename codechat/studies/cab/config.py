@@ -51,7 +51,7 @@ class AssistPrompts(Config):
     more: str = original_option(..., "ends a message while {{left}} steps are left")
     answer: str = original_option(..., "ends a message when no step is left: asks for the answer")
     followup: str = original_option(..., "passes on the user's {{reply}}")
-    again: str = result_option("", "orders, before every later answer, to repeat in it all that was said; empty: nothing")
+    again: str = result_option("", "orders, before later answers, to repeat all that was said; empty: nothing")
     user: str = original_option(..., "asks for the user's reply; fills {{conditions}}, {{dialogue}}, {{references}}")
     reask_user: str = original_option(..., "asks the user's model again after a reply that could not be read")
     judge: str = original_option(
