@@ -1,14 +1,17 @@
 """Decide by a model: a question with a closed set of answers, read strictly, else undecided.
 
 The judged text is quoted between marker lines whose mark is a hash of that text, so no text can hold its own end
-marker. A decision counts only if the model's answer ends with it and has each label once, with one of its words. If an
-answer cannot be read, the model is asked again, and in the end the decision is undecided, never guessed. A context
-overflow is undecided too, because the candidate's text caused it; an unreachable model is an `InfrastructureError`.
+marker. A decision counts only if the model's answer ends with it and has each label on one line alone, with one of its
+words. Every line with a label counts, also one with another word, a long one or a quoted one; but a quoted line is no
+answer, nor is a reply that was cut off. If an answer cannot be read, the model is asked again, and in the end the
+decision is undecided, never guessed. A context overflow is undecided too, because the candidate's text caused it; an
+unreachable model is an `InfrastructureError`.
 """
 
 import hashlib
 import re
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -23,6 +26,9 @@ MAX_LINE = 100
 """Characters of a line with an answer."""
 VERDICT = "VERDICT"
 
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[^`]*")
+_INDENTED = re.compile(r" {0,3}\t| {4}")
 _REASON_LINE = re.compile(r"^[\s>*_`#]*REASON[\s*_`]*:[\s*_`]*(.+)$", re.IGNORECASE)
 
 
@@ -80,8 +86,8 @@ async def decide(model: Model, question: Question, place: Request) -> Decision:
             error.rate_limited += spent.rate_limited
             raise
         spent = spent.plus(reply)
-        answer = without_thinking(reply.text)
-        found = read_answer(answer, question.answers)
+        answer = without_thinking(reply.text, quotes_code=True)
+        found = None if reply.finish_reason == "length" else read_answer(answer, question.answers)
         if found is not None:
             return Decision(found.answers, found.reason, **spent.fields())
         messages += [Message("assistant", answer.strip() or "(no text)"), Message("user", question.reask)]
@@ -117,25 +123,59 @@ def _boundary(parts: Mapping[str, str]) -> str:
 
 
 def read_answer(answer: str, answers: Mapping[str, tuple[str, ...]]) -> Reading | None:
-    """The word of every label, if each occurs once and the answer ends with the last; markdown is allowed."""
-    lines = [line.strip() for line in answer.splitlines() if line.strip(" \t`~")]
-    found: dict[str, str] = {}
-    for label, words in answers.items():
-        chosen = [word for line in lines if (word := _word_of(label, line)) in words and word is not None]
-        if len(chosen) != 1:
-            return None
-        found[label] = chosen[0]
-    last = list(answers)[-1]
-    if not lines or _word_of(last, lines[-1]) != found[last]:
+    """The word of every label, if one line alone has it and the answer ends with the last; markdown is allowed."""
+    lines = lines_of(answer)
+    found = {label: only_word(label, words, lines, tuple(answers)) for label, words in answers.items()}
+    if None in found.values() or _word_of(list(answers)[-1], lines[-1]) is None:
         return None
-    return Reading(found, _reason(lines[:-1]))
+    return Reading({label: word for label, word in found.items() if word is not None}, _reason(lines[:-1]))
+
+
+def only_word(label: str, words: Sequence[str], lines: Sequence[str], labels: Sequence[str] = ()) -> str | None:
+    """The word of a label, None if not one line alone has it, or the line has anything else, or is quoted.
+
+    A label may contain another of the `labels`.
+    """
+    others = [other for other in labels if other != label]
+    having = [line for line in lines if _has(label, line) and not any(_word_of(other, line) for other in others)]
+    word = _word_of(label, having[0]) if len(having) == 1 else None
+    return word if word in words else None
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a reply that say something, without fences; a quoted one begins with `>`.
+
+    A line is quoted in a fence, unless that is around the whole reply, and if it is indented as code is.
+    """
+    lines = [line for line in _LINE_END.split(text) if line.strip()]
+    if len(lines) > 1 and _FENCE.match(lines[0]) and _FENCE.fullmatch(lines[-1]) and lines[-1].strip() in lines[0]:
+        lines = lines[1:-1]
+    found, fenced = list[str](), False
+    for line in lines:
+        if _FENCE.match(line):
+            fenced = not fenced
+        else:
+            found.append(f"> {line.strip()}" if fenced or _INDENTED.match(line) else line.strip())
+    return found
+
+
+def is_quoted(line: str) -> bool:
+    """Whether a line is quoted: by a mark, or in backticks or quotation marks."""
+    return line.lstrip("*_ ")[:1] in tuple(">`'\"“”‘’«»„")
+
+
+def _has(label: str, line: str) -> bool:
+    """Whether a line has a label: in capitals, or in any letters before a colon."""
+    line = line if line.isascii() else unicodedata.normalize("NFKC", line)
+    name = rf"(?<![^\W_]){re.escape(label)}"
+    return bool(re.search(rf"{name}(?![^\W_])|(?i:{name}[\s*_`'\"]*:)", line))
 
 
 def _word_of(label: str, line: str) -> str | None:
-    """A line's word for a label, in capitals."""
-    if len(line) > MAX_LINE:
+    """The word, in capitals, of a line that has nothing but a label and a word, and is not quoted."""
+    if len(line) > MAX_LINE or is_quoted(line):
         return None
-    pattern = rf"^[\s>*_`#]*{re.escape(label)}[\s*_`]*:[\s*_`]*(\w+(?:[ -]\w+)?)[\s*_`.]*$"
+    pattern = rf"(?:#{{2,6}} +)?[*_]*{re.escape(label)}[\s*_]*:[\s*_]*(\w+(?:[ -]\w+)?)[\s*_.]*$"
     match = re.match(pattern, line, re.IGNORECASE)
     return re.sub("[ -]", "_", match.group(1)).upper() if match else None
 

@@ -171,22 +171,25 @@ _EVENT = re.compile(
     r"|(?P<lead>^[ \t\ufeff]*)?(?P<tag><(?P<slash>/?)think(?:ing)?>)",
     re.IGNORECASE,
 )
+MOST_BEFORE_TAG = 1000
+"""Characters of a line before a tag in which quotation marks are looked for."""
 _TAG = re.compile(r"</?think", re.IGNORECASE)
 _REST_BLANK = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
 
 
-def without_thinking(reply: str) -> str:
+def without_thinking(reply: str, *, quotes_code: bool = False) -> str:
     """The reply for the history: without `<think>…</think>` parts, the rest unchanged.
 
     An opening tag without an end (a reply cut off) removes all that follows; an end without an opening tag (a
-    template wrote it) removes all that precedes. A tag inside a fence or in quotes does not count. The
-    result is empty if the reply has nothing else. Linear in the reply's length.
+    template wrote it) removes all that precedes. A tag inside a fence or in quotes does not count; an end alone on a
+    line of a fence does, since a thought may leave its fence open, but not if the reply is one that `quotes_code` of
+    somebody else, as a judge's does. The result is empty if the reply has nothing else. Linear in the reply's length.
     """
     if not _TAG.search(reply):
         return reply
     events = list(_EVENT.finditer(reply))
-    scan = _Scan(reply)
+    scan = _Scan(reply, quotes_code)
     for event, following in zip(events, [*events[1:], None], strict=True):
         scan.take(event, following)
     return scan.result()
@@ -195,6 +198,7 @@ def without_thinking(reply: str) -> str:
 @dataclass(slots=True)
 class _Scan:
     reply: str
+    quotes_code: bool
     kept: list[str] = field(default_factory=list)
     start: int = 0
     """The start of the text that is not yet kept or removed."""
@@ -216,7 +220,7 @@ class _Scan:
             self.opened_in_fence |= opening
             if not opening and not self.opened_in_fence and self._ends_unseen_thinking(event):
                 self._forget(event)
-        elif self.reply[event.start("tag") - 1 : event.start("tag")] in ("`", "'", '"'):
+        elif self._quoted(event.start("tag")):
             return
         elif not opening:
             if self.ended_once:
@@ -239,9 +243,15 @@ class _Scan:
             if run[0] == opened[0] and len(run) >= len(opened) and not info and near:
                 self.fence = None
 
+    def _quoted(self, place: int) -> bool:
+        """Whether a tag is in quotes: marked as a quoted line, or behind the first of two quotation marks."""
+        line = self.reply[max(0, place - MOST_BEFORE_TAG) : place].rpartition("\n")[2]
+        return line[-1:] in ("`", "'", '"') or line.lstrip()[:1] == ">" or any(line.count(mark) % 2 for mark in '`"')
+
     def _ends_unseen_thinking(self, event: re.Match[str]) -> bool:
         """A closing tag alone on its line ends a part without an opening tag, even in an unclosed fence."""
-        return not self.ended_once and event["lead"] is not None and bool(_REST_BLANK.match(self.reply, event.end()))
+        seen = self.quotes_code or self.ended_once
+        return not seen and event["lead"] is not None and bool(_REST_BLANK.match(self.reply, event.end()))
 
     def _resume(self, event: re.Match[str]) -> None:
         self.start, self.thinking, self.ended_once, self.removed = event.end(), False, True, True

@@ -7,8 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, cast, get_args
 
+from codechat.judges import deciding
+from codechat.judges.deciding import lines_of
 from codechat.studies.cab.config import JUDGE
-from codechat.studies.cab.stage import Built, Exchange, Stage, Telling, after_label, bounded, lines_of, only_word
+from codechat.studies.cab.stage import Built, Exchange, Stage, Telling, after_label, bounded, only_word
 from codechat.studies.cab.tasks import AssistTask
 from codechat.studies.cab.turns import AssistJudgement, Grade, Status, Verbosity
 from codechat.template import fill
@@ -97,7 +99,7 @@ def read_judge(said: str, conditions: int) -> Parts | None:
     lines = lines_of(said)
     numbered = [only_word(f"CONDITION {number}", MET, lines) for number in range(1, conditions + 1)]
     technical, verbosity = only_word(TECHNICAL, GRADES, lines), only_word(VERBOSITY, VERBOSITIES, lines)
-    verdict = only_word(VERDICT, GRADES, lines)
+    verdict = deciding.only_word(VERDICT, GRADES, lines)
     if None in (technical, verbosity, verdict, *numbered) or after_label(VERDICT, lines[-1]) is None:
         return None
     if sum(bool(_ANY_CONDITION.match(line)) for line in lines) != conditions:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from codechat.domain import Message
 from codechat.errors import ContextOverflow
-from codechat.judges.deciding import MAX_LINE, MAX_REASON, quote
+from codechat.judges.deciding import MAX_LINE, MAX_REASON, is_quoted, quote
 from codechat.languages import without_thinking
 from codechat.protocols import Kit
 from codechat.studies.cab.config import AssistConfig
@@ -21,11 +21,6 @@ from codechat.studies.cab.turns import BuildRecord
 from codechat.template import fill
 
 _MARKS = r"[\s>*_`#-]*"
-
-
-def lines_of(text: str) -> list[str]:
-    """The lines of a reply that say something: no blank ones, no fences."""
-    return [line.strip() for line in text.splitlines() if line.strip(" \t`~")]
 
 
 def after_label(label: str, line: str) -> str | None:
@@ -46,7 +41,8 @@ def word_of(said: str, words: Sequence[str]) -> str | None:
 def only_word(label: str, words: Sequence[str], lines: Sequence[str]) -> str | None:
     """The word of a label, if one line alone has the label and nothing but one of the words behind it."""
     found = [said for line in lines if (said := after_label(label, line)) is not None]
-    return word_of(found[0], words) if len(found) == 1 else None
+    answers = [line for line in lines if after_label(label, line) is not None and not is_quoted(line)]
+    return word_of(found[0], words) if len(found) == len(answers) == 1 else None
 
 
 def bounded(text: str) -> str:
@@ -161,8 +157,8 @@ class Stage:
                 reply = await self.kit.ask(role, turn, messages)
             except ContextOverflow:
                 return None, said
-            said = without_thinking(reply.text).strip()
-            found = read(said)
+            said = without_thinking(reply.text, quotes_code=True).strip()
+            found = None if reply.finish_reason == "length" else read(said)
             if found is not None:
                 return found, said
             messages += (Message("assistant", said or NO_TEXT), Message("user", again.strip("\n")))

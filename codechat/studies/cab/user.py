@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import cast, get_args
 
+from codechat.judges.deciding import is_quoted, lines_of
 from codechat.studies.cab.config import USER
 from codechat.studies.cab.references import Reference
-from codechat.studies.cab.stage import Built, Exchange, Stage, Telling, after_label, bounded, lines_of, word_of
+from codechat.studies.cab.stage import Built, Exchange, Stage, Telling, after_label, bounded, word_of
 from codechat.studies.cab.turns import Status, UserReply
 
 STATUS, REASON = "SATISFACTION STATUS", "REASON"
@@ -55,7 +56,7 @@ def read_user(said: str, conditions: Sequence[str]) -> UserReply | None:
     """
     lines = said.splitlines()
     places = [place for place, line in enumerate(lines) if after_label(STATUS, line) is not None]
-    if len(places) != 1:
+    if len(places) != 1 or is_quoted(lines[places[0]]):
         return None
     status = word_of(after_label(STATUS, lines[places[0]]) or "", STATUSES)
     behind = lines_of("\n".join(lines[places[0] + 1 :]))

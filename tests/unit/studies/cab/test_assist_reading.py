@@ -158,7 +158,7 @@ def test_the_reason_is_not_searched_for_a_status() -> None:
 
 def test_every_part_of_a_judgement_is_read() -> None:
     said = (
-        "The thread says --proxy-port.\n```\n**Technical correctness: Partially correct**\nWHY 1: it names it\n"
+        "```\nThe thread says --proxy-port.\n**Technical correctness: Partially correct**\nWHY 1: it names it\n"
         "CONDITION 1: true\nWHY 2: not told\n- CONDITION 2: FALSE\nVERBOSITY: Verbose.\nREASON: half of it\n"
         "VERDICT: partially-correct\n```\n"
     )
@@ -204,6 +204,10 @@ MALFORMED = [
     GOOD.replace("VERBOSITY: APPROPRIATE", "VERBOSITY: APPROPRIATE\nVERBOSITY: hard to say"),
     '{"technical": "CORRECT", "conditions": [true, false], "verbosity": "APPROPRIATE", "verdict": "INCORRECT"}',
     GOOD.replace("\n", " "),
+    f"The answer says:\n```\n{GOOD}\n```",
+    GOOD.replace("CONDITION 1", "> CONDITION 1"),
+    GOOD.replace("VERDICT", "`VERDICT"),
+    GOOD.replace("TECHNICAL", "    TECHNICAL"),
 ]
 
 
