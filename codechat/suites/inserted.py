@@ -109,7 +109,7 @@ class Inserted:
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
         command = await asyncio.to_thread(self.command, program.source, sandbox.config)
-        verdict = judge_status(await sandbox.run(command), command, token=command.environment[TOKEN])
+        verdict = judge_status(await sandbox.run(command), command, token=command.files[TOKEN].decode())
         return replace(verdict, inside=INSIDE)
 
     def command(self, source: str, limits: SandboxConfig) -> Command:
@@ -120,7 +120,7 @@ class Inserted:
             self.file: place_function(place, self.function, source),
         }
         nodes = ["::".join([self._test_file, *self._owners, name]) for name in names_of_tests(self.tests)]
-        command, spend = pytest_command(root, changed, nodes, len(nodes)), limits.total_cpu_s
+        command, spend = pytest_command(root, changed, nodes), limits.total_cpu_s
         command = replace(command, cpu_s=spend, idle_s=spend, wall_s=2 * CEILING * spend)
         if self.python is None:
             return command

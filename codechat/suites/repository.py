@@ -18,38 +18,9 @@ from codechat.suites import SUITES
 from codechat.suites.checkout import FOLDER, file_content, packed_with, read_contents, room_mb, root_of
 from codechat.suites.endings import judge_status, run_in_box
 
-SCRIPT = "script.py"
-TOKEN = "CODECHAT_TOKEN"
+SCRIPT, TOKEN = "run_pytest.py", "token"
 WALL_S = 60.0  # the limit of the benchmark's own harness for a group of tests
-# pytest prints to standard error, where failures are read. The token is printed once pytest has returned: a test run
-# that ends before that does not count. With CODECHAT_LEAST so many tests must have passed: skipped ones do not count.
-RUN = """
-import os
-import sys
-import pytest
-
-
-class Watch:
-    passed = set()
-
-    def pytest_runtest_logreport(self, report):
-        if report.when == "call" and report.passed:
-            self.passed.add(report.nodeid.partition("[")[0])
-
-
-os.dup2(2, 1)
-os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # what is installed here is not what the repository asks for
-least = int(os.environ.pop("CODECHAT_LEAST", "0"))
-done = (os.environ.pop("CODECHAT_TOKEN"), pytest.main(sys.argv[1:], plugins=[Watch()]))
-sys.stdout.flush()
-if done[1] == 0 and len(Watch.passed) < least:
-    sys.exit(f"{len(Watch.passed)} of {least} tests passed, the others were skipped")
-if done[1] == 0:
-    os.write(2, done[0].encode())
-sys.exit(int(done[1]))
-"""
 INSIDE = "tests of a repository import the program"
-OPTIONS = ("-q", "--tb=short", "--no-header", "-p", "no:cacheprovider", "--override-ini=addopts=")
 
 
 @dataclass(frozen=True)
@@ -91,7 +62,7 @@ class Repository:
 
     def _run(self, box: Box, program: Program) -> Verdict:
         command = self.command(program.source)
-        verdict = judge_status(box.run(command), command, token=command.environment[TOKEN])
+        verdict = judge_status(box.run(command), command, token=command.files[TOKEN].decode())
         return replace(verdict, inside=INSIDE)
 
     def command(self, source: str) -> Command:
@@ -141,19 +112,18 @@ def require_pytest() -> None:
         raise UserError("the tests of repositories need pytest, which is not installed", "pip install pytest")
 
 
-def pytest_command(root: Path, changed: Mapping[str, bytes], nodes: Sequence[str], least: int = 0) -> Command:
+def pytest_command(root: Path, changed: Mapping[str, bytes], nodes: Sequence[str]) -> Command:
     """The command that runs pytest ids in a copy of a repository with other content in the files `changed`.
 
-    It prints the `TOKEN` of its environment once pytest has returned without a failure, and `least` tests have passed.
-    Raises `UserError`.
+    It prints the content of its file `TOKEN` if every one of them passed. Raises `UserError`.
     """
     archive = packed_with(root, changed)
     return Command(
-        argv=(PYTHON, f"../{SCRIPT}", *OPTIONS, *nodes),
-        files={SCRIPT: RUN.encode()},
+        argv=(PYTHON, f"../{SCRIPT}", *nodes),
+        files={SCRIPT: Path(__file__).with_name(SCRIPT).read_bytes(), TOKEN: secrets.token_hex(16).encode()},
         archive=archive,
         folder=FOLDER,
-        environment={"PYTHONPATH": ".:src", TOKEN: secrets.token_hex(16), "CODECHAT_LEAST": str(least)},
+        environment={"PYTHONPATH": ".:src"},
         wall_s=WALL_S,
         file_mb=room_mb(archive),
     )

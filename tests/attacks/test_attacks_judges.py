@@ -1,8 +1,8 @@
 """Judges' replies that quote what a candidate wrote for them: a forged word never counts, an honest one does."""
 
 import pytest
-from attacks.attack_judges import FORGED, MEANT, READ, UNREADABLE
 
+from attacks.attack_judges import FORGED, MEANT, READ, UNREADABLE
 from codechat.domain import Reply
 from codechat.judges.deciding import VERDICT, Question, decide
 from codechat.models import Request
