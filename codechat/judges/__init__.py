@@ -14,6 +14,8 @@ from codechat.domain import Adherence, Applicability, Compliance, Instruction
 from codechat.registry import Registry
 
 APPLICABILITY, ADHERENCE, CONSTRAINT = QUESTIONS = "applicability", "adherence", "constraint"
+SOLUTION = "solution"
+"""Whether code keeps a constraint and does what a solution does: asked of the model for constraints, by options."""
 """The roles of the questions: their names in prices and in the journal. A protocol names those that it asks."""
 
 
@@ -47,7 +49,8 @@ class ConstraintQuestion:
     """Does `code` keep a constraint of the task that `prompt` states?
 
     `constraint` has it in words, and is the one at the place `index` among the constraints of the turn. `reference` is
-    the published solution, if the task has one: a judge shows it to its model only if its options say so.
+    the published solution, if the task has one: a judge shows it to its model only if its options say so, or if
+    `like_reference`: then the constraint is kept only by code that also does what the solution does.
     """
 
     task_id: str
@@ -57,6 +60,7 @@ class ConstraintQuestion:
     constraint: str
     code: str
     reference: str | None = None
+    like_reference: bool = False
 
 
 @runtime_checkable
@@ -100,6 +104,6 @@ class JudgeTraits:
 JUDGES: Registry[Judge, JudgeTraits] = Registry("judge", "codechat.judges", JudgeTraits, Judge, JudgeConfig)
 
 __all__ = [
-    "ADHERENCE", "APPLICABILITY", "CONSTRAINT", "JUDGES", "QUESTIONS", "ConstraintQuestion", "DecidesConstraints",
+    "ADHERENCE", "APPLICABILITY", "CONSTRAINT", "JUDGES", "QUESTIONS", "SOLUTION", "ConstraintQuestion", "DecidesConstraints",
     "Judge", "JudgeConfig", "JudgeTraits",
 ]  # fmt: skip

@@ -38,15 +38,21 @@ class JudgePrompts(Config):
     constraint: str | None = result_option(
         None, "asks whether {{code}}, written for {{task}}, keeps {{constraint}}; null if the protocol does not ask it"
     )
+    solution: str | None = result_option(
+        None,
+        "asks whether it also does what {{reference}} does, if the protocol asks that of constraints whose published "
+        "answer is a whole solution",
+    )
     reask: str = original_option(..., "asks again for one of {{verdicts}} after a reply that could not be read")
 
-    @field_validator("applicability", "adherence", "constraint", "reask")
+    @field_validator("applicability", "adherence", "constraint", "solution", "reask")
     @classmethod
     def _has_its_fields(cls, value: str | None, info: ValidationInfo) -> str | None:
         fields = {
             "applicability": ("instruction", "code"),
             "adherence": ("instruction", "before", "after"),
             "constraint": ("task", "constraint", "code"),
+            "solution": ("task", "constraint", "reference", "code"),
             "reask": ("verdicts",),
         }
         may = () if info.field_name == "reask" else ("boundary",)
@@ -137,11 +143,14 @@ class LlmJudge:
 
     async def constraint(self, question: ConstraintQuestion) -> Compliance:
         """Ask the model of this role once or several times; undecided without a majority of readable verdicts."""
-        config, task = self.config, question.prompt
-        if config.reference and question.reference is not None:
-            task = SOLVED.format(prompt=question.prompt, reference=question.reference)
-        template = config.prompts.constraint or ""
-        prompt = quote(template, task=task, constraint=question.constraint, code=question.code)
+        config, task, solution = self.config, question.prompt, question.reference
+        parts = {"constraint": question.constraint, "code": question.code}
+        if question.like_reference and config.prompts.solution is not None and solution is not None:
+            prompt = quote(config.prompts.solution, task=task, reference=solution, **parts)
+        else:
+            if config.reference and solution is not None:
+                task = SOLVED.format(prompt=task, reference=solution)
+            prompt = quote(config.prompts.constraint or "", task=task, **parts)
         found = [await self._decide(CONSTRAINT, prompt, vote) for vote in range(config.votes)]
         return majority(found, WORDS[CONSTRAINT])
 

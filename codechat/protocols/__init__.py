@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from codechat.agendas import AgendaConfig
+from codechat.config import Config
 from codechat.environments import EnvironmentConfig
 from codechat.instructions import Pool
 from codechat.judges import ADHERENCE, APPLICABILITY, JudgeConfig
@@ -109,4 +110,11 @@ PROTOCOLS: Registry[DialogueProtocol, ProtocolTraits] = Registry(
     "protocol", "codechat.protocols", ProtocolTraits, DialogueProtocol
 )
 
-__all__ = ["PROTOCOLS", "Ask", "DialogueProtocol", "Kit", "Parts", "ProtocolTraits", "SessionLog"]
+
+def questions_of(config: Config) -> frozenset[str]:
+    """What a protocol asks its judge: the questions of its traits, and those that its options add."""
+    further: frozenset[str] = getattr(config, "further_questions", frozenset())
+    return PROTOCOLS.of(config).traits.questions | further
+
+
+__all__ = ["PROTOCOLS", "Ask", "DialogueProtocol", "Kit", "Parts", "ProtocolTraits", "SessionLog", "questions_of"]

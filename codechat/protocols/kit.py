@@ -170,7 +170,8 @@ class Kit:
             await gate.check()
             return await judge.constraint(question)
 
-        digest = content_hash([question.prompt, question.constraint, question.code, question.reference])
+        asked = [question.prompt, question.constraint, question.code, question.reference]
+        digest = content_hash([*asked, question.like_reference] if question.like_reference else asked)
         name = f"{CONSTRAINT}/{question.index}"
         return await self._step(turn, name, digest, Compliance, call, payer=CONSTRAINT, free=self.judge_offline)
 

@@ -24,10 +24,10 @@ from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.hardware import HARDWARE, HardwareConfig
 from codechat.instructions import INSTRUCTIONS, Pool
-from codechat.judges import JUDGES, QUESTIONS, JudgeConfig
+from codechat.judges import JUDGES, QUESTIONS, SOLUTION, JudgeConfig
 from codechat.models import MODELS, ModelConfig
 from codechat.models.roles import without_roles
-from codechat.protocols import PROTOCOLS
+from codechat.protocols import PROTOCOLS, questions_of
 from codechat.registry import Registry
 from codechat.sandbox import SANDBOXES, SandboxConfig
 from codechat.tasks import Dataset, Task
@@ -131,7 +131,7 @@ class CellConfig(Config):
             )
             for group, registry in GROUPS.items()
         }
-        unasked = set(QUESTIONS) - PROTOCOLS.of(parts["protocol"]).traits.questions
+        unasked = {*QUESTIONS, SOLUTION} - questions_of(parts["protocol"])
         parts["judge"] = without_roles(parts["judge"], unasked)
         rest = {name: value for name, value in values.items() if name not in GROUPS}
         return validate(cls, {**rest, **parts}, "")

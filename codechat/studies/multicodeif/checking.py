@@ -11,7 +11,7 @@ from codechat.constraints import RULES_VERSION, Constraint, Finding, Harness, co
 from codechat.constraints.examining import Examination, Inquiry, Parsing
 from codechat.constraints.published import extracted
 from codechat.domain import Extraction, Failure, Message, Reply, Spent, Target, Usage, Verdict
-from codechat.judges import CONSTRAINT, ConstraintQuestion, JudgeConfig
+from codechat.judges import CONSTRAINT, SOLUTION, ConstraintQuestion, JudgeConfig
 from codechat.languages import extract
 from codechat.models import UNDER_TEST
 from codechat.protocols import Ask, Kit
@@ -54,6 +54,11 @@ class ConstrainedConfig(Config):
         "official: code is extracted and constraints are checked as the published harness does, faults included; "
         "the verdicts of both are recorded",
     )
+
+    @property
+    def further_questions(self) -> frozenset[str]:
+        """The published judge's question about constraints whose answer is a whole solution is the harness's own."""
+        return frozenset({SOLUTION} if self.harness == OFFICIAL else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +129,11 @@ def expected_asks(
     yield Ask(UNDER_TEST, round_.turn, characters, answer, replies=replies, shared=shared, shared_replies=replies)
     judged = [each for each in round_.level.constraints if constraint_type(each.type).by == "judge"]
     for each in judged if judge.votes_on_constraint() else ():
-        question = judge.question_length(CONSTRAINT) + len(round_.level.prompt) + len(each.words) + length_of(task)
-        head = judge.head_length(CONSTRAINT)
+        asked, shown = CONSTRAINT, length_of(task)
+        if constraint_type(each.type).solved and judge.question_length(SOLUTION):
+            asked, shown = SOLUTION, shown + len(each.answer.raw)
+        question = judge.question_length(asked) + len(round_.level.prompt) + len(each.words) + shown
+        head = judge.head_length(asked)
         yield Ask(CONSTRAINT, round_.turn, question, times=judge.votes_on_constraint(), shared=head)
 
 
@@ -201,9 +209,11 @@ class Checking:
         if code is None:
             return Finding(False, NO_CODE), Spent()
         constraint = round_.level.constraints[place]
-        reference = constraint.answer.raw if constraint_type(constraint.type).solved else self.task.reference
+        solved = constraint_type(constraint.type).solved
+        reference = constraint.answer.raw if solved else self.task.reference
         question = ConstraintQuestion(
-            *(self.task.task_id, round_.turn, place, round_.level.prompt, constraint.words, code, reference)
+            *(self.task.task_id, round_.turn, place, round_.level.prompt, constraint.words, code, reference),
+            like_reference=solved and self.harness == OFFICIAL,
         )
         said = await self.kit.comply(round_.turn, question)
         return Finding(said.met, said.reason), said

@@ -1,6 +1,7 @@
 """The language model's verdict on a constraint: votes, the reference, and which models a cell has."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import cycle
 from typing import Any
 
@@ -79,6 +80,25 @@ async def test_the_reference_is_shown_if_that_is_asked_for(server: OpenAIServer,
     assert "Sort {it}." in call.messages[0]["content"]
 
 
+@pytest.mark.parametrize("preset", ["few_shot", "no_reasoning"])
+@pytest.mark.parametrize(
+    ("harness", "alike", "own"),
+    [("official", True, True), ("official", False, False), ("guarded", True, False)],
+)
+async def test_the_published_harness_has_a_question_of_its_own(
+    server: OpenAIServer, preset: str, harness: str, alike: bool, own: bool
+) -> None:
+    """MultiCodeIF's judge fails code that keeps a constraint and does something else than the solution."""
+    judge = judge_at(server, f"protocol.harness={harness}", f"judge.prompts={preset}")
+    await judge.constraint(replace(QUESTION, like_reference=alike))
+    await judge.aclose()
+    asked = server.calls[0].messages[0]["content"]
+    for said in ("published_solution()", "functionally similar", "behaves differently"):
+        assert (said in asked) is own
+    assert ("Ignore whether the code is correct otherwise" in asked) is not own
+    assert ("VERDICT: KEPT" in asked) and ("VERDICT: BROKEN" in asked)
+
+
 def roles(config: CellConfig) -> list[str]:
     return [place for place, _ in models_in(config.judge, "judge")]
 
@@ -104,6 +124,9 @@ def test_no_judge_of_constraints_changes_the_id_of_a_cell_that_has_none() -> Non
     assert plain.identity() == other.identity()
     repairing = compose(["judge=llm", "protocol=repair"]).config
     assert repairing.identity() != compose(["judge=llm", "protocol=repair", "judge.votes=3"]).config.identity()
+    official = compose(["judge=llm", "protocol=repair", "protocol.harness=official"]).config
+    assert "functionally similar" in str(official.identity()["judge"])
+    assert "functionally similar" not in str(repairing.identity()["judge"])
     assert "constraint" not in str(plain.identity()["judge"])
 
 

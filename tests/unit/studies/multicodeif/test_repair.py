@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from codechat.constraints import solved_types
 from codechat.domain import Message
 from codechat.engine.cell import fitting
 from codechat.engine.settings.compose import compose
@@ -136,6 +137,15 @@ def test_the_judge_decides_what_no_rule_can(tmp_path: Path) -> None:
     assert (first.code, first.reference) == ("bad_name = 1", SOLUTION)
     assert [turn.judge_usage.input_tokens for turn in kit.log.turns] == [11, 11]
     assert SOLUTION.strip() in own(kit)[0].constraints[1].reason, "it is recorded"
+
+
+@pytest.mark.parametrize("harness", ["official", "guarded"])
+def test_the_published_judge_compares_with_a_published_solution(tmp_path: Path, harness: str) -> None:
+    """For the four categories whose answer is a whole solution, not where it is stated in words."""
+    judge, stated = Quoting(), ("algorithm_type", "insertion sort")
+    held(tmp_path, constrained(SCENARIO, stated), [GOOD], judge, harness=harness)
+    assert [each.like_reference for each in judge.questions] == [harness == "official", False]
+    assert solved_types() == {"code_quality", "scenario", "code_context", "exemplar"}
 
 
 @pytest.mark.parametrize("feedback", ["named", "diagnosis"])
