@@ -104,6 +104,6 @@ class JudgeTraits:
 JUDGES: Registry[Judge, JudgeTraits] = Registry("judge", "codechat.judges", JudgeTraits, Judge, JudgeConfig)
 
 __all__ = [
-    "ADHERENCE", "APPLICABILITY", "CONSTRAINT", "JUDGES", "QUESTIONS", "SOLUTION", "ConstraintQuestion", "DecidesConstraints",
-    "Judge", "JudgeConfig", "JudgeTraits",
+    "ADHERENCE", "APPLICABILITY", "CONSTRAINT", "JUDGES", "QUESTIONS", "SOLUTION", "ConstraintQuestion",
+    "DecidesConstraints", "Judge", "JudgeConfig", "JudgeTraits",
 ]  # fmt: skip
