@@ -1,5 +1,6 @@
 """Languages whose code is found by its fence: with a grammar (`Coded`), or known by their names alone (`Plain`)."""
 
+import os.path
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -96,9 +97,12 @@ def _extraction(answer: str, found: list[tuple[str, str]], target: Target, *, un
 
 
 def without_indent(block: Block) -> str:
-    """The block's text without its fence's indentation and without white space at its end."""
+    """The block's text without white space at its end, and without the fence's indentation if all lines share it."""
     text = block.text.rstrip()
-    return re.sub(rf"(?m)^[ \t]{{1,{min(block.indent, 99)}}}", "", text) if block.indent else text
+    shared = os.path.commonprefix(re.findall(r"(?m)^[ \t]*(?=\S)", text))
+    while len(shared.expandtabs(4)) > block.indent:
+        shared = shared[:-1]
+    return re.sub(rf"(?m)^{re.escape(shared)}", "", text) if shared else text
 
 
 def no_code(reason: str) -> Extraction:

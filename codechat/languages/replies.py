@@ -1,5 +1,6 @@
 """The parts of a reply: its fenced blocks, its thoughts, and prose around code without a fence."""
 
+import html
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -8,6 +9,18 @@ from typing import NamedTuple
 _LIST_MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])?\Z")
 _DIFF = re.compile(r"(?m)^(?:@@ .*@@|\+\+\+ |diff --git )")
 _MARKUP = frozenset({"markdown", "md"})
+_ELEMENT = re.compile(
+    r"(?P<page><pre\b[^<>]{0,200}>\s*)?(?P<mark>[<\[])(?P<name>[A-Za-z][\w+#-]{0,40})"
+    r"(?P<attributes>(?:\s[^<>\[\]]{0,1000})?)(?<!/)[>\]]"
+)
+_HOLDS_CODE = re.compile(
+    r"\w*artifact|\w*action|code(?:[_-]?block)?|answer|solution|program|file|source[_-]?code|snippet|implementation",
+    re.IGNORECASE,
+)
+_SAID = re.compile(
+    r"""\blang(?:uage)?\s*=\s*["']?([\w+#-]+)|\bclass\s*=\s*["']?(?:[\w -]*\s)?lang(?:uage)?-([\w+#-]+)""", re.IGNORECASE
+)
+_CDATA = re.compile(r"\A\s*<!\[CDATA\[(.*?)(?:\]\]>\s*)?\Z", re.DOTALL)
 _CLOSE_INDENT = 3
 """Columns by which a closing fence may be indented more than its opening (CommonMark)."""
 
@@ -30,7 +43,8 @@ class Fences:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The content of one fence. `indent`: columns by which the fence is indented. `tag`: lower case, or empty."""
+    """The content of one fence, or of a tag for code. `indent`: columns by which it is indented. `tag`: lower case, or
+    empty."""
 
     text: str
     tag: str
@@ -102,9 +116,28 @@ class _Open:
     fence: _Fence
     tag: str
     lines: list[str] = field(default_factory=list)
+    end: re.Pattern[str] | None = None
+    """What ends it if it is no fence but a tag (`<artifact language="rust">`)."""
+    page: bool = False
 
-    def block(self, closed: bool) -> Block:
-        return Block("\n".join(self.lines), self.tag, len(self.fence.before.expandtabs(4)), closed)
+    def holds(self, line: str, fence: _Fence | None, fences: Fences) -> bool:
+        """Whether a line within a tag opens what really holds the code: a fence, or a tag that says the language."""
+        if self.tag and any(map(str.strip, self.lines)):
+            return False
+        if fence is not None and fence.opens(fences) and _LIST_MARKER.match(fence.before.strip()):
+            return True
+        inner = _element(line, fences)
+        return inner is not None and bool(inner.tag) >= bool(self.tag)
+
+    def block(self, closed: bool) -> list[Block]:
+        """The block; none if it is a tag around prose."""
+        text = "\n".join(self.lines)
+        if self.end is not None:
+            text = html.unescape(text) if self.page else text
+            text = (found := _CDATA.match(text)) and found[1] or text
+            text = (text if self.tag else without_prose(text)).strip("\n")
+        wanted = self.end is None or text.strip()
+        return [Block(text, self.tag, len(self.fence.before.expandtabs(4)), closed)] if wanted else []
 
 
 def _split(text: str, fences: Fences) -> Markdown:
@@ -113,12 +146,24 @@ def _split(text: str, fences: Fences) -> Markdown:
     current: _Open | None = None
     for line in text.split("\n"):
         fence = _fence(line) if "```" in line or "~~~" in line else None
+        if current is not None and current.end is not None:
+            end = current.end.search(line)
+            if current.holds(line, fence, fences):
+                outside += current.lines  # what is within the tag says more
+                current = None
+            elif end:
+                current.lines.append(line[: end.start()])
+                blocks += current.block(closed=True)
+                current, line = None, line[end.end() :]
+            else:
+                current.lines.append(line)
+                continue
         if current is not None:
             if fence and fence.closes(current.fence):
-                blocks.append(current.block(closed=True))
+                blocks += current.block(closed=True)
                 current = None
             elif fence and fence.opens_another(current.fence):
-                blocks.append(current.block(closed=False))
+                blocks += current.block(closed=False)
                 current = _open_block(fence, fences)
             else:
                 current.lines.append(line)
@@ -128,11 +173,37 @@ def _split(text: str, fences: Fences) -> Markdown:
                 outside.append(fence.before)
         elif fence and (content := _one_line_block(fence, fences)):
             blocks.append(content)
+        elif element := _element(line, fences):
+            outside.append(element.fence.before)
+            if end := element.end and element.end.search(element.lines[0]):
+                element.lines = [element.lines[0][: end.start()]]
+                blocks += element.block(closed=True)
+            else:
+                current = element
         else:
             outside.append(line)
     if current is not None:
-        blocks.append(current.block(closed=False))
+        blocks += current.block(closed=False)
     return Markdown(tuple(blocks), "\n".join(outside))
+
+
+def _element(line: str, fences: Fences) -> _Open | None:
+    """The block that a tag for code opens: one that says a language, or one that its line begins with.
+
+    Names in square brackets count if nothing else is in the line: `[PYTHON]`.
+    """
+    for found in _ELEMENT.finditer(line) if ">" in line or "]" in line else ():
+        before, after, name = line[: found.start()], line[found.end() :], found["name"].lower()
+        said = next((language.lower() for pair in _SAID.findall(found["attributes"]) for language in pair if language), "")
+        own = fences.is_tag(name) and not found["attributes"].strip()
+        if found["mark"] == "[":
+            known = (own or name == "code") and not (before.strip() or after.strip() or said)
+        else:
+            known = (bool(_HOLDS_CODE.fullmatch(name)) and (bool(said) or not before)) or (own and not before)
+        if known and before[-1:] not in ("`", "'", '"'):
+            end = re.compile(rf"{re.escape(found['mark'])}/{re.escape(name)}\s*[>\]]", re.IGNORECASE)
+            return _Open(_Fence(before, "", ""), said or (name if own else ""), [after], end, bool(found["page"]))
+    return None
 
 
 def _fence(line: str) -> _Fence:

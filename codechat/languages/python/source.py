@@ -90,7 +90,8 @@ def read(text: str, indent: int = 0, known: Source | None = None) -> Source:
 def _variants(text: str, indent: int) -> Iterator[_Variant]:
     if indent:
         yield _Variant(tidy(textwrap.dedent(text)), "")
-        yield _Variant(re.sub(rf"(?m)^[ \t]{{1,{min(indent, 99)}}}", "", text), "")
+        if text[:1] in (" ", "\t"):
+            yield _Variant(re.sub(rf"(?m)^[ \t]{{1,{min(indent, 99)}}}", "", text), "indentation removed")
     else:
         yield _Variant(text, "")
         if text[:1] in (" ", "\t"):
