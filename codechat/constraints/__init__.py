@@ -15,7 +15,7 @@ from codechat.errors import UserError, nearest
 from codechat.languages import too_much
 from codechat.plugins import import_all
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 """A count of the changes of rules that can change a verdict: cells of two versions are never pooled."""
 Harness = Literal["official", "guarded"]
 By = Literal["rule", "judge", "classifier", "compiler"]

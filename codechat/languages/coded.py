@@ -1,6 +1,5 @@
 """Languages whose code is found by its fence: with a grammar (`Coded`), or known by their names alone (`Plain`)."""
 
-import os.path
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -99,8 +98,9 @@ def _extraction(answer: str, found: list[tuple[str, str]], target: Target, *, un
 def without_indent(block: Block) -> str:
     """The block's text without white space at its end, and without the fence's indentation if all lines share it."""
     text = block.text.rstrip()
-    shared = os.path.commonprefix(re.findall(r"(?m)^[ \t]*(?=\S)", text))
-    while len(shared.expandtabs(4)) > block.indent:
+    margins = re.findall(r"(?m)^[ \t]*(?=\S)", text)
+    shared = min(margins, key=len, default="")[: block.indent]
+    while len(shared.expandtabs(4)) > block.indent or not all(margin.startswith(shared) for margin in margins):
         shared = shared[:-1]
     return re.sub(rf"(?m)^{re.escape(shared)}", "", text) if shared else text
 

@@ -14,10 +14,12 @@
 - `makes.NAME`: a literal or type expression of the data structure NAME.
 """
 
+import contextlib
 import importlib
+import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from typing import Any, Protocol, runtime_checkable
 
@@ -42,6 +44,17 @@ class Grammar:
     function: str = "language"
     within: Callable[[str], str] = str
     customs: Customs = field(default=Customs(), compare=False)
+
+    @cached_property
+    def release(self) -> str:
+        """The package of the grammar with its version, such as `tree-sitter-go 0.25.0`; empty if it is not installed.
+
+        Two versions may read one code differently.
+        """
+        package = self.module.replace("_", "-")
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            return f"{package} {importlib.metadata.version(package)}"
+        return ""
 
     def require(self) -> None:
         """Raises `UserError` if something is not installed that checks need; loads nothing."""
@@ -173,25 +186,29 @@ class Tree:
     def _named(self, kind: str) -> tuple[Found, ...]:
         return tuple(self._found(nodes.get(f"{kind}.name", nodes[kind])) for nodes in self._matches.get(kind, []))
 
+    def _names(self, kind: str) -> tuple[Found, ...]:
+        """As `_named`, without the backticks that a name may stand in: they are no part of it."""
+        return tuple(replace(found, text=found.text.strip("`")) for found in self._named(kind))
+
     @property
     def classes(self) -> tuple[Found, ...]:
         """The names of the types that are declared."""
-        return self._named("class")
+        return self._names("class")
 
     @property
     def variables(self) -> tuple[Found, ...]:
         """The names of variables, parameters and fields at their declarations."""
-        return self._named("variable")
+        return self._names("variable")
 
     @property
     def calls(self) -> tuple[Found, ...]:
         """The names that are called, without what precedes them."""
-        return self._named("call")
+        return self._names("call")
 
     @property
     def types(self) -> tuple[Found, ...]:
         """The names of types that are used, each part by itself: `Map` and `List` of `Map<List>`."""
-        return self._named("type")
+        return self._names("type")
 
     @property
     def imports(self) -> tuple[Found, ...]:
@@ -253,6 +270,7 @@ class Tree:
         before = self._between(whole.start_byte, head.start_byte) if head is not None else ""
         inside = [] if listed is None else self._parameters.get((listed.start_byte, listed.end_byte), [])
         name = self._found(nodes["function.name"])
+        name = replace(name, text=name.text.strip("`"))
         returns = self.text(given) if given is not None else before
         return Function(name, tuple(inside), returns.strip(" \t\n:"), self._found(whole))
 

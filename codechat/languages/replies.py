@@ -18,7 +18,8 @@ _HOLDS_CODE = re.compile(
     re.IGNORECASE,
 )
 _SAID = re.compile(
-    r"""\blang(?:uage)?\s*=\s*["']?([\w+#-]+)|\bclass\s*=\s*["']?(?:[\w -]*\s)?lang(?:uage)?-([\w+#-]+)""", re.IGNORECASE
+    r"""\blang(?:uage)?\s*=\s*["']?([\w+#-]+)|\bclass\s*=\s*["']?(?:[\w -]*\s)?lang(?:uage)?-([\w+#-]+)""",
+    re.IGNORECASE,
 )
 _CDATA = re.compile(r"\A\s*<!\[CDATA\[(.*?)(?:\]\]>\s*)?\Z", re.DOTALL)
 _CLOSE_INDENT = 3
@@ -134,57 +135,72 @@ class _Open:
         text = "\n".join(self.lines)
         if self.end is not None:
             text = html.unescape(text) if self.page else text
-            text = (found := _CDATA.match(text)) and found[1] or text
+            text = found[1] if (found := _CDATA.match(text)) else text
             text = (text if self.tag else without_prose(text)).strip("\n")
         wanted = self.end is None or text.strip()
         return [Block(text, self.tag, len(self.fence.before.expandtabs(4)), closed)] if wanted else []
 
 
 def _split(text: str, fences: Fences) -> Markdown:
-    blocks: list[Block] = []
-    outside: list[str] = []
-    current: _Open | None = None
+    splitter = _Splitter(fences)
     for line in text.split("\n"):
+        splitter.take(line)
+    if splitter.current is not None:
+        splitter.blocks += splitter.current.block(closed=False)
+    return Markdown(tuple(splitter.blocks), "\n".join(splitter.outside))
+
+
+@dataclass(slots=True)
+class _Splitter:
+    """The blocks and the lines outside them so far, and the block that is open."""
+
+    fences: Fences
+    blocks: list[Block] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
+    current: _Open | None = None
+
+    def take(self, line: str) -> None:
+        """Read the next line."""
         fence = _fence(line) if "```" in line or "~~~" in line else None
-        if current is not None and current.end is not None:
-            end = current.end.search(line)
-            if current.holds(line, fence, fences):
-                outside += current.lines  # what is within the tag says more
-                current = None
-            elif end:
-                current.lines.append(line[: end.start()])
-                blocks += current.block(closed=True)
-                current, line = None, line[end.end() :]
-            else:
-                current.lines.append(line)
-                continue
-        if current is not None:
-            if fence and fence.closes(current.fence):
-                blocks += current.block(closed=True)
-                current = None
-            elif fence and fence.opens_another(current.fence):
-                blocks += current.block(closed=False)
-                current = _open_block(fence, fences)
-            else:
-                current.lines.append(line)
-        elif fence and fence.opens(fences):
-            current = _open_block(fence, fences)
-            if fence.before.strip():
-                outside.append(fence.before)
-        elif fence and (content := _one_line_block(fence, fences)):
-            blocks.append(content)
-        elif element := _element(line, fences):
-            outside.append(element.fence.before)
-            if end := element.end and element.end.search(element.lines[0]):
-                element.lines = [element.lines[0][: end.start()]]
-                blocks += element.block(closed=True)
-            else:
-                current = element
+        tag = self.current
+        if tag is not None and tag.end is not None:
+            if not tag.holds(line, fence, self.fences):
+                self._take_in_tag(tag, line, tag.end)
+                return
+            self.outside += tag.lines  # what is within the tag says more
+            self.current = None
+        if self.current is None:
+            self._take_outside(line, fence)
+        elif fence and fence.closes(self.current.fence):
+            self.blocks += self.current.block(closed=True)
+            self.current = None
+        elif fence and fence.opens_another(self.current.fence):
+            self.blocks += self.current.block(closed=False)
+            self.current = _open_block(fence, self.fences)
         else:
-            outside.append(line)
-    if current is not None:
-        blocks += current.block(closed=False)
-    return Markdown(tuple(blocks), "\n".join(outside))
+            self.current.lines.append(line)
+
+    def _take_in_tag(self, current: _Open, line: str, end: re.Pattern[str]) -> None:
+        closing = end.search(line)
+        current.lines.append(line[: closing.start()] if closing else line)
+        if closing:
+            self.blocks += current.block(closed=True)
+            self.outside.append(line[closing.end() :])
+        self.current = None if closing else current
+
+    def _take_outside(self, line: str, fence: _Fence | None) -> None:
+        if fence and fence.opens(self.fences):
+            self.current = _open_block(fence, self.fences)
+            if fence.before.strip():
+                self.outside.append(fence.before)
+        elif fence and (content := _one_line_block(fence, self.fences)):
+            self.blocks.append(content)
+        elif (element := _element(line, self.fences)) and element.end is not None:
+            self.outside.append(element.fence.before)
+            after = element.lines.pop()
+            self._take_in_tag(element, after, element.end)
+        else:
+            self.outside.append(line)
 
 
 def _element(line: str, fences: Fences) -> _Open | None:
@@ -194,7 +210,9 @@ def _element(line: str, fences: Fences) -> _Open | None:
     """
     for found in _ELEMENT.finditer(line) if ">" in line or "]" in line else ():
         before, after, name = line[: found.start()], line[found.end() :], found["name"].lower()
-        said = next((language.lower() for pair in _SAID.findall(found["attributes"]) for language in pair if language), "")
+        said = next(
+            (language.lower() for pair in _SAID.findall(found["attributes"]) for language in pair if language), ""
+        )
         own = fences.is_tag(name) and not found["attributes"].strip()
         if found["mark"] == "[":
             known = (own or name == "code") and not (before.strip() or after.strip() or said)

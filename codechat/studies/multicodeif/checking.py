@@ -12,7 +12,8 @@ from codechat.constraints.examining import Examination, Inquiry, Parsing
 from codechat.constraints.published import extracted
 from codechat.domain import Extraction, Failure, Message, Reply, Spent, Target, Usage, Verdict
 from codechat.judges import CONSTRAINT, SOLUTION, ConstraintQuestion, JudgeConfig
-from codechat.languages import extract
+from codechat.languages import extract, language_of
+from codechat.languages.grammar import Parsed
 from codechat.models import UNDER_TEST
 from codechat.protocols import Ask, Kit
 from codechat.protocols.expecting import PROSE, length_of
@@ -181,7 +182,9 @@ class Checking:
             failure = None if first is None else Failure(f"{first.constraint.type}: {first.reason}")
             verdict = Verdict("fail" if first else "pass", first is None, failure, inside="")
         answer = Reply(reply.text, reply.finish_reason) if round_.carried else reply
-        fields = _fields(round_, found.checks, found.parses)
+        language = language_of(self._target(round_.level).language)
+        grammar = language.grammar.release if isinstance(language, Parsed) and found.extraction.code else ""
+        fields = _fields(round_, found.checks, found.parses, grammar or None)
         return TurnRecord.of(
             round_.turn, round_.request, (answer, found.extraction), verdict, judge_usage=found.usage, **fields
         )
@@ -230,7 +233,9 @@ class Checking:
         return findings[0], findings[1]
 
 
-def _fields(round_: Round, checks: Sequence[Checked], parses: bool | None) -> dict[str, object]:
+def _fields(
+    round_: Round, checks: Sequence[Checked], parses: bool | None, grammar: str | None = None
+) -> dict[str, object]:
     """The further fields of a turn's record."""
     official = all_met([check.official for check in checks])
     broken = next((check.constraint.type for check in checks if check.official is False), None)
@@ -241,6 +246,7 @@ def _fields(round_: Round, checks: Sequence[Checked], parses: bool | None) -> di
         carried=round_.carried,
         constraints=[_record(check) for check in checks],
         parses=parses,
+        grammar=grammar,
         official=OfficialTurn(passed=official, outcome=outcome, reason=broken and f"{broken} is not met"),
     )
     return turn.model_dump()

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from codechat.config import original_option
 from codechat.constraints import Constraint, constraint_type
+from codechat.constraints.published import extracted
 from codechat.datasets import DATASETS
 from codechat.datasets.reading.lines import read_values
 from codechat.domain import Failure, Message, Outcome
@@ -147,10 +148,16 @@ def multicodeif(config: MultiCodeIFImport) -> Imported:
     turns = {line.turn for own in sessions.values() for line in own.values()}
     named = NAME.fullmatch(source.name)
     model = config.model or lines[-1].row.model or (named["model"] if named else "imported")
+    own_code: list[str] = []
     made = [
-        _Session(tasks[name], own, "levels" if chained else "repair", model).record(turns, config.missing)
+        _Session(tasks[name], own, "levels" if chained else "repair", model, own_code).record(turns, config.missing)
         for name, own in ((name, sessions[name]) for name in tasks if name in sessions)
     ]
+    if own_code:
+        repeated.append(
+            f"{counted(len(own_code), 'reply has', 'replies have')} no prompt, but other code than the round before: "
+            f"taken as published, not as carried over; the first is {own_code[0]}"
+        )
     return Imported(made, [*first, task_file], [*repeated, *_remarks(lines)])
 
 
@@ -244,12 +251,16 @@ def _repeated(line: Line, number: int) -> Line:
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """The replies to a task by turn, with what makes a record of them."""
+    """The replies to a task by turn, with what makes a record of them.
+
+    `own_code` gets the places of replies that seem carried over and are not.
+    """
 
     task: ConstrainedTask
     lines: Mapping[int, Line]
     protocol: str
     model: str
+    own_code: list[str]
 
     def record(self, known: set[int], missing: str) -> SessionRecord:
         """The record; `known` are the turns that the source holds of any task."""
@@ -281,6 +292,10 @@ class _Session:
         """The record of a reply. A carried one is published as its code alone: here it is the reply carried over."""
         repair = line.row.round is not None and line.turn > 0
         carried = repair and line.row.feedback_prompt is None
+        if carried and before:
+            reply = before[-1].response or ""
+            carried = (line.row.code or line.row.response_raw).strip() in (extracted(reply), reply.strip())
+            self.own_code.extend([] if carried else [line.place])
         asked = [Message("user", line.row.feedback_prompt)] if line.row.feedback_prompt else []
         response = before[-1].response if carried and before else line.row.response_raw
         passed = line.met

@@ -54,7 +54,8 @@ class ConstrainedTurn(_Part):
     """The fields that `repair` and `levels` add to a turn.
 
     `level` is `single` or L1 to L4; `round` counts repairs. `carried`: a met reply that was judged again, without a
-    request. `parses` says whether the code parses in the task's language, null if that is not known.
+    request. `parses` says whether the code parses in the task's language, null if that is not known; `grammar` is the
+    package that read it, with its version, null if none did.
     """
 
     level: str
@@ -62,6 +63,7 @@ class ConstrainedTurn(_Part):
     carried: bool = False
     constraints: list[ConstraintRecord]
     parses: bool | None = None
+    grammar: str | None = None
     official: OfficialTurn | None = None
 
     @classmethod

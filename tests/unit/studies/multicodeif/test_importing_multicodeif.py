@@ -27,7 +27,8 @@ def reply(number: int, met: bool | None, **fields: Any) -> dict[str, Any]:
 
 
 def carried(number: int, met: bool | None) -> dict[str, Any]:
-    return reply(number, met, feedback_prompt=None, previous_round_verdict=True, response_raw="bare code")
+    bare = f"reply {number - 1}"
+    return reply(number, met, feedback_prompt=None, previous_round_verdict=True, response_raw=bare, code=bare)
 
 
 def on_level(level: int, *verdicts: bool, **fields: Any) -> dict[str, Any]:
@@ -84,6 +85,7 @@ def test_a_first_reply_becomes_a_session_of_one_turn(folder: Path) -> None:
             }
         ],
         "parses": None,
+        "grammar": None,
         "official": {"passed": True, "outcome": "pass", "reason": None},
     }
 
@@ -117,6 +119,15 @@ def test_rounds_become_turns_with_what_was_sent_and_a_carried_reply_is_the_one_b
         None,
         "published: invocation not met",
     ]
+
+
+def test_a_reply_without_a_prompt_whose_code_is_another_is_its_own_and_that_is_said(folder: Path) -> None:
+    imported = run(folder / "x.jsonl", reply(0, True), carried(1, True), carried(2, False) | {"code": "other"})
+    turns = only(imported).turns
+    assert [own(turn)["carried"] for turn in turns] == [False, True, False]
+    assert turns[2].response == "reply 1"
+    (remark,) = [each for each in imported.remarks if "other code than the round before" in each]
+    assert "x.jsonl:3" in remark
 
 
 def test_the_first_replies_are_found_beside_a_published_file(folder: Path) -> None:
