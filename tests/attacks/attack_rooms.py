@@ -78,6 +78,30 @@ SHELL = {
 
 CLEAN = "rm -rf fill* d again.sh out all s disk t /tmp/* /dev/shm/* /var/tmp/* ~/.[a-z]* ; umask 022"
 
+FILLS = """import resource, socket, sys, time
+kept, wanted = [], resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+
+
+def fill(*ends):
+    kept.append(ends)
+    for end in ends:
+        end.setblocking(False)
+        try:
+            while True:
+                end.send(b'x' * (1 << 16))
+        except OSError:
+            pass
+
+
+def full(kind, error, trace):
+    print(error)
+    time.sleep(60)
+
+
+sys.excepthook = full
+"""
+"""Fills the queues of sockets; out of sockets, it waits, and keeps them."""
+
 PYTHON = {
     "a double fork": "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        os.closerange(0, 9)\n        time.sleep(1000)\n    os._exit(0)\n",
     "calls the machine": "import socket\nfor host in ('127.0.0.1', '::1', 'localhost', '10.0.0.1'):\n    try:\n        socket.create_connection((host, {port}), 1).sendall(b'hello')\n        print('REACHED')\n    except OSError as e:\n        print(e)\n",
@@ -86,6 +110,18 @@ PYTHON = {
     "takes memory in pieces": "x = []\nwhile True:\n    x.append(bytearray(1 << 24))\n",
     "takes memory by forks": "import os, time\nfor _ in range(8):\n    if os.fork() == 0:\n        x = bytearray(b'x' * (100 << 20))\n        time.sleep(60)\ntime.sleep(60)\n",
     "takes shared memory": "import mmap, time\nm = mmap.mmap(-1, 2 << 30)\nfor i in range(0, 2 << 30, 4096):\n    m[i] = 1\ntime.sleep(60)\n",
+    "takes memory in queues": FILLS + "while True:\n    fill(*socket.socketpair())\n",
+    "takes memory in queues of other kinds": FILLS + "while True:\n    fill(*socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))\n    fill(*socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))\n",
+    "takes memory in large queues": FILLS + "while True:\n    a, b = socket.socketpair()\n    for s in (a, b):\n        for name in (socket.SO_SNDBUF, socket.SO_RCVBUF, 32, 33):\n            s.setsockopt(socket.SOL_SOCKET, name, 1 << 26)\n    assert a.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) < 1 << 20\n    fill(a, b)\n",
+    "takes memory in connections": FILLS + "server = socket.create_server(('127.0.0.1', 0))\nwhile True:\n    a = socket.create_connection(server.getsockname())\n    fill(a, server.accept()[0])\n",
+    "takes memory in connections that nobody takes": FILLS + "server = socket.create_server(('127.0.0.1', 0), backlog=4096)\nwhile True:\n    fill(socket.create_connection(server.getsockname()))\n",
+    "takes memory in connections of IPv6": FILLS + "server = socket.create_server(('::1', 0), family=socket.AF_INET6)\nwhile True:\n    a = socket.create_connection(server.getsockname()[:2])\n    fill(a, server.accept()[0])\n",
+    "takes memory in connections by name": FILLS + "server = socket.socket(socket.AF_UNIX)\nserver.bind('\\0x')\nserver.listen(4096)\nwhile True:\n    a = socket.socket(socket.AF_UNIX)\n    a.connect('\\0x')\n    fill(a)\n    a.close()\n",
+    "takes memory in datagrams": FILLS + "while True:\n    a = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n    a.bind(('127.0.0.1', 0))\n    a.connect(a.getsockname())\n    fill(a)\n",
+    "takes memory in queues of many processes": FILLS + "import os\nwhile True:\n    if os.fork() == 0:\n        while True:\n            fill(*socket.socketpair())\n    time.sleep(0.1)\n",
+    "takes memory in sockets that are sent": FILLS + "while True:\n    a, b = socket.socketpair()\n    fill(a, b)\n    c, d = socket.socketpair()\n    socket.send_fds(c, [b'x'], [a.fileno(), b.fileno()])\n    kept.append((c, d))\n    kept.remove((a, b))\n    a.close()\n    b.close()\n",
+    "takes memory in pipes": "import fcntl, os, time\nkept = []\nwhile True:\n    try:\n        r, w = os.pipe2(os.O_NONBLOCK)\n        fcntl.fcntl(w, 1031, 1 << 20)\n    except OSError as e:\n        print(e)\n        if e.errno == 24 and os.fork():\n            time.sleep(60)\n    try:\n        os.write(w, b'x' * (1 << 20))\n    except OSError:\n        pass\n    kept.append((r, w))\n",
+    "takes memory in page tables": "import mmap, time\nwhile True:\n    m = mmap.mmap(-1, 1 << 36, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)\n    kept = [m[i] for i in range(0, 1 << 36, 1 << 21)]\n    globals().setdefault('all', []).append(m)\n",
     "takes memory without a name": "import os\ntry:\n    f = os.memfd_create('x')\n    while True:\n        os.write(f, b'x' * (1 << 24))\nexcept OSError as e:\n    print(e)\n",
     "traces": "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\nprint([libc.ptrace(16, pid, 0, 0) for pid in (1, 2)], libc.unshare(0x10000000), libc.mount(b'x', b'/tmp', b'tmpfs', 0, None))\n",
     "uses every descriptor": "import os\nfor n in range(3, 4096):\n    try:\n        os.write(n, b'forged')\n        print('REACHED', n)\n    except OSError:\n        pass\n",

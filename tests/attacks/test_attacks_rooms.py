@@ -187,6 +187,7 @@ def expect(name: str, output: Output) -> None:
 
 
 def test_there_are_enough() -> None:
+    assert len(PYTHON) >= 20
     assert len(SHELL) >= 40 and len(set(SHELL.values())) == len(SHELL)
 
 

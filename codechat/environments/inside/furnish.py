@@ -17,6 +17,8 @@ SHOWN = 1000
 """The number of the user that commands are."""
 FLAGS = isolate.MS_NOSUID | isolate.MS_NODEV
 MS_REMOUNT = 32
+SMALL_QUEUES = "4096 65536 212992"
+"""The least, the first and the most bytes of a queue of a connection: memory that is no process's."""
 MILLENNIUM = 946684800
 PRIVATE = (("tmp", "/tmp", 0o1777), ("var", "/var/tmp", 0o1777), ("shm", "/dev/shm", 0o1777), ("home", HOME, 0o755))
 
@@ -30,7 +32,7 @@ def box(config: dict[str, Any]) -> int:
     if config["uid"] is not None:
         isolate.drop_user(config["uid"])
     handle = isolate.enter_namespaces([], SHOWN)
-    isolate.own_proc()
+    isolate.own_proc(dict.fromkeys(("ipv4/tcp_rmem", "ipv4/tcp_wmem"), SMALL_QUEUES))
     isolate.loopback_up()
     isolate.mount("tmpfs", WRITABLE, "tmpfs", FLAGS, f"mode=755,size={config['disk']},nr_inodes={config['disk'] >> 12}")
     if not os.path.isdir(config["root"]):

@@ -6,10 +6,11 @@ longer than everything else.
 """
 
 # No pathlib: every module loaded here is memory that each fork copies.
-# ruff: noqa: PTH123, PTH208
+# ruff: noqa: PTH116, PTH123, PTH208
 
 import contextlib
 import fcntl
+import functools
 import gc
 import marshal
 import os
@@ -30,6 +31,7 @@ PIPE_SIZE = 1031  # F_SETPIPE_SZ
 WATCH_S = 0.05  # between two looks at a command's memory
 SHELLS = ("/bin/bash", "/bin/sh")
 NOT_STARTED = 126
+SMALL_PIPE = 2 << 12
 OWN = 2  # processes of the worktree besides a command's: this one, and the init process
 
 
@@ -266,32 +268,42 @@ def _become(control: int, errors: int) -> NoReturn:
         os._exit(1)
 
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
-
-
-LITTLE = 1 << 26  # bytes that need no closer look
-
-
 def memory_used() -> int:
-    """The bytes that the other processes of this one's namespace use, pages of files apart.
+    """The bytes that the other processes of this one's namespace use, with their page tables, pages of files apart.
 
-    Memory that several processes share, as forks do, counts for each of them.
+    Memory that several processes share, as forks do, counts for each of them. The queues of sockets, which belong to no
+    process, count as if each was full, and an open file as a small pipe, which a file may be.
     """
-    found = {name: _resident(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"}
-    rough = sum(found.values())
-    return rough if rough < LITTLE else sum(map(_own, found))
+    return queues() + sum(_own(name) for name in os.listdir("/proc") if name.isdigit() and name != "1")
 
 
-def _resident(name: str) -> int:
-    with contextlib.suppress(OSError, ValueError), open(f"/proc/{name}/statm", "rb") as stream:
-        return int(stream.read().split()[1]) * PAGE
-    return 0
+def queues() -> int:
+    """The bytes that the sockets of this network may hold, also those that no process has open any more."""
+    total = 0
+    with contextlib.suppress(OSError, ValueError), open("/proc/net/protocols", "rb") as stream:
+        for name, _, sockets, *_ in (line.split() for line in stream.readlines()[1:]):
+            total += int(sockets) * (_most("tcp") if b"TCP" in name else _most("unix"))
+    return total
+
+
+@functools.cache
+def _most(family: str) -> int:
+    """The bytes that both queues of a socket may hold."""
+    if family == "unix":
+        with socket.socket(socket.AF_UNIX) as one:
+            return 2 * one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+    total = 0
+    for name in ("tcp_rmem", "tcp_wmem"):
+        with contextlib.suppress(OSError), open(f"/proc/sys/net/ipv4/{name}", "rb") as stream:
+            total += int(stream.read().split()[2])
+    return total
 
 
 def _own(name: str) -> int:
     total = 0
     with contextlib.suppress(OSError, ValueError), open(f"/proc/{name}/status", "rb") as stream:
         for line in stream:
-            if line.startswith((b"RssAnon:", b"RssShmem:")):
+            if line.startswith((b"RssAnon:", b"RssShmem:", b"VmPTE:")):
                 total += int(line.split()[1]) << 10
+        total += os.stat(f"/proc/{name}/fd").st_size * SMALL_PIPE  # the count of files, since Linux 6.2
     return total

@@ -176,8 +176,14 @@ def own_mounts() -> None:
     _check(libc.unshare(NEWNS), "unshare mounts")
 
 
-def own_proc() -> None:
-    """A /proc that shows this PID namespace alone."""
+def own_proc(settings: Mapping[str, str] | None = None) -> None:
+    """A /proc that shows this PID namespace alone. `settings` of this network, by their names in /proc/sys/net, are
+    made as far as the system grants that."""
+    if settings:
+        with contextlib.suppress(OSError):
+            mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+            for name, value in settings.items():
+                _write(f"/proc/sys/net/{name}", value)
     mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
 

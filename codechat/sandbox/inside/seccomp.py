@@ -82,7 +82,8 @@ SIGNAL_ARGUMENTS = {
     "fcntl": ((72, 25), 1, (8, 10, 15)),  # F_SETOWN, F_SETSIG, F_SETOWN_EX: a file's events become signals
     "ioctl": ((16, 29), 1, (0x8901, 0x8902)),  # FIOSETOWN, SIOCSPGRP
 }
-CLONE, CLONE3, SOCKET, SIGACTION = (56, 220), 435, (41, 198), (13, 134)
+CLONE, CLONE3, SOCKET, SET_OPTION, SIGACTION = (56, 220), 435, (41, 198), (54, 208), (13, 134)
+SOL_SOCKET, QUEUE_SIZES = 1, (7, 8, 32, 33)  # SO_SNDBUF, SO_RCVBUF, and the same by force
 NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW… flag that clone() takes
 CLONE_PARENT, CLONE_THREAD, EXIT_SIGNAL, SIGCHLD = 0x8000, 0x10000, 0xFF, 17
 FORKS = (57, 58)  # fork and vfork of x86_64; other machines have only clone
@@ -92,7 +93,7 @@ ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT, AND, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 ALLOW, ERROR, KILL = 0x7FFF0000, 0x00050000, 0x80000000
 NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data; an argument has 8 bytes
-DENY = (RETURN, 0, 0, ERROR | errno.EPERM)
+DENY, IGNORE = (RETURN, 0, 0, ERROR | errno.EPERM), (RETURN, 0, 0, ERROR)
 Line = tuple[int, int, int, int]
 PR_SET_SECCOMP, FILTER_MODE = 22, 2
 
@@ -123,6 +124,10 @@ def _program(contained: bool, sockets: bool, column: int) -> list[Line]:
             DENY,
         ],
     )
+    # Queues belong to no process: a socket keeps the small ones that it has, which the system may do anyway.
+    sizes = [line for value in QUEUE_SIZES for line in ((JUMP_EQUAL, 0, 1, value), IGNORE)]
+    option = (LOAD, 0, 0, FIRST_ARGUMENT + 16)
+    lines += _argument(SET_OPTION[column], 1, [(JUMP_EQUAL, 0, len(sizes) + 1, SOL_SOCKET), option, *sizes])
     families = (AF_UNIX, AF_INET, AF_INET6) if sockets else (AF_UNIX,)
     known = [(JUMP_EQUAL, len(families) - place, 0, family) for place, family in enumerate(families)]
     return lines + _argument(SOCKET[column], 0, [*known, DENY])
