@@ -3,7 +3,7 @@
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -82,6 +82,25 @@ def lines_of(path: Path, setting: str = "dataset.path") -> Iterator[tuple[int, b
     for number, line in enumerate(blob.split(b"\n"), start=1):
         if line.strip():
             yield number, line
+
+
+def rows_of(path: Path, setting: str = "source") -> Iterator[tuple[str, Any]]:
+    """The rows of a JSON file with a list, or of JSON lines, plain or gzip, with their places as FILE:LINE."""
+    lines = list(lines_of(path, setting))
+    if lines and lines[0][1].lstrip()[:1] == b"[":
+        yield from ((f"{path}: row {number}", row) for number, row in enumerate(_json(path, lines), 1))
+        return
+    for number, text in lines:
+        yield f"{path}:{number}", _json(path, [(number, text)])
+
+
+def _json(path: Path, lines: Sequence[tuple[int, bytes]]) -> Any:
+    try:
+        return json.loads(b"\n".join(text for _, text in lines))
+    except ValueError as error:
+        raise UserError(
+            f"{path}:{lines[0][0]}: not JSON: {error}", "give a file of JSON lines, or with a list"
+        ) from error
 
 
 def object_of(text: bytes) -> dict[str, Any]:

@@ -77,23 +77,43 @@ class Summary:
 
 
 def read_samples(path: Path, dataset: Dataset) -> list[Sample]:
-    """The samples in a file; raises `UserError` that names the line of the first malformed one."""
+    """The samples in a file, which may be a sessions.jsonl: every turn with code is one.
+
+    Raises `UserError` that names the line of the first malformed one.
+    """
     tasks = {task.task_id: task for task in dataset.tasks}
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}", "samples=FILE names a JSONL file") from error
-    samples = [_sample(f"{path}:{number}", line, tasks) for number, line in enumerate(lines, 1) if line.strip()]
+    samples = [
+        sample
+        for number, line in enumerate(lines, 1)
+        if line.strip()
+        for sample in _samples(f"{path}:{number}", line, tasks)
+    ]
     if not samples:
         raise UserError(f"{path} holds no sample", REMEDY)
     return samples
 
 
-def _sample(place: str, line: bytes, tasks: dict[str, Task]) -> Sample:
+def _samples(place: str, line: bytes, tasks: dict[str, Task]) -> Iterator[Sample]:
     try:
         row = json.loads(line)
     except ValueError as error:
         raise UserError(f"{place}: not JSON: {error}", REMEDY) from error
+    turns = row.get("turns") if isinstance(row, dict) else None
+    if not isinstance(turns, list):
+        yield _sample(place, row, tasks)
+        return
+    for turn in turns:
+        if isinstance(turn.get("code"), str):
+            own = {name: turn[name] for name in ("turn", "official") if name in turn}
+            kept = {"task_id": row.get("task_id"), "model": row.get("model"), **own, "solution": turn["code"]}
+            yield _sample(place, kept, tasks)
+
+
+def _sample(place: str, row: Any, tasks: dict[str, Task]) -> Sample:
     if not isinstance(row, dict) or not isinstance(row.get("task_id"), str):
         raise UserError(f"{place}: no task_id", REMEDY)
     task = tasks.get(row["task_id"])

@@ -1,0 +1,86 @@
+"""MINT's published proposals: our verdict on each beside the published one, every difference with its cause.
+
+    python benchmarks/published.py DATA [--first 0] [--last 9296] [--workers 2]
+
+DATA holds `mint_tasks.jsonl.gz` and `mint_proposals.jsonl.gz` (a line: dataset, task, code, and how often it was
+published as passed and as failed). Prints each difference with its cause, the time and the memory, and exits 1 if one
+has no cause in `CAUSES`.
+"""
+
+import argparse
+import asyncio
+import gzip
+import json
+import re
+import resource
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from codechat.datasets import DATASETS
+from codechat.domain import Verdict
+from codechat.engine.results.samples import Sample, check_samples
+from codechat.sandbox import SANDBOXES
+
+CAUSES = (
+    (re.compile(r"No module named"), "a package that the publisher had is not here"),
+    (re.compile(r"'type' object is not subscriptable|list\[|tuple\[|dict\["), "published with a Python before 3.9"),
+    (re.compile(r"timeout|time limit|CPU"), "near the time limit"),
+    (re.compile(r"\bset\("), "the order of a set"),
+)
+
+
+def cause_of(row: dict[str, Any], verdict: Verdict) -> str:
+    """Why a verdict differs; empty if no cause is known."""
+    if row["passed"] and row["failed"]:
+        return "published with both verdicts"
+    said = f"{verdict.outcome} {verdict.failure} {row['code']}"
+    return next((cause for pattern, cause in CAUSES if pattern.search(said)), "")
+
+
+async def verdicts(samples: list[Sample], workers: int) -> dict[int, Verdict]:
+    sandbox: Any = SANDBOXES.build(SANDBOXES.validate({"kind": "auto"}), workers=workers)
+    found: dict[int, Verdict] = {}
+    try:
+        await check_samples(samples, sandbox, {}, found.__setitem__)
+    finally:
+        await sandbox.aclose()
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--last", type=int)
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    config = DATASETS.validate({"kind": "mint", "path": str(given.data / "mint_tasks.jsonl.gz")})
+    tasks = {task.task_id: task for task in DATASETS.build(config).tasks}
+    with gzip.open(given.data / "mint_proposals.jsonl.gz", "rt") as lines:
+        rows = [json.loads(line) for line in lines][given.first : given.last]
+    begun = time.monotonic()
+    samples = [Sample(tasks[f"{row['dataset']}/{row['task']}"], row["code"], row) for row in rows]
+    found = asyncio.run(verdicts(samples, given.workers))
+    wall, kinds, unknown = time.monotonic() - begun, Counter[str](), 0
+    for number, row in enumerate(rows):
+        ours = found[number]
+        if ours.passed != (row["passed"] > row["failed"]):
+            cause = cause_of(row, ours)
+            kinds[cause or "no cause known"] += 1
+            unknown += not cause
+            print(json.dumps({
+                "row": given.first + number, "task": f"{row['dataset']}/{row['task']}", "passed": row["passed"],
+                "failed": row["failed"], "ours": ours.outcome, "cause": cause,
+                "failure": ours.failure and ours.failure.reason, "exception": ours.failure and ours.failure.exception,
+            }), flush=True)  # fmt: skip
+    peak = sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
+    inside = sum(verdict.decided == "inside" for verdict in found.values())
+    print(f"{len(rows)} proposals in {wall:.0f} s, {peak:.0f} MiB at most in one process and one child together")
+    print(f"{len(rows) - sum(kinds.values())} verdicts agree; {dict(kinds)}; {inside} decided inside")
+    return 1 if unknown else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
