@@ -240,8 +240,12 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Whether a room's environment could be built with a maintainer's files, the log's legible end, and the seconds."""
+    """Whether a room's environment could be built with a maintainer's files, the log's legible end, and the seconds.
+
+    `test` is the output of the dataset's test command in the built image; None if there is none, or nothing was built.
+    """
 
     ok: bool
     log: str
     seconds: float = 0.0
+    test: Output | None = None

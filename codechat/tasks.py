@@ -29,12 +29,13 @@ class Requirement:
 class Workspace:
     """The repository that a session works in: the path of a clone or mirror on this machine, and the commit.
 
-    `dockerfile` is the text of the dataset's own Dockerfile.
+    `dockerfile` is the text of the dataset's own Dockerfile, `test` its command that tests the repository in the image.
     """
 
     repository: str
     commit: str
     dockerfile: str | None = None
+    test: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

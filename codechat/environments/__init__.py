@@ -20,6 +20,14 @@ class EnvironmentConfig(Config):
     kind: str = result_option(..., "where a model may run commands in a repository")
     max_rooms: int = run_option(16, "worktrees that are open at once; further sessions wait for one", ge=1)
 
+    def room_of(self, workspace: Workspace) -> str:
+        """The kind of worktree that a workspace gets: another one's if this kind stands back for it."""
+        return self.kind
+
+    def lacking(self, workspace: Workspace) -> tuple[str, str] | None:
+        """What a workspace lacks for a worktree of this kind, and the remedy; None if nothing is known to lack."""
+        return None
+
 
 class Worktree(Protocol):
     """A session's repository. One command at a time."""
@@ -33,6 +41,7 @@ class Worktree(Protocol):
     async def build(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
         """Build the repository's image again: with further files (path and text), and with another Dockerfile if given.
 
+        Without either it is the image that stands already. The workspace's test command runs in what was built.
         The worktree stays as it is: a session writes the files into it by commands. Raises `InfrastructureError` if the
         engine fails.
         """

@@ -138,12 +138,15 @@ class CheckoutConfig(Limits):
 
 
 class Checkout:
-    """Opens worktrees over unpacked commits. `overlay=False` copies a commit even if layers can be had."""
+    """Opens worktrees over unpacked commits. `overlay=False` copies a commit even if layers can be had.
+
+    `slots` are those of another environment, if the worktrees of both are counted together.
+    """
 
     commands, builds = True, False
 
-    def __init__(self, limits: Limits, *, overlay: bool = True) -> None:
-        self._limits, self._slots, self._overlay = limits, Slots(limits.max_rooms), overlay
+    def __init__(self, limits: Limits, *, overlay: bool = True, slots: Slots | None = None) -> None:
+        self._limits, self._slots, self._overlay = limits, slots or Slots(limits.max_rooms), overlay
         self._owner = NOBODY if os.getuid() == 0 else None
         program = shutil.which("bwrap")
         if program is None:

@@ -3,15 +3,16 @@
 import asyncio
 import secrets
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from codechat.config import result_option, run_option
-from codechat.domain import Build
+from codechat.domain import Build, Output
 from codechat.environments import ENVIRONMENTS, Environment, Worktree
 from codechat.environments.bundle import HOME_OF_PYTHON, PLACE, bundle, words
+from codechat.environments.checkout import Checkout
 from codechat.environments.images import Bounds, Builder, Engine, Image
 from codechat.environments.inside import furnish
 from codechat.environments.limits import NOBODY, VARIABLES, Limits, Slots
@@ -26,8 +27,14 @@ GIVEN = "FROM {image}\nWORKDIR " + furnish.REPOSITORY + "\nCOPY . .\n"
 class DockerConfig(Limits):
     """Options of `docker`."""
 
+    version: ClassVar[int] = 2
+
     kind: Literal["docker"] = result_option("docker", "a container of the image that the row's Dockerfile builds")
-    image: str | None = result_option(None, "one image for all, in place of the rows' Dockerfiles", min_length=1)
+    image: str | None = result_option(None, "one image for all rows without a Dockerfile", min_length=1)
+    fallback: Literal["checkout"] | None = result_option(
+        None, "where rows work that have neither Dockerfile nor image: with environment=checkout's means; null: nowhere"
+    )
+    test_s: float = result_option(600.0, "seconds by the clock that a row's test command may take", gt=0)
     images: dict[str, str] = result_option({}, "images of this machine in place of a Dockerfile's bases: {base: mine}")
     build_network: bool = result_option(False, "let builds reach the network: they run what they download, as root")
     build_s: float = result_option(1800.0, "seconds by the clock that a build may take", gt=0)
@@ -35,22 +42,60 @@ class DockerConfig(Limits):
     build_processes: int = result_option(4096, "processes and threads that a step of a build may have at once", ge=8)
     program: Literal["docker", "podman"] = run_option("docker", "the engine's command")
 
+    def recipe_of(self, workspace: Workspace) -> str | None:
+        """The Dockerfile of a workspace's image: its own, else one over the image for such; None if it has none."""
+        given = None if self.image is None else GIVEN.format(image=self.image)
+        return workspace.dockerfile or given
+
+    def room_of(self, workspace: Workspace) -> str:
+        return self.kind if self.fallback is None or self.recipe_of(workspace) is not None else self.fallback
+
+    def lacking(self, workspace: Workspace) -> tuple[str, str] | None:
+        if self.recipe_of(workspace) is not None or self.fallback is not None:
+            return None
+        remedy = "environment.fallback=checkout lets such work without an engine, environment.image=NAME in an image"
+        return "Dockerfile", remedy
+
 
 @dataclass(frozen=True)
 class Attempts:
-    """Attempts to build a worktree's image with a maintainer's files, which leave no image."""
+    """Attempts to build a worktree's image with a maintainer's files, which leave no image.
+
+    `image` is the one that stands, `test` the row's test command, and `run` runs it in an image that is fit for rooms.
+    """
 
     builder: Builder
     lower: Path
     dockerfile: str
+    image: Image
+    test: str | None
+    run: Callable[[Image, str], Awaitable[Output]]
 
     def __call__(self, files: Mapping[str, str], dockerfile: str | None) -> Build:
-        """Build it with the files, and with another Dockerfile if one is given. Raises `InfrastructureError`."""
-        tag, text = f"codechat-tried:{secrets.token_hex(8)}", self.dockerfile if dockerfile is None else dockerfile
+        """Build it with the files, and with another Dockerfile if one is given, and test what was built.
+
+        Raises `InfrastructureError`.
+        """
+        if not files and dockerfile is None:
+            return self._tested(Build(True, ""), self.image)
+        name, text = secrets.token_hex(8), self.dockerfile if dockerfile is None else dockerfile
+        tags = f"codechat-tried:{name}", f"codechat-tested:{name}"
         try:
-            return self.builder.build(self.lower, files, text, tag, tried=True)
+            built = self.builder.build(self.lower, files, text, tags[0], tried=True)
+            if built.ok and self.test is not None:
+                built = self._tested(built, self.builder.prepare(*tags, self.lower))
+            return built
         finally:
-            self.builder.engine.run("image", "rm", "--force", tag)
+            for tag in reversed(tags):
+                self.builder.engine.run("image", "rm", "--force", tag)
+
+    def _tested(self, built: Build, image: Image) -> Build:
+        """The build with its test's output, if there is a test. It runs in a loop of this thread's own."""
+
+        async def run(command: str) -> Output:
+            return await self.run(image, command)
+
+        return built if self.test is None else replace(built, test=asyncio.run(run(self.test)))
 
 
 class Docker:
@@ -68,6 +113,7 @@ class Docker:
         self._config, self._slots = config, Slots(config.max_rooms)
         bounds = Bounds(config.build_s, config.build_disk_mb << 20, config.build_processes)
         self._builder = Builder(Engine(program), config, bounds, config.build_network, config.images)
+        self._plain = None if config.fallback is None else Checkout(config, slots=self._slots)
 
     async def check(self) -> None:
         await asyncio.to_thread(self._check)
@@ -93,13 +139,12 @@ class Docker:
             )
 
     async def open(self, workspace: Workspace) -> Worktree:
-        given = None if self._config.image is None else GIVEN.format(image=self._config.image)
-        dockerfile = given or workspace.dockerfile
+        dockerfile = self._config.recipe_of(workspace)
+        if dockerfile is None and self._plain is not None:
+            return await self._plain.open(workspace)
         if dockerfile is None:
-            raise UserError(
-                f"{workspace.repository} at {workspace.commit[:12]} comes without a Dockerfile",
-                "name an image for such rows: environment.image=NAME",
-            )
+            what, remedy = self._config.lacking(workspace) or ("", "")
+            raise UserError(f"{workspace.repository} at {workspace.commit[:12]} comes without a {what}", remedy)
         slot = await self._slots.take()
         try:
             lower = await slot.hold(workspace, None)
@@ -108,7 +153,17 @@ class Docker:
         except BaseException:
             slot.free()
             raise
-        return ResidentWorktree(self._config, resident, slot, Attempts(self._builder, lower, dockerfile))
+        test = workspace.test if workspace.dockerfile is not None else None
+        attempts = Attempts(self._builder, lower, dockerfile, image, test, self._test)
+        return ResidentWorktree(self._config, resident, slot, attempts)
+
+    async def _test(self, image: Image, command: str) -> Output:
+        """The output of a command in a container of an image, which is thrown away."""
+        resident = await self._start(image)
+        try:
+            return await resident.run(command, self._config, self._config.test_s)
+        finally:
+            await resident.aclose()
 
     async def _start(self, image: Image) -> Resident:
         folder = await asyncio.to_thread(bundle)
@@ -147,6 +202,8 @@ class Docker:
 
     async def aclose(self) -> None:
         """Images are kept: `codechat cache clear` removes them."""
+        if self._plain is not None:
+            await self._plain.aclose()
 
 
 @ENVIRONMENTS.register("docker", DockerConfig)

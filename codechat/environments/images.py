@@ -277,7 +277,7 @@ class Builder:
             built = self.build(lower, {}, dockerfile, f"codechat-built:{key}")
             if not built.ok:
                 raise InfrastructureError(f"the room's own Dockerfile does not build here: {_last(built.log.encode())}")
-            made = self._prepare(f"codechat-built:{key}", tag, lower)
+            made = self.prepare(f"codechat-built:{key}", tag, lower)
             note.write_text(json.dumps(asdict(made)), encoding="utf-8")
             return made
 
@@ -319,7 +319,8 @@ class Builder:
                 self.engine.check()
                 raise Refused(f"the base image {base} is not here: pull it, or map it (environment.images)")
 
-    def _prepare(self, built: str, tag: str, lower: Path) -> Image:
+    def prepare(self, built: str, tag: str, lower: Path) -> Image:
+        """Make a built image fit for worktrees, under a tag. Raises `InfrastructureError`."""
         config = json.loads(self.engine.need("image", "inspect", "--format", "{{json .Config}}", built))
         pairs = (entry.partition("=") for entry in config.get("Env") or ())
         code = PREPARE.format(place=PLACE, start=config.get("WorkingDir") or "/workspace/repository", owner=NOBODY)

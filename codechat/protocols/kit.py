@@ -31,7 +31,7 @@ from codechat.errors import ContextOverflow
 from codechat.files import GrowingHash, content_hash
 from codechat.judges import ADHERENCE, APPLICABILITY, CONSTRAINT, ConstraintQuestion, DecidesConstraints, Judge
 from codechat.judges.deciding import Decision, Question, decide
-from codechat.models import BaselineView, Request
+from codechat.models import UNDER_TEST, BaselineView, Request
 from codechat.protocols.answers import Overflowed, by_role, call_record
 from codechat.protocols.services import CheckOnce, Player, Services
 from codechat.protocols.session_log import EqualTurns, SessionLog
@@ -208,6 +208,19 @@ class Kit:
     def environment(self) -> Environment | None:
         """Where the session's repository is; None if the protocol uses none."""
         return self._services.environment
+
+    async def enter(self, turn: int) -> None:
+        """Open the session's repository before the first call, so that what cannot be had costs nothing.
+
+        With `environment=docker` its image is built then. Raises as `Environment.open`.
+        """
+
+        async def enter() -> bool:
+            await self._player(UNDER_TEST).gate.check()
+            await self._visit.enter()
+            return True
+
+        await self._step(turn, "room", "", bool, enter, free=True)
 
     async def command(self, turn: int, command: str) -> Output:
         """Run a command by a fresh shell in the session's repository. Raises as `Environment.open`."""

@@ -18,6 +18,10 @@ class Visit:
         self._worktree: Worktree | None = None
         self._known: list[str] = []  # every command whose effect the session knows
 
+    async def enter(self) -> None:
+        """Open the worktree now. Raises as `Environment.open`."""
+        await self._open()
+
     async def run(self, command: str) -> Output:
         """Run a new command. Raises as `Environment.open` and `Room.run`."""
         return await (await self._open()).run(command)

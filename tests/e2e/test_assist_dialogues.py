@@ -1,5 +1,6 @@
 """Constructed dialogues of a maintainer, a user and a judge, each path with every request compared whole."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from codechat.domain import Build, Message, Output
 from codechat.environments.build_files import commands_writing
 from codechat.judges.deciding import quote
+from codechat.studies.cab.stage import OWN_BUILD
 from codechat.studies.cab.turns import AssistTurn
 from codechat.tasks import Workspace
 from codechat.testing import overflow
@@ -54,6 +56,7 @@ async def test_an_answer_at_once_satisfies_the_user(tmp_path: Path) -> None:
         "conditions": [True, True], "conditions_met": 2, "why": ["", ""], "verbosity": "APPROPRIATE",
         "reason": "as in the thread", "build": None, "needs_build": False, "unvalidated": False, "rounds": 1,
         "thread_turns": 2, "satisfied": "FULLY_SATISFIED", "pull": False, "created_at": "2025-01-31T00:00:00Z",
+        "could_be_built": False, "was_built": False, "tested": None, "environment": "checkout",
     }  # fmt: skip
 
 
@@ -307,6 +310,44 @@ async def test_changes_are_built_again_and_a_failure_forces_incorrect(tmp_path: 
     assert (found["build"], found["needs_build"], found["unvalidated"]) == (False, True, False)
 
 
+async def test_what_could_be_built_is_not_called_built(tmp_path: Path) -> None:
+    """The row's own image is built before the first call; an answer without files leaves it as it is."""
+    rooms = Rooms(builds=True)
+    held = await hold(
+        tmp_path, {"model": ["ANSWER: Set it."], "user": [DONE], "judge": [GOOD]}, task=BUILT, rooms=rooms
+    )
+    assert rooms.opened == 1 and rooms.built == [], "no test: the worktree's image is all that is made"
+    assert held.requests("user") == [[asks_user("Set it.", build=OWN_BUILD)]]
+    assert held.requests("judge") == [[asks_judge("Set it.", build=OWN_BUILD)]]
+    names = ("could_be_built", "was_built", "tested", "build", "unvalidated")
+    assert [held.judgement[name] for name in names] == [True, False, None, None, False]
+
+
+@pytest.mark.parametrize(("changes", "verdict"), [(True, "CORRECT"), (False, "INCORRECT")])
+async def test_the_rows_tests_run_in_what_was_built(tmp_path: Path, changes: bool, verdict: str) -> None:
+    """User and judge read what they print; tests that fail in the end force INCORRECT, as a failed build does."""
+
+    def works(files: Mapping[str, str], dockerfile: str | None) -> Build:
+        return Build(True, "", test=Output("1 passed" if files else "1 failed", 0 if files else 1))
+
+    rooms = Rooms(builds=True, works=works)
+    task = replace(BUILT, workspace=Workspace("/nowhere", "c" * 40, "FROM scratch\n", "make test"))
+    answer = FILE if changes else "Set it."
+    said = {"model": [f"ANSWER: {answer}"], "user": [DONE], "judge": [GOOD]}
+    held = await hold(tmp_path, said, task=task, rooms=rooms)
+    assert rooms.built == [({}, None), *([({"conf/a.ini": "port = 1\n"}, None)] if changes else [])]
+    ended = "succeeded" if changes else "failed (exit, status 1)"
+    built = "The build succeeded." if changes else OWN_BUILD
+    built = f"{built} The repository's tests {ended} in it. What they printed:"
+    shown = {"build": built, "test_output": "1 passed" if changes else "1 failed"}
+    assert held.requests("user") == [[asks_user(answer, **shown)]]
+    assert held.requests("judge") == [[asks_judge(answer, **shown)]]
+    own = AssistTurn.of(held.turns[0])
+    assert own.own_build and own.own_build.test and own.own_build.test.output == "1 failed"
+    names = ("verdict", "judged", "could_be_built", "was_built", "tested")
+    assert [held.judgement[name] for name in names] == [verdict, "CORRECT", True, changes, changes]
+
+
 async def test_where_nothing_can_be_built_a_build_is_unvalidated(tmp_path: Path) -> None:
     rooms = Rooms(builds=False)
     held = await hold(
@@ -316,6 +357,7 @@ async def test_where_nothing_can_be_built_a_build_is_unvalidated(tmp_path: Path)
     assert rooms.built == [] and held.requests("user") == [[asks_user(FILE)]]
     found = held.judgement
     assert (found["verdict"], found["build"], found["unvalidated"]) == ("CORRECT", None, True)
+    assert (found["could_be_built"], found["was_built"]) == (False, False)
 
 
 async def test_a_failed_build_is_incorrect_even_if_the_judge_cannot_be_read(tmp_path: Path) -> None:

@@ -2,16 +2,20 @@
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
 from codechat import UserError, compose, run
 from codechat.cli.app import main
+from codechat.studies.cab.turns import AssistJudgement, AssistTurn
 from codechat.testing import Call, OpenAIServer
 from support import engines
 from support.assisting import judges, says
+from support.cab_rows import issue, repository, write
 
 pytestmark = pytest.mark.engines
 
@@ -60,6 +64,94 @@ def test_an_image_that_is_not_there(
     assert "has no image 'nowhere:8'" in told(server, capsys, *mapped)
 
 
+CLONED = "FROM tiny\nWORKDIR /repo\nCOPY . .\n"
+CHANGE = "ANSWER: Take this file:\nCREATE_FILE[ready]:\nyes\nEND_FILE"
+
+
+def issues(folder: Path, count: int, **first: str) -> list[str]:
+    """The words for so many issues of one repository, every other one with a Dockerfile; the first has more fields."""
+    commit = repository(folder / "clones" / "ann" / "shop", {"README": "A shop."})
+    rows = [
+        issue(**{"url": f"https://github.com/ann/shop/issues/{number}", "commit_id": commit, "dockerfile": recipe,
+                 **(first if number == 1 else {})})
+        for number, recipe in zip(range(1, count + 1), cycle([CLONED, None]), strict=False)
+    ]  # fmt: skip
+    write(folder / "cab.jsonl", *rows)
+    return ["dataset=cab", f"dataset.path={folder / 'cab.jsonl'}", f"dataset.repos={folder / 'clones'}"]
+
+
+def test_what_can_have_no_room_is_told_before_anything_is_paid(
+    engine: None, server: OpenAIServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = issues(tmp_path, 4)
+    for more in ([], ["dry_run=true"]):
+        shown = told(server, capsys, *words(server, tmp_path, *made, *more))
+        assert "2 of 4 tasks have no Dockerfile, such as ann/shop#2" in shown
+        assert "environment.fallback=checkout" in shown and "environment.image=NAME" in shown
+    assert main(words(server, tmp_path, *made, "environment.fallback=checkout", "dry_run=true")) == 0
+
+
+def test_forty_issues_half_with_a_dockerfile_in_one_cell(engine: None, tmp_path: Path) -> None:
+    """Each where it can work, as its record says; the row's own image is built once, and its test runs in it."""
+
+    def say(call: Call) -> str:
+        asked = "\n".join(message["content"] for message in call.messages)
+        if call.body["model"] != "model":
+            return speak(call)
+        if len(call.messages) == 1:
+            return "EXPLORE: ls; test -e /bin/busybox && echo tiny"
+        return CHANGE if "FROM tiny" in asked else "ANSWER: It is told."
+
+    with OpenAIServer(say, models=["model", "user", "judge"]) as server:
+        made = issues(tmp_path, 40, test_command="cat ready")
+        more = ["environment.fallback=checkout", "environment.max_rooms=4"]
+        outcome = run(compose(words(server, tmp_path, *made, *more)))
+        asked = [call.messages[0]["content"] for call in server.calls if call.body["model"] == "judge"]
+    sessions = list(outcome.sessions)
+    assert outcome.status == 0 and len(sessions) == 40
+    own = {each.task_id: AssistJudgement.of(each) for each in sessions}
+    ways = {"docker": (True, True, True, False), "checkout": (False, False, False, False)}
+    for number in range(1, 41):
+        each = own[f"ann/shop#{number}"]
+        found = (each.needs_build, each.could_be_built, each.was_built, each.unvalidated)
+        assert each.environment == ("docker" if number % 2 else "checkout") and found == ways[each.environment]
+        assert each.tested is (True if number == 1 else None)
+    first = AssistTurn.of(sessions[0].turns[0])
+    assert first.own_build and first.own_build.test and first.own_build.test.status == 1, "before the change"
+    assert first.build and first.build.test and first.build.test.output == "yes\n"
+    assert sum("yes\n" in text and "tests succeeded" in text for text in asked) == 1
+    assert outcome.metrics and set(outcome.metrics["by_build"]["correct"]) == {"none", "was_built"}
+    assert "codechat-tested" not in shown_images() and "codechat-tried" not in shown_images(), "what was tried is gone"
+
+
+def test_an_image_of_the_data_that_does_not_build_costs_nothing(
+    engine: None, server: OpenAIServer, tmp_path: Path
+) -> None:
+    made = issues(tmp_path, 1, dockerfile="FROM tiny\nRUN false\n")
+    outcome = run(compose(words(server, tmp_path, *made)))
+    (session,) = outcome.sessions
+    assert session.status == "errored" and "does not build here" in (session.error or "") and not server.calls
+
+
+def test_an_image_for_rows_without_a_dockerfile_alone(engine: None, server: OpenAIServer, tmp_path: Path) -> None:
+    engines.make_python_image()
+    made = issues(tmp_path, 2)
+    said = [
+        "environment.image=own-python",
+        "dataset.build=any",
+        "protocol.prompts.files=@" + str(tmp_path / "files.md"),
+    ]
+    (tmp_path / "files.md").write_text("{{dockerfile}}")
+    outcome = run(compose(words(server, tmp_path, *made, *said)))
+    own = [AssistJudgement.of(each) for each in outcome.sessions]
+    assert [each.environment for each in own] == ["docker", "docker"]
+    assert [each.could_be_built for each in own] == [True, False], "an image of one's own is no build of the row's"
+
+
+def shown_images() -> str:
+    return subprocess.run(["docker", "images"], capture_output=True, text=True, check=True).stdout
+
+
 def test_an_image_that_is_there(engine: None, server: OpenAIServer, tmp_path: Path) -> None:
     outcome = run(compose(words(server, tmp_path, "environment.image=tiny")))
     assert outcome.status == 0 and [each.status for each in outcome.sessions] == ["completed"] * 3
@@ -74,7 +166,7 @@ def test_an_engine_that_does_not_answer(
     shown = told(server, capsys, *words(server, tmp_path, "environment.image=nowhere:9"))
     assert "environment=docker needs an engine that answers" in shown and "has no image" not in shown
     with pytest.raises(UserError, match="needs an engine that answers"):
-        run(compose(words(server, tmp_path)))
+        run(compose(words(server, tmp_path, "environment.image=tiny")))
 
 
 def test_an_engine_that_dies_later_makes_sessions_errored(

@@ -7,6 +7,7 @@ from typing import Any
 
 from codechat.domain import Build, Message, Output, Target
 from codechat.environments import Environment, Worktree
+from codechat.environments.checkout import CheckoutConfig
 from codechat.journal import Journal
 from codechat.judges.deciding import quote
 from codechat.models import MODELS
@@ -105,8 +106,12 @@ class Rooms:
     works: Callable[[Mapping[str, str], str | None], Build] = lambda files, dockerfile: Build(True, "done")
     ran: list[str] = field(default_factory=list)
     built: list[tuple[dict[str, str], str | None]] = field(default_factory=list)
+    opened: int = 0
+
+    async def check(self) -> None: ...
 
     async def open(self, workspace: Workspace) -> Worktree:
+        self.opened += 1
         return PrintingRoom(self.prints, self.ran, self.built, self.works)
 
     async def aclose(self) -> None: ...
@@ -132,7 +137,7 @@ class Held:
 def configured(server: OpenAIServer, **options: Any) -> AssistConfig:
     """The protocol's options with models of a server."""
     roles = {role: openai(server, role) for role in ("user", "judge")}
-    fixed = {"prompts": PROMPTS, "roles": AssistRoles(**roles), "references": 0, "judged": "answer"}
+    fixed: dict[str, Any] = {"prompts": PROMPTS, "roles": AssistRoles(**roles), "references": 0, "judged": "answer"}
     return AssistConfig(**{**fixed, **options})
 
 
@@ -164,7 +169,7 @@ async def hold(
         services = Services(players, journal, Words(), NoJudge(), environment=rooms or Rooms())
         kit = Kit(task, "session", 0, services, lambda turn, _: turns.append(turn))
         try:
-            await Assist(config, rooms=True).run(task, kit)
+            await Assist(config, CheckoutConfig()).run(task, kit)
         finally:
             await kit.aclose()
             for player in players.values():

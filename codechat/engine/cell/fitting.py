@@ -7,6 +7,7 @@ from typing import Self
 from codechat.agendas import AgendaConfig, draw, type_of
 from codechat.domain import Instruction
 from codechat.engine.settings.config import CellConfig
+from codechat.environments import EnvironmentConfig
 from codechat.errors import UserError
 from codechat.instructions import Pool
 from codechat.judges import ADHERENCE, APPLICABILITY, CONSTRAINT, JUDGES, Judge, JudgeTraits
@@ -136,7 +137,17 @@ def check_fit(config: CellConfig, dataset: Dataset, tasks: tuple[Task, ...]) -> 
             f"environment={environment.kind} runs commands in a task's repository, and {lacking.task_id} has none",
             "give the folder of the clones, dataset.repos=DIR, or let nothing be run: environment=none",
         )
+    if "environment" in config.uses:
+        _check_rooms(environment, tasks)
     _check_languages(f"model={model.name}", model.traits.languages, tasks)
+
+
+def _check_rooms(environment: EnvironmentConfig, tasks: Sequence[Task]) -> None:
+    """Raises `UserError` for tasks that can have no room there, before anything is asked of a model."""
+    found = [(task, lacks) for task in tasks if task.workspace and (lacks := environment.lacking(task.workspace))]
+    if found:
+        (first, (what, remedy)), count = found[0], f"{len(found)} of {len(tasks)} tasks"
+        raise UserError(f"environment={environment.kind}: {count} have no {what}, such as {first.task_id}", remedy)
 
 
 def _check_player(place: str, model: ModelConfig, dataset: Dataset) -> None:

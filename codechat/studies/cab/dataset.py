@@ -192,7 +192,7 @@ def cab(config: CabConfig) -> Dataset:
     tasks = _chosen(with_replies(row.task() for row in rows.values()), rows, config)
     if config.repos is not None:
         tasks = _with_workspaces(tasks, rows, config)
-    content = content_hash([row.model_dump() for row in rows.values()])
+    content = content_hash([row.content() for row in rows.values()])
     return Dataset("cab", tuple(tasks), content, places, remark=_remark(repeated))
 
 
@@ -223,7 +223,8 @@ def _with_workspaces(tasks: Sequence[AssistTask], rows: Mapping[str, IssueRow], 
     running = {task.task_id: rows[task.task_id] for task in select(Dataset("cab", tuple(tasks), ""), config)}
     clones = require_commits(folder, [(row.repository, row.commit_id) for row in running.values()])
     workspaces = {
-        name: Workspace(str(clones[row.repository]), row.commit_id, row.dockerfile) for name, row in running.items()
+        name: Workspace(str(clones[row.repository]), row.commit_id, row.dockerfile, row.test_command)
+        for name, row in running.items()
     }
     return [replace(task, workspace=workspaces.get(task.task_id)) for task in tasks]
 

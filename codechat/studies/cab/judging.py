@@ -43,11 +43,12 @@ class Ended(NamedTuple):
     built: Built
     needs_build: bool
     unvalidated: bool
+    environment: str | None = None
 
     @property
     def failed(self) -> bool:
-        """Whether the last build failed."""
-        return self.built.build is not None and not self.built.build.ok
+        """Whether the last image was not built, or fails the row's test."""
+        return self.built.last is not None and not self.built.last.succeeded
 
 
 async def judge(stage: Stage, turn: int, dialogue: Sequence[Exchange], ended: Ended) -> AssistJudgement:
@@ -143,7 +144,7 @@ def _judgement(
     task: AssistTask, ended: Ended, found: Parts | None, *, verdict: Grade | None, answered: bool = False
 ) -> AssistJudgement:
     """The record. Without parts no condition is met if there was no answer, else none is decided."""
-    build = ended.built.build
+    build, last = ended.built.build, ended.built.last
     conditions = list(found.conditions) if found else [None if answered else False] * len(task.conditions)
     return AssistJudgement(
         verdict=verdict,
@@ -163,4 +164,8 @@ def _judgement(
         satisfied=ended.satisfied,
         pull=task.pull,
         created_at=task.created_at,
+        could_be_built=ended.built.own is not None,
+        was_built=build is not None and build.ok,
+        tested=last.succeeded if last is not None and last.ok and last.test is not None else None,
+        environment=ended.environment,
     )

@@ -221,7 +221,9 @@ def groups_of(language: str, own: AssistJudgement) -> Iterator[tuple[str, str]]:
     cohort = "recent" if own.created_at >= RECENT_SINCE else "all_time"
     if own.verdict is not None:
         yield from (("verdict", own.verdict.lower()), ("verdict_cohort", f"{own.verdict.lower()}, {cohort}"))
-    build = "none" if not own.needs_build else "unvalidated" if own.unvalidated else "validated"
+    stands = "could_be_built" if own.could_be_built else "unvalidated"
+    tried = {None: stands, True: "was_built", False: "build_failed"}
+    build = tried[own.build] if own.needs_build else "none"
     yield from (("language", language), ("cohort", cohort), ("language_cohort", f"{language}, {cohort}"))
     yield from (("build", build), ("kind", "pull" if own.pull else "issue"))
     yield "thread", f"{own.thread_turns}" if own.thread_turns < LONG_THREAD else f"{LONG_THREAD}+"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codechat.domain import Reply
+from codechat.environments import EnvironmentConfig
 from codechat.errors import UserError
 from codechat.metrics import Effort, Measures
 from codechat.models import UNDER_TEST
@@ -33,9 +34,8 @@ class Assist:
 
     measures: Measures = ASSIST
 
-    def __init__(self, config: AssistConfig, *, rooms: bool) -> None:
-        """`rooms`: whether commands can be run where there is a repository, for estimates."""
-        self._config, self._rooms = config, rooms
+    def __init__(self, config: AssistConfig, environment: EnvironmentConfig | None) -> None:
+        self._config, self._environment = config, environment
 
     def turns(self, task: Task) -> int:
         if not assist_task(task).conditions:
@@ -46,12 +46,13 @@ class Assist:
         return []
 
     def asks(self, task: Task) -> Iterator[Ask]:
-        explores = self._rooms and assist_task(task).workspace is not None
+        rooms = self._environment is not None and self._environment.kind != "none"
+        explores = rooms and assist_task(task).workspace is not None
         return expected_asks(self._config, assist_task(task), explores=explores)
 
     async def run(self, task: Task, kit: Kit) -> None:
-        stage, dialogue, state = Stage(self._config, assist_task(task), kit), list[Exchange](), _State()
-        maintainer = Maintainer(stage)
+        stage = Stage(self._config, assist_task(task), kit, self._environment)
+        dialogue, state, maintainer = list[Exchange](), await _State.begun(stage), Maintainer(stage)
         said: UserReply | None = None
         for turn in range(self._config.rounds):
             answered = await maintainer.answer(turn, said.text if said else None)
@@ -67,7 +68,7 @@ class Assist:
             if over:
                 await kit.aclose()  # no command follows, and other sessions wait for a room
                 kit.log.judgement = (await judge(stage, turn, dialogue, state.ended(stage))).model_dump()
-            kit.finish_turn(_record(turn, answered, made, said))
+            kit.finish_turn(_record(turn, answered, made, said, state.built.own if turn == 0 else None))
             if answered.reply is None:
                 kit.log.ended = "context_overflow"
             if over:
@@ -82,7 +83,9 @@ class Assist:
         ]
         build = next((turn.build for turn in reversed(turns) if turn.build is not None), None)
         refused = next((turn.refused for turn in reversed(turns) if turn.answer is not None), [])
-        ended = Ended(before.rounds, before.satisfied, Built(build, refused), before.needs_build, before.unvalidated)
+        own = turns[0].own_build or (BuildRecord(ok=True, log="") if before.could_be_built else None)
+        built, needs = Built(build, refused, own), (before.needs_build, before.unvalidated)
+        ended = Ended(before.rounds, before.satisfied, built, *needs, before.environment)
         judged = await judge(stage, recorded.turns[-1].turn, dialogue, ended)
         kit.log.judgement, kit.log.ended = judged.model_dump(), recorded.ended
         for turn in recorded.turns:
@@ -116,14 +119,25 @@ class _State:
     rounds: int = 0
     satisfied: Status | None = None
 
+    @classmethod
+    async def begun(cls, stage: Stage) -> "_State":
+        """The state before the first answer: the row's own image is built, if it can be, and tested."""
+        if not stage.builds or stage.task.workspace is None:
+            return cls()
+        await stage.kit.enter(0)
+        own = BuildRecord(ok=True, log="")
+        if stage.task.workspace.test is not None:
+            own = BuildRecord.of(await stage.kit.build(0, {}, None))
+        return cls(built=Built(own=own))
+
     async def change(self, stage: Stage, answer: str, turn: int) -> _Made:
         """Build again if the answer changes something: with the files of earlier answers too."""
         new, build = read_changes(answer) if stage.builds else Changes(), None
         if new.names:
             self.changes = self.changes.then(new)
             found = await stage.kit.build(turn, self.changes.files, self.changes.dockerfile)
-            build = BuildRecord(ok=found.ok, log=found.log, seconds_s=found.seconds)
-        self.built = Built(build or self.built.build, new.refused)
+            build = BuildRecord.of(found)
+        self.built = Built(build or self.built.build, new.refused, self.built.own)
         return _Made(new, build)
 
     def replied(self, said: UserReply) -> None:
@@ -133,7 +147,7 @@ class _State:
     def ended(self, stage: Stage) -> Ended:
         """For the judgement."""
         needs = stage.task.needs_build
-        return Ended(self.rounds, self.satisfied, self.built, needs, needs and not stage.builds)
+        return Ended(self.rounds, self.satisfied, self.built, needs, needs and not stage.builds, stage.room)
 
 
 def _is_over(said: UserReply | None) -> bool:
@@ -141,7 +155,9 @@ def _is_over(said: UserReply | None) -> bool:
     return said is None or said.status == "FULLY_SATISFIED" or not said.text
 
 
-def _record(turn: int, answered: Answered, made: _Made, said: UserReply | None) -> TurnRecord:
+def _record(
+    turn: int, answered: Answered, made: _Made, said: UserReply | None, built: BuildRecord | None
+) -> TurnRecord:
     own = AssistTurn(
         answer=answered.answer,
         explored=list(answered.explored),
@@ -152,6 +168,7 @@ def _record(turn: int, answered: Answered, made: _Made, said: UserReply | None) 
         changed=made.changes.names,
         refused=list(made.changes.refused),
         build=made.build,
+        own_build=built if built is not None and built.test is not None else None,
         user=said,
     )
     answer: tuple[Reply, None] | None = None if answered.reply is None else (answered.reply, None)
@@ -195,4 +212,4 @@ def expected_asks(config: AssistConfig, task: AssistTask, *, explores: bool) -> 
 @PROTOCOLS.register("assist", AssistConfig, uses=frozenset({"environment"}), over=AssistTask)
 def assist(config: AssistConfig, parts: Parts) -> Assist:
     """A maintainer who explores a repository to answer a user, and a judge in the end (CodeAssistBench)."""
-    return Assist(config, rooms=parts.environment is not None and parts.environment.kind != "none")
+    return Assist(config, parts.environment)

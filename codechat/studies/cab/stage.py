@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from codechat.domain import Message
+from codechat.environments import EnvironmentConfig
 from codechat.errors import ContextOverflow
 from codechat.judges.deciding import MAX_LINE, MAX_REASON, is_quoted, quote
 from codechat.languages import without_thinking
@@ -52,6 +53,7 @@ def bounded(text: str) -> str:
 
 
 NOTHING = "(nothing)"
+OWN_BUILD = "The repository builds as it is; no answer changed a file of it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,19 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The last build, None if nothing was built, and the changes of the last answer that do not count."""
+    """The last build of changes, None if nothing was changed, and the changes of the last answer that do not count.
+
+    `own` is the build of the row's own image, None if there is none or it cannot be built here.
+    """
 
     build: BuildRecord | None = None
     refused: Sequence[str] = ()
+    own: BuildRecord | None = None
+
+    @property
+    def last(self) -> BuildRecord | None:
+        """The image as the last answer leaves it."""
+        return self.build or self.own
 
 
 @dataclass
@@ -106,14 +117,18 @@ class Telling:
         self.show(name, *blocks)
 
     def build(self, built: Built) -> None:
-        """Whether the build succeeded, with its log if it failed, and the changes that do not count."""
+        """Whether the build succeeded, with its log if it failed, the test's output, and changes that do not count."""
+        last, said = built.last, "Nothing was built."
         blocks = [("refused_changes", "\n".join(built.refused))] if built.refused else []
-        if built.build is None:
-            self.show("build", *blocks, before="Nothing was built.")
-        elif built.build.ok:
-            self.show("build", *blocks, before="The build succeeded.")
-        else:
-            self.show("build", ("build_log", built.build.log), *blocks, before="The build failed. The end of its log:")
+        if last is not None:
+            said = OWN_BUILD if built.build is None else "The build succeeded."
+            if not last.ok:
+                said, blocks = "The build failed. The end of its log:", [("build_log", last.log), *blocks]
+            elif last.test is not None:
+                ended = "succeeded" if last.succeeded else f"failed ({last.test.ended}, status {last.test.status})"
+                said += f" The repository's tests {ended} in it. What they printed:"
+                blocks = [("test_output", last.test.output), *blocks]
+        self.show("build", *blocks, before=said)
 
 
 NO_TEXT = "(no text)"
@@ -128,12 +143,19 @@ class Stage:
     config: AssistConfig
     task: AssistTask
     kit: Kit
+    environment: EnvironmentConfig | None = None
 
     @property
     def explores(self) -> bool:
         """Whether the maintainer can run commands: there is a repository, and an environment to run them in."""
         environment = self.kit.environment
         return self.task.workspace is not None and environment is not None and environment.commands
+
+    @property
+    def room(self) -> str:
+        """The kind of the session's worktree."""
+        workspace, environment = self.task.workspace, self.environment
+        return "none" if workspace is None or environment is None else environment.room_of(workspace)
 
     @property
     def builds(self) -> bool:

@@ -84,6 +84,7 @@ class IssueRow(BaseModel):
     satisfaction_conditions: list[Filled] = Field(min_length=1)
     comments: list[CommentRow]
     dockerfile: str | None
+    test_command: Filled | None = None
 
     @field_validator("url")
     @classmethod
@@ -113,6 +114,11 @@ class IssueRow(BaseModel):
         found = ADDRESS.fullmatch(self.url)
         assert found is not None
         return found.groups()
+
+    def content(self) -> dict[str, Any]:
+        """The row for the dataset's hash: without fields of later versions that it does not have."""
+        later = {name for name in ("test_command",) if getattr(self, name) is None}
+        return self.model_dump(exclude=later)
 
     def task(self) -> AssistTask:
         """The task, without a repository to work in."""

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from codechat.domain import Build
 from codechat.records import SessionRecord, TurnRecord
 
 Status = Literal["FULLY_SATISFIED", "PARTIALLY_SATISFIED", "NOT_SATISFIED"]
@@ -28,12 +29,42 @@ class ExploredRecord(_Part):
     seconds_s: float = 0.0
 
 
+class TestRecord(_Part):
+    """The row's test command in a built image: how it ended, and its output.
+
+    `status` is null if it did not end by itself.
+    """
+
+    __test__ = False  # for pytest
+
+    status: int | None
+    ended: Literal["exit", "timeout", "memory", "killed"]
+    cut: bool
+    output: str
+    seconds_s: float = 0.0
+
+
 class BuildRecord(_Part):
-    """The build of what the maintainer changed so far, with the end of its log."""
+    """The build of what the maintainer changed so far, with the end of its log, and the row's test in it, if any."""
 
     ok: bool
     log: str
     seconds_s: float = 0.0
+    test: TestRecord | None = None
+
+    @classmethod
+    def of(cls, build: Build) -> "BuildRecord":
+        """The record of a build."""
+        out = build.test
+        test = out and TestRecord(
+            status=out.status, ended=out.ended, cut=out.cut, output=out.text, seconds_s=out.seconds
+        )
+        return cls(ok=build.ok, log=build.log, seconds_s=build.seconds, test=test)
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it was built, and passes the row's test."""
+        return self.ok and (self.test is None or self.test.status == 0)
 
 
 class UserReply(_Part):
@@ -53,7 +84,8 @@ class AssistTurn(_Part):
 
     `answer` is null if there was none. `steps` counts the replies that explored or held neither commands nor an answer
     (`unread`), `unrun` the commands that were written and not run. `forced`: out of steps, it was asked for an answer.
-    `changed` are the files of the answer, `refused` its changes that do not count, with the reason.
+    `changed` are the files of the answer, `refused` its changes that do not count, with the reason. `own_build` is that
+    of the row's own image, before the first answer; null without a test command, since its failure ends a session.
     """
 
     answer: str | None
@@ -65,6 +97,7 @@ class AssistTurn(_Part):
     changed: list[str] = []
     refused: list[str] = []
     build: BuildRecord | None = None
+    own_build: BuildRecord | None = None
     user: UserReply | None = None
 
     @classmethod
@@ -81,8 +114,11 @@ class AssistJudgement(_Part):
     `implied` is what the judge's parts come to. All are null if no reply of the judge could be read: undecided.
     `conditions` says of every condition whether it is met, `why` has the judge's reasons. `build` is the last build,
     null if there was none; `needs_build`: the data has a Dockerfile; `unvalidated`: it has, and nothing could be built.
+    `could_be_built`: the row's own image was built, before the first answer; `was_built`: so was an answer's change.
+    `tested`: whether the row's test command passes in the last image, null without one. `environment` is the kind of
+    the session's worktree.
     `rounds` counts the user's replies, `thread_turns` the maintainers' turns of the real thread; `satisfied` is the
-    status of the user's last reply.
+    status of the user's last reply. What later versions added is null in older records.
     """
 
     verdict: Grade | None
@@ -102,6 +138,10 @@ class AssistJudgement(_Part):
     satisfied: Status | None
     pull: bool
     created_at: str
+    could_be_built: bool | None = None
+    was_built: bool | None = None
+    tested: bool | None = None
+    environment: str | None = None
 
     @classmethod
     def of(cls, session: SessionRecord) -> "AssistJudgement":

@@ -7,7 +7,7 @@ import pytest
 
 from codechat.domain import Usage
 from codechat.records import SessionRecord, TurnRecord
-from codechat.studies.cab.metrics import ASSIST, assist_metrics
+from codechat.studies.cab.metrics import ASSIST, assist_metrics, groups_of
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn, ExploredRecord, UserReply
 
 
@@ -143,7 +143,11 @@ def test_table_2(metrics: dict[str, Any]) -> None:
 def test_groups(metrics: dict[str, Any]) -> None:
     assert metrics["by_language"]["correct"] == {"c": 0.0, "python": 0.5}
     assert metrics["by_language"]["satisfied"] == {"c": 0.0, "python": pytest.approx(2 / 3)}
-    assert metrics["by_build"]["incorrect"] == {"none": 0.0, "unvalidated": 0.0, "validated": 1.0}
+    assert metrics["by_build"]["incorrect"] == {"none": 0.0, "unvalidated": 0.0, "build_failed": 1.0}
+    own = AssistJudgement.of(SESSIONS[0]).model_copy(update={"needs_build": True, "could_be_built": True})
+    assert ("build", "could_be_built") in groups_of("c", own)
+    assert ("build", "was_built") in groups_of("c", own.model_copy(update={"build": True}))
+    assert ("build", "unvalidated") in groups_of("c", own.model_copy(update={"could_be_built": None})), "an old record"
     assert metrics["by_thread"]["rounds"] == {"1": 0.5, "3": 3.0, "5+": 2.0}
     assert metrics["by_cohort"]["verbose"] == {"all_time": 1.0, "recent": 0.0}
     assert metrics["by_language_cohort"]["conditions_met"] == {
