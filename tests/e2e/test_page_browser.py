@@ -218,6 +218,48 @@ def test_a_session_opens_with_its_differences(page: Any) -> None:
     assert texts(page, f"{card} .message pre") == [message.content for message in turn.request]
 
 
+def test_two_dialogues_of_a_task_stand_side_by_side(page: Any, address: str) -> None:
+    show(page, f"{address}#session=weak.humaneval.4&beside=strong.humaneval.4")
+    until(lambda: bool(texts(page, ".beside")), "the two dialogues")
+    pair = [
+        next(s for s in made_cell(name, tasks=30, breaks=breaks).records if s.task_id == "humaneval/4")
+        for name, breaks in (("strong", 0.04), ("weak", 0.3))
+    ]
+    for turn, (left, right) in enumerate(zip(*(session.turns for session in pair), strict=True)):
+        card = f"#turn-{turn}"
+        assert [text.replace(" ", "_") for text in texts(page, f"{card} .beside .chip")] == [
+            left.outcome,
+            right.outcome,
+        ]
+        assert ("verdicts differ" in texts(page, f"{card} .differs")) == (left.passed != right.passed)
+        assert ("other code" in texts(page, f"{card} .differs")) == (left.code != right.code)
+        sides = [texts(page, f"{card} .code:nth-of-type({place}) .row .text") for place in (3, 4)]
+        assert sides == [(left.code or "").split("\n"), (right.code or "").split("\n")]
+        heights = script(
+            page, f"return [...document.querySelectorAll('{card} .sheet')].map((node) => node.children.length)"
+        )
+        assert heights[0] == heights[1], "lines stand beside each other"
+    assert script(page, "return document.querySelector('[name=beside]').value") == "strong.humaneval.4"
+    script(
+        page, "const c = document.querySelector('[name=beside]'); c.value = ''; c.dispatchEvent(new Event('change'))"
+    )
+    until(lambda: not texts(page, ".beside"), "one dialogue alone")
+
+
+def test_the_official_verdicts_stand_beside_ours(driver: Any, tmp_path: Path) -> None:
+    session = made_session("t/1", "model", turns=2, breaks=0.0, lines=4, luck=random.Random(3))
+    for turn, passed in zip(session.turns, (True, False), strict=True):
+        turn.__pydantic_extra__ = {
+            "official": {"passed": passed, "outcome": None, "reason": None if passed else "said so"}
+        }
+    address = write_page(made_report([cell_of((session,), 2)], tmp_path / "figures"), tmp_path).as_uri()
+    show(driver, f"{address}#session={session.session_id}&beside=official")
+    until(lambda: bool(texts(driver, ".beside")), "both verdicts")
+    assert [texts(driver, f"#turn-{turn} .beside .chip") for turn in (0, 1)] == [["pass", "pass"], ["fail", "pass"]]
+    assert [texts(driver, f"#turn-{turn} .differs") for turn in (0, 1)] == [[], ["verdicts differ"]]
+    assert "said so" in texts(driver, "#turn-1 .beside p")
+
+
 def test_folded_lines_unfold(page: Any) -> None:
     open_first(page)
     script(page, "document.querySelector('.fold').closest('.turn').id = 'here'")

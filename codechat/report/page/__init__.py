@@ -17,7 +17,7 @@ from codechat.report.study import LoadedCell
 from codechat.template import fill
 
 # in the order in which they build on each other
-SCRIPTS = ("elements.js", "charts.js", "code.js", "sections.js", "sessions.js", "dialogue.js", "page.js")
+SCRIPTS = ("elements.js", "charts.js", "code.js", "sections.js", "sessions.js", "beside.js", "dialogue.js", "page.js")
 STYLES = ("page.css", "sessions.css")
 
 

@@ -30,10 +30,12 @@ async function drawDialogue(number) {
   if (parameters().get("session") !== INDEX.key[number]) return; // another one was opened meanwhile
   const requests = requestsOf(body.turns);
   const codes = body.turns.map((turn) => textOf(turn.code, body.turns));
-  const cards = body.turns.map((turn, at) => {
+  const beside = await besideCards(number, body);
+  const cards = beside ?? body.turns.map((turn, at) => {
     const before = codes.slice(0, at).findLast(known) ?? null;
     return turnCard({ number, turn, at, before, language: body.language ?? "python", code: codes[at], request: requests[at], key: INDEX.key[number] });
   });
+  place.classList.toggle("wide", beside !== null);
   place.replaceChildren(dialogueHead(number, body), turnRail(number), ...cards,
     known(body.error) ? el("div", { class: "turn errored" }, el("h2", {}, "The session ended in an error"), el("pre", { class: "value" }, body.error)) : "");
   const seen = new IntersectionObserver(tellTurn, { rootMargin: "-110px 0px -70% 0px" });
@@ -57,6 +59,7 @@ function dialogueHead(number, body) {
     el("h1", { id: "dialogue-title" }, taskOf(number)),
     el("p", {}, el("strong", {}, label), ` on ${[dataset, setting].filter(Boolean).join(", ")}: ${fate(number)}${INDEX.state[number] === 2 ? "; the conversation outgrew the model" : ""}. `,
       el("a", { href: `#${new URLSearchParams({ dataset, task: taskOf(number) })}&list` }, "This task in every run")),
+    besideChoice(number, body),
     el("p", { class: "quiet" }, `session ${body.session} · seed ${body.seed} · ${body.protocol}`));
 }
 
@@ -73,7 +76,7 @@ function focusTurn(turn) {
   if (!card) return;
   card.focus({ preventScroll: true });
   card.scrollIntoView({ block: "start" });
-  history.replaceState(null, "", address({ session: card.dataset.session, turn }));
+  history.replaceState(null, "", address({ session: card.dataset.session, turn, ...besideNow() }));
 }
 
 const SHARED = "The program shared a process with its tests, so it could have forged this verdict: read a surprising pass.";

@@ -1,0 +1,86 @@
+// Two dialogues of one task side by side, turn by turn: two models, two samples, or the official verdicts and ours.
+
+const OFFICIAL = "official";
+const LETTER = Object.fromEntries(Object.entries(OUTCOMES).map(([letter, name]) => [name.replace(" ", "_"), letter]));
+
+// The address's part that says what stands beside a session.
+const besideNow = () => (parameters().get("beside") ? { beside: parameters().get("beside") } : {});
+
+function besideChoice(number, body) {
+  const peers = INDEX.key.map((_, other) => other).filter((other) => other !== number && INDEX.task[other] === INDEX.task[number]);
+  const official = body.turns.some((turn) => known(turn.more?.official?.passed));
+  const entries = [["", "nothing"], ...(official ? [[OFFICIAL, "the official verdicts"]] : []), ...peers.map((other) => [INDEX.key[other], sideName(other)])];
+  if (entries.length === 1) return "";
+  const choice = el("select", { name: "beside" }, entries.map(([value, text]) => el("option", { value, selected: value === (besideNow().beside ?? "") }, text)));
+  choice.addEventListener("change", () => { location.hash = address({ session: INDEX.key[number], ...(choice.value ? { beside: choice.value } : {}) }); });
+  return el("p", {}, el("label", {}, "Beside it: ", choice));
+}
+
+const sideName = (number) => [cellOf(number).label, placeOf(cellOf(number)), INDEX.seeds && `seed ${INDEX.seeds[number]}`].filter(Boolean).join(", ");
+
+// One side: its name, and of each turn the outcome's letter, the reason, what was asked and the code.
+function sideOf(number, body) {
+  const turns = body.turns.map((turn, at) => ({
+    letter: INDEX.outcomes[number][at], reason: turn.failure?.reason, code: textOf(turn.code, body.turns), asked: INDEX.instructions[turn.instruction]?.[1],
+  }));
+  return { name: sideName(number), turns };
+}
+
+function officialSide(ours, body) {
+  const turns = body.turns.map((turn, at) => {
+    const { passed, outcome, reason } = turn.more?.official ?? {};
+    return { ...ours.turns[at], letter: LETTER[outcome] ?? (known(passed) ? (passed ? "p" : "f") : "-"), reason };
+  });
+  return { name: "official verdicts", turns };
+}
+
+async function besideCards(number, body) {
+  const { beside } = besideNow();
+  const ours = sideOf(number, body);
+  const other = INDEX.key.indexOf(beside);
+  if (beside !== OFFICIAL && other < 0) return null;
+  const theirs = beside === OFFICIAL ? officialSide(ours, body) : sideOf(other, await bodyOf(other));
+  const most = Math.max(ours.turns.length, theirs.turns.length);
+  return Array.from({ length: most }, (_, at) => besideCard(at, [theirs, ours], INDEX.key[number], body.language ?? "python"));
+}
+
+function besideCard(at, sides, key, language) {
+  const [left, right] = sides.map(({ turns }) => turns[at]);
+  const differs = {
+    "one has no such turn": !left || !right,
+    "verdicts differ": left && right && passes(left.letter) !== passes(right.letter) && left.letter !== "-" && right.letter !== "-",
+    "other instruction": left && right && left.asked !== right.asked,
+    "other code": left && right && left.code !== right.code,
+  };
+  const marks = Object.entries(differs).filter(([, so]) => so).map(([name]) => el("span", { class: "chip differs" }, name));
+  const codes = known(left?.code) && known(right?.code) ? pairView([left.code, right.code], at, sides, language)
+    : [left, right].map((side, place) => (known(side?.code) ? codeView(side.code, `Code of turn ${at}, ${sides[place].name}`, language) : el("p", { class: "quiet" }, "no code")));
+  return el("article", { class: `turn${marks.length ? " differing" : ""}`, id: `turn-${at}`, tabindex: -1, "aria-labelledby": `turn-${at}-title`, "data-session": key },
+    el("header", {}, el("h2", { id: `turn-${at}-title` }, `Turn ${at}`), marks.length ? marks : el("span", { class: "chip" }, "alike")),
+    el("div", { class: "beside" }, [left, right].map((side, place) => sideHead(side, sides[place].name)), codes));
+}
+
+function sideHead(side, name) {
+  return el("div", {}, el("h3", {}, name, " ", side ? el("span", { class: `chip outcome-${passes(side.letter) ? "pass" : fails(side.letter) ? "fail" : "none"}` }, OUTCOMES[side.letter]) : ""),
+    side?.asked ? el("p", { class: "quiet" }, side.asked) : "", side?.reason ? el("p", { class: "quiet" }, side.reason) : "");
+}
+
+// Two codes in two columns; lines of one stand beside those of the other, and blanks where it has none.
+function pairView([one, other], at, sides, language) {
+  const [old, now] = [one.split("\n"), other.split("\n")];
+  const steps = difference(old, now);
+  const marks = stretches(steps, old, now);
+  const [oldLines, nowLines] = [coloured(one, language), coloured(other, language)];
+  const columns = [[], []];
+  const level = () => {
+    const most = Math.max(columns[0].length, columns[1].length);
+    for (const rows of columns) while (rows.length < most) rows.push(el("div", { class: "row" }));
+  };
+  for (const step of steps) {
+    if (step.sign === " ") level();
+    if (step.sign !== "+") columns[0].push(codeRow(step.old, step.sign, oldLines[step.old], marks.get(step)));
+    if (step.sign !== "-") columns[1].push(codeRow(step.now, step.sign, nowLines[step.now], marks.get(step)));
+  }
+  level();
+  return columns.map((rows, place) => frame(`Code of turn ${at}, ${sides[place].name}`, rows));
+}
