@@ -99,6 +99,9 @@ class ProtocolTraits:
     `uses` names the groups besides model and dataset that can change its results: `agenda`, `instructions`, `judge`,
     `sandbox`, `environment`. Only these are built, checked, admitted and part of the cell id. `questions` are those
     that it asks the judge: models for others are left out of its cells. `over` is the type of its tasks.
+
+    A protocol's config may have `further_questions`, which its options add, and `settled(dataset)`: the config with
+    those options settled, before the cell has its id, that the dataset's config decides.
     """
 
     uses: frozenset[str] = frozenset()

@@ -12,6 +12,7 @@ import yaml
 from codechat.metrics.measures import FIELD
 from codechat.records import SessionRecord, write_sessions
 from codechat.studies.sreval.metrics import STEPWISE, stepwise_metrics
+from codechat.studies.sreval.protocol import paper_context
 
 TURNS = {  # how many tasks of the published files have a first turn, a second, …
     "sreval_python": (142, 142, 142, 100, 34),
@@ -32,7 +33,7 @@ class Steps:
     harness: str = "official"
     by_turn: tuple[int, ...] = ()
     passes: float = 0.5
-    local_context: str = "first"
+    local_context: str | None = None  # as the paper has it
     kind: str = "openai"
     options: tuple[tuple[str, Any], ...] = ()
     seed: int = 0
@@ -55,7 +56,7 @@ def write_steps(made: Steps, runs: Path) -> Path:
     write_sessions(folder / "sessions.jsonl", sessions)
     (folder / "metrics.json").write_text(json.dumps({**stepwise_metrics(sessions, seed=0), FIELD: STEPWISE.describe()}))
     protocol = {"kind": "stepwise", "prompting": made.prompting, "context": made.context, "harness": made.harness}
-    protocol["local_context"] = made.local_context
+    protocol["local_context"] = made.local_context or paper_context(made.dataset)
     config = {
         "model": {"kind": made.kind, **dict(made.options)}, "dataset": {"kind": made.dataset}, "protocol": protocol,
         "seed": made.seed, "choices": {"model": made.model, "dataset": made.dataset, "protocol": "stepwise"},

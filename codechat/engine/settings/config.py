@@ -131,6 +131,8 @@ class CellConfig(Config):
             )
             for group, registry in GROUPS.items()
         }
+        if (settled := getattr(parts["protocol"], "settled", None)) is not None:
+            parts["protocol"] = settled(parts["dataset"])
         unasked = {*QUESTIONS, SOLUTION} - questions_of(parts["protocol"])
         parts["judge"] = without_roles(parts["judge"], unasked)
         rest = {name: value for name, value in values.items() if name not in GROUPS}

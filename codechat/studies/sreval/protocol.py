@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import field_validator, model_validator
 
 from codechat.config import Config, original_option, result_option
+from codechat.datasets import DatasetConfig
 from codechat.domain import Extraction, Message, Reply, Verdict
 from codechat.errors import ContextOverflow, UserError
 from codechat.languages import extract, fence, language_of, without_thinking
@@ -59,10 +60,18 @@ class StepwiseConfig(Config):
     harness: Literal["guarded", "official"] = original_option(
         "guarded", "official: code is extracted, and history kept, as SR-Eval's own script does"
     )
-    local_context: Literal["first", "every"] = result_option(
-        "every", "tasks in a repository: the code above the function stands before the first task, or before every one"
+    local_context: Literal["first", "every"] | None = result_option(
+        "every",
+        "tasks in a repository: the code above the function stands before the first task, or before every one; null: "
+        "as in the paper, every one in Python and the first in Java",
     )
     prompts: StepwisePrompts = original_option(..., "a preset by its name, or each prompt as a text or @FILE")
+
+    def settled(self, dataset: DatasetConfig) -> "StepwiseConfig":
+        """With the code above the function where the paper shows it, unless that is chosen."""
+        if self.local_context is not None:
+            return self
+        return self.model_copy(update={"local_context": paper_context(getattr(dataset, "kind", ""))})
 
     @model_validator(mode="after")
     def _fit(self) -> "StepwiseConfig":
@@ -72,6 +81,11 @@ class StepwiseConfig(Config):
                 "leave protocol.context at basic, or choose full_history or code_edit",
             )
         return self
+
+
+def paper_context(dataset: str) -> Literal["first", "every"]:
+    """Where the paper's requests show the code above a function, by the dataset's kind (its Table 6: the tokens)."""
+    return "first" if dataset == "sreval_java_repository" else "every"
 
 
 @dataclass(frozen=True, slots=True)

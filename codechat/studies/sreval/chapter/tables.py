@@ -33,7 +33,8 @@ MEANING = "BS: basic context, GS: golden context. Intervals are in stepwise_fina
 SOURCES = (
     "Published: from SR-Eval's paper, whose prompts are worded otherwise, and where a failed call is a failed turn. "
     "Such a figure stands here only if a cell has its dataset with all tasks, its prompting and its context, with "
-    "protocol.harness=official and, in repositories, protocol.local_context=first."
+    "protocol.harness=official and, in repositories, the code above the function at every turn in Python, at the first "
+    "in Java."
 )
 NOWHERE = " No cell here has."
 BEST = " Bold: the best that was measured, baselines apart."

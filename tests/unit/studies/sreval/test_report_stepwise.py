@@ -111,8 +111,9 @@ def test_sizes_of_the_datasets(study: Path) -> None:
         Steps("mine", by_turn=(141, 141, 141, 100, 34)),
         Steps("mine", dataset="mine", by_turn=(20, 20, 10)),
         Steps("mine", dataset="sreval_java_repository", local_context="every"),
+        Steps("mine", dataset="sreval_python_repository", local_context="first"),
     ],
-    ids=["another harness", "a task less", "another dataset", "more of the file than the paper shows"],
+    ids=["another harness", "a task less", "another dataset", "more of the file than the paper shows", "less of it"],
 )
 def test_published_figures_stay_away_from_what_cannot_be_compared(tmp_path: Path, cell: Steps) -> None:
     data = report(tmp_path, cell)

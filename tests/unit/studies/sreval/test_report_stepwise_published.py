@@ -1,14 +1,25 @@
 """What SR-Eval's paper prints, as kept in the package, against itself: a slip of a digit would break one of these sums."""
 
+import gzip
+import json
 import math
+import os
 from collections.abc import Iterator
+from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import pytest
 import yaml
 
 from codechat.cli.commands.listing import options_of
+from codechat.domain import Target
+from codechat.engine.settings.compose import compose
+from codechat.languages import fence
 from codechat.studies.sreval.chapter.published import DATA, LEVELS, Figures, Setting, paper
+from codechat.studies.sreval.protocol import StepwiseConfig, layout
+from codechat.studies.sreval.rows import Step, StepTask
+from codechat.suites.assertions import Assertions
 from support.stepwise_cells import TURNS
 
 RAW: dict[str, Any] = yaml.safe_load(DATA.read_text())
@@ -123,3 +134,76 @@ def test_statistics_of_the_tasks_add_up() -> None:
         for place in (1, 2):  # of code and tests; that of questions leaves the code around out, and cannot be computed
             mean = sum(part[key][place] * part["tasks"] for part in parts) / total["tasks"]
             assert abs(mean - total[key][place]) < 0.11, (key, place)
+
+
+# -- what the requests of repositories show ------------------------------------------------------------------------
+
+DATA_FOLDER = os.environ.get("CODECHAT_TEST_DATA")
+published = pytest.mark.skipif(DATA_FOLDER is None, reason="CODECHAT_TEST_DATA is not set")
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    with gzip.open(Path(DATA_FOLDER or "", f"{name}.jsonl.gz"), "rt") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def tokens(language: str, shown: str, prompting: str) -> float:
+    """A task's tokens, estimated at four characters each: the references are the replies.
+
+    The code above Python's functions is not in the rows; its mean length is what Table 1's questions have more.
+    """
+    asked = ["protocol=stepwise", f"protocol.prompting={prompting}", f"protocol.local_context={shown}"]
+    config = compose(asked).config.protocol
+    assert isinstance(config, StepwiseConfig)
+    found = []
+    for row in rows(f"sreval_{language}_repository"):
+        given = row["turn_datas"] if isinstance(row["turn_datas"], list) else json.loads(row["turn_datas"])
+        steps = tuple(Step(turn["instruction"], Assertions(()), turn["solution"]) for turn in given)
+        above = row["metadata"].get("context") or "x" * 11_366
+        task = StepTask(row["hash_id"], steps[0].instruction, Target(language), steps=steps, above=above)
+        codes = [turn["solution"] for turn in given]
+        replies = [fence(code, language).strip() for code in codes]
+        sent = [layout(config, task, turn, replies[:turn], codes[:turn]) for turn in range(len(codes))]
+        found.append(sum(len(each.content) for request in sent for each in request) + sum(map(len, replies)))
+    return mean(found) / 4
+
+
+@published
+@pytest.mark.parametrize(
+    ("language", "prompting", "every", "first"),
+    [
+        ("python", "full_history", 14384, 5142), ("python", "code_edit", 13704, 4462), ("python", "cumulative", 13371, 4130),
+        ("java", "full_history", 8461, 4685), ("java", "code_edit", 7508, 3733), ("java", "cumulative", 7190, 3415),
+    ],
+)  # fmt: skip
+def test_the_papers_tokens_tell_where_the_code_above_stands(
+    language: str, prompting: str, every: int, first: int
+) -> None:
+    """Every turn in Python, the first in Java: docs/sreval.md has these numbers."""
+    printed = paper().figures["QW3-Coder"][Setting(f"sreval_{language}_repository", prompting, "basic")].atc or 0
+    estimated = {shown: round(tokens(language, shown, prompting)) for shown in ("every", "first")}
+    assert estimated == {"every": every, "first": first}
+    fits, other = (every, first) if language == "python" else (first, every)
+    assert abs(fits - printed) < 0.07 * printed and abs(other - printed) > 0.5 * printed
+
+
+@published
+def test_the_published_tasks_are_of_fewer_repositories_than_table_1_counts() -> None:
+    of = {row["project_path"] for row in rows("sreval_python_repository_places")}
+    assert (len(of), RAW["tasks"]["sreval_python_repository"]["repositories"]) == (35, 41)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "said", "shown"),
+    [
+        ("sreval_python_repository", None, "every"), ("sreval_java_repository", None, "first"),
+        ("sreval_java_repository", "every", "every"), ("sreval_python", None, "every"), ("sreval_java", None, "every"),
+    ],
+)  # fmt: skip
+def test_the_code_above_is_shown_as_in_the_paper_by_default(dataset: str, said: str | None, shown: str) -> None:
+    """An option that has its dataset's default is in no cell id but Java's, whose default is another since."""
+    words = ["protocol=stepwise", f"dataset={dataset}", "dataset.path=x"]
+    words += ["dataset.places=y"] if dataset == "sreval_python_repository" else []
+    config = compose([*words, *([f"protocol.local_context={said}"] if said else [])]).config
+    assert config.protocol.local_context == shown  # type: ignore[attr-defined]
+    assert ("local_context" in config.identity()["protocol"]) is (shown == "first")
