@@ -25,11 +25,15 @@ class ImportConfig(Config):
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The sessions, the other files that were read, and what a user should know of the source."""
+    """The sessions, the other files that were read, and what a user should know of the source.
+
+    A source with several models or datasets has `parts`: the same sessions by the name of the file that each goes to.
+    """
 
     sessions: list[SessionRecord]
     companions: list[Path]
     remarks: list[str] = field(default_factory=list)
+    parts: dict[str, list[SessionRecord]] = field(default_factory=dict)
 
 
 FORMATS: Registry[Imported, NoTraits] = Registry(

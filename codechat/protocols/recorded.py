@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from codechat.config import Config, original_option, place_option, result_option
 from codechat.domain import OUTCOMES, Extraction, Reply
@@ -60,12 +60,22 @@ class RecordedConfig(Config):
         }
 
 
+class Measure(Protocol):
+    """The content of metrics.json, as `DialogueProtocol.metrics` gives it."""
+
+    def __call__(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]: ...
+
+
 @dataclass(frozen=True)
 class Recorded:
-    """The recorded dialogues; the model is asked for each reply, so that `model=replay` gives what was said."""
+    """The recorded dialogues; the model is asked for each reply, so that `model=replay` gives what was said.
+
+    `measure` gives what `measures` describes.
+    """
 
     config: RecordedConfig
-    measures: Measures = MEASURES
+    measures: Measures
+    measure: Measure
 
     @cached_property
     def _sessions(self) -> dict[str, SessionRecord]:
@@ -106,6 +116,13 @@ class Recorded:
     async def _grade(
         self, kit: Kit, task: Task, turn: TurnRecord, reply: Reply | None, earlier: Graded | None
     ) -> TurnRecord:
+        if turn.skipped and earlier is not None:
+            before = await earlier
+            same = {"code", "outcome", "passed", "passed_base", "decided", "failure"}
+            kept = before.model_copy(deep=True).model_dump(include=same)
+            record = TurnRecord(turn=turn.turn, skipped=True, candidates=turn.candidates, **kept)
+            kit.finish_turn(record)
+            return record
         try:
             extraction = self._code(task, turn, reply)
             verdict = await kit.check(turn.turn, extraction, task.suite) if task.suite is not None else None
@@ -113,7 +130,8 @@ class Recorded:
             if earlier is not None:
                 await earlier
         known = turn.model_extra or {}
-        own = {"code": extraction.code, "skipped": turn.skipped, **{name: known[name] for name in OWN if name in known}}
+        own = {"code": extraction.code, **{name: known[name] for name in OWN if name in known}}
+        own |= {"instruction": turn.instruction, "candidates": turn.candidates, "adherence": turn.adherence}
         answer = None if reply is None else (reply, extraction)
         record = TurnRecord.of(turn.turn, turn.request, answer, verdict, **own)
         kit.finish_turn(record)
@@ -126,25 +144,30 @@ class Recorded:
         return Extraction(turn.code, turn.code, problem, "the source has no code" if problem else "as published")
 
     def metrics(self, sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
-        seen = _Seen()
-        for session in sessions:
-            seen.add(session)
-        bootstrap = TaskBootstrap(seen.tasks, seed)
+        return self.measure(sessions, seed=seed, effort=effort)
 
-        def at_places(value: Any) -> dict[str, Any]:
-            series = {key: [value(tally[key]) for tally in seen.turns] for key in _HELP}
-            return {**series, "overall": {key: value(seen.overall[key]) for key in (*_HELP, "solved")}}
 
-        return {
-            "sessions": seen.sessions,
-            "completed": len(seen.tasks),
-            "errored": seen.sessions - len(seen.tasks),
-            "outcomes": {outcome: seen.outcomes[outcome] for outcome in OUTCOMES},
-            **at_places(lambda figure: figure.rate),
-            "n": at_places(size),
-            "ci": at_places(lambda figure: (found := bootstrap.interval(figure)) and list(found)),
-            **spending_of(seen.tokens, effort),
-        }
+def recorded_metrics(sessions: Iterable[SessionRecord], *, seed: int, effort: Effort) -> dict[str, Any]:
+    """How many turns pass, by the published verdicts and by ours, and how many agree: overall and by turn."""
+    seen = _Seen()
+    for session in sessions:
+        seen.add(session)
+    bootstrap = TaskBootstrap(seen.tasks, seed)
+
+    def at_places(value: Any) -> dict[str, Any]:
+        series = {key: [value(tally[key]) for tally in seen.turns] for key in _HELP}
+        return {**series, "overall": {key: value(seen.overall[key]) for key in (*_HELP, "solved")}}
+
+    return {
+        "sessions": seen.sessions,
+        "completed": len(seen.tasks),
+        "errored": seen.sessions - len(seen.tasks),
+        "outcomes": {outcome: seen.outcomes[outcome] for outcome in OUTCOMES},
+        **at_places(lambda figure: figure.rate),
+        "n": at_places(size),
+        "ci": at_places(lambda figure: (found := bootstrap.interval(figure)) and list(found)),
+        **spending_of(seen.tokens, effort),
+    }
 
 
 @dataclass
@@ -186,4 +209,4 @@ class _Seen:
 @PROTOCOLS.register("recorded", RecordedConfig, uses=frozenset({"sandbox"}))
 def recorded(config: RecordedConfig, parts: Parts) -> Recorded:
     """Dialogues that were held elsewhere, tested again turn by turn (protocol.path names what `import` wrote)."""
-    return Recorded(config)
+    return Recorded(config, MEASURES, recorded_metrics)

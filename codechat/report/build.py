@@ -13,6 +13,7 @@ from codechat.report.chapters import Chapter, chapter_of, leads
 from codechat.report.data import FigureFile, Headline, ReportData, Section, Table
 from codechat.report.drawing import Look, save, styled
 from codechat.report.formats import FORMATS, write_table
+from codechat.report.generic import published
 from codechat.report.latex import WIDE, as_latex
 from codechat.report.study import LoadedCell, Study
 
@@ -32,7 +33,8 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
     _clear(out)
     shown = [(study, chapter_of(study.protocol)) for study in studies if study.cells]
     tables = [list(chapter.tables(study)) for study, chapter in shown]
-    every = tuple(table for each in tables for table in each)
+    beside = [(published.section(study), list(published.tables(study))) for study, _ in shown]
+    every = tuple(table for each in (*tables, *(own for _, own in beside)) for table in each)
     for table in every:
         write_table(table, out / "tables")
         write_atomically(out / WIDE_TABLES / f"{table.name}.tex", as_latex(table, WIDE))
@@ -42,9 +44,10 @@ def build_report(cells: Sequence[LoadedCell], out: Path, notes: Sequence[str] = 
         cells=cells,
         tables=every,
         figures=tuple(figure for study, chapter in shown for figure in _figures(study, chapter, out / "figures")),
-        groups={key: title for study, chapter in shown for key, title in chapter.groups(study).items()},
+        groups={key: title for study, chapter in shown for key, title in chapter.groups(study).items()}
+        | {section.key: section.title for section, own in beside if own},
         headline=headline_of(studies, every),
-        sections=sections_of(studies),
+        sections=(*sections_of(studies), *(section for section, own in beside if own)),
         opening=tuple(
             table for (_, chapter), each in zip(shown, tables, strict=True) for table in chapter.opening(each)
         ),

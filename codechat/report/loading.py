@@ -231,8 +231,10 @@ def _load(folder: Path) -> LoadedCell:
     first = next(read_sessions(folder / "sessions.jsonl"), None)
     if first is None:
         raise UserError(f"{folder / 'sessions.jsonl'} holds no session", "run the cell again, or leave its folder out")
-    chapter = chapter_of(first.protocol)
-    measures = measures_in(metrics) or chapter.measures
+    said = measures_in(metrics)
+    protocol = said.protocol if said is not None else first.protocol  # that measures as another stands in its chapter
+    chapter = chapter_of(protocol)
+    measures = said or chapter.measures
     if measures is not None:
         metrics = dict(chapter.checked(metrics, folder / "metrics.json"))
     choices = config.get("choices") or {}
@@ -252,7 +254,7 @@ def _load(folder: Path) -> LoadedCell:
         metrics=metrics,
         model=f"{recorded}{REPLAYED}" if replays else first.model,
         dataset=first.dataset,
-        protocol=first.protocol,
+        protocol=protocol,
         agenda=str(choices.get("agenda", "agenda")) if first.agenda else "",
         turns=max(ends, default=1),
         seed=first.seed,

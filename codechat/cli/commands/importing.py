@@ -1,10 +1,12 @@
 """`codechat import`: published completions as a sessions.jsonl, for `model=replay`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from codechat.cli.terminal import out
 from codechat.cli.words import parse_words
+from codechat.config import Config
 from codechat.errors import UserError
 from codechat.importing import FORMATS, ImportConfig
 from codechat.records import write_sessions
@@ -17,12 +19,16 @@ def run_import(words: list[str]) -> int:
     target = Path(values.pop("out"))
     if target.resolve() == Path(values["source"]).resolve():
         raise UserError("out is the source itself", "choose another out=FILE")
-    imported = FORMATS.build(FORMATS.validate(values))
-    write_sessions(target, imported.sessions)
+    imported = FORMATS.build(FORMATS.validate(_nested(values)))
     for path in imported.companions:
         out.print(f"with        {path}", markup=False, soft_wrap=True)
     for remark in imported.remarks:
         out.print(f"note        {remark}", markup=False, soft_wrap=True)
+    if imported.parts:
+        for name, sessions in imported.parts.items():
+            write_sessions(target / f"{name.replace('/', '_')}.jsonl", sessions)
+    else:
+        write_sessions(target, imported.sessions)
     turns = sum(len(session.turns) for session in imported.sessions)
     found = f"{counted(len(imported.sessions), 'session')}, {counted(turns, 'reply', 'replies')}"
     out.print(f"{found}: {target}", markup=False, soft_wrap=True)
@@ -40,5 +46,22 @@ def _keys(words: Sequence[str]) -> dict[str, str]:
     chosen = next((word.removeprefix("format=") for word in words if word.startswith("format=")), "")
     config = FORMATS[chosen].config if chosen else ImportConfig
     keys = {name: option.description or "" for name, option in config.model_fields.items()}
+    for name, option in config.model_fields.items():
+        if isinstance(option.annotation, type) and issubclass(option.annotation, Config):
+            del keys[name]
+            inner = option.annotation.model_fields.items()
+            keys |= {f"{name}.{key}": each.description or "" for key, each in inner}
     keys["format"] = f"what the source is: {', '.join(each.name for each in FORMATS)}"
-    return {**keys, "out": "the sessions.jsonl to write"}
+    return {**keys, "out": "the sessions.jsonl to write; of a source with several models, the folder"}
+
+
+def _nested(values: Mapping[str, str]) -> dict[str, Any]:
+    """The values with `columns.code=x` as a mapping of its own."""
+    nested: dict[str, Any] = {}
+    for key, value in values.items():
+        group, dot, inner = key.partition(".")
+        if dot:
+            nested.setdefault(group, {})[inner] = value
+        else:
+            nested[key] = value
+    return nested

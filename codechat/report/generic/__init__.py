@@ -9,7 +9,7 @@ from codechat.metrics import Measures
 from codechat.metrics.measures import COMMON, Unit, interval_of, value_of
 from codechat.report.data import Drawing, Headline, Section, Table
 from codechat.report.formats import write_table
-from codechat.report.generic import published, repeats
+from codechat.report.generic import repeats
 from codechat.report.generic.figures import drawings_of, write_cell_figures
 from codechat.report.generic.overview import section_of, standing
 from codechat.report.generic.paired import differences, pairs
@@ -116,7 +116,6 @@ class Chapter:
             yield differences(study, compared)
         names = {"prefix": f"{study.protocol}_", "group": study.protocol}
         yield from repeats.tables(study, **names)
-        yield from published.tables(study, **names)
         yield counts(study, **names)
         yield costs(study, **names)
 

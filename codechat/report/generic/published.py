@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from codechat.records import read_sessions
-from codechat.report.data import Column, Table
+from codechat.report.data import Column, Section, Table
 from codechat.report.generic.tables import named_table
 from codechat.report.study import LoadedCell, Study, Verdicts
 
@@ -37,8 +37,15 @@ class Difference:
     code: str
 
 
-def tables(study: Study[Any], prefix: str, group: str) -> Iterator[Table]:
+def section(study: Study[Any]) -> Section:
+    """The section of the page that shows these tables."""
+    key = f"{study.protocol}_published"
+    return Section(key, f"{study.measures.name}: published verdicts and ours", "Published", groups=[key])
+
+
+def tables(study: Study[Any]) -> Iterator[Table]:
     """A table of how many verdicts agree by cell, one by task and kind, and the list of differing programs."""
+    prefix, group = f"{study.protocol}_", f"{study.protocol}_published"
     read = [(found, compared) for found in study.in_order() if (compared := _compare(found.cell)) is not None]
     if not read:
         return
