@@ -39,7 +39,8 @@ class ConstraintType:
     `published` is its category and type as the benchmark writes them. `solved`: its published answer is a whole
     solution, which no model under test may see. `read` reads a published answer and raises `ValueError` if it is
     none; `words` states the constraint. `guarded` checks code as is right, `official` as the published harness
-    does, faults included; None if nothing was published.
+    does, faults included; None if nothing was published. `unknown` says why no rule knows an answer's language, so
+    that every code is undecided; empty if one does.
     """
 
     name: str
@@ -51,6 +52,7 @@ class ConstraintType:
     official: Rule | None = None
     guarded: Rule | None = None
     solved: bool = False
+    unknown: Callable[[Answer], str] = lambda _: ""
 
 
 _REGISTERED: dict[str, ConstraintType] = {}
@@ -108,6 +110,11 @@ class Constraint:
         """The constraint in words, for a model under test or a judge."""
         return constraint_type(self.type).words(self.answer)
 
+    @property
+    def unknown(self) -> str:
+        """Why every code stays undecided: no rule knows the language well enough. Empty if one does."""
+        return constraint_type(self.type).unknown(self.answer)
+
     def require(self) -> None:
         """Raises `UserError` if something that its rules need is not installed."""
         if constraint_type(self.type).by == "rule":
@@ -125,6 +132,8 @@ class Constraint:
         rule = kind.official if harness == "official" else kind.guarded
         if rule is None:
             return Finding(None, f"no rule decides it, but a {kind.by}")
+        if why := harness == "guarded" and self.unknown:
+            return Finding(None, why)
         if not (code or "").strip() and harness == "guarded":
             return Finding(False, "the reply holds no code")
         if why := too_much(code or ""):

@@ -1,6 +1,6 @@
 """Published answers: what a constraint demands, written as `language;value;…`; and the code that is held against it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -56,6 +56,16 @@ def _closing(tree: Tree) -> str:
         elif opened and character == opened[-1]:
             opened.pop()
     return "".join(reversed(opened))
+
+
+def lacks(*questions: str) -> Callable[["Answer"], str]:
+    """A function that says, of an answer, why no rule knows its language: its grammar leaves a question open."""
+
+    def said(answer: Answer) -> str:
+        open_ = [question for question in questions if not answer.grammar.answers(question)]
+        return f"no rule knows {answer.language}'s {open_[0]}s" if open_ else ""
+
+    return said
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ import re
 from functools import partial
 
 from codechat.constraints import Answer, ConstraintType, Finding, register
-from codechat.constraints.answers import one_of, read_values
+from codechat.constraints.answers import blanked, lacks, one_of, read_values
 from codechat.constraints.published import construct_seen, imports_seen, operations_seen
+from codechat.constraints.structures import on_another
 from codechat.errors import UserError
 from codechat.languages import is_registered, language_of, languages, parses
 from codechat.languages.classifier import Guess, guess, labels_of
@@ -107,6 +108,10 @@ def _guarded_library(answer: Answer, code: str) -> Finding:
     for path in answer.tree(code).imports:
         if customs.imports(name, path.text.strip("\"'`<>")):
             return Finding(True, f"line {path.line} imports {name}")
+    for found in re.finditer(rf"(?<![\w.]){re.escape(name)}\s*\.", blanked(answer.tree(code))) if "." in name else ():
+        head = found.string[: found.start()].rpartition("\n")[2].split()
+        if head[:1] not in (["package"], ["namespace"]):
+            return Finding(True, f"line {found.string.count(chr(10), 0, found.start()) + 1} uses {name}")
     for source, line in customs.sources(code):
         if name.lower() in re.split(r"[/@?]|(?:\.min)?\.js\b", source.lower()):
             return Finding(True, f"line {line} loads {name}")
@@ -119,12 +124,24 @@ register(
         partial(read_values, count=1, form="language;library"),
         lambda answer: f"The code must use the library {answer.values[0]}.",
         *(_official_library, _guarded_library),
+        unknown=lacks("import"),
     )
 )
 
 
 # What precedes these names is their one holder; of others (`str.upper`, `Vec::push`) it is a type of values.
-_HOLDERS = frozenset({"Collections", "Math", "JSON", "Object", "File", "fmt", "math", "strings", "os", "time"})
+_HOLDERS = frozenset({
+    "Collections", "Math", "JSON", "Object", "File", "Files", "Arrays", "Objects", "Integer", "Double", "System",
+    "Reflect", "Console", "Convert", "Path", "Directory", "Environment", "JsonSerializer", "console", "process", "fmt", "math",
+    "strings", "os", "time",
+})  # fmt: skip
+_STATIC = frozenset({
+    "Array.from", "Array.isArray", "Array.of", "Date.now", "Number.isInteger", "Number.parseInt", "Number.parseFloat",
+    "Promise.all", "Promise.allSettled", "Promise.any", "Promise.race", "Promise.resolve", "Promise.reject",
+    "String.format", "String.fromCharCode", "String.join", "String.valueOf", "Task.Delay", "Task.FromResult",
+    "Task.Run",
+    "Task.WhenAll", "Task.WhenAny", "Thread.sleep", "string.Format", "string.Join", "string.IsNullOrEmpty",
+})  # fmt: skip
 
 
 def _official_call(answer: Answer, code: str) -> Finding:
@@ -134,21 +151,29 @@ def _official_call(answer: Answer, code: str) -> Finding:
 
 
 def _guarded_call(answer: Answer, code: str) -> Finding:
-    name = answer.values[0]
+    name = answer.values[0].removesuffix("!")  # of a macro of Rust
     *before, wanted = re.split(r"\.|::", name)
-    holder = before[-1] if before and before[-1] in _HOLDERS else ""
     tree = answer.tree(code)
     called = (*tree.calls, *(found for _, found in tree.marked("property")))
     for call in sorted(called, key=lambda found: found.start):
-        if call.text == wanted and _held(call, holder, tree):
+        if call.text == wanted and _held(call, ".".join(before[-1:]), tree):
             return Finding(True, f"line {call.line} calls {name}")
     return Finding(False, f"nothing in the code calls {name}")
 
 
 def _held(call: Found, holder: str, tree: Tree) -> bool:
-    """Whether a call belongs to the holder, or to nothing, as after a static import."""
+    """Whether a call belongs to the holder, to a value that may be one, or to nothing, as after a static import."""
     before = tree.data[max(0, call.start - 200) : call.start].decode("utf-8", "replace").rstrip()
-    return not holder or not before.endswith((".", "::")) or bool(re.search(rf"\b{holder}\s*(?:\.|::)$", before))
+    if not holder or not before.endswith((".", "::", "->")):
+        return True
+    found = re.search(r"(\w+)\s*(?:(?:::)?<[^;(){}]*>)?\s*[?!]{0,2}(?:\.|::|->)\Z", before)
+    receiver = found[1] if found else ""
+    if holder in (receiver, tree.aliases.get(receiver)):
+        return True
+    imported = holder.islower() and any(re.split(r"\W+", each.text.strip("\"'"))[-1] == holder for each in tree.imports)
+    if imported or holder in _HOLDERS or f"{holder}.{call.text}" in _STATIC:
+        return False
+    return not (before.endswith("::") and receiver[:1].isupper()) and not on_another(call, holder.lower(), tree)
 
 
 register(
@@ -157,6 +182,7 @@ register(
         partial(read_values, count=1, form="language;function"),
         lambda answer: f"The code must call {answer.values[0]}.",
         *(_official_call, _guarded_call),
+        unknown=lacks("call"),
     )
 )
 

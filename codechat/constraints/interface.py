@@ -3,20 +3,33 @@
 from functools import partial
 
 from codechat.constraints import Answer, ConstraintType, Finding, register
-from codechat.constraints.answers import read_listed, read_values
+from codechat.constraints.answers import lacks, read_listed, read_values
 from codechat.constraints.published_types import SUPPORTED, is_of, returned_as, seen, takes, values_seen
 from codechat.constraints.python_values import fits, without_annotation
-from codechat.constraints.types import head_of, heads, is_kind, split
-from codechat.languages.customs import Customs
+from codechat.constraints.types import Types, head_of
+from codechat.languages.customs import Customs, parts
 from codechat.languages.grammar import Function
 
-_RECEIVERS = frozenset({"self", "cls"})
+_RECEIVERS = frozenset({"self", "cls", "this"})
 _BEGINS_TYPE = frozenset({"chan", "struct", "func", "interface"})
 
 
 def _functions_of(answer: Answer, code: str) -> list[Function]:
     """The functions of the answer's name in the code, without a Python method's `self`, in order."""
     return [each for each in answer.tree(code).functions if each.name.text.split("::")[-1] == answer.values[0]]
+
+
+def _types(answer: Answer, code: str) -> Types:
+    """How the code's types are written; a language without that is undecided before."""
+    written = answer.grammar.customs.types
+    assert written is not None
+    return Types(written, answer.tree(code).aliases)
+
+
+def _unknown(answer: Answer) -> str:
+    """Why nothing can be said of any code in the answer's language; empty if it can."""
+    known = answer.grammar.customs.types is not None
+    return lacks("function")(answer) or ("" if known else f"no rule knows how {answer.language} writes types")
 
 
 def _types_of(function: Function) -> list[str]:
@@ -27,6 +40,10 @@ def _types_of(function: Function) -> list[str]:
 def _unwritten(function: Function) -> str:
     """The reason why nothing can be said of the parameters, if their types are not written; else empty."""
     return f"line {function.name.line}: not all types of {function.name.text}'s parameters are written"
+
+
+def _unsure(function: Function, kind: str) -> str:
+    return f"line {function.name.line}: nothing tells what kind of data {kind[:60]} is"
 
 
 def _absent(answer: Answer) -> Finding:
@@ -59,15 +76,19 @@ def _official_parameter(answer: Answer, code: str) -> Finding:
 
 def _guarded_parameter(answer: Answer, code: str) -> Finding:
     name, wanted = answer.values
-    functions = _functions_of(answer, code)
+    functions, types = _functions_of(answer, code), _types(answer, code)
+    unsure = ""
     for function in functions:
         for kind in _types_of(function):
-            if kind and is_kind(kind, wanted):
+            met = types.is_kind(kind, wanted) if kind else None
+            if met:
                 return Finding(True, f"line {function.name.line}: {name} takes {kind[:60]}")
+            if met is None:
+                unsure = unsure or (_unsure(function, kind) if kind else _unwritten(function))
     if not functions:
         return _absent(answer)
-    if any(not kind for function in functions for kind in _types_of(function)):
-        return Finding(None, _unwritten(functions[0]))
+    if unsure:
+        return Finding(None, unsure)
     taken = ", ".join(kind[:40] or "a parameter without a type" for kind in _types_of(functions[0])) or "nothing"
     return Finding(False, f"line {functions[0].name.line}: {name} takes {taken}, and no {wanted}")
 
@@ -78,6 +99,7 @@ register(
         _read_type,
         lambda answer: f"A parameter of {answer.values[0]} must be of the type {answer.values[1]}.",
         *(_official_parameter, _guarded_parameter),
+        unknown=_unknown,
     )
 )
 
@@ -99,15 +121,16 @@ def _official_parameters(answer: Answer, code: str) -> Finding:
 
 def _guarded_parameters(answer: Answer, code: str) -> Finding:
     name, *wanted = answer.values
-    functions = _functions_of(answer, code)
+    functions, types = _functions_of(answer, code), _types(answer, code)
     for function in functions:
         kinds = _types_of(function)
-        if len(kinds) == len(wanted) and all(map(is_kind, kinds, wanted)):
-            return Finding(True, f"line {function.name.line}: {name} takes {', '.join(wanted)}")
-        if len(kinds) == len(wanted) and all(
-            not kind or is_kind(kind, one) for kind, one in zip(kinds, wanted, strict=True)
-        ):
-            return Finding(None, _unwritten(function))
+        if len(kinds) == len(wanted):
+            met = [types.is_kind(kind, one) if kind else None for kind, one in zip(kinds, wanted, strict=True)]
+            if all(met):
+                return Finding(True, f"line {function.name.line}: {name} takes {', '.join(wanted)}")
+            if False not in met:
+                kind = kinds[met.index(None)]
+                return Finding(None, _unsure(function, kind) if kind else _unwritten(function))
     if not functions:
         return _absent(answer)
     taken = ", ".join(kind[:40] or "a parameter without a type" for kind in _types_of(functions[0])) or "nothing"
@@ -118,6 +141,7 @@ register(
     ConstraintType(
         *("parameter_signature", "interface_specification", ("input_output", "input_order"), "rule"),
         *(_read_types, _words_parameters, _official_parameters, _guarded_parameters),
+        unknown=_unknown,
     )
 )
 
@@ -132,14 +156,17 @@ def _official_result(answer: Answer, code: str) -> Finding:
 
 def _guarded_result(answer: Answer, code: str) -> Finding:
     name, wanted = answer.values
-    functions = _functions_of(answer, code)
-    for function in functions:
-        if function.returns and is_kind(function.returns, wanted):
-            return Finding(True, f"line {function.name.line}: {name} returns {function.returns[:60]}")
+    functions, types = _functions_of(answer, code), _types(answer, code)
+    met = [types.is_kind(_one_value(each.returns, answer.grammar.customs), wanted) for each in functions]
+    if True in met:
+        function = functions[met.index(True)]
+        return Finding(True, f"line {function.name.line}: {name} returns {function.returns[:60]}")
     if not functions:
         return _absent(answer)
     if not answer.grammar.customs.typed and not functions[0].returns:
         return Finding(*without_annotation(code, name, partial(_fits_one, wanted)))
+    if None in met or types.infers(functions[0]):
+        return Finding(None, _unsure(functions[0], functions[0].returns or f"that {name} returns"))
     returned = functions[0].returns[:60] or "a type that is not written"
     return Finding(False, f"line {functions[0].name.line}: {name} returns {returned}, and not {wanted}")
 
@@ -155,6 +182,7 @@ register(
         _read_type,
         lambda answer: f"{answer.values[0]} must return the type {answer.values[1]}.",
         *(_official_result, _guarded_result),
+        unknown=_unknown,
     )
 )
 
@@ -178,26 +206,39 @@ def _official_results(answer: Answer, code: str) -> Finding:
 
 def _guarded_results(answer: Answer, code: str) -> Finding:
     name, *wanted = answer.values
-    functions = _functions_of(answer, code)
+    functions, types = _functions_of(answer, code), _types(answer, code)
+    unsure = False
     for function in functions:
-        for values in _values(function.returns, answer.grammar.customs):
-            if len(values) == len(wanted) and all(map(_is_value, values, wanted)):
+        for values in _values(function.returns, answer.grammar.customs, types):
+            met = [_is_value(types, *pair) for pair in zip(values, wanted, strict=False)]
+            if len(values) == len(wanted) and all(met):
                 return Finding(True, f"line {function.name.line}: {name} returns {', '.join(values)[:80]}")
+            unsure |= (len(values) == len(wanted) and False not in met) or values == ["auto"]
     if not functions:
         return _absent(answer)
     if not answer.grammar.customs.typed and not functions[0].returns:
         return Finding(*without_annotation(code, name, partial(_fit_all, wanted)))
+    if unsure or types.infers(functions[0]):
+        return Finding(None, _unsure(functions[0], functions[0].returns or f"that {name} returns"))
     returned = functions[0].returns[:80] or "nothing, or a type that is not written"
     return Finding(False, f"line {functions[0].name.line}: {name} returns {returned}, and not {', '.join(wanted)}")
 
 
-def _values(returns: str, customs: Customs) -> list[list[str]]:
+def _one_value(returns: str, customs: Customs) -> str:
+    """The type of the only value that is returned, an error beside it left out as that of a `Result` is."""
+    values = (
+        _without_names(parts(returns.strip()[1:-1], ",")) if customs.results_named and returns.startswith("(") else []
+    )
+    return values[0] if len(values) == 1 or values[1:] == ["error"] else returns
+
+
+def _values(returns: str, customs: Customs, types: Types) -> list[list[str]]:
     """The types that a return type stands for: a tuple's parts, also within `Result` and the like."""
     if customs.results_named and returns.startswith("("):
-        return [_without_names(split(returns.strip()[1:-1]))]
+        return [_without_names(parts(returns.strip()[1:-1], ","))]
     if customs.results_listed and returns.startswith("["):
-        return [split(returns.strip()[1:-1])]  # no right annotation, but it says what is returned
-    return [arguments for name, arguments in heads(returns) if name == "tuple"] or [[returns]]
+        return [parts(returns.strip()[1:-1], ",")]  # no right annotation, but it says what is returned
+    return [arguments for name, arguments in types.heads(returns) if name in types.names("tuple")] or [[returns]]
 
 
 def _without_names(parts: list[str]) -> list[str]:
@@ -224,13 +265,15 @@ def _fit_all(wanted: list[str], values: list[str]) -> bool | None:
     return False if False in fitting else None if None in fitting else True
 
 
-def _is_value(text: str, wanted: str) -> bool:
-    return is_kind(text, wanted) or head_of(text) == head_of(wanted) or text.replace(" ", "") == wanted.replace(" ", "")
+def _is_value(types: Types, text: str, wanted: str) -> bool | None:
+    same = head_of(text) == head_of(wanted) or text.replace(" ", "") == wanted.replace(" ", "")
+    return same or types.is_kind(text, wanted)
 
 
 register(
     ConstraintType(
         *("return_cardinality", "interface_specification", ("input_output", "output_order"), "rule"),
         *(_read_types, _words_results, _official_results, _guarded_results),
+        unknown=_unknown,
     )
 )

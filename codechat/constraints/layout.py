@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from codechat.constraints import Answer, ConstraintType, Finding, register
-from codechat.constraints.answers import blanked, code_of, one_of, read_values
+from codechat.constraints.answers import blanked, code_of, lacks, one_of, read_values
 from codechat.constraints.published import without, without_comments
 from codechat.languages.grammar import Found, Tree
 
@@ -123,6 +123,7 @@ register(
     ConstraintType(
         *("indentation", "coding_style", ("code_convention", "indentation_spacing"), "rule"),
         *(_read_indentation, _words_indentation, _official_indentation, _guarded_indentation),
+        unknown=lacks("operator"),
     )
 )
 
@@ -184,15 +185,22 @@ def _not_allman(lines: list[str]) -> str:
     return ""
 
 
+def _braceless(answer: Answer) -> str:
+    """Why no code can be decided: the language has no braces, or none that a rule knows."""
+    if not answer.grammar.customs.braces:
+        return f"{answer.language.capitalize()} has no braces that could stand in the {answer.values[0]} style"
+    return lacks("block")(answer)
+
+
 def _guarded_braces(answer: Answer, code: str) -> Finding:
     style = answer.values[0]
     tree = answer.tree(code)
-    if not answer.grammar.customs.braces:
-        return Finding(None, f"{answer.language.capitalize()} has no braces that could stand in the {style} style")
     if not tree.blocks:
         return Finding(False, "the code has no block in braces")
     for block in tree.blocks:
-        if block.text.strip("{} \t\r\n") and (problem := _misplaced(code_of(tree), block, style)):
+        if (style == "Allman" or block.text.strip("{} \t\r\n")) and (
+            problem := _misplaced(code_of(tree), block, style)
+        ):
             return Finding(False, problem)
     return Finding(True, f"all {len(tree.blocks)} blocks have their braces in the {style} style")
 
@@ -208,7 +216,7 @@ def _misplaced(data: bytes, block: Found, style: str) -> str:
     elif alone and above not in (b"", b";", b"{", b"}"):  # after these it opens a block of its own
         return f"line {block.line}: the opening brace does not end the line that it belongs to"
     follows = _FOLLOWING.match(data, block.end)
-    if follows and (b"\n" in follows[0]) != (style == "Allman"):
+    if style != "K&R" and follows and (b"\n" in follows[0]) != (style == "Allman"):
         line = block.line + block.text.count("\n")
         where = "in a line of its own" if style == "Allman" else "in the line of the closing brace"
         return f"line {line}: what follows the closing brace is not {where}"
@@ -219,5 +227,6 @@ register(
     ConstraintType(
         *("brace", "coding_style", ("code_convention", "brace_block_formatting"), "rule"),
         *(_read_braces, _words_braces, _official_braces, _guarded_braces),
+        unknown=_braceless,
     )
 )

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Callable, Iterator
 
-from codechat.constraints.types import head_of, is_kind
+from codechat.constraints.types import Types, head_of
 from codechat.languages.python.syntax import parse
 
 Values = list[str]
@@ -81,10 +81,11 @@ def fits(kind: str, wanted: str) -> bool | None:
 
     A whole number may stand for another, None for a missing value, a collection for any shape that is built of it.
     """
-    if not kind or is_kind(kind, wanted) or head_of(kind) == head_of(wanted):
+    types = Types()
+    if not kind or types.is_kind(kind, wanted) or head_of(kind) == head_of(wanted):
         return bool(kind) or None
     simple = kind in ("int", "float", "str", "bool", "bytes")
-    if kind == "None" or (kind == "int" and is_kind("float", wanted)):
+    if kind == "None" or (kind == "int" and types.is_kind("float", wanted)):
         return None
     return False if simple or wanted.lower() in _PLAIN else None
 

@@ -6,8 +6,10 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from codechat.constraints import Answer, ConstraintType, Finding, register
-from codechat.constraints.answers import blanked, read_listed, read_values
+from codechat.constraints.answers import blanked, lacks, read_listed, read_values
 from codechat.constraints.published import operations_seen, structure_seen, structures_seen, without_comments
+from codechat.constraints.types import Types
+from codechat.languages.customs import Written
 from codechat.languages.grammar import Found, Tree
 
 # Data structures with a name of their own; what is declared as an interface, such as `List`, may be any of several.
@@ -28,34 +30,59 @@ _DECLARED = (
     ),
     # `name: &mut Vec<A>`, `name: dict[str, int]`
     re.compile(rf"{_NAME}\s?:\s{{0,9}}(?:&\s?(?:'\w{{1,80}}\s)?)?(?:mut\s)?{_PATH}{_WORD}"),
-    # `name = new TreeMap<>()`, `name = collections.deque()`, `name = vec![`
-    re.compile(rf"{_NAME}\s?(?::[^=\n;]{{0,200}})?:?=\s{{0,9}}(?:new\s)?{_PATH}{_WORD}\s?[!(<:\[{{]"),
+    # `name = new TreeMap<>()`, `name = collections.deque()`, `name = vec![`, `name = HashSet::new(`
+    re.compile(rf"{_NAME}\s?(?::[^=\n;]{{0,200}})?:?=\s{{0,9}}(?:new\s)?(?P<path>{_PATH}){_WORD}\s?[!(<:\[{{]"),
 )
-_BEFORE = re.compile(r"(?<![\w.)\]>])(?:(?:self|this|cls)\s*(?:\.|->)\s*)?(?P<name>[^\W\d]\w*)\s*(?:\.|->)\s*\Z")
+_BEFORE = re.compile(
+    r"(?<![\w.)\]>?!])(?:(?:self|this|cls)\s*(?:\.|->)\s*)?(?P<name>[^\W\d]\w*)\s*(?:\?|!!?)?(?:\.|->)\s*\Z"
+)
 _LITERALS = {"list", "dict", "set", "tuple"}
 
 
 def on_another(call: Found, wanted: str, tree: Tree) -> bool:
-    """Whether a call is on a variable that surely holds another structure than the wanted one, given in lower case."""
-    if wanted not in CONCRETE:
-        return False
+    """Whether a call is on a variable that surely holds another structure than the wanted one, given in lower case.
+
+    Of two interfaces it is another one if they are of different kinds, as a list and a set are.
+    """
     before = tree.data[max(0, call.start - 200) : call.start].decode("utf-8", "replace")
     receiver = _BEFORE.search(before)
     held = _held(tree).get(receiver["name"], set()) if receiver else set()
-    return bool(held) and wanted not in held
+    if not held or wanted in held:
+        return False
+    kinds = [_kinds(tree, name) for name in held]
+    return (wanted in CONCRETE and not held.isdisjoint(CONCRETE)) or (
+        bool(_kinds(tree, wanted)) and all(kinds) and _kinds(tree, wanted).isdisjoint(set().union(*kinds))
+    )
+
+
+def _is_bare(call: Found, tree: Tree, packages: Sequence[str]) -> bool:
+    """Whether a function is called by its name alone, or as one of the packages."""
+    before = re.search(r"(\w*)\s*\.\s*\Z", tree.data[max(0, call.start - 80) : call.start].decode("utf-8", "replace"))
+    return before is None or before[1] in packages
+
+
+def _kinds(tree: Tree, name: str) -> set[str]:
+    """The kinds of collections that a structure is of, by its name in lower case; empty if none is known."""
+    types = Types(tree.grammar.customs.types or Written())
+    return {kind for kind in ("list", "set", "map", "tuple", "string") if name in types.names(kind)}
 
 
 @lru_cache(maxsize=8)
 def _held(tree: Tree) -> dict[str, set[str]]:
     """The words of the types that each variable is declared with or set to, if these are concrete."""
     held: dict[str, set[str]] = {}
-    own = {found.text.lower() for found in tree.classes}
+    own, builders = {found.text.lower() for found in tree.classes}, tree.grammar.customs.builders
     text = blanked(tree)
     for pattern in _DECLARED:
         for found in pattern.finditer(text):
-            if found["word"].lower() in CONCRETE - own:
+            built = {made for made, names in builders.items() if found["word"] in names.split()}
+            words = {found["word"].lower(), *re.findall(r"\w+", found.groupdict().get("path", "").lower())} | built
+            if any(word not in own and (word in CONCRETE or _kinds(tree, word)) for word in words):
                 within = re.split(r"[;={(\n]", text[found.start("word") : found.start("word") + 300], maxsplit=1)[0]
-                held.setdefault(found["name"], set()).update(re.findall(r"\w+", within.lower()))
+                words |= set(re.findall(r"\w+", within.lower()))
+                held.setdefault(found["name"], set()).update(
+                    word for word in words if word in CONCRETE or _kinds(tree, word)
+                )
     for mark, made in tree.marked("makes"):
         before = tree.data[max(0, made.start - 200) : made.start].decode("utf-8", "replace")
         named = re.search(r"([^\W\d]\w*)\s*(?::[^=\n]*)?=\s*\Z", before)
@@ -70,14 +97,14 @@ _SAME = {"tree_map": "treemap", "buffer.buffer": "bytes.buffer"}
 def plain(name: str) -> str:
     """A structure's name without its package, in lower case: `deque` for `collections.deque`."""
     name = _SAME.get(name.lower(), name.lower())
-    return re.split(r"\.|::", name)[-1]
+    return re.split(r"\.|::|/", name)[-1]
 
 
 def use_of(name: str, answer: Answer, code: str) -> Found | None:
     """The first place where a program uses a structure: by a type's name, a literal, or its own class of that name."""
     tree, customs = answer.tree(code), answer.grammar.customs
     if customs.structures_qualified:
-        return _qualified_use(_SAME.get(name.lower(), name), tree, customs.packages)
+        return _qualified_use(_SAME.get(name.lower(), name).rpartition("/")[2], tree, customs.packages)
     wanted = plain(name)
     if wanted in customs.modules:
         imported = any(found.text == wanted for found in tree.imports)
@@ -85,6 +112,7 @@ def use_of(name: str, answer: Answer, code: str) -> Found | None:
     names = {wanted, *(called.lower() for called, own in tree.aliases.items() if own.lower() == wanted)}
     named = [found for found in (*tree.types, *tree.classes) if found.text.lower() in names]
     made = [found for mark, found in tree.marked("makes") if mark == wanted]
+    made += [call for call in tree.calls if call.text in customs.builders.get(wanted, "").split()]
     return min((*named, *made), key=lambda found: found.start, default=None)
 
 
@@ -112,6 +140,9 @@ def operation_of(name: str, answer: Answer, code: str) -> int | None:
     places = [found for found in tree.calls if found.text.lower() == wanted and not on_another(found, structure, tree)]
     own = any(found.text.lower() == structure for found in tree.classes)
     customs = answer.grammar.customs
+    packages = customs.built_in.get(answer.values[0].lower())
+    if packages is not None:
+        places = [found for found in places if _is_bare(found, tree, packages.split())]
     if own or not customs.has_method(structure, wanted):
         places += [function.name for function in tree.functions if function.name.text.lower() == wanted]
     query = customs.written.get(wanted)
@@ -139,6 +170,7 @@ register(
         partial(read_values, count=1, form="language;structure"),
         lambda answer: f"The code must use the data structure {answer.values[0]} of {answer.language}.",
         *(_official_type, _guarded_type),
+        unknown=lacks("type"),
     )
 )
 
@@ -175,6 +207,7 @@ register(
         *("data_structure_operation", "data_structure", ("data_structure", "operation"), "rule"),
         partial(read_listed, form="language;structure;['operation', …]"),
         *(_words_operation, _official_operation, _guarded_operation),
+        unknown=lacks("type", "call"),
     )
 )
 
@@ -250,5 +283,6 @@ register(
     ConstraintType(
         *("data_structure_size", "data_structure", ("data_structure", "size"), "rule"),
         *(_read_size, _words_size, _official_size, _guarded_size),
+        unknown=lacks("type"),
     )
 )

@@ -1,8 +1,10 @@
 """C and C++."""
 
+import re
+
 from codechat.languages import register
 from codechat.languages.coded import Coded
-from codechat.languages.customs import Customs
+from codechat.languages.customs import Customs, Written
 from codechat.languages.grammar import Grammar
 
 QUESTIONS_OF_BOTH = """
@@ -63,8 +65,22 @@ def functions(names: str, behind: str = "") -> str:
     return "\n".join((*defined, *declared))
 
 
+def form(text: str) -> str:
+    """A type of C or C++ in the common form: a pointer to characters is a text, the length of an array is left out."""
+    if re.fullmatch(
+        r"(?:(?:const|static|unsigned|signed)\s+)*char\s*(?:const\s*)?(?:\*|\[\s*\w*\s*\])(?:\s*const)?", text
+    ):
+        return "string"
+    return re.sub(r"\b(array<.*),\s*\w+\s*>", r"\1>", text)
+
+
+CUSTOMS_OF_C = Customs(types=Written(form=form, untold="list set map tuple json matrix"))
 register(
-    Coded(("c", "h"), Grammar("tree_sitter_c", QUESTIONS_OF_BOTH + functions("(identifier)"), "c"), labels=("c", "cpp"))
+    Coded(
+        ("c", "h"),
+        Grammar("tree_sitter_c", QUESTIONS_OF_BOTH + functions("(identifier)"), "c", customs=CUSTOMS_OF_C),
+        labels=("c", "cpp"),
+    )
 )
 
 
@@ -110,11 +126,12 @@ QUESTIONS_OF_CPP = f"""
 """
 
 CUSTOMS_OF_CPP = Customs(
+    types=Written(form=form),
     methods={
         "": """at back begin clear count emplace emplace_back empty end erase find front insert merge pop_back pop_front
             push_back push_front reserve resize reverse size sort swap""",
         **dict.fromkeys(("stack", "queue", "priority_queue"), "push pop top front back"),
-    }
+    },
 )
 register(
     Coded(

@@ -1,7 +1,10 @@
 """C#."""
 
+import re
+
 from codechat.languages import register
 from codechat.languages.coded import Coded
+from codechat.languages.customs import Customs, Written, brackets_end, parts
 from codechat.languages.grammar import Grammar
 
 QUESTIONS = """
@@ -15,7 +18,9 @@ QUESTIONS = """
 (local_function_statement type: (_) @function.returns name: (identifier) @function.name
   parameters: (_) @function.parameters) @function
 (parameter type: (_) @parameter.type name: (identifier) @parameter.name) @parameter
+(parameter_list type: (_) @parameter @parameter.type name: (identifier) @parameter.name)
 (parameter name: (identifier) @variable)
+(parameter_list name: (identifier) @variable)
 (variable_declarator name: (identifier) @variable)
 (foreach_statement left: (identifier) @variable)
 (property_declaration name: (identifier) @variable)
@@ -23,7 +28,9 @@ QUESTIONS = """
 (invocation_expression function: (generic_name (identifier) @call))
 (invocation_expression function: (member_access_expression name: (identifier) @call))
 (invocation_expression function: (member_access_expression name: (generic_name (identifier) @call)))
-(conditional_access_expression (invocation_expression function: (member_binding_expression name: (identifier) @call)))
+(member_binding_expression name: (identifier) @call)
+(member_binding_expression name: (generic_name (identifier) @call))
+(using_directive name: (identifier) @alias [(identifier) (qualified_name) (generic_name)] @alias.of .)
 (await_expression "await" @call)
 (member_access_expression name: (identifier) @property.member)
 (using_directive [(identifier) (qualified_name)] @import.path) @import
@@ -43,4 +50,40 @@ QUESTIONS = """
 "," @operator
 """
 
-register(Coded(("csharp", "c#", "cs"), Grammar("tree_sitter_c_sharp", QUESTIONS, "csharp"), labels=("cs",)))
+
+def form(text: str) -> str:
+    """A type of C# in the common form: without question marks, `Array<Array<int>>` of `int[,]`, no names in tuples."""
+    text = re.sub(r"^(?:(?:ref|readonly|scoped|in|out|params|this)\s+)+", "", text.strip()).replace("?", "")
+    while found := re.search(r"\[(,+)\]$", text):
+        text = "Array<" * (len(found[1]) + 1) + text[: found.start()] + ">" * (len(found[1]) + 1)
+    end = brackets_end(text)
+    if text.startswith("(") and text[end - 1] == ")":
+        inside = [re.sub(r"(?<=[\w>\])])\s+\w+$", "", part) for part in parts(text[1 : end - 1], ",")]
+        text = f"({', '.join(inside)}){text[end:]}"
+    return text
+
+
+CUSTOMS = Customs(
+    types=Written(
+        kinds={
+            "list": """ilist ireadonlylist ienumerable icollection ireadonlycollection readonlycollection memory
+                readonlyspan immutablelist immutablearray iasyncenumerable observablecollection""",
+            "set": "iset ireadonlyset immutablehashset frozenset",
+            "map": """dictionary idictionary ireadonlydictionary sorteddictionary concurrentdictionary sortedlist
+                immutabledictionary hashtable""",
+            "tuple": "valuetuple keyvaluepair",
+            "json": "jsonelement jsondocument jobject jtoken",
+            "integer": "sbyte ushort ulong nint nuint",
+            "float": "single half",
+            "wrapper": "valuetask nullable lazy actionresult iasyncresult",
+        },
+        form=form,
+    )
+)
+register(
+    Coded(
+        ("csharp", "c#", "cs"),
+        Grammar("tree_sitter_c_sharp", QUESTIONS, "csharp", customs=CUSTOMS),
+        labels=("cs",),
+    )
+)

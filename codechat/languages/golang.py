@@ -1,8 +1,10 @@
 """Go."""
 
+import re
+
 from codechat.languages import register
 from codechat.languages.coded import Coded
-from codechat.languages.customs import Customs
+from codechat.languages.customs import Customs, Written
 from codechat.languages.grammar import Grammar
 
 QUESTIONS = """
@@ -12,7 +14,11 @@ QUESTIONS = """
 (method_declaration name: (field_identifier) @function.name parameters: (parameter_list) @function.parameters
   result: (_)? @function.returns) @function
 (parameter_declaration name: (identifier) @parameter.name type: (_) @parameter.type) @parameter
+(variadic_parameter_declaration name: (identifier) @parameter.name type: (_) @parameter.many) @parameter
 (parameter_declaration name: (identifier) @variable)
+(variadic_parameter_declaration name: (identifier) @variable)
+(type_spec name: (_) @alias type: (_) @alias.of)
+(type_alias name: (_) @alias type: (_) @alias.of)
 (short_var_declaration left: (expression_list (identifier) @variable))
 (range_clause left: (expression_list (identifier) @variable))
 (var_spec name: (identifier) @variable)
@@ -65,13 +71,23 @@ def _imports(library: str, path: str) -> bool:
     return any(parts[start : start + len(asked)] == asked for start in range(len(parts)))
 
 
+def form(text: str) -> str:
+    """A type of Go in the common form: a map to nothing, or to what is true, is a set as well."""
+    if re.match(r"\*?(?:func|<-\s*chan|chan)\b", text):
+        return "function"
+    held = re.fullmatch(r"\*?map\[([^\[\]]+)\]\s*(?:struct\s*\{\s*\}|bool)", text)
+    return f"Map<{held[1]}, bool> | Set<{held[1]}>" if held else text
+
+
 CUSTOMS = Customs(
+    types=Written(kinds={"integer": "uintptr", "json": "rawmessage"}, form=form, untold="tuple"),
     documentation="godoc",
     documents=r"//|/\*",
     named=True,
     results_named=True,
     structures_qualified=True,
     packages=("list", "ring", "heap"),
+    built_in={"map": "maps", "slice": "slices sort", "array": "slices sort", "chan": ""},
     constructs={"goroutine and channel": ("goroutine", "channel"), "defer statement": ("defer",)},
     written=dict.fromkeys(("assign", "insert", "update"), _ELEMENT_SET),
     imports=_imports,

@@ -4,11 +4,12 @@
 
 - `class`, `variable`, `type`: a name; `class` is any declared type, `type` a type that is used;
 - `function` with `.name`, and if the language has them `.parameters` and `.returns`;
-- `parameter` with `.name` and, unless it is the rest of the parameter, `.type`;
+- `parameter` with `.name` and, unless it is the rest of the parameter, `.type`; or, of many, `.many`;
 - `call` with `.name`; keywords that work like calls (`await`) may be captured too;
 - `import` with `.path`; `alias`, a name given to an import, with `.of`, its own; `comment`; `string`;
   `feature.NAME`: a use of the syntax NAME;
-- `qualified.NAME`: a name with its qualifiers; `operator`: a binary operator; `block`: the code within braces, with
+- `qualified.NAME`: a name with its qualifiers; `operator`: a binary operator, and `bracket`, what the grammar takes for
+  one though it belongs to a generic type; `block`: the code within braces, with
   `.open` for its first brace if the node begins before it;
 - `doc`: a string that documents the function, class or module around it;
 - `makes.NAME`: a literal or type expression of the data structure NAME.
@@ -18,6 +19,7 @@ import contextlib
 import importlib
 import importlib.metadata
 import importlib.util
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
@@ -55,6 +57,10 @@ class Grammar:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             return f"{package} {importlib.metadata.version(package)}"
         return ""
+
+    def answers(self, question: str) -> bool:
+        """Whether the query asks a question, such as `call`."""
+        return re.search(rf"@{question}\b", self.questions) is not None
 
     def require(self) -> None:
         """Raises `UserError` if something is not installed that checks need; loads nothing."""
@@ -245,7 +251,9 @@ class Tree:
     @property
     def operators(self) -> tuple[Found, ...]:
         """Binary operators, assignments and commas; no words such as `and`."""
-        return tuple(found for found in self._named("operator") if not found.text[:1].isalpha())
+        brackets = {found.start for found in self._named("bracket")}
+        found = (each for each in self._named("operator") if not each.text[:1].isalpha())
+        return tuple(each for each in found if each.start not in brackets)
 
     @property
     def docs(self) -> tuple[Found, ...]:
@@ -280,8 +288,10 @@ class Tree:
         lists: dict[tuple[int, int], list[Parameter]] = {}
         for nodes in self._matches.get("parameter", []):
             whole, kind, name = nodes["parameter"], nodes.get("parameter.type"), nodes.get("parameter.name")
-            above = whole.parent
-            if kind is not None:
+            above, each = whole.parent, nodes.get("parameter.many")
+            if each is not None:
+                written = f"Array<{self.text(each)}>"
+            elif kind is not None:
                 written = self.text(kind)
             elif name is not None:
                 behind = self._between(name.end_byte, whole.end_byte).partition("=")[0]  # the rest is its default

@@ -2,6 +2,7 @@
 
 from codechat.languages import register
 from codechat.languages.coded import Coded
+from codechat.languages.customs import Customs
 from codechat.languages.grammar import Grammar
 
 QUESTIONS = """
@@ -23,4 +24,4 @@ QUESTIONS = """
 (tuple) @makes.tuple
 """
 
-register(Coded(("haskell", "hs"), Grammar("tree_sitter_haskell", QUESTIONS, "haskell")))
+register(Coded(("haskell", "hs"), Grammar("tree_sitter_haskell", QUESTIONS, "haskell", customs=Customs(braces=False))))

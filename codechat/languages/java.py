@@ -8,7 +8,7 @@ from codechat.domain import Extraction, Target
 from codechat.languages import register
 from codechat.languages.coded import no_code, without_indent
 from codechat.languages.compiling import Attempt, Version, at_line
-from codechat.languages.customs import Customs
+from codechat.languages.customs import Customs, Written
 from codechat.languages.grammar import Grammar
 from codechat.languages.replies import Block, Fences, split, without_prose, without_thinking
 
@@ -158,6 +158,7 @@ QUESTIONS = """
 CUSTOMS = Customs(
     documentation="javadoc",
     documents=r"/\*\*(?!/)",
+    types=Written(),
     methods={
         "": """add addall addfirst addlast clear contains containskey entryset get getfirst getlast isempty iterator
             keyset offer peek peekfirst peeklast poll pollfirst polllast pop push put putifabsent remove removefirst

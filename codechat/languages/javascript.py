@@ -1,8 +1,10 @@
 """JavaScript and TypeScript."""
 
+import re
+
 from codechat.languages import register
 from codechat.languages.coded import Coded
-from codechat.languages.customs import Customs
+from codechat.languages.customs import Customs, Written, brackets_end, parts
 from codechat.languages.grammar import Grammar
 from codechat.languages.markup import scripts, sources
 
@@ -57,7 +59,8 @@ QUESTIONS_OF_JAVASCRIPT = f"""
 
 
 def imports(library: str, path: str) -> bool:
-    """Whether a path is of the package, which may be one of a scope."""
+    """Whether a path is of the package, which may be one of a scope, or the runtime's own (`node:fs`)."""
+    path, library = path.removeprefix("node:"), library.removeprefix("node:")
     package = "/".join(path.split("/")[: 2 if path.startswith("@") else 1])
     return package in (library, f"@{library}") or path.startswith((f"@{library}/", f"{library}/"))
 
@@ -96,12 +99,105 @@ QUESTIONS_OF_TYPESCRIPT = f"""
 (required_parameter pattern: (_) @parameter.name type: (_)? @parameter.type) @parameter
 (optional_parameter pattern: (_) @parameter.name type: (_)? @parameter.type) @parameter
 (required_parameter pattern: (identifier) @variable)
+(variable_declarator name: (identifier) @function.name value: (arrow_function
+  parameters: (_) @function.parameters return_type: (_)? @function.returns)) @function
+(variable_declarator name: (identifier) @function.name
+  value: (arrow_function parameter: (identifier)) @function.parameters) @function
+(public_field_definition name: [(property_identifier) (private_property_identifier)] @function.name
+  value: [(arrow_function parameters: (_) @function.parameters return_type: (_)? @function.returns)
+    (function_expression parameters: (_) @function.parameters return_type: (_)? @function.returns)]) @function
+(pair key: (property_identifier) @function.name value: (arrow_function
+  parameters: (_) @function.parameters return_type: (_)? @function.returns)) @function
+(variable_declarator name: (identifier) @function.name value: (function_expression
+  parameters: (_) @function.parameters return_type: (_)? @function.returns)) @function
+[(method_signature name: (_) @function.name parameters: (_) @function.parameters)
+  (function_signature name: (_) @function.name parameters: (_) @function.parameters)
+  (abstract_method_signature name: (_) @function.name parameters: (_) @function.parameters)] @function
+(arrow_function parameter: (identifier) @parameter)
+(type_alias_declaration name: (_) @alias value: (_) @alias.of)
+(import_specifier name: (identifier) @alias @alias.of !alias)
+(import_specifier name: (identifier) @alias.of alias: (identifier) @alias)
+(import_require_clause source: (string) @import.path) @import
+(call_expression function: (await_expression (identifier) @call) type_arguments: (_))
+(call_expression function: (await_expression (member_expression property: (property_identifier) @call))
+  type_arguments: (_))
+(abstract_class_declaration name: (type_identifier) @class)
+(optional_parameter pattern: (identifier) @variable)
+(required_parameter pattern: (rest_pattern (identifier) @variable))
+(public_field_definition name: [(property_identifier) (private_property_identifier)] @variable !value)
+(public_field_definition name: [(property_identifier) (private_property_identifier)] @variable
+  value: [(identifier) (array) (object) (string) (template_string) (number) (true) (false) (null) (undefined)
+    (new_expression) (call_expression) (member_expression) (binary_expression) (unary_expression) (as_expression)])
+(property_signature name: (property_identifier) @variable)
+(public_field_definition "=" @operator)
+(type_alias_declaration "=" @operator)
+(enum_assignment "=" @operator)
+(interface_declaration body: (_) @block)
+[(enum_body)] @block
 (type_identifier) @type
 (predefined_type) @type
+(generic_type name: (nested_type_identifier name: (type_identifier) @type))
+(call_expression function: (member_expression object: (identifier) @type)
+  (#any-of? @type "Array" "Object" "Map" "Promise"))
+(array_type) @makes.array
+(tuple_type) @makes.tuple
+(object_type) @makes.object
 (new_expression constructor: (identifier) @type)
 """
 
-CUSTOMS_OF_TYPESCRIPT = Customs(imports=imports, sources=sources)
+_ALIKE = str.maketrans({"`": "'", '"': "'"})
+
+
+_MEANT = (
+    (r"(?:\s*\N{RIGHTWARDS ARROW}|\(.*\N{RIGHTWARDS ARROW}|(?:abstract\s+)?new\b)", "function"),
+    (r"(?:asserts\s+)?\w+\s+is\s|(?:true|false)$", "boolean"),
+    (r"-?\d", "number"),
+    (r"keyof\s", "string"),
+)
+
+
+def form(text: str) -> str:
+    """A type of TypeScript in the common form: `(A, B)` of a tuple, `Map<K, V>` of an object with an index."""
+    text = re.sub(r"'[^'\n]*'", "string", text.translate(_ALIKE)).replace("=>", "\N{RIGHTWARDS ARROW}")
+    return " | ".join(map(_member, parts(text.strip().lstrip("|&"), "|&")))
+
+
+def _member(text: str) -> str:
+    """The same of one member of a union."""
+    text = re.sub(r"^(?:readonly|unique|infer)\s+", "", text)
+    end = brackets_end(text)
+    for pattern, meant in _MEANT:
+        if re.match(pattern, text[end:] if meant == "function" else text):
+            return meant
+    if text.startswith("["):
+        inside = [re.sub(r"^(?:\.\.\.)?(?:\w+\??\s*:\s*)?|\?$", "", part) for part in parts(text[1 : end - 1], ",")]
+        made, lists = f"({', '.join(inside)},)", text[end:].count("[")
+        return "Array<" * lists + (made if len(inside) < 2 else made.replace(",)", ")")) + ">" * lists
+    if text.startswith("{") and end == len(text):
+        held = re.match(r"\{\s*(?:readonly\s+)?\[\s*\w+\s*(?::|in)([^\]]*)\]\s*\??\s*:\s*([^;,]*)", text)
+        return f"Map<{held[1].strip()}, {held[2].rstrip(' }')}>" if held else "object"
+    return text
+
+
+CUSTOMS_OF_TYPESCRIPT = Customs(
+    types=Written(
+        kinds={
+            "integer": "number bigint",
+            "float": "number",
+            "list": """readonlyarray iterableiterator arraylike int8array uint8array int16array uint16array int32array
+                uint32array float32array float64array""",
+            "set": "readonlyset weakset",
+            "map": "record readonlymap weakmap",
+            "json": "object jsonarray",
+            "wrapper": "readonly partial required nonnullable awaited promiselike maybe nullable ref",
+        },
+        form=form,
+        inferred=".",
+    ),
+    constructs=CUSTOMS_OF_JAVASCRIPT.constructs,
+    imports=imports,
+    sources=sources,
+)
 register(
     Coded(
         ("typescript", "ts", "tsx"),

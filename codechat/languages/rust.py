@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from codechat.languages import register
 from codechat.languages.coded import Coded
 from codechat.languages.compiling import Attempt, Compiler, Version, at_line
-from codechat.languages.customs import Customs
+from codechat.languages.customs import Customs, Written, parts
 from codechat.languages.grammar import Grammar
 
 QUESTIONS = """
@@ -36,11 +36,13 @@ QUESTIONS = """
 (macro_invocation macro: (identifier) @call)
 (token_tree (identifier) @call . (token_tree))
 (use_declaration argument: (_) @import.path) @import
+(type_item name: (_) @alias type: (_) @alias.of)
 (use_as_clause path: (scoped_identifier name: (identifier) @alias.of) alias: (identifier) @alias)
 (extern_crate_declaration name: (_) @import.path) @import
 (scoped_identifier path: (identifier) @import.path) @import
+(scoped_identifier path: (scoped_identifier)) @import
+(token_tree (identifier) @import.path . "::") @import
 (scoped_type_identifier path: (identifier) @import.path) @import
-(scoped_use_list path: (identifier) @import.path) @import
 (attribute (scoped_identifier path: (identifier) @import.path)) @import
 [(line_comment) (block_comment)] @comment
 [(string_literal) (raw_string_literal) (char_literal)] @string
@@ -153,13 +155,24 @@ class Rust(Coded):
 
 
 def _imports(library: str, path: str) -> bool:
-    """Whether the path begins with the crate."""
-    return re.split(r"\W", path.strip("{ "))[0] == library.replace("-", "_")
+    """Whether one of the paths that a tree of `use` stands for is the crate or module, or lies in it."""
+    wanted = library.replace("-", "_")
+    return any(each == wanted or each.startswith(f"{wanted}::") for each in _paths(path))
+
+
+def _paths(tree: str) -> list[str]:
+    """The paths of a tree such as `std::{fs, io::{self, Read}}`, without other names given to them."""
+    before, brace, inside = tree.strip().partition("{")
+    if not brace:
+        return [re.split(r"\s+as\s", before)[0].removeprefix("::")]
+    each = (path for part in parts(inside.rpartition("}")[0], ",") for path in _paths(part))
+    return [f"{before.strip()}{path}".removeprefix("::").removesuffix("::self") for path in each]
 
 
 CUSTOMS = Customs(
     documentation="rustdoc",
     documents=r"///(?!/)|/\*\*(?!/)|//!|/\*!",
+    types=Written(kinds={"wrapper": "asref into borrow rwlockreadguard oncecell lazylock"}),
     constructs={"match expression": ("match",), "if let syntax sugar": ("if_let",), "closures": ("closure",)},
     methods={
         "": """append clear contains contains_key drain extend get get_mut insert iter len pop_back pop_front push_back

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from codechat.domain import Extraction, Target
 from codechat.languages import register
 from codechat.languages.compiling import Attempt, Version, at_line
-from codechat.languages.customs import Customs
+from codechat.languages.customs import Customs, Written
 from codechat.languages.grammar import Grammar
 from codechat.languages.python.code_key import code_key
 from codechat.languages.python.extraction import extract
@@ -123,6 +123,7 @@ CUSTOMS = Customs(
     documentation="python docstring",
     docstrings=True,
     braces=False,
+    types=Written(),
     typed=False,
     results_listed=True,
     constructs={
