@@ -132,8 +132,8 @@ register(
 # What precedes these names is their one holder; of others (`str.upper`, `Vec::push`) it is a type of values.
 _HOLDERS = frozenset({
     "Collections", "Math", "JSON", "Object", "File", "Files", "Arrays", "Objects", "Integer", "Double", "System",
-    "Reflect", "Console", "Convert", "Path", "Directory", "Environment", "JsonSerializer", "console", "process", "fmt", "math",
-    "strings", "os", "time",
+    "Reflect", "Console", "Convert", "Path", "Directory", "Environment", "JsonSerializer", "console", "process",
+    "fmt", "math", "strings", "os", "time",
 })  # fmt: skip
 _STATIC = frozenset({
     "Array.from", "Array.isArray", "Array.of", "Date.now", "Number.isInteger", "Number.parseInt", "Number.parseFloat",

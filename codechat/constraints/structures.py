@@ -218,15 +218,33 @@ _NUMBER = re.compile(r"(?<![\w.])(\d[\d_']*)(?:[uUlL]{1,3}|[iu](?:8|16|32|64|128
 _NO_SIZE = re.compile(
     r"\b(?:input|sum|score|grade|value|val|age|price|amount|year|percent\w*|temp\w*|\w*(?:Score|Price|Value|_score|_price"
     r"|_value))\s*(?:[<>]=?|[=!]=)\s*\Z"
-    r"|\b(?:sleep\w*|setTimeout|delay|of(?:Seconds|Millis)|from_(?:secs|millis))\s*\([^()]*\Z"
+    r"|\b(?:sleep\w*|setTimeout|delay|of(?:Seconds|Millis)|from_(?:secs|millis))\s*\((?:[^()]|\([^()]*\))*\Z"
     r"|\b(?:push|push_back|push_front|add|append|insert|put|offer|enqueue|addFirst|addLast)\s*\([^()]*\Z"
     r"|\d\s*[*/]\s*\Z",
     re.IGNORECASE,
 )
-_ADDED = re.compile(r"[\w)\]]\s*[+-]\s*\Z")
+_ADDED = re.compile(r"[\w)\]>]\s*[-+*/%]\s*\Z")
 _MADE = re.compile(
     r"(\w+)\s*(?:<[^;(){}]*>)?(?:::(?:<[^;(){}]*>::)?(?:with_capacity|new))?\s*\((?:maxlen|maxsize)?\s*=?\s*\Z"
 )
+_SIZE = r"(?:max|limit|cap|size|bound|len|count|most|quota|threshold|full|num|width|depth)"
+_SIZED = (
+    r"(?:\b(?:len|cap|size|count)\s*\((?:[^()]|\([^()]{0,80}\)){0,80}\)|\b(?:total\w{1,40}|[nN])|"
+    r"\b\w{0,40}(?:size|length|len|count|capacity)\w{0,9}(?:\.\w{1,20})?\s*(?:\(\s*\))?\)?)"
+)
+_COMPARISON = r"\s*(?:[<>]=?|[=!]==?)\s*"
+# What stands before a number that bounds a size: what is compared with it, or is called so.
+_LIMITED = re.compile(
+    rf"{_SIZED}{_COMPARISON}\Z"
+    rf"|\b\w{{0,40}}{_SIZE}\w{{0,40}}\s*(?::[^=\n;{{}}]{{0,60}})?(?::?=|:|\(|\s)\s*\Z|\b[nN]\s*=\s*\Z"
+    r"|\bmin\s*\(\s*\Z|\b(?:make|reserve|resize|truncate|take\w*|slice|splice|subList|islice|nlargest|nsmallest|first|last|drop\w*)"
+    r"\s*(?:::<[^>]*>)?\s*\([^()]*(?:\([^()]*\)[^()]*)*\Z"
+    r"|\[\s*-?\Z|\[[^\[\]\n]*[:;]\s*-?\Z|\[[^\[\]\n]*\.\.=?\s*\Z|<[^<>=\n]*,\s*\Z",
+    re.IGNORECASE,
+)
+_LIMITS = re.compile(rf"{_COMPARISON}[\w.&>()-]{{0,60}}?{_SIZED}", re.IGNORECASE)
+_DECLARES = re.compile(r"(\w+)\s*(?:<[^;(){}]*>)?\s+\w+\s*\(\s*\Z")
+_NAMED = re.compile(r"\b([^\W\d]\w*)\s*(?::[^=\n;{}]{0,60})?:?=\s*\Z|#\s*define\s+(\w+)\s+\Z")
 
 
 def _read_size(raw: str) -> Answer:
@@ -258,25 +276,50 @@ def _guarded_size(answer: Answer, code: str) -> Finding:
     if use is None:
         return Finding(False, f"nothing in the code uses {name}")
     tree = answer.tree(code)
-    others = CONCRETE - {plain(name), *(found.text.lower() for found in tree.classes)}
-    text = blanked(tree)
+    own = {found.text.lower() for found in (*tree.classes, *(function.name for function in tree.functions))}
+    others, text, unsure = CONCRETE - {plain(name), *own}, blanked(tree), 0
     for number in _NUMBER.finditer(text):
-        if re.sub(r"[_']", "", number[1]).lstrip("0") == size and _may_bound(text, number, others):
-            return Finding(
-                True, f"line {use.line} uses {name}, line {text.count(chr(10), 0, number.start()) + 1} says {size}"
-            )
+        if re.sub(r"[_']", "", number[1]).lstrip("0") == size:
+            met = _bounds(text, number, others, own | {plain(name)})
+            line = text.count("\n", 0, number.start()) + 1
+            if met:
+                return Finding(True, f"line {use.line} uses {name}, line {line} says {size}")
+            unsure = unsure or (line if met is None else 0)
+    if unsure:
+        return Finding(
+            None, f"line {use.line} uses {name}, but nothing tells whether {size} in line {unsure} bounds it"
+        )
     return Finding(False, f"line {use.line} uses {name}, but no number that may bound it is {size}")
 
 
-def _may_bound(text: str, number: re.Match[str], others: frozenset[str]) -> bool:
-    """Whether a number may bound a structure, by its surroundings: not as a plain value, nor as the size of others."""
-    before, after = text[max(0, number.start() - 120) : number.start()], text[number.end() : number.end() + 40]
-    if _NO_SIZE.search(before) or _ADDED.search(before):
+def _bounds(text: str, number: re.Match[str], others: frozenset[str], made_by: set[str]) -> bool | None:
+    """Whether a number bounds a structure, by its surroundings: what is compared with it, or made or named with it.
+
+    A plain value and the size of other structures do not; None if the surroundings do not tell. A name that is set to
+    the number bounds it wherever it stands.
+    """
+    before, after = text[max(0, number.start() - 120) : number.start()], text[number.end() : number.end() + 80]
+    made, declares = _MADE.search(before), _DECLARES.search(before)
+    one_of_many = re.search(r"\d\s*,\s*\Z", before) and re.match(r"\s*,\s*\d|\s*[}\]]", after)
+    if _NO_SIZE.search(before) or _ADDED.search(before) or one_of_many or (made and made[1].lower() in others):
         return False
+    if (made and (made[1].lower() in made_by or made[1][0].isupper())) or (declares and declares[1].lower() in made_by):
+        return True
+    if _LIMITED.search(before) or _LIMITS.match(after):
+        return True
+    named = _NAMED.search(before)
+    if named is None:
+        return None
+    end, used = number.end(), re.finditer(rf"\b{named[1] or named[2]}\b", text[number.end() :])
+    return any(_bounds_by_name(text, end + name.start(), end + name.end(), made_by) for name in used)
+
+
+def _bounds_by_name(text: str, start: int, end: int, made_by: set[str]) -> bool:
+    """Whether a name for a number stands as a number would that bounds a structure."""
+    before = text[max(0, start - 120) : start]
     made = _MADE.search(before)
-    if made and made[1].lower() in others:
-        return False
-    return not (re.search(r"\d\s*,\s*\Z", before) and re.match(r"\s*,\s*\d|\s*[}\]]", after))  # one of a list
+    limits = _LIMITED.search(before) or _LIMITS.match(text[end : end + 80])
+    return bool(limits or (made and made[1].lower() in made_by))
 
 
 register(
