@@ -1,5 +1,6 @@
 """Published answers: what a constraint demands, written as `language;value;…`; and the code that is held against it."""
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -56,6 +57,11 @@ def _closing(tree: Tree) -> str:
         elif opened and character == opened[-1]:
             opened.pop()
     return "".join(reversed(opened))
+
+
+def last_part(path: str) -> str:
+    """The last part of an imported path, which may have quotes: `array` of `numpy.array`, `http` of `"net/http"`."""
+    return re.split(r"\W+", path.strip("\"'`"))[-1]
 
 
 def lacks(*questions: str) -> Callable[["Answer"], str]:

@@ -4,7 +4,7 @@ import re
 from functools import partial
 
 from codechat.constraints import Answer, ConstraintType, Finding, register
-from codechat.constraints.answers import blanked, lacks, one_of, read_values
+from codechat.constraints.answers import blanked, lacks, last_part, one_of, read_values
 from codechat.constraints.published import construct_seen, imports_seen, operations_seen
 from codechat.constraints.structures import on_another
 from codechat.errors import UserError
@@ -168,9 +168,9 @@ def _held(call: Found, holder: str, tree: Tree) -> bool:
         return True
     found = re.search(r"(\w+)\s*(?:(?:::)?<[^;(){}]*>)?\s*[?!]{0,2}(?:\.|::|->)\Z", before)
     receiver = found[1] if found else ""
-    if holder in (receiver, tree.aliases.get(receiver)):
+    if holder in (receiver, last_part(tree.aliases.get(receiver, ""))):
         return True
-    imported = holder.islower() and any(re.split(r"\W+", each.text.strip("\"'"))[-1] == holder for each in tree.imports)
+    imported = holder.islower() and any(last_part(each.text) == holder for each in tree.imports)
     if imported or holder in _HOLDERS or f"{holder}.{call.text}" in _STATIC:
         return False
     return not (before.endswith("::") and receiver[:1].isupper()) and not on_another(call, holder.lower(), tree)

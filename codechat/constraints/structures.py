@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from codechat.constraints import Answer, ConstraintType, Finding, register
-from codechat.constraints.answers import blanked, lacks, read_listed, read_values
+from codechat.constraints.answers import blanked, lacks, last_part, read_listed, read_values
 from codechat.constraints.published import operations_seen, structure_seen, structures_seen, without_comments
 from codechat.constraints.types import Types
 from codechat.languages.customs import Written
@@ -109,7 +109,7 @@ def use_of(name: str, answer: Answer, code: str) -> Found | None:
     if wanted in customs.modules:
         imported = any(found.text == wanted for found in tree.imports)
         return next((call for call in tree.calls if imported and re.match(customs.modules[wanted], call.text)), None)
-    names = {wanted, *(called.lower() for called, own in tree.aliases.items() if own.lower() == wanted)}
+    names = {wanted, *(called.lower() for called, own in tree.aliases.items() if last_part(own).lower() == wanted)}
     named = [found for found in (*tree.types, *tree.classes) if found.text.lower() in names]
     made = [found for mark, found in tree.marked("makes") if mark == wanted]
     made += [call for call in tree.calls if call.text in customs.builders.get(wanted, "").split()]

@@ -13,6 +13,7 @@ QUESTIONS = """
 (interface_declaration name: (identifier) @class)
 (enum_declaration name: (identifier) @class)
 (record_declaration name: (identifier) @class)
+(delegate_declaration name: (identifier) @class)
 (method_declaration returns: (_) @function.returns name: (identifier) @function.name
   parameters: (_) @function.parameters) @function
 (local_function_statement type: (_) @function.returns name: (identifier) @function.name
@@ -23,6 +24,9 @@ QUESTIONS = """
 (parameter_list name: (identifier) @variable)
 (variable_declarator name: (identifier) @variable)
 (foreach_statement left: (identifier) @variable)
+(declaration_expression name: (identifier) @variable)
+(declaration_pattern name: (identifier) @variable)
+(catch_declaration name: (identifier) @variable)
 (property_declaration name: (identifier) @variable)
 (invocation_expression function: (identifier) @call)
 (invocation_expression function: (generic_name (identifier) @call))
@@ -33,7 +37,7 @@ QUESTIONS = """
 (using_directive name: (identifier) @alias [(identifier) (qualified_name) (generic_name)] @alias.of .)
 (await_expression "await" @call)
 (member_access_expression name: (identifier) @property.member)
-(using_directive [(identifier) (qualified_name)] @import.path) @import
+(using_directive [(identifier) (qualified_name) (generic_name)] @import.path .) @import
 (comment) @comment
 [(string_literal) (verbatim_string_literal) (raw_string_literal) (interpolated_string_expression)
   (character_literal)] @string

@@ -13,6 +13,9 @@ QUESTIONS = """
   result: (_)? @function.returns) @function
 (method_declaration name: (field_identifier) @function.name parameters: (parameter_list) @function.parameters
   result: (_)? @function.returns) @function
+(method_elem name: (field_identifier) @function.name parameters: (parameter_list) @function.parameters
+  result: (_)? @function.returns) @function
+(import_spec name: (package_identifier) @alias path: (_) @alias.of)
 (parameter_declaration name: (identifier) @parameter.name type: (_) @parameter.type) @parameter
 (variadic_parameter_declaration name: (identifier) @parameter.name type: (_) @parameter.many) @parameter
 (parameter_declaration name: (identifier) @variable)
@@ -75,6 +78,8 @@ def form(text: str) -> str:
     """A type of Go in the common form: a map to nothing, or to what is true, is a set as well."""
     if re.match(r"\*?(?:func|<-\s*chan|chan)\b", text):
         return "function"
+    if re.match(r"\*?(?:struct|interface)\s*\{\s*[^\s}]", text):
+        return "record"
     held = re.fullmatch(r"\*?map\[([^\[\]]+)\]\s*(?:struct\s*\{\s*\}|bool)", text)
     return f"Map<{held[1]}, bool> | Set<{held[1]}>" if held else text
 

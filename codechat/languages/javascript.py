@@ -28,6 +28,10 @@ QUESTIONS_OF_BOTH = """
 (call_expression function: (identifier) @_require arguments: (arguments . (string) @import.path)
   (#eq? @_require "require")) @import
 (call_expression function: (import) arguments: (arguments . (string) @import.path)) @import
+(import_statement (import_clause (identifier) @alias) source: (string (string_fragment) @alias.of))
+(import_statement (import_clause (namespace_import (identifier) @alias)) source: (string (string_fragment) @alias.of))
+(variable_declarator name: (identifier) @alias value: (call_expression function: (identifier) @_require
+  arguments: (arguments . (string (string_fragment) @alias.of))) (#eq? @_require "require"))
 [(comment) (html_comment)] @comment
 [(string) (template_string) (regex)] @string
 [(statement_block) (class_body) (switch_body)] @block
@@ -113,7 +117,10 @@ QUESTIONS_OF_TYPESCRIPT = f"""
 [(method_signature name: (_) @function.name parameters: (_) @function.parameters)
   (function_signature name: (_) @function.name parameters: (_) @function.parameters)
   (abstract_method_signature name: (_) @function.name parameters: (_) @function.parameters)] @function
-(arrow_function parameter: (identifier) @parameter)
+(arrow_function parameter: (identifier) @parameter @parameter.name)
+(array_pattern (identifier) @variable)
+(catch_clause parameter: (identifier) @variable)
+(formal_parameters (_ pattern: (object_pattern (shorthand_property_identifier_pattern) @variable)))
 (type_alias_declaration name: (_) @alias value: (_) @alias.of)
 (import_specifier name: (identifier) @alias @alias.of !alias)
 (import_specifier name: (identifier) @alias.of alias: (identifier) @alias)

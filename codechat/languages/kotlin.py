@@ -20,11 +20,12 @@ QUESTIONS = """
 (parameter . (identifier) @variable)
 (type_alias type: (identifier) @alias (_) @alias.of .)
 (call_expression . (identifier) @type (#match? @type "^[A-Z]"))
-(class_parameter (identifier) @variable)
+(class_parameter (identifier) @variable . ":")
 (variable_declaration . (identifier) @variable)
 (call_expression . (identifier) @call)
 (call_expression . (navigation_expression (identifier) @call .))
 (import (qualified_identifier) @import.path) @import
+(import (qualified_identifier) @alias.of (identifier) @alias)
 [(line_comment) (block_comment)] @comment
 [(string_literal) (multiline_string_literal) (character_literal)] @string
 (user_type (identifier) @type)

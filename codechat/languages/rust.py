@@ -37,6 +37,7 @@ QUESTIONS = """
 (token_tree (identifier) @call . (token_tree))
 (use_declaration argument: (_) @import.path) @import
 (type_item name: (_) @alias type: (_) @alias.of)
+(use_as_clause path: (identifier) @alias.of alias: (identifier) @alias)
 (use_as_clause path: (scoped_identifier name: (identifier) @alias.of) alias: (identifier) @alias)
 (extern_crate_declaration name: (_) @import.path) @import
 (scoped_identifier path: (identifier) @import.path) @import
@@ -169,10 +170,16 @@ def _paths(tree: str) -> list[str]:
     return [f"{before.strip()}{path}".removeprefix("::").removesuffix("::self") for path in each]
 
 
+def form(text: str) -> str:
+    """A type of Rust in the common form: without further bounds; what is nothing is no tuple."""
+    text = parts(text, "+")[0] if "+" in text else text.strip()
+    return "nothing" if text == "()" else text
+
+
 CUSTOMS = Customs(
     documentation="rustdoc",
     documents=r"///(?!/)|/\*\*(?!/)|//!|/\*!",
-    types=Written(kinds={"wrapper": "asref into borrow rwlockreadguard oncecell lazylock"}),
+    types=Written(kinds={"wrapper": "asref into borrow oncecell lazylock"}, form=form),
     constructs={"match expression": ("match",), "if let syntax sugar": ("if_let",), "closures": ("closure",)},
     methods={
         "": """append clear contains contains_key drain extend get get_mut insert iter len pop_back pop_front push_back

@@ -81,6 +81,7 @@ QUESTIONS = """
 (import_statement name: (dotted_name) @import.path) @import
 (import_statement name: (aliased_import name: (dotted_name) @import.path)) @import
 (import_from_statement module_name: (_) @import.path) @import
+(import_statement name: (aliased_import name: (dotted_name) @alias.of alias: (identifier) @alias))
 (comment) @comment
 (string) @string
 (type (identifier) @type)
