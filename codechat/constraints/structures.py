@@ -34,7 +34,7 @@ _DECLARED = (
     re.compile(rf"{_NAME}\s?(?::[^=\n;]{{0,200}})?:?=\s{{0,9}}(?:new\s)?(?P<path>{_PATH}){_WORD}\s?[!(<:\[{{]"),
 )
 _BEFORE = re.compile(
-    r"(?<![\w.)\]>?!])(?:(?:self|this|cls)\s*(?:\.|->)\s*)?(?P<name>[^\W\d]\w*)\s*(?:\?|!!?)?(?:\.|->)\s*\Z"
+    r"(?<![\w.)\]>])(?:(?:self|this|cls)\s*(?:\.|->)\s*)?(?P<name>[^\W\d]\w*)\s*(?:\?|!!?)?(?:\.|->)\s*\Z"
 )
 _LITERALS = {"list", "dict", "set", "tuple"}
 
@@ -223,7 +223,7 @@ _NO_SIZE = re.compile(
     r"|\d\s*[*/]\s*\Z",
     re.IGNORECASE,
 )
-_ADDED = re.compile(r"[\w)\]>]\s*[-+*/%]\s*\Z")
+_COMPUTED = re.compile(r"[\w)>]\s*(?:[-+*/%&^]|<<|>>)\s*\Z")
 _MADE = re.compile(
     r"(\w+)\s*(?:<[^;(){}]*>)?(?:::(?:<[^;(){}]*>::)?(?:with_capacity|new))?\s*\((?:maxlen|maxsize)?\s*=?\s*\Z"
 )
@@ -237,12 +237,13 @@ _COMPARISON = r"\s*(?:[<>]=?|[=!]==?)\s*"
 _LIMITED = re.compile(
     rf"{_SIZED}{_COMPARISON}\Z"
     rf"|\b\w{{0,40}}{_SIZE}\w{{0,40}}\s*(?::[^=\n;{{}}]{{0,60}})?(?::?=|:|\(|\s)\s*\Z|\b[nN]\s*=\s*\Z"
-    r"|\bmin\s*\(\s*\Z|\b(?:make|reserve|resize|truncate|take\w*|slice|splice|subList|islice|nlargest|nsmallest|first|last|drop\w*)"
+    r"|\b(?:make|reserve|resize|truncate|take\w*|slice|splice|subList|islice|nlargest|nsmallest|first|last|drop\w*|min)"
     r"\s*(?:::<[^>]*>)?\s*\([^()]*(?:\([^()]*\)[^()]*)*\Z"
-    r"|\[\s*-?\Z|\[[^\[\]\n]*[:;]\s*-?\Z|\[[^\[\]\n]*\.\.=?\s*\Z|<[^<>=\n]*,\s*\Z",
+    r"|\[\s*-\Z|\[[^\[\]\n]*[:;]\s*-?\Z|\[[^\[\]\n]*\.\.=?\s*\Z|<[^<>=\n]*,\s*\Z|\]\s*\*\s*\Z"
+    r"|\b(?!return\b)\w+[\s&*]+\w+(?:\[\w*\])*\s*\[\s*\Z|\bnew\s+[\w.]+\s*\[\s*\Z",
     re.IGNORECASE,
 )
-_LIMITS = re.compile(rf"{_COMPARISON}[\w.&>()-]{{0,60}}?{_SIZED}", re.IGNORECASE)
+_LIMITS = re.compile(rf"{_COMPARISON}[\w.&>()-]{{0,60}}?{_SIZED}|\s*\]\s*[\w*\[]", re.IGNORECASE)
 _DECLARES = re.compile(r"(\w+)\s*(?:<[^;(){}]*>)?\s+\w+\s*\(\s*\Z")
 _NAMED = re.compile(r"\b([^\W\d]\w*)\s*(?::[^=\n;{}]{0,60})?:?=\s*\Z|#\s*define\s+(\w+)\s+\Z")
 
@@ -301,7 +302,7 @@ def _bounds(text: str, number: re.Match[str], others: frozenset[str], made_by: s
     before, after = text[max(0, number.start() - 120) : number.start()], text[number.end() : number.end() + 80]
     made, declares = _MADE.search(before), _DECLARES.search(before)
     one_of_many = re.search(r"\d\s*,\s*\Z", before) and re.match(r"\s*,\s*\d|\s*[}\]]", after)
-    if _NO_SIZE.search(before) or _ADDED.search(before) or one_of_many or (made and made[1].lower() in others):
+    if _NO_SIZE.search(before) or _COMPUTED.search(before) or one_of_many or (made and made[1].lower() in others):
         return False
     if (made and (made[1].lower() in made_by or made[1][0].isupper())) or (declares and declares[1].lower() in made_by):
         return True
@@ -309,7 +310,7 @@ def _bounds(text: str, number: re.Match[str], others: frozenset[str], made_by: s
         return True
     named = _NAMED.search(before)
     if named is None:
-        return None
+        return False if re.search(r"[=!]=\s*\Z", before) else None
     end, used = number.end(), re.finditer(rf"\b{named[1] or named[2]}\b", text[number.end() :])
     return any(_bounds_by_name(text, end + name.start(), end + name.end(), made_by) for name in used)
 

@@ -33,7 +33,11 @@ QUESTIONS = """
 (when_expression) @feature.when
 [(block) (class_body) (enum_class_body)] @block
 (binary_expression operator: _ @operator)
-(binary_expression left: (binary_expression left: (identifier) @type operator: "<" @bracket) operator: ">" @bracket
+(binary_expression left: (binary_expression left: (identifier) @type operator: "<") operator: ">"
+  right: (parenthesized_expression))
+(binary_expression left: (binary_expression left: (identifier) operator: "<" @bracket) operator: ">"
+  right: (parenthesized_expression))
+(binary_expression left: (binary_expression left: (identifier) operator: "<") operator: ">" @bracket
   right: (parenthesized_expression))
 (property_declaration "=" @operator)
 (assignment "=" @operator)

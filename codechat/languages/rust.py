@@ -42,6 +42,7 @@ QUESTIONS = """
 (extern_crate_declaration name: (_) @import.path) @import
 (scoped_identifier path: (identifier) @import.path) @import
 (scoped_identifier path: (scoped_identifier)) @import
+(scoped_type_identifier path: (scoped_identifier)) @import
 (token_tree (identifier) @import.path . "::") @import
 (scoped_type_identifier path: (identifier) @import.path) @import
 (attribute (scoped_identifier path: (identifier) @import.path)) @import
