@@ -64,7 +64,7 @@ def guarded(answer: Answer, code: str) -> Finding:
         for found in _names(answer, code, _KINDS[kind]):
             checked += 1
             name = found.text.replace(_HYPHEN, "-")
-            if not _CASES[case].fullmatch(name.strip("_#") or "x"):
+            if not _CASES[case].fullmatch(name.strip("_#`") or "x"):
                 return Finding(False, f"line {found.line}: the {kind} {name} is not in {case}")
     if not checked:
         return Finding(False, f"the code has none of the names asked about: {', '.join(_asked(answer))}")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from codechat.constraints import Answer, ConstraintType, Finding, register
-from codechat.constraints.answers import blanked, lacks, last_part, read_listed, read_values
+from codechat.constraints.answers import blanked, code_of, lacks, last_part, read_listed, read_values
 from codechat.constraints.published import operations_seen, structure_seen, structures_seen, without_comments
 from codechat.constraints.types import Types
 from codechat.languages.customs import Written
@@ -44,7 +44,7 @@ def on_another(call: Found, wanted: str, tree: Tree) -> bool:
 
     Of two interfaces it is another one if they are of different kinds, as a list and a set are.
     """
-    before = tree.data[max(0, call.start - 200) : call.start].decode("utf-8", "replace")
+    before = code_of(tree)[max(0, call.start - 200) : call.start].decode("utf-8", "replace")
     receiver = _BEFORE.search(before)
     held = _held(tree).get(receiver["name"], set()) if receiver else set()
     if not held or wanted in held:
@@ -57,7 +57,9 @@ def on_another(call: Found, wanted: str, tree: Tree) -> bool:
 
 def _is_bare(call: Found, tree: Tree, packages: Sequence[str]) -> bool:
     """Whether a function is called by its name alone, or as one of the packages."""
-    before = re.search(r"(\w*)\s*\.\s*\Z", tree.data[max(0, call.start - 80) : call.start].decode("utf-8", "replace"))
+    before = re.search(
+        r"(\w*)\s*\.\s*\Z", code_of(tree)[max(0, call.start - 80) : call.start].decode("utf-8", "replace")
+    )
     return before is None or before[1] in packages
 
 
@@ -76,7 +78,9 @@ def _held(tree: Tree) -> dict[str, set[str]]:
     for pattern in _DECLARED:
         for found in pattern.finditer(text):
             built = {made for made, names in builders.items() if found["word"] in names.split()}
-            words = {found["word"].lower(), *re.findall(r"\w+", found.groupdict().get("path", "").lower())} | built
+            holder = re.search(r"(\w+)::\Z", found.groupdict().get("path") or "")
+            named = [found["word"], *([holder[1]] if holder else [])]
+            words = {word.lower() for word in named if word.lower() in CONCRETE or word[0].isupper()} | built
             if any(word not in own and (word in CONCRETE or _kinds(tree, word)) for word in words):
                 within = re.split(r"[;={(\n]", text[found.start("word") : found.start("word") + 300], maxsplit=1)[0]
                 words |= set(re.findall(r"\w+", within.lower()))
@@ -85,9 +89,9 @@ def _held(tree: Tree) -> dict[str, set[str]]:
                 )
     for mark, made in tree.marked("makes"):
         before = tree.data[max(0, made.start - 200) : made.start].decode("utf-8", "replace")
-        named = re.search(r"([^\W\d]\w*)\s*(?::[^=\n]*)?=\s*\Z", before)
-        if named and mark in _LITERALS:
-            held.setdefault(named[1], set()).add(mark)
+        variable = re.search(r"([^\W\d]\w*)\s*(?::[^=\n]*)?=\s*\Z", before)
+        if variable and mark in _LITERALS:
+            held.setdefault(variable[1], set()).add(mark)
     return held
 
 

@@ -22,7 +22,7 @@ FAULTS = [
     # a size is a piece of a text
     ("data_structure_size", "java;HashMap;10", "HashMap<A, B> m = f(2100);", True, False),
     ("data_structure_size", "java;HashMap;10", 'HashMap<A, B> m = f("10");', True, False),
-    ("data_structure_size", "java;HashMap;10000", "HashMap<A, B> m = f(10_000);", False, True),
+    ("data_structure_size", "java;HashMap;10000", "HashMap<A, B> m = new HashMap<>(10_000);", False, True),
     # Rust's and Go's names are compared with lower-case ones
     ("data_structure_size", "rust;HashMap;100", RUST_MAP, False, True),
     ("data_structure_type", "rust;HashMap", RUST_MAP, True, True),
