@@ -71,6 +71,10 @@ class Task:
         """Whether the task has a constraint that only a judge can decide."""
         return False
 
+    def undecidable(self) -> Iterator[str]:
+        """The demands of the task that stay undecided whatever the code, and why: the start says it."""
+        return iter(())
+
     @property
     def suites(self) -> tuple[Suite, ...]:
         """The task's own suite, if it has one, and those of its requirements."""

@@ -40,7 +40,7 @@ class ConstraintType:
     solution, which no model under test may see. `read` reads a published answer and raises `ValueError` if it is
     none; `words` states the constraint. `guarded` checks code as is right, `official` as the published harness
     does, faults included; None if nothing was published. `unknown` says why no rule knows an answer's language, so
-    that every code is undecided; empty if one does.
+    that every code is undecided; empty if one does. `form` is that of an answer, and `examples` are some.
     """
 
     name: str
@@ -53,6 +53,19 @@ class ConstraintType:
     guarded: Rule | None = None
     solved: bool = False
     unknown: Callable[[Answer], str] = lambda _: ""
+    form: str = "the demand in words"
+    examples: tuple[str, ...] = ()
+
+    def reads(self, language: str) -> bool:
+        """Whether something decides answers in a language, as its examples are: no model, but a rule or a compiler."""
+        for example in self.examples if self.by != "judge" else ():
+            _, mark, rest = example.partition(";")
+            try:
+                if not self.unknown(self.read(f"{language}{mark}{rest}")):
+                    return True
+            except ValueError:
+                continue
+        return False
 
 
 _REGISTERED: dict[str, ConstraintType] = {}

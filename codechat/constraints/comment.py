@@ -179,5 +179,10 @@ register(
     ConstraintType(
         *("comment", "coding_style", ("code_convention", "comment_formatting"), "rule"),
         *(read, words, official, guarded),
+        form="language;Single-line, Multi-line, Inline or Block comment, or the language's documentation",
+        examples=(
+            "java;Single-line comment",
+            "python;Python docstring",
+        ),
     )
 )

@@ -74,6 +74,8 @@ register(
         _read_language,
         lambda answer: f"The code must be in {answer.raw.strip()}.",
         *(_official_language, _guarded_language),
+        form="language",
+        examples=("rust",),
     )
 )
 
@@ -92,6 +94,11 @@ register(
     ConstraintType(
         *("language_version", "environment", ("syntax", "language_version"), "compiler", _read_version),
         lambda answer: f"The code must be valid in the version {answer.values[0]} of {answer.language}.",
+        form="language;version",
+        examples=(
+            "java;17",
+            "python;3.11",
+        ),
     )
 )
 
@@ -125,6 +132,8 @@ register(
         lambda answer: f"The code must use the library {answer.values[0]}.",
         *(_official_library, _guarded_library),
         unknown=lacks("import"),
+        form="language;library",
+        examples=("python;requests",),
     )
 )
 
@@ -183,6 +192,8 @@ register(
         lambda answer: f"The code must call {answer.values[0]}.",
         *(_official_call, _guarded_call),
         unknown=lacks("call"),
+        form="language;function",
+        examples=("csharp;Math.Abs",),
     )
 )
 
@@ -220,5 +231,13 @@ register(
         _read_construct,
         lambda answer: f"The code must use this construct of {answer.language}: {answer.values[0]}.",
         *(_official_construct, _guarded_construct),
+        form="language;construct",
+        examples=(
+            "python;list comprehension",
+            "rust;closures",
+            "go;defer statement",
+            "kotlin;when expression",
+            "typescript;arrow functions",
+        ),
     )
 )

@@ -100,6 +100,8 @@ register(
         lambda answer: f"A parameter of {answer.values[0]} must be of the type {answer.values[1]}.",
         *(_official_parameter, _guarded_parameter),
         unknown=_unknown,
+        form=f"language;function;type, one of {', '.join(sorted(SUPPORTED))} or Struct:NAME",
+        examples=("typescript;countWords;Integer",),
     )
 )
 
@@ -142,6 +144,8 @@ register(
         *("parameter_signature", "interface_specification", ("input_output", "input_order"), "rule"),
         *(_read_types, _words_parameters, _official_parameters, _guarded_parameters),
         unknown=_unknown,
+        form="language;function;[type,…]",
+        examples=("rust;paginate;[List,Integer]",),
     )
 )
 
@@ -183,6 +187,8 @@ register(
         lambda answer: f"{answer.values[0]} must return the type {answer.values[1]}.",
         *(_official_result, _guarded_result),
         unknown=_unknown,
+        form=f"language;function;type, one of {', '.join(sorted(SUPPORTED))} or Struct:NAME",
+        examples=("kotlin;load;Map",),
     )
 )
 
@@ -275,5 +281,7 @@ register(
         *("return_cardinality", "interface_specification", ("input_output", "output_order"), "rule"),
         *(_read_types, _words_results, _official_results, _guarded_results),
         unknown=_unknown,
+        form="language;function;[type,…]",
+        examples=("go;divide;[int,error]",),
     )
 )

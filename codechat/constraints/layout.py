@@ -124,6 +124,8 @@ register(
         *("indentation", "coding_style", ("code_convention", "indentation_spacing"), "rule"),
         *(_read_indentation, _words_indentation, _official_indentation, _guarded_indentation),
         unknown=lacks("operator"),
+        form="language;spaces:N or tabs;spacing or no spacing",
+        examples=("go;tabs;spacing",),
     )
 )
 
@@ -228,5 +230,7 @@ register(
         *("brace", "coding_style", ("code_convention", "brace_block_formatting"), "rule"),
         *(_read_braces, _words_braces, _official_braces, _guarded_braces),
         unknown=_braceless,
+        form="language;K&R, Allman or 1TBS",
+        examples=("java;K&R",),
     )
 )

@@ -94,5 +94,7 @@ register(
     ConstraintType(
         *("naming", "coding_style", ("code_convention", "naming_convention"), "rule"),
         *(read, words, official, guarded),
+        form="language;class:CASE,function:CASE,variable:CASE; CASE: snake_case, camelCase, PascalCase or kebab-case",
+        examples=("java;class:PascalCase,function:camelCase",),
     )
 )

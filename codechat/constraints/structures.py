@@ -175,6 +175,8 @@ register(
         lambda answer: f"The code must use the data structure {answer.values[0]} of {answer.language}.",
         *(_official_type, _guarded_type),
         unknown=lacks("type"),
+        form="language;structure",
+        examples=("typescript;Map",),
     )
 )
 
@@ -212,6 +214,8 @@ register(
         partial(read_listed, form="language;structure;['operation', …]"),
         *(_words_operation, _official_operation, _guarded_operation),
         unknown=lacks("type", "call"),
+        form="language;structure;['operation', …]",
+        examples=("rust;Vec;['push', 'pop']",),
     )
 )
 
@@ -332,5 +336,7 @@ register(
         *("data_structure_size", "data_structure", ("data_structure", "size"), "rule"),
         *(_read_size, _words_size, _official_size, _guarded_size),
         unknown=lacks("type"),
+        form="language;structure;size",
+        examples=("java;HashMap;100",),
     )
 )

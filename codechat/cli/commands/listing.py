@@ -11,6 +11,7 @@ from codechat.cli.app import COMMANDS
 from codechat.cli.terminal import out, plain_table
 from codechat.cli.words import SAMPLES, SAMPLES_MEANING
 from codechat.config import Config
+from codechat.constraints import constraint_types
 from codechat.domain import CHANGES, SCOPES
 from codechat.engine.run import MISTAKE
 from codechat.engine.settings.compose import compose_values
@@ -20,6 +21,7 @@ from codechat.environment import data_folder
 from codechat.errors import UserError, nearest
 from codechat.importing import FORMATS
 from codechat.instructions import INSTRUCTIONS, Pool, WrongPool
+from codechat.languages import languages
 from codechat.launchers import LAUNCHERS
 from codechat.models import MODELS
 from codechat.models.roles import presets_in
@@ -32,6 +34,7 @@ BESIDE = {
     SUITES.group: "the kinds of tests that a row of dataset=jsonl can name: suite: {kind: …}",
 }
 """Descriptions of the groups that are no part of a cell's config."""
+CONSTRAINTS = "constraints"
 
 
 def options_of(group: str) -> dict[str, str]:
@@ -53,6 +56,8 @@ def list_components(arguments: list[str]) -> int:
     `instructions` takes settings too, and shows the instructions of the pool that they name.
     """
     settings = [word for word in arguments if "=" in word]
+    if arguments == [CONSTRAINTS]:
+        return _list_constraints()
     if len(arguments) - len(settings) > 1:
         raise UserError("list takes one group at most", f"one of {', '.join(LISTED)}")
     if settings:
@@ -67,7 +72,7 @@ def list_components(arguments: list[str]) -> int:
         return 0
     group = arguments[0]
     if group not in LISTED:
-        raise UserError(f"there is no group '{group}'", nearest(group, LISTED))
+        raise UserError(f"there is no group '{group}'", nearest(group, (*LISTED, CONSTRAINTS)))
     _print_options(group)
     models: dict[type[Config], list[str]] = {}
     for component in LISTED[group]:
@@ -78,6 +83,17 @@ def list_components(arguments: list[str]) -> int:
         out.print(_table((f"{group}.{key}", default, text) for key, default, text in _fields(model, composed)))
     if group == "instructions":
         print_pool(INSTRUCTIONS.build(INSTRUCTIONS.validate({"kind": "default"})))
+    return 0
+
+
+def _list_constraints() -> int:
+    """Print the types of constraints: the form of an answer, examples, and what decides it in which languages."""
+    for kind in constraint_types():
+        read = [language.names[0] for language in languages() if kind.reads(language.names[0])]
+        decider = "judge=llm, in any language" if kind.by == "judge" else f"a {kind.by}, for {', '.join(read)}"
+        out.print(f"\n[bold]{kind.name}[/bold] ({kind.category})", highlight=False)
+        rows = (("answer", kind.form), ("example", " or ".join(kind.examples)), ("decided by", decider))
+        out.print(_explained(row for row in rows if row[1]))
     return 0
 
 

@@ -3,14 +3,14 @@
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from codechat.errors import UserError
+from codechat.errors import MAX_LINES, UserError
 from codechat.tasks import Dataset, Task
 
 R = TypeVar("R")
@@ -37,10 +37,13 @@ def read_tasks(path: Path, parse: Callable[[dict[str, Any]], tuple[R, Task]], re
     """
     read: TaskFile[R] = TaskFile([], {}, {})
 
+    seen: set[str] = set()
+
     def parse_once(value: dict[str, Any]) -> tuple[R, Task]:
         row, task = parse(value)
-        if task.task_id in read.tasks:
+        if task.task_id in seen:
             raise ValueError(f"the task {task.task_id} is there twice")
+        seen.add(task.task_id)
         return row, task
 
     for place, (row, task) in read_values(path, parse_once, remedy):
@@ -57,16 +60,30 @@ def read_values(
 ) -> Iterator[tuple[str, R]]:
     """Yield the result of `read` for the JSON object in each line, after the line's place as FILE:LINE.
 
-    Raises `UserError` with that place and the `remedy` if `read` raises `ValueError`. `setting` names the file in
-    messages.
+    Raises `UserError` with the places of all lines for which `read` raises `ValueError`, and the `remedy`; what follows
+    the first of them is read, but not yielded. `setting` names the file in messages.
     """
+    wrong: dict[str, list[int]] = {}
     for line, text in lines_of(path, setting):
-        place = f"{path}:{line}"
         try:
             found = read(object_of(text))
         except (ValueError, RecursionError) as error:
-            raise UserError(f"{place}: {problem_of(error)}", remedy) from error
-        yield place, found
+            wrong.setdefault(problem_of(error), []).append(line)
+            continue
+        if not wrong:
+            yield f"{path}:{line}", found
+    if wrong:
+        raise UserError(_told(path, wrong), remedy)
+
+
+def _told(path: Path, wrong: Mapping[str, Sequence[int]]) -> str:
+    """The problems with their lines, in as many lines as a message has room for beside its remedy."""
+    told = []
+    for problem, (first, *others) in wrong.items():
+        also = f" (also in line{'s' * (len(others) > 1)} {', '.join(map(str, others[:20]))}" if others else ""
+        told.append(f"{path}:{first}: {problem}{also}{', …' * (len(others) > 20)}{')' * bool(others)}")
+    rest = "; ".join(f"line {each.removeprefix(f'{path}:'):.90}" for each in told[MAX_LINES - 2 :])
+    return "\n".join((*told[: MAX_LINES - 2], *([f"and {rest}"] if rest else [])))
 
 
 def lines_of(path: Path, setting: str = "dataset.path") -> Iterator[tuple[int, bytes]]:
@@ -112,13 +129,15 @@ def object_of(text: bytes) -> dict[str, Any]:
 
 
 def problem_of(error: Exception) -> str:
-    """The problem in one line, with the field if it is known."""
+    """The problems in one line, with their fields if they are known."""
     match error:
         case ValidationError():
-            first = error.errors()[0]
-            field = ".".join(str(part) for part in first["loc"])
-            problem = first["msg"].removeprefix("Value error, ")
-            return f"{field}: {problem}" if field else problem
+            problems: dict[tuple[int | str, ...], str] = {}
+            for each in error.errors():  # of a union's members the first one's
+                field = ".".join(str(part) for part in each["loc"])
+                problem = each["msg"].removeprefix("Value error, ")
+                problems.setdefault(each["loc"][:3], f"{field}: {problem}" if field else problem)
+            return "; ".join(problems.values())
         case json.JSONDecodeError():
             return f"not JSON: {error.msg} (column {error.colno})"
         case UnicodeDecodeError():

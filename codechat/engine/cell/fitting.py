@@ -1,5 +1,6 @@
 """Checks that the parts of a cell fit each other, before anything runs."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -110,6 +111,8 @@ class Judging:
         if count:
             left = f"leaves out {count} of {len(instructions)} instructions: they have no rule"
             yield f"judge={self.judge.name} {left}; {_able(())} decides those too"
+        for lacking, count in Counter(each for task in tasks for each in set(task.undecidable())).items():
+            yield f"{count} of {len(tasks)} tasks have {lacking}"
         if CONSTRAINT in self.asked and CONSTRAINT not in self.judge.traits.questions:
             count = sum(task.asks_judge for task in tasks)
             able = " or ".join(f"judge={each.name}" for each in JUDGES if CONSTRAINT in each.traits.questions)

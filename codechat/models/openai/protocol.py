@@ -12,12 +12,13 @@ from typing import Any, Literal
 
 from codechat.domain import Message, Reply, Usage
 from codechat.models.remote.failures import Dialect, Refusal
-from codechat.texts import writable
+from codechat.texts import visible, writable
 
 Api = Literal["chat", "responses"]
 PATHS: Mapping[Api, str] = {"chat": "/chat/completions", "responses": "/responses"}
 
 LONGEST_FINGERPRINT = 200
+BEGINNING = 120  # bytes of an answer that is no JSON which its message shows
 
 
 class Unreadable(Exception):
@@ -75,7 +76,8 @@ def reply_of(api: Api, body: bytes) -> Reply:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
-        raise Unreadable(f"the answer is not JSON ({len(body)} bytes)") from None
+        begins = visible(" ".join(body[:BEGINNING].decode("utf-8", "replace").split()))
+        raise Unreadable(f"the answer is not JSON ({len(body)} bytes), it begins: {begins}") from None
     if not isinstance(value, dict):
         raise Unreadable("the answer is not a JSON object")
     if value.get("error"):

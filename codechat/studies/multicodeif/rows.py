@@ -40,6 +40,12 @@ class ConstrainedTask(Task):
         kinds = {constraint.type for level in self.levels for constraint in level.constraints}
         return any(constraint_type(kind).by == "judge" for kind in kinds)
 
+    def undecidable(self) -> Iterator[str]:
+        """The constraints in languages that no guarded rule knows, and why."""
+        for constraint in {each for level in self.levels for each in level.constraints}:
+            if constraint.unknown:
+                yield f"a constraint {constraint.type} that the guarded rules leave undecided: {constraint.unknown}"
+
     def texts(self) -> Iterator[str]:
         """Those of any task, and of each level the prompt and the constraints in words."""
         yield from super(ConstrainedTask, self).texts()
@@ -86,7 +92,7 @@ class ConstrainedRow(TaskRow):
         """
         given = self.language if "language" in self.model_fields_set else None
         try:
-            constraints = tuple(map(_constraint, self.constraints))
+            constraints = _constraints(self.constraints)
             if given is not None and not is_registered(given):
                 raise ValueError(f"no language is called '{given:.60}'")
             named = {each.answer.language for each in constraints if each.answer.language}
@@ -104,6 +110,19 @@ class ConstrainedRow(TaskRow):
             level=ONLY_LEVEL,
             levels=(Level(ONLY_LEVEL, self.prompt, constraints),),
         )
+
+
+def _constraints(rows: list[ConstraintRow]) -> tuple[Constraint, ...]:
+    """The constraints of all rows. Raises `ValueError` with what is wrong in each."""
+    made, wrong = [], []
+    for row in rows:
+        try:
+            made.append(_constraint(row))
+        except ValueError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise ValueError("; ".join(wrong))
+    return tuple(made)
 
 
 def _constraint(row: ConstraintRow) -> Constraint:
