@@ -145,10 +145,9 @@ class Constraint:
         rule = kind.official if harness == "official" else kind.guarded
         if rule is None:
             return Finding(None, f"no rule decides it, but a {kind.by}")
-        if why := harness == "guarded" and self.unknown:
-            return Finding(None, why)
-        if not (code or "").strip() and harness == "guarded":
-            return Finding(False, "the reply holds no code")
+        empty = not (code or "").strip()
+        if harness == "guarded" and (empty or self.unknown):
+            return Finding(False, "the reply holds no code") if empty else Finding(None, self.unknown)
         if why := too_much(code or ""):
             return Finding(None, why)
         try:
@@ -156,6 +155,10 @@ class Constraint:
             return Finding(found.met, " ".join(found.reason.split()))
         except (RecursionError, MemoryError) as error:
             return Finding(None, f"the code is nested too deeply to be checked ({type(error).__name__})")
+        except (KeyError, ValueError):  # it looks languages up, and asks their grammars for kinds of node
+            if harness == "guarded":
+                raise
+            return Finding(None, f"the published harness has no rule for {self.answer.language}")
 
 
 __all__ = [

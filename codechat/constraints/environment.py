@@ -75,7 +75,7 @@ register(
         lambda answer: f"The code must be in {answer.raw.strip()}.",
         *(_official_language, _guarded_language),
         form="language",
-        examples=("rust",),
+        examples=("Rust",),
     )
 )
 

@@ -55,7 +55,7 @@ _LONGEST = 1000  # characters of a type that are looked at
 _DEEPEST = 5  # types within each other that are looked at
 _PLAIN = ("integer", "float", "boolean", "string")
 _PLAIN_TYPES = Written()
-_INFERRED = frozenset({"auto", "var", "decltype", "dynamic"})
+_INFERRED = frozenset({"auto", "var", "decltype"})
 
 
 def stripped(text: str) -> str:
@@ -91,7 +91,7 @@ def head_of(text: str) -> tuple[str, list[str]]:
 @cache
 def _names(written: Written) -> dict[str, frozenset[str]]:
     """The names of each kind in a language, in lower case: those of every language, and its own."""
-    kinds = {"wrapper": _WRAPPERS, **_KINDS}
+    kinds = {"wrapper": _WRAPPERS, "inferred": _INFERRED, **_KINDS}
     return {kind: names | set(written.kinds.get(kind, "").split()) for kind, names in kinds.items()}
 
 
@@ -150,7 +150,9 @@ class Types:
         if kind in self.written.untold.split():
             return bool(re.search(r"[*\[]", text)) or not any(name in self.names(each) for each in _PLAIN)
         imported = any(name == own.lower() and own == meant for own, meant in self.aliases.items())
-        return name in _INFERRED or (imported and not any(name in names for names in _names(self.written).values()))
+        return name in self.names("inferred") or (
+            imported and not any(name in names for names in _names(self.written).values())
+        )
 
     def _inner(self, arguments: list[str]) -> set[str]:
         """The names of what a collection holds."""

@@ -79,6 +79,7 @@ CUSTOMS = Customs(
             "json": "jsonelement jsondocument jobject jtoken",
             "integer": "sbyte ushort ulong nint nuint",
             "float": "single half",
+            "inferred": "dynamic expandoobject",
             "wrapper": "valuetask nullable lazy actionresult iasyncresult",
         },
         form=form,

@@ -37,10 +37,10 @@ class Written:
     """How a language writes types.
 
     `kinds` has its own names, in lower case, of each kind of data (`integer`, `list`, …), and of what may surround a
-    type without changing what it is of (`wrapper`). `form` gives a type in the common form: members of a union are
-    parted by `|`, a tuple stands in round brackets, and arguments in pointed ones. `untold` are kinds that no text of
-    a type tells: whether a pointer is of a list. `inferred` is a regular expression that begins a function whose result
-    may be of any type though none is written; without it such a function returns nothing.
+    type without changing what it is of (`wrapper`) or may be any (`inferred`). `form` gives a type in the common form:
+    members of a union are parted by `|`, a tuple stands in round brackets, and arguments in pointed ones. `untold` are
+    kinds that no text of a type tells: whether a pointer is of a list. `inferred` is a regular expression that begins a
+    function whose result may be of any type though none is written; without it such a function returns nothing.
     """
 
     kinds: Mapping[str, str] = field(default_factory=dict)
