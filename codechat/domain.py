@@ -170,7 +170,8 @@ class Verdict:
     """The result of tests on a program. `passed_base` is that of only the base tests.
 
     `inside` says why program and tests shared a process, so that the program could have forged the verdict: empty if
-    they did not, None if the suite does not tell.
+    they did not, None if the suite does not tell. `by_program`: the program brought this about when it ran, as any
+    program can.
     """
 
     outcome: Outcome
@@ -178,6 +179,7 @@ class Verdict:
     failure: Failure | None = None
     cpu_s: float = 0.0
     inside: str | None = None
+    by_program: bool = False
 
     @property
     def decided(self) -> Decided | None:

@@ -29,6 +29,8 @@ SCHEMA = 1
 
 INSIDE = "inside"
 """The field of a turn whose verdict was decided inside: what forced program and tests into one process."""
+BY_PROGRAM = "inside_by_program"
+"""The field, then true, of such a turn if the program brought that about when it ran."""
 CALLS = "calls"
 """The field of a turn with the calls of each role, in protocols with further roles."""
 UNDER_TEST = "model"
@@ -122,12 +124,22 @@ class TurnRecord(BaseModel):
             fields |= {"outcome": verdict.outcome, "passed": verdict.passed, "passed_base": verdict.passed_base}
             fields |= {"decided": verdict.decided, "failure": verdict.failure, "cpu_s": verdict.cpu_s}
             fields |= {INSIDE: verdict.inside} if verdict.inside else {}
+            fields |= {BY_PROGRAM: True} if verdict.by_program else {}
         return cls(**{**fields, **own})
 
     @property
     def forced_by(self) -> str | None:
         """The reason that program and tests shared one process; None if they did not, or it is not known."""
         return (self.model_extra or {}).get(INSIDE)
+
+    def shared_fields(self) -> dict[str, Any]:
+        """The fields about a process that program and tests shared, for a turn that repeats this verdict."""
+        return {name: value for name, value in (self.model_extra or {}).items() if name in (INSIDE, BY_PROGRAM)}
+
+    @property
+    def moved(self) -> bool:
+        """Whether the program itself brought it about, when it ran, that it shared a process with its tests."""
+        return bool((self.model_extra or {}).get(BY_PROGRAM))
 
     def usage_of_roles(self) -> Iterator[tuple[str, Usage]]:
         """The tokens of every further role of the protocol."""

@@ -18,7 +18,7 @@ from codechat.engine.settings.words import parse_word, quoted
 from codechat.environment import shell_command
 from codechat.judges import QUESTIONS
 from codechat.metrics import Measures, caution_of
-from codechat.metrics.counts import DECIDED, INSIDE_MEANS, constructs_in, inside_in
+from codechat.metrics.counts import DECIDED, INSIDE_MEANS, MOVED, constructs_in, inside_in, moved_words
 from codechat.metrics.spending import JUDGE
 from codechat.models.endpoints import address_of
 from codechat.records import SessionRecord
@@ -96,9 +96,11 @@ def inside_line(metrics: Mapping[str, Any], sessions: Iterable[SessionRecord]) -
     inside = inside_in(metrics)
     if not inside:
         return ""
-    line = f"{inside} of {sum(metrics[DECIDED].values())} verdicts were decided inside ({INSIDE_MEANS})"
+    decided = metrics[DECIDED]
+    line = f"{inside} of {inside + decided['outside']} verdicts were decided inside ({INSIDE_MEANS})"
     most = constructs_in(sessions).most_common(1)
-    return f"{line}, {most[0][1]} of them because of {most[0][0]}" if most else line
+    reason = f", {most[0][1]} of them because of {most[0][0]}" if most else ""
+    return f"{line}{reason}{moved_words(decided.get(MOVED, 0))}"
 
 
 USUAL = "mlflow"

@@ -6,9 +6,11 @@ from typing import Any, get_args
 
 from codechat.domain import Decided
 from codechat.records import SessionRecord, TurnRecord
+from codechat.template import counted
 
 DECIDED = "decided"
 """The key in metrics.json of the verdicts by where they were decided."""
+MOVED = "by_program"
 INSIDE_MEANS = "the program shared a process with its tests: read a surprising pass"
 REPLIES = "replies"
 """The key in metrics.json of the counts of replies."""
@@ -21,10 +23,14 @@ def count_decided(sessions: Iterable[SessionRecord]) -> dict[str, int]:
 
     A verdict is decided outside if the program had no access to the process that decided it, and inside if both shared
     one, so that the program could have forged it. A skipped turn repeats a verdict and does not count; nor does one of
-    which this is not known, as in old records.
+    which this is not known, as in old records. `by_program`, if there are any, are those decided inside because of what
+    the program returned or defined.
     """
-    found = Counter(turn.decided for turn in _scored(sessions))
-    return {place: found[place] for place in get_args(Decided)}
+    found = Counter[str | None]()
+    for turn in _scored(sessions):
+        found[turn.decided] += 1
+        found[MOVED] += turn.moved
+    return {place: found[place] for place in (*get_args(Decided), *([MOVED] if found[MOVED] else []))}
 
 
 def constructs_in(sessions: Iterable[SessionRecord]) -> Counter[str]:
@@ -35,6 +41,11 @@ def constructs_in(sessions: Iterable[SessionRecord]) -> Counter[str]:
 def inside_in(metrics: Mapping[str, Any]) -> int:
     """The verdicts of a metrics.json that were decided inside; 0 if it does not say."""
     return int((metrics.get(DECIDED) or {}).get("inside", 0))
+
+
+def moved_words(moved: int) -> str:
+    """How many programs brought it about that their verdicts were decided inside; empty if none did."""
+    return f"; {counted(moved, 'program')} brought that about by what they returned or defined" if moved else ""
 
 
 def _scored(sessions: Iterable[SessionRecord]) -> Iterator[TurnRecord]:

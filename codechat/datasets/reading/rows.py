@@ -214,7 +214,7 @@ class TaskRow(BaseModel):
         if self.suite is not None:
             return make_suite(self.suite, self.task_id)
         if self.tests:
-            return Assertions(tuple(self.tests))
+            return Assertions(tuple(self.tests), reference=reference)
         if not self.base_input:
             return None
         calls = Calls(

@@ -19,7 +19,8 @@ from codechat.engine.cell.libraries import preload, refuse_lacking
 from codechat.engine.cell.references import References, now_and_then
 from codechat.errors import UserError, nearest
 from codechat.files import canonical_json, content_hash, write_atomically
-from codechat.metrics.counts import INSIDE_MEANS
+from codechat.metrics.counts import INSIDE_MEANS, moved_words
+from codechat.records import BY_PROGRAM, INSIDE
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig, admit
 from codechat.suites import Costed
 from codechat.suites.calls.oracle import EVALPLUS_FAILS
@@ -62,6 +63,7 @@ class Summary:
     pass_at_1_base: float
     differs: dict[str, int]
     inside: int = 0
+    moved: int = 0
 
     def lines(self) -> Iterator[str]:
         """The lines to print."""
@@ -71,7 +73,8 @@ class Summary:
         )
         yield f"pass@1 {self.pass_at_1:.3f} (base tests alone {self.pass_at_1_base:.3f})"
         if self.inside:
-            yield f"{self.inside} of {self.samples} verdicts were decided inside ({INSIDE_MEANS})"
+            words = moved_words(self.moved)
+            yield f"{self.inside} of {self.samples} verdicts were decided inside ({INSIDE_MEANS}){words}"
         for task_id, count in self.differs.items():
             yield f"{task_id}: {count} passed that EvalPlus 0.3.1 fails ({EVALPLUS_FAILS[task_id]})"
 
@@ -209,6 +212,8 @@ def _result(verdict: Verdict) -> dict[str, Any]:
         "decided": verdict.decided,
         "failure": writable(asdict(verdict.failure)) if verdict.failure else None,
         "cpu_s": verdict.cpu_s,
+        **({INSIDE: verdict.inside} if verdict.inside else {}),
+        **({BY_PROGRAM: True} if verdict.by_program else {}),
     }
 
 
@@ -290,4 +295,5 @@ def summarise(samples: Sequence[Sample], results: Sequence[dict[str, Any]], data
         pass_at_1_base=pass_at_1("passed_base"),
         differs={name: count for name, count in differs.items() if count},
         inside=sum(result.get("decided") == "inside" for result in results),
+        moved=sum(BY_PROGRAM in result for result in results),
     )

@@ -24,10 +24,9 @@ from typing import Any, NoReturn
 from codechat.sandbox.inside import comparing, snapshot, wire
 from codechat.sandbox.inside.candidate import Channel, describe, load, prepare
 from codechat.sandbox.inside.responder import PROGRAM, write_program
-from codechat.sandbox.inside.snippets import compile_pieces
+from codechat.sandbox.inside.snippets import compile_pieces, runners
 from codechat.sandbox.inside.text import split_lines
 
-BUILTINS = frozenset(vars(builtins))
 STYLE_FILES = ("setup.cfg", "tox.ini", ".pep8")  # style checkers read them: a program could excuse itself there
 
 
@@ -112,7 +111,7 @@ def _load(scene: Scene) -> bool:
         channel.send(wire.MISSING)
         raise NotLoaded
     channel.send(wire.LOADED)
-    scene.space.update((name, value) for name, value in names.items() if name == entry or name not in BUILTINS)
+    scene.space.update(names)
     scene.space.update(__name__="candidate", __file__=scene.path, __builtins__=builtins)
     return True
 
@@ -125,7 +124,7 @@ def _preparation(scene: Scene, tests: str) -> Callable[[int], None]:
     source = (path, (len(program), None, split_lines(program), path))
     lines, files = [*cached.items(), source], STYLE_FILES
     send, at, pack = scene.channel.send, wire.AT, wire.INDEX.pack
-    space, compared = scene.space, comparing.names(path, "mock" in tests)
+    space, compared = scene.space, comparing.names(path, "mock" in tests) | runners()
     change, folder, moves = os.chdir, os.path.dirname(path), "chdir" in tests
 
     before = -1

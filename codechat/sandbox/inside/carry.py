@@ -6,36 +6,43 @@ for such an object met again: in the arguments, in their new contents, in the re
 argument, or changes it in place, does the same from afar.
 """
 
+import functools
 import itertools
 import math
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from types import GeneratorType
-from typing import Any
+from typing import Any, Literal
+
+from codechat.sandbox.inside.encode import BASES
 
 KINDS = "biufcUS"  # of elements that are plain bytes
+WIDEST = {"i": "<i8", "u": "<i8", "f": "<f8", "c": "<c16"}
+WIDE_BYTES = {"i": 8, "u": 8, "f": 8, "c": 16}
+MOST_SIGNED = (1 << 63) - 1
 MOST_ELEMENTS = 1 << 40  # of shapes without content: more are no array of a program's, and NumPy's own error
 
 
 class NotCarried(Exception):
-    """A value that cannot be carried; the text says what it is."""
+    """A value that cannot be carried; the text is one of the reasons in `wire`."""
 
 
 class Numbered:
     """The mutable objects of one call's arguments, by the order in which they were met.
 
     `exhausts`: an iterator counts by the items that it yields, and is used up by that. `met` counts how often a value
-    refers to each object.
+    refers to each object. `reads`: how the values of a program are read for tests; None keeps all as they are.
     """
 
-    def __init__(self, exhausts: bool = True) -> None:
+    def __init__(self, exhausts: bool = True, reads: "Reads | None" = None) -> None:
         self.objects: list[Any] = []
         self.met: list[int] = []
-        self.exhausts = exhausts
+        self.exhausts, self.reads = exhausts, reads
         self._places: dict[int, int] = {}
 
     def add(self, value: Any) -> None:
@@ -43,6 +50,10 @@ class Numbered:
         self._places[id(value)] = len(self.objects)
         self.objects.append(value)
         self.met.append(1)
+
+    def swap(self, place: int, value: Any) -> None:
+        """Let another object stand for a number."""
+        self.objects[place], self._places[id(value)] = value, place
 
     def place(self, value: Any) -> int | None:
         """The number of an object that is met; None if it has none."""
@@ -52,6 +63,15 @@ class Numbered:
         return place
 
 
+@dataclass(frozen=True)
+class Reads:
+    """How tests read values. `arrays`: whether they use NumPy, and whether they ask for types of its numbers, too.
+    `ask` is called with an attribute of an object of the program's own class which its base class lacks."""
+
+    arrays: Literal["none", "values", "types"]
+    ask: Callable[[str], Any]
+
+
 DEEPEST = 30  # levels, three of the decoder's each
 LONGEST = 100_000  # items of an iterator
 MOST_BITS = 4_000_000  # of an integer: the decoder converts no longer ones
@@ -59,6 +79,21 @@ SCALARS = frozenset((int, str, float, bool, type(None), complex, bytes))
 FACTORIES: dict[Any, str] = {kind: kind.__name__ for kind in (int, str, float, bool, list, dict, set, tuple)}
 TYPES = {name: kind for kind, name in FACTORIES.items()}
 MUTABLE = frozenset((list, dict, set, bytearray, deque, Counter, OrderedDict, defaultdict))
+COPIES: dict[Any, Callable[[Any], Any]] = {  # of the base class's own content
+    **{kind: copy for kind, copy in BASES.items() if kind is not bytearray},
+    bytearray: lambda value: bytearray(memoryview(value)),
+    list: lambda value: list(list.__iter__(value)),
+    tuple: lambda value: tuple(tuple.__iter__(value)),
+    set: lambda value: set(set.__iter__(value)),
+    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
+    deque: lambda value: deque(deque.__iter__(value), value.maxlen),
+    dict: lambda value: dict(dict.items(value)),
+    OrderedDict: lambda value: OrderedDict(OrderedDict.items(value)),
+    Counter: lambda value: Counter(dict(dict.items(value))),
+    defaultdict: lambda value: defaultdict(value.default_factory, dict.items(value)),
+    Decimal: Decimal,
+    Fraction: Fraction,
+}
 VIEWS = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}
 EMPTY: tuple[Any, ...] = ([], (), "", {}, set(), {}.items(), range(0), b"")
 ITERATORS: dict[Any, str] = {
@@ -75,10 +110,10 @@ def flatten(value: Any, numbered: Numbered, grow: bool = False, depth: int = 0) 
     kind = type(value)
     if kind in SCALARS:
         if kind is int and value.bit_length() > MOST_BITS:
-            raise NotCarried("an integer of more than a million digits")
+            raise NotCarried("plain")  # more than a million digits
         return value
     if depth > DEEPEST:
-        raise NotCarried("a value nested too deeply")
+        raise NotCarried("plain")
     if kind in MUTABLE or is_array(kind):
         place = numbered.place(value)
         if place is not None:
@@ -86,8 +121,28 @@ def flatten(value: Any, numbered: Numbered, grow: bool = False, depth: int = 0) 
         if grow:
             numbered.add(value)
     elif kind in ITERATORS and not numbered.exhausts:
-        raise NotCarried("an iterator, which the call may leave half used")
+        raise NotCarried("argument")  # the call may leave it half used
+    elif kind not in EXACT and kind.__module__ != "numpy" and numbered.exhausts:
+        base = next((one for one in kind.__mro__ if one in COPIES), None)
+        if base is not None:
+            return _of_own_class(value, base, numbered, grow, depth)
     return _tree(value, kind, lambda part: flatten(part, numbered, grow, depth + 1))
+
+
+def _of_own_class(value: Any, base: type, numbered: Numbered, grow: bool, depth: int) -> Any:
+    """The tree of an object whose class is derived from one that is carried: its name, and what it is there."""
+    if base in MUTABLE:
+        place = numbered.place(value)
+        if place is not None:
+            return ("ref", place, ...)
+        if grow:
+            numbered.add(value)
+    plain = COPIES[base](value)
+    if base in SCALARS:
+        tree = flatten(plain, numbered, grow, depth)
+    else:
+        tree = _tree(plain, base, lambda part: flatten(part, numbered, grow, depth + 1))
+    return ("own", [type(value).__name__, base.__name__, tree], ...)
 
 
 def contents(value: Any, numbered: Numbered) -> Any:
@@ -108,20 +163,17 @@ def _tree(value: Any, kind: type, part: Callable[[Any], Any]) -> Any:
     if kind in VIEWS:
         return (VIEWS[kind], [part(item) for item in value], ...)
     if kind.__module__ == "numpy":
-        content = flatten_array(value, kind)
-        if isinstance(content, str):
-            raise NotCarried(content)
-        return ("array", content, ...)
-    raise NotCarried(f"an object of the class {kind.__qualname__}"[:200])
+        return ("array", flatten_array(value, kind), ...)
+    raise NotCarried("object" if kind.__module__ == "candidate" else "plain")
 
 
 def _exhaust(iterator: Iterator[Any]) -> list[Any]:
     try:
         items = list(itertools.islice(iterator, LONGEST + 1))
     except Exception as error:
-        raise NotCarried("an iterator that raises an exception") from error
+        raise NotCarried("plain") from error
     if len(items) > LONGEST:
-        raise NotCarried("an iterator of very many values")
+        raise NotCarried("plain")
     return items
 
 
@@ -132,13 +184,13 @@ def _pairs(value: Any, part: Callable[[Any], Any]) -> list[Any]:
 def _default(value: Any, part: Callable[[Any], Any]) -> Any:
     factory = value.default_factory
     if factory is not None and factory not in FACTORIES:
-        raise NotCarried("a defaultdict with a function of its own")
+        raise NotCarried("plain")
     return ("defaultdict", [FACTORIES.get(factory, ""), _pairs(value, part)], ...)
 
 
 def _zone(value: Any, text: str) -> Any:
     if value.tzinfo is not None and type(value.tzinfo) is not timezone:
-        raise NotCarried("a time of a named zone")
+        raise NotCarried("plain")
     return (text, value.isoformat(), ...)
 
 
@@ -166,8 +218,11 @@ _WRITERS: dict[Any, Callable[[Any, Callable[[Any], Any]], Any]] = {
 
 def _type(value: type) -> Any:
     if value not in FACTORIES:
-        raise NotCarried(f"the class {value.__qualname__}"[:200])
+        raise NotCarried("plain")
     return ("type", FACTORIES[value], ...)
+
+
+EXACT = frozenset((list, tuple, *_WRITERS, *VIEWS, *ITERATORS))
 
 
 def build(tree: Any, numbered: Numbered, grow: bool = False) -> Any:
@@ -194,8 +249,12 @@ def _build_marked(tree: Any, numbered: Numbered, grow: bool) -> Any:
         if type(content) is not int or not 0 <= content < len(numbered.objects):
             raise ValueError("a reference to no argument")
         return numbered.objects[content]
+    if name == "own":
+        return _build_own(content, numbered, grow)
     if name == "array":
         array = read_array(content)
+        if numbered.reads is not None:
+            array = as_compared(array, numbered.reads.arrays)
         if grow and is_array(type(array)):
             numbered.add(array)
         return array
@@ -206,6 +265,33 @@ def _build_marked(tree: Any, numbered: Numbered, grow: bool) -> Any:
         fill(empty, tree, numbered, grow)
         return empty
     return _READERS[name](content, lambda part: build(part, numbered, grow))
+
+
+def _build_own(content: Any, numbered: Numbered, grow: bool) -> Any:
+    """An object of a class that stands for the program's own: it is what its base class makes of it, no more."""
+    name, base, tree = content
+    place, kind = len(numbered.objects), _BASES[base]
+    if numbered.reads is None or not (type(name) is str and name.isidentifier()):
+        raise ValueError("no class")
+    value = _exactly(kind, build(tree, numbered, grow))
+    own: Any = _own_class(name, kind, numbered.reads.ask)
+    if kind is deque:
+        made = own(value, value.maxlen)
+    else:
+        made = own(value.default_factory, value) if kind is defaultdict else own(value)
+    if grow and kind in MUTABLE:
+        numbered.swap(place, made)
+    return made
+
+
+@functools.cache
+def _own_class(name: str, base: type, ask: Callable[[str], Any]) -> type:
+    def look(self: Any, attribute: str) -> Any:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        return ask(attribute)
+
+    return type(name, (base,), {"__getattr__": look, "__module__": "candidate"})
 
 
 def fill(value: Any, tree: Any, numbered: Numbered, grow: bool = True) -> None:
@@ -246,6 +332,7 @@ _FILLERS: dict[Any, Callable[[Any, Any, Callable[[Any], Any]], None]] = {
     "bytearray": lambda value, content, part: value.__setitem__(slice(None), _exactly(bytes, content)),
 }
 _OF_KIND: dict[Any, Any] = {kind.__name__: kind for kind in MUTABLE}
+_BASES: dict[Any, Any] = {kind.__name__: kind for kind in COPIES}
 _EMPTY: dict[Any, Callable[[Any], Any]] = {
     "dict": lambda content: {},
     "OrderedDict": lambda content: OrderedDict(),
@@ -308,13 +395,13 @@ def is_array(kind: type) -> bool:
     return numpy is not None and kind is numpy.ndarray
 
 
-def flatten_array(value: Any, kind: type) -> list[Any] | str:
-    """The type, shape, bytes of an array or number, and whether it is an array; else what it is."""
+def flatten_array(value: Any, kind: type) -> list[Any]:
+    """The type, shape, bytes of an array or number, and whether it is an array. Raises `NotCarried`."""
     numpy: Any = sys.modules["numpy"]
     if not (kind is numpy.ndarray or (issubclass(kind, numpy.generic) and kind is value.dtype.type)):
-        return f"an object of the class numpy.{kind.__qualname__}"
+        raise NotCarried("plain")
     if value.dtype.kind not in KINDS:
-        return "an array of objects"
+        raise NotCarried("array")
     return [value.dtype.str, list(value.shape), value.tobytes(), kind is numpy.ndarray]
 
 
@@ -331,7 +418,27 @@ def read_array(content: Any) -> Any:
     if not all(type(one) is int and one >= 0 for one in shape) or math.prod(filter(None, shape)) > MOST_ELEMENTS:
         raise ValueError("not the shape of an array")
     array = numpy.frombuffer(data, dtype=kind).reshape(shape).copy()
+    if kind.kind == "b":
+        array = array.view("u1") != 0  # a byte of 2 would be true, and not equal to it
     return array if whole else array[()]
+
+
+def as_compared(array: Any, reads: str) -> Any:
+    """An array or number of a program as tests may compare it: by its exact values, whatever type the program chose.
+
+    `float16('inf')` equals any large number, and `int8` wraps in the tests' own arithmetic: numbers are Python's unless
+    tests use NumPy, and else as wide as they can be. An empty array is close to everything, and what tests that do not
+    use NumPy make of an array is its own affair. Raises `NotCarried`.
+    """
+    kind, whole = array.dtype.kind, is_array(type(array))
+    wide = WIDEST.get(kind, array.dtype.str)
+    if array.dtype.itemsize > WIDE_BYTES.get(kind, array.dtype.itemsize) or (whole and not array.size):
+        raise NotCarried("array")
+    if not whole and reads == "none":
+        return array.item()
+    if reads == "none" or (kind == "u" and array.max() > MOST_SIGNED) or (reads == "types" and array.dtype.str != wide):
+        raise NotCarried("array")
+    return array.astype(wide)
 
 
 def fill_array(value: Any, content: Any) -> None:

@@ -14,7 +14,6 @@ import os
 import signal
 import socket
 import sys
-from types import ModuleType
 from typing import Any, NoReturn
 
 from codechat.sandbox.inside import isolate, wire
@@ -99,11 +98,13 @@ def write_program(path: str, program: str) -> None:
 
 
 def _serve(space: dict[str, Any], path: str, limit: float, link: Link) -> None:
-    before = -1
+    before, missing = -1, set[str]()
     while True:
         kind, payload = link.receive()
-        if kind == wire.NAME:
-            answer: tuple[Any, ...] = _describe(space, payload.decode("utf-8", "surrogatepass"))
+        if kind == wire.NAMES:
+            names = payload.decode("utf-8", "surrogatepass").split("\n")
+            missing.update(name for name in names if name not in space)
+            answer: tuple[Any, ...] = "names", _describe(space, names), []
         else:
             index, name, arguments = marshal.loads(payload)
             if index != before:  # the next snippet
@@ -112,36 +113,15 @@ def _serve(space: dict[str, Any], path: str, limit: float, link: Link) -> None:
             call = Called(arguments)
             answer = call.answer(space[name], path)
             if call.keeps():
-                answer = "inside", "a list or the like that the program keeps", []
+                answer = "inside", "kept", []
+            if not missing.isdisjoint(space):  # the call bound it: from now on it is the program's
+                answer = "inside", "builtins", []
         link.send(wire.REPLY, marshal.dumps(answer, 2))
 
 
-def _describe(space: dict[str, Any], name: str) -> tuple[str, Any]:
-    """The kind of a name of the program, and its content: a function, an exception's class, a constant value."""
-    if name not in space:
-        return "missing", None
-    value = space[name]
-    if isinstance(value, type):
-        return _describe_class(value, name)
-    if callable(value):
-        return "function", None
-    if isinstance(value, ModuleType):
-        return "inside", f"the module {name} as the program sees it"
-    numbered = Numbered()
-    try:
-        tree = flatten(value, numbered, grow=True)
-    except NotCarried as error:
-        return "inside", f"the program's variable {name}: {error}"
-    return ("inside", f"the program's variable {name}, which can change") if numbered.objects else ("value", tree)
-
-
-def _describe_class(value: type, name: str) -> tuple[str, Any]:
-    if not issubclass(value, BaseException):
-        return "inside", f"the class {name}"
-    try:
-        return "class", class_of(value)
-    except NotCarried as error:
-        return "inside", str(error)
+def _describe(space: dict[str, Any], names: list[str]) -> list[list[Any]]:
+    """Those of the names that the program has, each with whether it is a function."""
+    return [[name, callable(space[name]) and not isinstance(space[name], type)] for name in names if name in space]
 
 
 class Called:
@@ -171,8 +151,10 @@ class Called:
             if error is not None:
                 return "error", _raised(error, numbered, path), changes
             return "value", flatten(self._value, numbered, grow=True), changes
-        except (NotCarried, MemoryError, RecursionError, RuntimeError) as refused:
-            return "inside", f"a result: {refused}"[:300], []
+        except NotCarried as refused:
+            return "inside", str(refused), []
+        except (MemoryError, RecursionError, RuntimeError):
+            return "inside", "plain", []
 
     def keeps(self) -> bool:
         """Whether the program keeps an argument or a part of the result: then it may change later on."""
@@ -203,7 +185,7 @@ ALONE = next(sys.getrefcount(one) for one in NOTHING)  # references to an object
 def _raised(error: BaseException, numbered: Numbered, path: str) -> Any:
     kind = type(error)
     if vars(error) and _is_shared(kind):
-        raise NotCarried(f"an exception {kind.__name__} with attributes of its own")
+        raise NotCarried("exception")
     try:
         arguments = flatten(error.args, numbered)
     except NotCarried:
@@ -218,7 +200,7 @@ def class_of(kind: type[BaseException]) -> Any:
     """
     bases = [base for base in kind.__mro__ if base.__module__ == "builtins"]
     if not _is_shared(kind) and not set(kind.__mro__[1:]) <= set(bases):
-        raise NotCarried(f"the exception {kind.__name__}, whose base class is not built in")
+        raise NotCarried("exception")
     return str(kind.__module__), kind.__qualname__, [base.__name__ for base in bases]
 
 

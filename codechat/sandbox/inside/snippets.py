@@ -6,37 +6,14 @@ That holds for classes of `unittest`, functions and classes that pytest would fi
 
 import ast
 import contextlib
+import symtable
+import unittest
 from collections.abc import Collection, Iterator, Sequence
 from types import CodeType
+from typing import Any
 
-# Follows a snippet that defines test cases. A test that is skipped has not passed.
-RUN_CASES = """
-import unittest as _unittest
-for _cases in ({names},):
-    _result = _unittest.TestResult()
-    _unittest.defaultTestLoader.loadTestsFromTestCase(_cases).run(_result)
-    _wrong = [*_result.failures, *_result.errors, *_result.skipped, *_result.expectedFailures]
-    if _wrong or not _result.testsRun or not _result.wasSuccessful():
-        raise AssertionError(str(_wrong[0][1]).strip().splitlines()[-1] if _wrong else "no test ran")
-"""
-# As pytest does: one object for every test.
-RUN_CLASS = """
-getattr({name}, "setup_class", lambda: None)()
-for _test in [name for name in vars({name}) if name.startswith("test")]:
-    _one = {name}()
-    getattr(_one, "setup_method", lambda: None)()
-    _ended = getattr(_one, _test)()
-    if hasattr(_ended, "__await__"):
-        __import__("asyncio").run(_ended)
-    getattr(_one, "teardown_method", lambda: None)()
-getattr({name}, "teardown_class", lambda: None)()
-"""
-GUARDED = """
-try:
-    pass
-except StopIteration as _stop:
-    raise RuntimeError("StopIteration").with_traceback(_stop.__traceback__) from _stop
-"""
+CASES, CLASS, AWAIT, END, ENDED = "(cases)", "(class)", "(await)", "(end)", "(ended)"  # names that no text can have
+GUARDED = "try: pass\nexcept end as stop: raise ended(stop) from stop"
 HOOKS = ("setup_method", "teardown_method", "setup_class", "teardown_class")
 MAINS = ("unittest.main", "main", "pytest.main")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -44,6 +21,40 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 class NotRun(ValueError):
     """A snippet with tests that nothing here runs; the text says which."""
+
+
+def runners() -> dict[str, Any]:
+    """What the pieces of snippets use besides the snippets' own names. They look nothing up by a name that a program or
+    a snippet could have, too; make them before the program's code runs."""
+    result, load, fails, error = unittest.TestResult, unittest.defaultTestLoader, AssertionError, RuntimeError
+    find, has, names_of, import_, text = getattr, hasattr, vars, __import__, str
+
+    def run_cases(*classes: Any) -> None:
+        for cases in classes:
+            found = result()
+            load.loadTestsFromTestCase(cases).run(found)
+            wrong = [*found.failures, *found.errors, *found.skipped, *found.expectedFailures]  # skipped has not passed
+            if wrong or not found.testsRun or not found.wasSuccessful():
+                raise fails(text(wrong[0][1]).strip().splitlines()[-1] if wrong else "no test ran")
+
+    def run_class(tests: Any) -> None:  # as pytest does: one object for every test
+        find(tests, "setup_class", lambda: None)()
+        for test in [name for name in names_of(tests) if name.startswith("test")]:
+            one = tests()
+            find(one, "setup_method", lambda: None)()
+            ended = find(one, test)()
+            if has(ended, "__await__"):
+                wait(ended)
+            find(one, "teardown_method", lambda: None)()
+        find(tests, "teardown_class", lambda: None)()
+
+    def wait(coroutine: Any) -> None:
+        import_("asyncio").run(coroutine)
+
+    def ended(stop: BaseException) -> BaseException:
+        return error("StopIteration").with_traceback(stop.__traceback__)
+
+    return {CASES: run_cases, CLASS: run_class, AWAIT: wait, END: StopIteration, ENDED: ended}
 
 
 def compile_pieces(
@@ -99,6 +110,24 @@ def shares_names(snippets: Sequence[str]) -> bool:
                 if isinstance(node, ast.Global) or (isinstance(node, ast.Name) and node.id == "globals"):
                     return True
     return False
+
+
+def names_read(snippets: Sequence[str]) -> tuple[set[str], list[str]]:
+    """The names that snippets read from the namespace that they share with the program, and those that none binds."""
+    read, free, bound = set[str](), dict[str, None](), set[str]()
+    for snippet in snippets:
+        reads, binds = set[str](), set[str]()
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            tables = [symtable.symtable(snippet, "<assertion>", "exec")]
+            while tables:
+                table = tables.pop()
+                tables += table.get_children()
+                symbols = [one for one in table.get_symbols() if one.is_global() or table.get_type() == "module"]
+                reads |= {one.get_name() for one in symbols if one.is_referenced()}
+                binds |= {one.get_name() for one in symbols if one.is_assigned() or one.is_imported()}
+        read, bound = read | reads, bound | binds
+        free |= dict.fromkeys(sorted(reads - bound))
+    return read, list(free)
 
 
 def class_level_names(snippet: str) -> list[str]:
@@ -157,47 +186,55 @@ def _pieces(statements: list[ast.stmt]) -> Iterator[ast.Module]:
             guarded = ast.parse(GUARDED)
             block = guarded.body[0]
             assert isinstance(block, ast.Try)
+            block.handlers[0].name = "(stop)"
+            for part in ast.walk(block):
+                if isinstance(part, ast.Name):
+                    part.id = f"({part.id})"
             block.body, gathered = gathered, []
             yield guarded
 
 
 def find_calls(tree: ast.Module, entry_point: str, used: Collection[str]) -> list[ast.stmt]:
     """Statements that run the tests a snippet only defines. Raises `NotRun`."""
-    cases, calls = _cases(tree), ""
+    cases, calls = _cases(tree), list[ast.expr]()
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name.startswith("Test") and node.name not in (*cases, *used):
             calls += _run_class(node)
         elif isinstance(node, Function) and node.name not in used:
             if node.name.startswith("test"):
-                calls += _run_function(node)
+                calls.append(_run_function(node))
             elif node.name == "check" and len(node.args.args) == 1:
                 if not entry_point or entry_point == node.name:
                     raise NotRun("it defines check(), and there is no entry point to check")
-                calls += f"check({entry_point})\n"
+                calls.append(_call("check", entry_point))
     if cases:
-        calls += RUN_CASES.format(names=", ".join(cases))
-    return ast.parse(calls).body
+        calls.append(_call(CASES, *cases))
+    return [ast.fix_missing_locations(ast.Expr(call, lineno=1, col_offset=0)) for call in calls]
 
 
-def _run_function(node: Function) -> str:
+def _call(name: str, *arguments: str) -> ast.expr:
+    return ast.Call(ast.Name(name, ast.Load()), [ast.Name(one, ast.Load()) for one in arguments], [])
+
+
+def _run_function(node: Function) -> ast.expr:
     if any(_required(node)):
         raise NotRun(f"{node.name}() needs arguments, such as fixtures, which only pytest gives")
     _refuse_marks(node)
-    call = f"{node.name}()"
-    return f"__import__('asyncio').run({call})\n" if isinstance(node, ast.AsyncFunctionDef) else f"{call}\n"
+    call = _call(node.name)
+    return ast.Call(ast.Name(AWAIT, ast.Load()), [call], []) if isinstance(node, ast.AsyncFunctionDef) else call
 
 
-def _run_class(node: ast.ClassDef) -> str:
+def _run_class(node: ast.ClassDef) -> list[ast.expr]:
     methods = [one for one in node.body if isinstance(one, Function)]
     if not any(method.name.startswith("test") for method in methods):
-        return ""
+        return []
     _refuse_marks(node)
     for method in methods:
         wanted = _required(method)[1:]
         if (method.name.startswith("test") or method.name in HOOKS) and wanted:
             raise NotRun(f"{node.name}.{method.name}() needs arguments, such as fixtures, which only pytest gives")
         _refuse_marks(method)
-    return RUN_CLASS.format(name=node.name)
+    return [_call(CLASS, node.name)]
 
 
 def _required(node: Function) -> list[str]:

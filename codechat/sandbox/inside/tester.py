@@ -11,6 +11,7 @@ Exceptions of the program are raised again by type and text, with an attribute t
 # ruff: noqa: PTH109, PTH118
 
 import builtins
+import contextlib
 import functools
 import inspect
 import linecache
@@ -21,27 +22,25 @@ import signal
 import socket
 import sys
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import ModuleType
 from typing import Any, NoReturn
 
 from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.candidate import Channel, describe, prepare
-from codechat.sandbox.inside.carry import NotCarried, Numbered, build, fill, flatten
+from codechat.sandbox.inside.carry import NotCarried, Numbered, Reads, build, fill, flatten
 from codechat.sandbox.inside.decode import decode
 from codechat.sandbox.inside.responder import PROGRAM, Link, write_program
-from codechat.sandbox.inside.snippets import class_level_names, compile_pieces
+from codechat.sandbox.inside.snippets import class_level_names, compile_pieces, runners
 from codechat.sandbox.inside.text import SHARED, NotPlain, Text, split_lines
 
 LINES = "lines_of_the_program"  # an attribute of such exceptions
-Inside = Callable[[str], NoReturn]
-
-
+Inside = Callable[[str], NoReturn]  # of one of the reasons in `wire`
 Call = Callable[[str, tuple[Any, ...], dict[str, Any]], Any]
 PROGRAM_OF = "function of the program"  # an attribute that marks a stub with its name there
 
 
-BUILTINS = frozenset(vars(builtins))
+BUILTINS = dict(vars(builtins))
 
 
 class Space(dict[str, Any]):
@@ -86,6 +85,8 @@ class Tester:
         self._path = os.path.join(os.getcwd(), PROGRAM)
         self._index, self._waits = 0, False
         self._text: Text | None = None
+        self._entry, self._names = job["entry"], dict[str, bool]()
+        self._reads = Reads(job["arrays"], lambda attribute: self._inside("object"))
         self._space = Space(self._find)
 
     def wait_for_program(self) -> None:
@@ -96,18 +97,21 @@ class Tester:
             self._end()
         if kind != wire.LOADED:
             self._garbled("a message out of order")
-        entry = self._job["entry"]
-        if entry and self._ask(entry)[0] == "missing":
+        job, program = self._job, self._job["program"]
+        self._ask({*job["read"], *filter(None, [self._entry])})
+        if self._entry and self._entry not in self._names:
             self._channel.send(wire.MISSING)
             self._end()
         self._channel.send(wire.LOADED)
-        program = self._job["program"]
+        if not self._entry:
+            own = [name for name in job["free"] if name in self._names and self._meant(name) is None]
+            self._entry = own[0] if len(own) == 1 else ""
         write_program(self._path, program)
         linecache.cache[self._path] = (len(program), None, split_lines(program), self._path)
         module = ModuleType("candidate")
         module.__file__ = self._path
         sys.modules["candidate"] = module
-        self._space.update(__name__="candidate", __file__=self._path, __builtins__=builtins)
+        self._space.update(__name__="candidate", __file__=self._path, __builtins__=builtins, **runners())
 
     def run_snippet(self, index: int, name: str) -> None:
         """Run one snippet; raises what it raises."""
@@ -118,46 +122,42 @@ class Tester:
         if "annotations" in self._job["reads"]:
             reading_hints(self._hints)
         for used in class_level_names(snippet):  # a class's own statements look names up past `__missing__`
-            if used not in self._space and used not in BUILTINS:
-                try:
-                    self._space[used] = self._find(used)
-                except KeyError:
-                    continue
+            with contextlib.suppress(KeyError):
+                self._space[used]
         for code in compile_pieces(snippet, name, self._job["entry"], self._job["used"]):
             exec(code, self._space)
 
     def _find(self, name: str) -> Any:
-        """The program's name, for a snippet that uses it; raises `KeyError` if there is none."""
-        entry = self._job["entry"]
-        if name != entry:
-            if name in BUILTINS:
-                raise KeyError(name)
-            try:
-                return self._read_text().imported(name)
-            except NotPlain:
-                pass  # a name that the program binds, if any
-        kind, content = self._ask(name)
-        if kind == "missing":
-            raise KeyError(name)
-        if kind == "function":
-            for attribute in self._job["attributes"].get(name, ()):
-                self._inside(f"the attribute {attribute} of {name}")
-            stub = make_stub(name, self._path, self._call)
-            if reads := self._job["reads"]:
-                describe_stub(stub, self._read_text(), reads, self._inside)
-            return stub
-        if kind == "class" and name != entry:
-            return self._build(lambda: exception_class(content, self._inside))
-        if kind == "value" and name != entry:
-            return self._build(lambda: build(content, Numbered()))
-        return self._inside(str(content) if kind == "inside" else f"{name} is no function")
+        """A name that a snippet uses and does not bind, as in one namespace with the program: the function under test,
+        a builtin, or a module that the program imports. By another name of its own, as of a function `isclose` or
+        `all`, the program would decide itself. Raises `KeyError` if there is no such name."""
+        if name not in self._names:
+            return BUILTINS[name]
+        if name != self._entry:
+            value = self._meant(name)
+            return self._inside("builtins" if name in BUILTINS else "names") if value is None else value
+        if not self._names[name]:
+            self._inside("entry")
+        if name in self._job["attributes"]:
+            self._inside("attribute")
+        stub = make_stub(name, self._path, self._call)
+        if reads := self._job["reads"]:
+            describe_stub(stub, self._read_text(), reads, self._inside)
+        return stub
+
+    def _meant(self, name: str) -> Any:
+        """The module or type that the program's text imports by this name; None if it is anything else."""
+        try:
+            return self._read_text().meant(name)
+        except NotPlain:
+            return None
 
     def _read_text(self) -> Text:
         if self._text is None:
             try:
                 self._text = Text(self._job["program"])
             except (SyntaxError, ValueError, RecursionError, MemoryError):
-                self._inside("the program's text, which cannot be read")
+                self._inside("text")
         return self._text
 
     def _hints(self, name: str) -> dict[str, Any]:
@@ -165,26 +165,24 @@ class Tester:
         text = self._read_text()
         try:
             return text.annotations(text.function(name), strings=True)
-        except NotPlain as error:
-            self._inside(str(error))
-        except Exception as error:  # noqa: BLE001  too deep a text, for one
-            self._inside(f"the program's text: {type(error).__name__}")
+        except Exception:  # noqa: BLE001  not plain, or too deep a text, for one
+            self._inside("text")
 
     def _call(self, name: str, positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call a function of the program; raises what it raises."""
-        if world := self._job["world"][self._index]:
-            self._inside(f"the test uses {world} and calls the program")
-        numbered = Numbered(exhausts=False)
+        if self._job["world"][self._index]:
+            self._inside("world")
+        numbered = Numbered(exhausts=False, reads=self._reads)
         try:
             trees = [
                 [flatten(one, numbered, grow=True) for one in positional],
                 [[key, flatten(one, numbered, grow=True)] for key, one in named.items()],
             ]
-        except NotCarried as error:
-            self._inside(f"an argument: {error}")
-        end, tree, changes = self._exchange(wire.CALL, marshal.dumps((self._index, name, trees), 2), 3)
+        except NotCarried:
+            self._inside("argument")
+        end, tree, changes = self._exchange(wire.CALL, marshal.dumps((self._index, name, trees), 2))
         if end == "inside":
-            self._inside(str(tree))
+            self._inside(tree)
         return self._build(lambda: self._conclude(end, tree, changes, numbered))()
 
     def _conclude(self, end: str, tree: Any, changes: Any, numbered: Numbered) -> Callable[[], Any]:
@@ -209,14 +207,17 @@ class Tester:
     def _build(self, make: Callable[[], Any]) -> Any:
         try:
             return make()
+        except NotCarried as refused:
+            return self._inside(str(refused))
         except Exception as error:  # noqa: BLE001  whatever is wrong with it, the candidate sent it
             return self._garbled(f"{type(error).__name__}: {error}")
 
-    def _ask(self, name: str) -> tuple[str, Any]:
-        kind, content = self._exchange(wire.NAME, name.encode("utf-8", "surrogatepass"), 2)
-        return kind, content
+    def _ask(self, names: Collection[str]) -> None:
+        """Learn which of the names the program has, and which of those are functions."""
+        _, found, _ = self._exchange(wire.NAMES, "\n".join(sorted(names)).encode("utf-8", "surrogatepass"))
+        self._names = self._build(lambda: {name: function is True for name, function in found if name in names})
 
-    def _exchange(self, kind: bytes, payload: bytes, count: int) -> tuple[Any, ...]:
+    def _exchange(self, kind: bytes, payload: bytes) -> tuple[Any, ...]:
         """Send a message and take its answer. An exchange that was broken off, as by too deep a recursion, ends the
         run at the next one: that would take the answer to this one for its own."""
         if self._waits:
@@ -225,7 +226,7 @@ class Tester:
         self._send(kind, payload)
         answer, payload = self._receive()
         value = self._build(lambda: decode(payload)) if answer == wire.REPLY else None
-        if type(value) is not tuple or len(value) != count or type(value[0]) is not str:
+        if type(value) is not tuple or len(value) != 3 or type(value[0]) is not str:
             self._garbled("a message out of order")
         self._waits = False
         return value
@@ -249,9 +250,11 @@ class Tester:
                 return kind, payload
             sys.stdout.write(payload.decode("utf-8", "replace"))
 
-    def _inside(self, reason: str) -> NoReturn:
+    def _inside(self, reason: Any) -> NoReturn:
         """Report that the snippets need the program in their own process, and end."""
-        self._channel.send(wire.INSIDE, reason.encode("utf-8", "replace")[:300])
+        if type(reason) is not str or reason not in wire.REASONS:
+            self._garbled("an unknown reason")
+        self._channel.send(wire.INSIDE, reason.encode())
         self._end()
 
     # What ends a run ends it at once: a snippet could catch an exception.
@@ -292,10 +295,8 @@ def describe_stub(stub: Any, text: Text, reads: Sequence[str], inside: Callable[
             stub.__annotations__ = text.annotations(node)
         if "signature" in reads:
             stub.__signature__ = text.signature(node)
-    except NotPlain as error:
-        inside(str(error))
-    except Exception as error:  # noqa: BLE001  too deep a text, for one
-        inside(f"the program's text: {type(error).__name__}")
+    except Exception:  # noqa: BLE001  not plain, or too deep a text, for one
+        inside("text")
 
 
 def reading_hints(hints: Callable[[str], dict[str, Any]]) -> None:
@@ -328,7 +329,7 @@ def make_exception(tree: Any, build: Callable[[Any], Any], inside: Inside) -> Ba
         raise ValueError("not an exception")
     kind = exception_class(described, inside)
     if issubclass(kind, BaseExceptionGroup):
-        inside("a group of exceptions")
+        inside("exception")
     given = (text,) if arguments is None else build(arguments)
     if type(given) is not tuple:
         raise ValueError("not an exception's arguments")
@@ -373,7 +374,7 @@ def exception_class(described: Any, inside: Inside) -> type[BaseException]:
     known = [vars(builtins).get(base) for base in bases]
     classes = [one for one in known if isinstance(one, type) and issubclass(one, BaseException)] or [Exception]
     if not all(issubclass(classes[0], one) for one in classes):
-        inside(f"the exception class {name}, which has several base classes")
+        inside("exception")
     return _own_class(module, name, classes[0].__name__, inside)
 
 
@@ -384,7 +385,7 @@ def _own_class(module: str, name: str, base: str, inside: Inside) -> type[BaseEx
     def ask(error: BaseException, attribute: str) -> Any:
         if attribute.startswith("__"):
             raise AttributeError(attribute)
-        inside(f"the attribute {attribute} of the exception {name}")
+        inside("exception")
 
     members = {"__getattr__": ask, "__module__": module}
     try:

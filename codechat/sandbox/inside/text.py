@@ -18,6 +18,8 @@ SHARED = frozenset(
         *("numpy", "operator", "re", "statistics", "string", "types", "typing"),
     )
 )
+TYPES_OF = frozenset(("collections", "collections.abc", "datetime", "decimal", "fractions", "typing"))
+CUSTOMARY = {"numpy": "np"}
 PARTS = frozenset(("collections.abc", "numpy.linalg", "numpy.typing"))
 CACHES = (functools.cache, functools.lru_cache)  # decorators that leave a function what its text says
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -81,6 +83,16 @@ class Text:
             return getattr(found, member) if member else found
         except (ImportError, AttributeError) as error:
             raise NotPlain(f"the program imports {name}") from error
+
+    def meant(self, name: str) -> Any:
+        """What the text imports by this name if every program means the same by it: a module by its own name, a type of
+        `collections` and the like. Raises `NotPlain`: any function could be put in another's place."""
+        value = self.imported(name)
+        module, member = self._imports[name]
+        own = name in (module, CUSTOMARY.get(module)) if not member else name == member and module in TYPES_OF
+        if not own or (member and not isinstance(value, type) and type(value).__module__ != "typing"):
+            raise NotPlain(f"the program imports {name}")
+        return value
 
     def documentation(self, node: Function) -> str | None:
         """The function's `__doc__`, as the compiler would leave it."""

@@ -48,12 +48,14 @@ ERROR, CPU, DONE = b"X", b"T", b"Z"
 AT = b"A"  # the next assertion snippet; in such a job DONE carries the token
 INDEX = struct.Struct("<I")
 
-INSIDE = b"I"  # from a tester: why these assertions need the program in their own process
+INSIDE = b"I"  # from a tester: these assertions need the program in their own process, for one of the reasons below
+BY_PROGRAM = frozenset(("object", "entry", "plain", "array", "kept", "exception", "builtins", "text"))
+REASONS = BY_PROGRAM | {"names", "argument", "world", "attribute"}  # all that are known; the parent words them
 GARBLED = b"G"  # from a tester: the candidate's messages cannot be read
 
 # Between a tester and its candidate: a kind, a length, and a payload.
 MESSAGE = struct.Struct("<cI")
-CALL, NAME = b"C", b"N"  # call a function of the program; say what a name of it is
+CALL, NAMES = b"C", b"N"  # call a function of the program; say which of some names it has, and what they are
 REPLY, PRINTED = b"R", b"O"
 
 NEXT, ASK_CANONICAL = b"n", b"c"  # the parent's answers to a DIGEST

@@ -151,6 +151,7 @@ def turn_record(
             failure=_failure(broken),
             cpu_s=sum(check.verdict.cpu_s for check in checks),
             inside=_inside(holding),
+            by_program=any(check.verdict.by_program for check in holding),
         ),
         **exchange.model_dump(),
     )

@@ -136,10 +136,10 @@ class FunctionRow(_Conversation):
             task_id=f"CodeIF/{self.task_id}",
             prompt=self.prompt,
             target=_target(reference, entry_point),
-            suite=Assertions(tuple(self.test)),
+            suite=Assertions(tuple(self.test), reference=reference),
             reference=reference,
             requirements=self.conversation(
-                {name: Assertions(tuple(row.unit_test)) for name, row in self.requirements.items()}
+                {name: Assertions(tuple(row.unit_test), reference=reference) for name, row in self.requirements.items()}
             ),
             level="L-1",
         )

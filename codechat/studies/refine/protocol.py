@@ -21,7 +21,7 @@ from codechat.protocols import PROTOCOLS, Ask, Kit, Parts
 from codechat.protocols.expecting import CHECKS, growing_dialogue, length_of
 from codechat.protocols.grading import Graded, grade_in_order, reply_of, request_of
 from codechat.protocols.opening import OpeningPrompt
-from codechat.records import INSIDE, AdherenceRecord, CandidateRecord, InstructionRecord, SessionRecord, TurnRecord
+from codechat.records import AdherenceRecord, CandidateRecord, InstructionRecord, SessionRecord, TurnRecord
 from codechat.studies.refine.metrics import REFINE, refine_metrics
 from codechat.suites import Suite
 from codechat.tasks import Task
@@ -260,7 +260,7 @@ async def skip(kit: Kit, turn: int, selection: Selection, earlier: Graded | None
         decided=before.decided,
         failure=before.failure,
         judge_usage=selection.usage,
-        **({INSIDE: before.forced_by} if before.forced_by else {}),
+        **before.shared_fields(),
     )
     kit.finish_turn(record)
     return record

@@ -49,7 +49,7 @@ NEEDED_BY: dict[str, tuple[Need, ...]] = {
 
 def unit_tests(test: str, reference: str) -> Assertions:
     """The suite of a unit test that its reference passes."""
-    return Assertions((test,), needs_of(test, reference), CPU_S, one_file=True)
+    return Assertions((test,), needs_of(test, reference), CPU_S, one_file=True, reference=reference)
 
 
 def needs_of(*sources: str) -> frozenset[Need]:

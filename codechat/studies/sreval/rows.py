@@ -123,5 +123,5 @@ class TurnsRow(TaskRow):
 
 def step_of(row: StepRow, task_id: str) -> Step:
     """The step that a turn describes."""
-    suite = Assertions(tuple(row.tests)) if row.suite is None else make_suite(row.suite, task_id)
+    suite = make_suite(row.suite, task_id) if row.suite else Assertions(tuple(row.tests), reference=row.solution)
     return Step(row.instruction, suite, row.solution)

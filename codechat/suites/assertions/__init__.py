@@ -8,22 +8,26 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from codechat.config import Config, result_option
-from codechat.domain import Program, Verdict
+from codechat.domain import Failure, Program, Target, Verdict
 from codechat.errors import BrokenTask, UserError
 from codechat.files import content_hash
 from codechat.languages.python.code_key import code_key
 from codechat.sandbox import Box, Job, Sandbox, SandboxConfig, WorkerDied
 from codechat.sandbox.command import COMMANDS, PROC
-from codechat.sandbox.inside.snippets import NotRun, imports_of, refuse_unrun, shares_names
+from codechat.sandbox.inside.snippets import NotRun, imports_of, names_read, refuse_unrun, shares_names
+from codechat.sandbox.inside.wire import BY_PROGRAM
 from codechat.suites import SUITES, syntax_problem
 from codechat.suites.assertions.constructs import Constructs, describe_all, find_all
-from codechat.suites.assertions.reader import AssertionsReader
+from codechat.suites.assertions.reader import REASONS, AssertionsReader, Forced
 from codechat.suites.endings import run_in_box
 
 REMEDY = "call the test in its snippet, or write it as a unittest.TestCase or a function without parameters"
 NO_BOX = "install the package 'bubblewrap' and use sandbox=bubblewrap, or leave the tasks out: dataset.tasks"
 IDLE_SHARE = 0.125  # of `cpu_s`: who computes for minutes waits for threads and files in between
 THREADS_SHARE = 0.5  # nor can it be told whether a thread that soon ends slept or waited for a processor
+FAILS = ("object", "entry")
+MET: dict[str, int] = {}
+"""How many assertions a reference passes outside, by suite, entry point and sandbox."""
 WEAK = "this sandbox, which cannot part two processes"
 Need = Literal["code", "commands", "native", "network", "processes", "threads"]
 """Things that tests may need.
@@ -49,18 +53,20 @@ class Assertions:
     without (docs/sandbox.md); each makes program and snippets share a process. `cpu_s` are CPU seconds that
     loading, every snippet and all together may take at least, whatever the sandbox's limit is. `one_file`: the
     program is meant to stand in one file before the snippets, which use its imports; if they speak of that file's
-    variables (`global`), both share them.
+    variables (`global`), both share them. `reference` is a right program: if it passes an assertion in a process of its
+    own, a program that returns an object of its own class there fails, since such an object could answer for itself.
     """
 
     snippets: tuple[str, ...]
     needs: frozenset[Need] = frozenset()
     cpu_s: float | None = None
     one_file: bool = False
+    reference: str | None = None
     kind, language = "assertions", "python"
 
     @functools.cached_property
     def key(self) -> str:
-        asked = [sorted(self.needs), self.cpu_s, self.one_file]
+        asked = [sorted(self.needs), self.cpu_s, self.one_file, *filter(None, [self.reference])]
         return content_hash([self.kind, *([asked] if any(asked) else []), *self.snippets])
 
     @property
@@ -114,32 +120,56 @@ class Assertions:
     def _run(self, box: Box, program: Program, config: SandboxConfig) -> Verdict:
         if self.needs and not box.parts_processes():
             raise UserError(f"tests need {', '.join(sorted(self.needs))}, which only namespaces make safe", NO_BOX)
-        forced = f"what the tests need ({', '.join(sorted(self.needs))})" if self.needs else None
+        words = f"what the tests need ({', '.join(sorted(self.needs))})" if self.needs else ""
         if self.one_file and shares_names(self.snippets):
-            forced = forced or "the variables of the program's file"
-        forced = forced or next((one.inside for one in self.constructs if one.inside), None)
-        if forced is None and not box.parts_processes():
-            forced = WEAK
-        if forced is None:
-            run = self._start(program, config)
-            tester = describe_all(self.constructs)
-            candidate = {name: run.job[name] for name in ("program", "load_cpu_s", "cpu", "lent")}
-            verdict = run.follow(box, tester | {"room": config.output_mb << 20}, marshal.dumps(candidate, 2))
-            if run.reader.forced is None:
-                return verdict
-            forced = run.reader.forced
-        return self._start(program, config, forced).follow(box)
+            words = words or "the variables of the program's file"
+        words = words or next((one.inside for one in self.constructs if one.inside), "")
+        if not words and not box.parts_processes():
+            words = WEAK
+        if words:
+            return self._start(program, config, Forced(words)).follow(box)
+        verdict, reader = self._outside(box, program, config)
+        if reader.moves is None:
+            return verdict
+        attributes = sorted({name for one in self.constructs for _, name in one.attributes})
+        world = self.constructs[max(reader.index, 0)].world
+        words = REASONS[reader.moves].format(world=world, attributes=" or ".join(attributes))
+        if reader.moves in FAILS and reader.index < self._met(box, program.target, config):
+            own = Failure(f"{words}, unlike the reference's", index=reader.index, input=self.snippets[reader.index])
+            return Verdict("fail", False, own, verdict.cpu_s, inside="")
+        return self._start(program, config, Forced(words, reader.moves in BY_PROGRAM)).follow(box)
 
-    def _start(self, program: Program, config: SandboxConfig, forced: str | None = None) -> "_Run":
+    def _outside(self, box: Box, program: Program, config: SandboxConfig) -> "tuple[Verdict, AssertionsReader]":
+        """The verdict of a run in two processes; none if its reader says that they must share one."""
+        run = self._start(program, config)
+        tester = describe_all(self.constructs)
+        candidate = {name: run.job[name] for name in ("program", "load_cpu_s", "cpu", "lent")}
+        verdict = run.follow(box, tester | {"room": config.output_mb << 20}, marshal.dumps(candidate, 2))
+        return verdict, run.reader
+
+    def _met(self, box: Box, target: Target, config: SandboxConfig) -> int:
+        """How many of the snippets the reference passes in a process of its own; 0 without a reference."""
+        if self.reference is None:
+            return 0
+        key = content_hash([self.key, target.entry_point, config.model_dump(mode="json")])
+        if key not in MET:
+            verdict, reader = self._outside(box, Program(self.reference, target), config)
+            MET[key] = len(self.snippets) if verdict.passed else max(reader.index, 0)
+        return MET[key]
+
+    def _start(self, program: Program, config: SandboxConfig, forced: Forced | None = None) -> "_Run":
         source, entry_point = program.source, program.target.entry_point
         reader = AssertionsReader(self.snippets, entry_point, config.output_mb << 20, forced)
         least, share = self.cpu_s or 0.0, THREADS_SHARE if "threads" in self.needs else IDLE_SHARE
         load_s = max(config.load_cpu_s, least)
+        read, free = _names_read(self.snippets)
         job = {
             "program": source if source.endswith("\n") else source + "\n",  # a style checker requires it
             "entry": entry_point,
             "snippets": list(self.snippets),
             "used": tuple(sorted(self.names_used(entry_point))),
+            "read": tuple(sorted(read)),
+            "free": free,
             "token": reader.token,
             "load_cpu_s": load_s,
             "cpu": math.ceil(load_s + max(config.total_cpu_s, least)) + 1,
@@ -148,6 +178,9 @@ class Assertions:
             "shared": self.one_file and shares_names(self.snippets),
         }
         return _Run(reader, job, config, max(config.idle_s, least * share))
+
+
+_names_read = functools.lru_cache(maxsize=10_000)(names_read)
 
 
 @functools.lru_cache(maxsize=10_000)

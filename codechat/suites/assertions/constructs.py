@@ -75,6 +75,18 @@ SAME = frozenset(("assertIs", "assertIsNot"))
 ANNOTATIONS = frozenset(("__annotations__", "get_type_hints", "get_annotations"))
 SIGNATURE = frozenset(("signature", "getfullargspec", "Signature"))
 DOC = frozenset(("__doc__", "getdoc"))
+STOPS = frozenset(("StopIteration", "StopAsyncIteration"))
+ITERATES = frozenset(
+    ("map", "filter", "iter", "itertools", "__next__", "__anext__")
+)  # what ends if a call raises those
+ARRAYS = ("none", "values", "types")
+TYPES_OF_NUMBERS = frozenset(
+    (
+        *("dtype", "itemsize", "nbytes", "view", "tobytes", "result_type", "can_cast", "issubdtype", "finfo", "iinfo"),
+        *("half", "single", "longdouble", "byte", "ubyte", "short", "ushort", "intc", "uintc", "uint", "csingle"),
+        *(f"{kind}{bits}" for kind in ("int", "uint", "float", "complex") for bits in (8, 16, 32, 64, 128)),
+    )
+)
 SINGLE = (None, True, False, ...)
 # Attributes that a stub has as the program's function has them.
 KNOWN = frozenset(
@@ -89,7 +101,7 @@ class Constructs:
     `inside`: why the snippet must share the program's process, or None. `world`: things it uses that are not
     carried between processes, so that it must not call the program. `reads`: the parts of the program's text that
     it reads. `attributes`: names with the attributes that it looks up on them and that a stub lacks. `stops`:
-    whether it depends on the end of iterators.
+    whether it names the exception that ends iterators. `arrays`: how it reads arrays, see `carry.Reads`.
     """
 
     inside: str | None = None
@@ -97,6 +109,7 @@ class Constructs:
     reads: frozenset[str] = frozenset()
     attributes: frozenset[tuple[str, str]] = frozenset()
     stops: bool = False
+    arrays: str = "none"
 
 
 def find_all(snippets: Sequence[str]) -> tuple[Constructs, ...]:
@@ -126,18 +139,26 @@ def describe_all(constructs: Sequence[Constructs]) -> dict[str, Any]:
         "world": [one.world for one in constructs],
         "attributes": attributes,
         "stops": any(one.stops for one in constructs),
+        "arrays": max((one.arrays for one in constructs), key=ARRAYS.index),
     }
 
 
 def find_constructs(snippet: str) -> Constructs:
     """The constructs of a snippet; one that does not parse has none."""
     inside, world, reads, attributes = "", "", set[str](), set[tuple[str, str]]()
+    names = set[str]()
     for node in ast.walk(_parse(snippet)):
         inside = inside or _inside(node)
         world = world or _world(node)
         reads |= _reads(node)
         attributes |= set(_attributes(node))
-    return Constructs(inside or None, world, frozenset(reads), frozenset(attributes), "Stop" in snippet)
+        names.update(_names(node), [node.name] if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else [])
+    stops = not names.isdisjoint(STOPS)
+    if stops and not names.isdisjoint(ITERATES):
+        inside = inside or "the end of iterators that call functions"
+    arrays = "values" if names.isdisjoint(TYPES_OF_NUMBERS) else "types"
+    arrays = "none" if names.isdisjoint(("numpy", "np")) else arrays
+    return Constructs(inside or None, world, frozenset(reads), frozenset(attributes), stops, arrays)
 
 
 def _parse(snippet: str) -> ast.Module:

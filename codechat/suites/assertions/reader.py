@@ -1,7 +1,7 @@
 """The verdict on one run's stream of assertions."""
 
 import secrets
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from codechat.domain import Failure, Outcome, Verdict
@@ -11,26 +11,50 @@ from codechat.sandbox.watch import Frames, Malformed
 from codechat.suites.endings import ADDRESS, SHOWN, explain_end, read_exception
 
 TOKEN_BYTES = 16
+REASONS = {
+    "object": "an object of the program's own class, or an attribute of one",
+    "entry": "a class or a variable in the place of a function: it is no function",
+    "plain": "a result that is not plain data",
+    "array": "an array of NumPy, or a number of a type that tests ask for",
+    "kept": "a list or the like that the program keeps",
+    "exception": "an exception with attributes, a group or a base class of its own",
+    "builtins": "a name of the program that is also a builtin's",
+    "names": "a name of the program that is not the function under test",
+    "text": "a text that is no plain definition of a plain function",
+    "argument": "an argument that is not plain data, such as a function or an iterator",
+    "world": "a call by a test that uses {world}",
+    "attribute": "the attribute {attributes} of a function",
+}
+"""The words for each reason in `wire`: the only ones that a run can bring about."""
+
+
+@dataclass(frozen=True)
+class Forced:
+    """Why program and snippets share a process; `by_program`: the program brought it about when it ran."""
+
+    words: str
+    by_program: bool = False
 
 
 class AssertionsReader:
     """Reads one run's stream.
 
     If program and snippets share a process, frames are mere claims: only the token proves that the last snippet ran
-    to its end. `forced` is the construct that forces them into one process; None if they have two, unless the
-    stream says otherwise.
+    to its end. `forced` says why they share one; None if they have two. Then `moves` is the reason in `wire` for which
+    they must share one after all, None if there is none; `index` is the snippet that was reached.
     """
 
     def __init__(
-        self, snippets: tuple[str, ...], entry_point: str, output_limit: int, forced: str | None = None
+        self, snippets: tuple[str, ...], entry_point: str, output_limit: int, forced: Forced | None = None
     ) -> None:
         self._snippets, self._entry_point, self._room = snippets, entry_point, output_limit
         self._frames = Frames()
         self.token = secrets.token_bytes(TOKEN_BYTES)
-        self.forced, self._parted = forced, forced is None
+        self._forced, self._parted = forced, forced is None
+        self.moves: str | None = None
         self._starts = 0
         self._loaded = False
-        self._index = -1
+        self.index = -1
         self._outcome: Outcome | None = None
         self._failure: Failure | None = None
 
@@ -62,15 +86,17 @@ class AssertionsReader:
             self._fail("fail", f"the program does not define {self._entry_point}")
         elif kind == wire.LOADED and self.started and not self._loaded:
             self._loaded = True
-        elif kind == wire.AT and self._loaded and payload == wire.INDEX.pack(self._index + 1):
-            self._index += 1
+        elif kind == wire.AT and self._loaded and payload == wire.INDEX.pack(self.index + 1):
+            self.index += 1
         elif kind == wire.ERROR:
             outcome, reason, described = read_exception(payload)
             self._fail(outcome, reason, exception=described)
         elif kind == wire.DONE and secrets.compare_digest(payload, self.token):
             self._outcome = "pass"
         elif kind == wire.INSIDE and self._parted:
-            self.forced = payload.decode(errors="replace")
+            self.moves = payload.decode(errors="replace")
+            if self.moves not in REASONS:
+                raise Malformed("an unknown reason")
             self._fail("crash", "undecided")
         else:
             said = payload.decode(errors="replace") if kind == wire.GARBLED else "a frame out of order"
@@ -79,8 +105,8 @@ class AssertionsReader:
     def _fail(self, outcome: Outcome, reason: str, **details: Any) -> None:
         """Decide: the program failed at the current assertion."""
         self._outcome = outcome
-        if 0 <= self._index < len(self._snippets):
-            details |= {"index": self._index, "input": self._snippets[self._index][: 2 * SHOWN]}
+        if 0 <= self.index < len(self._snippets):
+            details |= {"index": self.index, "input": self._snippets[self.index][: 2 * SHOWN]}
             if details.get("exception", "").rpartition("\n")[2].startswith("AssertionError"):
                 reason = "an assertion does not hold"
         self._failure = Failure(reason, **details)
@@ -93,4 +119,6 @@ class AssertionsReader:
         if failure is not None and (printed := ended.stdout[: self._frames.printed]):
             failure = replace(failure, stdout=ADDRESS.sub("0x…", printed.decode(errors="replace")))
         passed = self._outcome == "pass"
-        return Verdict(self._outcome or "crash", passed, failure, round(ended.cpu_s, 4), self.forced or "")
+        forced = self._forced or Forced("")
+        cpu_s = round(ended.cpu_s, 4)
+        return Verdict(self._outcome or "crash", passed, failure, cpu_s, forced.words, by_program=forced.by_program)

@@ -8,7 +8,7 @@ import pytest
 
 from codechat.datasets.reading.rows import load_rows
 from codechat.errors import UserError
-from codechat.sandbox.inside.snippets import NotRun, compile_pieces, refuse_unrun
+from codechat.sandbox.inside.snippets import NotRun, compile_pieces, refuse_unrun, runners
 from codechat.suites.assertions import Assertions
 from codechat.suites.assertions.constructs import find_constructs
 
@@ -48,6 +48,7 @@ def run(snippet: str) -> int:
     calls: list[int] = []
     used = refuse_unrun([snippet], "solve")
     space: dict[str, Any] = {"ran": lambda: calls.append(1), "solve": lambda: None, "__name__": "candidate"}
+    space |= runners()
     for code in compile_pieces(snippet, "<assertion 1>", "solve", used):
         exec(code, space)
     return len(calls)
