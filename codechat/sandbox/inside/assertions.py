@@ -27,6 +27,7 @@ from codechat.sandbox.inside.responder import PROGRAM, write_program
 from codechat.sandbox.inside.snippets import compile_pieces, runners
 from codechat.sandbox.inside.text import split_lines
 
+BUILTINS = frozenset(name for name in vars(builtins) if not name.startswith("__"))
 STYLE_FILES = ("setup.cfg", "tox.ini", ".pep8")  # style checkers read them: a program could excuse itself there
 
 
@@ -36,13 +37,15 @@ class NotLoaded(Exception):
 
 @dataclass
 class Scene:
-    """One run: the file's path, the program as a module, and the names that the snippets see: its own, or copies."""
+    """One run: the file's path, the program as a module, the names that the snippets see, its own or copies, and those
+    of its names that are also builtins'."""
 
     job: dict[str, Any]
     channel: Channel
     remembered: snapshot.Snapshot
     path: str
     module: ModuleType = field(default_factory=lambda: ModuleType("candidate"))
+    builtins: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.space: dict[str, Any] = vars(self.module) if self.job["shared"] else {}
@@ -111,7 +114,8 @@ def _load(scene: Scene) -> bool:
         channel.send(wire.MISSING)
         raise NotLoaded
     channel.send(wire.LOADED)
-    scene.space.update(names)
+    scene.builtins = {name: value for name, value in names.items() if name in BUILTINS and name != entry}
+    scene.space.update((name, value) for name, value in names.items() if name not in scene.builtins)
     scene.space.update(__name__="candidate", __file__=scene.path, __builtins__=builtins)
     return True
 
@@ -127,11 +131,17 @@ def _preparation(scene: Scene, tests: str) -> Callable[[int], None]:
     space, compared = scene.space, comparing.names(path, "mock" in tests) | runners()
     change, folder, moves = os.chdir, os.path.dirname(path), "chdir" in tests
 
-    before = -1
+    before, uses, shadows = -1, job["uses"], job["shadows"]
 
     def prepare_snippet(index: int) -> None:
         nonlocal before
         restore()
+        if index != before:
+            for name, value in scene.builtins.items():
+                if shadows or not uses[index]:
+                    space.setdefault(name, value)
+                elif space.get(name) is value:
+                    del space[name]
         space.update(compared)
         cached.update(lines)
         if not moves:

@@ -40,10 +40,12 @@ OF_TWO = frozenset(
         *("assertSetEqual", "assertDictEqual", "assertSequenceEqual", "assertMultiLineEqual", "assertCountEqual"),
     )
 )
+# Functions of NumPy that compare, by which an empty array is close to everything.
+CLOSE = frozenset(("allclose", "isclose", "array_equal", "array_equiv", "assert_allclose", "assert_array_equal"))
 # The names of the first two parameters of these methods.
 PARAMETERS = (
     *(("first", "second"), ("member", "container"), ("a", "b"), ("list1", "list2"), ("tuple1", "tuple2")),
-    *(("set1", "set2"), ("d1", "d2"), ("seq1", "seq2")),
+    *(("set1", "set2"), ("d1", "d2"), ("seq1", "seq2"), ("a1", "a2"), ("x", "y"), ("actual", "desired")),
 )
 PROXIES = frozenset((weakref.ProxyType, weakref.CallableProxyType))
 MOCK = "unittest/mock.py"  # has an object that equals everything: for tests, not for results
@@ -66,7 +68,8 @@ class Guarded(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        compares = isinstance(node.func, ast.Attribute) and node.func.attr in OF_TWO
+        compares = isinstance(node.func, ast.Attribute) and node.func.attr in OF_TWO | CLOSE
+        compares = compares or (isinstance(node.func, ast.Name) and node.func.id in CLOSE)
         if compares:
             _place_named(node)
         if compares and len(node.args) >= 2 and not any(isinstance(one, ast.Starred) for one in node.args[:2]):
@@ -107,9 +110,10 @@ def _place_named(node: ast.Call) -> None:
 def names(path: str, mocks: bool) -> dict[str, Callable[..., Any]]:
     """The functions of guarded comparisons, made before the program's code runs. `path` is the program's file;
     `mocks`: the assertions use `unittest.mock` themselves."""
-    plain, operators, zip_ = _plainly(path, mocks), dict(OPERATORS.values()), zip
+    plain, operators, zip_, solid = _plainly(path, mocks), dict(OPERATORS.values()), zip, _solid()
 
     def pair(one: Any, other: Any) -> tuple[Any, Any]:
+        one, other = solid(one, other), solid(other, one)
         (first, own), (second, others) = plain(one, 0), plain(other, 0)
         return (first, second) if own != others else (one, other)
 
@@ -126,6 +130,24 @@ def names(path: str, mocks: bool) -> dict[str, Callable[..., Any]]:
         return result
 
     return {COMPARE: compare, CHAIN: chain, PAIR: pair}
+
+
+def _solid() -> Callable[[Any, Any], Any]:
+    """A function of a value and what it is compared with: the value, but numbers of NumPy that are shorter than Python's
+    as those of Python, and an empty array as equal to nothing that is not empty, too."""
+    kind_of, blank, length, has = type, object, len, hasattr
+
+    def solid(one: Any, other: Any) -> Any:
+        kind = kind_of(one)
+        if kind.__module__ != "numpy" or not has(one, "itemsize"):
+            return one
+        if kind.__name__ != "ndarray":
+            short = one.dtype.kind in "iuf" and one.itemsize < 8 or one.dtype.kind == "c" and one.itemsize < 16
+            return one.item() if short else one
+        empty = has(other, "__len__") and not length(other) or has(other, "size") and not other.size
+        return one if one.size or empty else blank()
+
+    return solid
 
 
 def _plainly(path: str, mocks: bool) -> Callable[[Any, int], tuple[Any, bool]]:

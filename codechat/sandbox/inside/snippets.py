@@ -130,6 +130,19 @@ def names_read(snippets: Sequence[str]) -> tuple[set[str], list[str]]:
     return read, list(free)
 
 
+def uses_of(snippets: Sequence[str], name: str, used: Collection[str]) -> list[bool]:
+    """For each snippet, whether it uses a name."""
+    found = []
+    for snippet in snippets:
+        names = set[str]()
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            tree = read_snippet(snippet, "<assertion>")
+            tree.body += find_calls(tree, name, used)
+            names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        found.append(name in names)
+    return found
+
+
 def class_level_names(snippet: str) -> list[str]:
     """The names that statements of classes use, and that the snippet does not bind itself."""
     try:

@@ -69,6 +69,7 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap, peer: so
         tester.wait_for_program()
         for index, name in enumerate(names):
             tester.run_snippet(index, name)
+        tester.finish()
         channel.send(wire.DONE, job["token"])
     except BaseException as error:  # noqa: BLE001  whatever an assertion raises is the program's failure
         channel.send(wire.ERROR, describe(error, labels, vars(error).get(LINES, ())))
@@ -83,7 +84,7 @@ class Tester:
     def __init__(self, job: dict[str, Any], channel: Channel, link: Link) -> None:
         self._job, self._channel, self._link = job, channel, link
         self._path = os.path.join(os.getcwd(), PROGRAM)
-        self._index, self._waits = 0, False
+        self._index, self._waits, self._shadowed = 0, False, False
         self._text: Text | None = None
         self._entry, self._names = job["entry"], dict[str, bool]()
         self._reads = Reads(job["arrays"], lambda attribute: self._inside("object"))
@@ -119,6 +120,9 @@ class Tester:
         self._channel.send(wire.AT, wire.INDEX.pack(index))
         signal.setitimer(signal.ITIMER_PROF, self._job["load_cpu_s"])
         snippet = self._job["snippets"][index]
+        for own in self._names:
+            if own in BUILTINS and self._space.get(own) is BUILTINS[own]:
+                del self._space[own]
         if "annotations" in self._job["reads"]:
             reading_hints(self._hints)
         for used in class_level_names(snippet):  # a class's own statements look names up past `__missing__`
@@ -127,15 +131,28 @@ class Tester:
         for code in compile_pieces(snippet, name, self._job["entry"], self._job["used"]):
             exec(code, self._space)
 
+    def finish(self) -> None:
+        """Report that tests which hold with builtins, although the program has names of these, are to hold with its."""
+        if self._shadowed:
+            self._inside("builtins")
+
     def _find(self, name: str) -> Any:
         """A name that a snippet uses and does not bind, as in one namespace with the program: the function under test,
         a builtin, or a module that the program imports. By another name of its own, as of a function `isclose` or
-        `all`, the program would decide itself. Raises `KeyError` if there is no such name."""
+        `all`, the program would decide itself: tests of that function have to hold with the builtin, too.
+
+        Raises `KeyError` if there is no such name.
+        """
         if name not in self._names:
+            return BUILTINS[name]
+        if name != self._entry and name in BUILTINS and not name.startswith("__"):
+            if not self._job["uses"][self._index]:
+                self._inside("builtins")
+            self._shadowed = True
             return BUILTINS[name]
         if name != self._entry:
             value = self._meant(name)
-            return self._inside("builtins" if name in BUILTINS else "names") if value is None else value
+            return self._inside("names") if value is None else value
         if not self._names[name]:
             self._inside("entry")
         if name in self._job["attributes"]:

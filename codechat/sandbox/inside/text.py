@@ -193,6 +193,15 @@ class Text:
         return value
 
 
+def bound_names(source: str) -> set[str]:
+    """The names that a program binds at its top level, by its text; those of a star import that are builtins', too."""
+    try:
+        found = {name for name, _ in _bindings(ast.parse(source))}
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    return found | set(vars(builtins)) if "*" in found else found
+
+
 def _bindings(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Every name bound at the top level, or by a `global` statement, and in which way."""
     for node in tree.body:

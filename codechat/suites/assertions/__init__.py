@@ -1,5 +1,6 @@
 """Python snippets that follow a program and make assertions about it."""
 
+import builtins
 import functools
 import marshal
 import math
@@ -14,7 +15,8 @@ from codechat.files import content_hash
 from codechat.languages.python.code_key import code_key
 from codechat.sandbox import Box, Job, Sandbox, SandboxConfig, WorkerDied
 from codechat.sandbox.command import COMMANDS, PROC
-from codechat.sandbox.inside.snippets import NotRun, imports_of, names_read, refuse_unrun, shares_names
+from codechat.sandbox.inside.snippets import NotRun, imports_of, names_read, refuse_unrun, shares_names, uses_of
+from codechat.sandbox.inside.text import bound_names
 from codechat.sandbox.inside.wire import BY_PROGRAM
 from codechat.suites import SUITES, syntax_problem
 from codechat.suites.assertions.constructs import Constructs, describe_all, find_all
@@ -25,6 +27,7 @@ REMEDY = "call the test in its snippet, or write it as a unittest.TestCase or a 
 NO_BOX = "install the package 'bubblewrap' and use sandbox=bubblewrap, or leave the tasks out: dataset.tasks"
 IDLE_SHARE = 0.125  # of `cpu_s`: who computes for minutes waits for threads and files in between
 THREADS_SHARE = 0.5  # nor can it be told whether a thread that soon ends slept or waited for a processor
+BUILTINS = frozenset(vars(builtins))
 FAILS = ("object", "entry")
 MET: dict[str, int] = {}
 """How many assertions a reference passes outside, by suite, entry point and sandbox."""
@@ -127,7 +130,7 @@ class Assertions:
         if not words and not box.parts_processes():
             words = WEAK
         if words:
-            return self._start(program, config, Forced(words)).follow(box)
+            return self._inside(box, program, config, Forced(words))
         verdict, reader = self._outside(box, program, config)
         if reader.moves is None:
             return verdict
@@ -137,7 +140,16 @@ class Assertions:
         if reader.moves in FAILS and reader.index < self._met(box, program.target, config):
             own = Failure(f"{words}, unlike the reference's", index=reader.index, input=self.snippets[reader.index])
             return Verdict("fail", False, own, verdict.cpu_s, inside="")
-        return self._start(program, config, Forced(words, reader.moves in BY_PROGRAM)).follow(box)
+        return self._inside(box, program, config, Forced(words, reader.moves in BY_PROGRAM))
+
+    def _inside(self, box: Box, program: Program, config: SandboxConfig, forced: Forced) -> Verdict:
+        """The verdict in one process. Tests that use both the function under test and a builtin whose name the program
+        has, too, hold with the builtin first, and then as in one namespace: neither alone may excuse the program."""
+        verdict = self._start(program, config, forced).follow(box)
+        names = _names_read(self.snippets)[0] & BUILTINS - {program.target.entry_point}
+        if not verdict.passed or names.isdisjoint(bound_names(program.source)):
+            return verdict
+        return self._start(program, config, forced, shadows=True).follow(box)
 
     def _outside(self, box: Box, program: Program, config: SandboxConfig) -> "tuple[Verdict, AssertionsReader]":
         """The verdict of a run in two processes; none if its reader says that they must share one."""
@@ -157,12 +169,19 @@ class Assertions:
             MET[key] = len(self.snippets) if verdict.passed else max(reader.index, 0)
         return MET[key]
 
-    def _start(self, program: Program, config: SandboxConfig, forced: Forced | None = None) -> "_Run":
+    def _start(
+        self, program: Program, config: SandboxConfig, forced: Forced | None = None, *, shadows: bool = False
+    ) -> "_Run":
         source, entry_point = program.source, program.target.entry_point
         reader = AssertionsReader(self.snippets, entry_point, config.output_mb << 20, forced)
         least, share = self.cpu_s or 0.0, THREADS_SHARE if "threads" in self.needs else IDLE_SHARE
         load_s = max(config.load_cpu_s, least)
         read, free = _names_read(self.snippets)
+        uses = (
+            uses_of(self.snippets, entry_point, self.names_used(entry_point))
+            if entry_point
+            else [False] * len(self.snippets)
+        )
         job = {
             "program": source if source.endswith("\n") else source + "\n",  # a style checker requires it
             "entry": entry_point,
@@ -170,6 +189,8 @@ class Assertions:
             "used": tuple(sorted(self.names_used(entry_point))),
             "read": tuple(sorted(read)),
             "free": free,
+            "uses": uses,
+            "shadows": shadows,
             "token": reader.token,
             "load_cpu_s": load_s,
             "cpu": math.ceil(load_s + max(config.total_cpu_s, least)) + 1,
