@@ -133,8 +133,8 @@ def names(path: str, mocks: bool) -> dict[str, Callable[..., Any]]:
 
 
 def _solid() -> Callable[[Any, Any], Any]:
-    """A function of a value and what it is compared with: the value, but numbers of NumPy that are shorter than Python's
-    as those of Python, and an empty array as equal to nothing that is not empty, too."""
+    """A function of a value and what it is compared with: the value, but a number of NumPy that is shorter than Python's
+    as Python's, and an empty array as something that equals nothing but what is empty, too."""
     kind_of, blank, length, has = type, object, len, hasattr
 
     def solid(one: Any, other: Any) -> Any:
@@ -142,10 +142,10 @@ def _solid() -> Callable[[Any, Any], Any]:
         if kind.__module__ != "numpy" or not has(one, "itemsize"):
             return one
         if kind.__name__ != "ndarray":
-            short = one.dtype.kind in "iuf" and one.itemsize < 8 or one.dtype.kind == "c" and one.itemsize < 16
+            short = one.dtype.kind in "iufc" and one.itemsize < (16 if one.dtype.kind == "c" else 8)
             return one.item() if short else one
-        empty = has(other, "__len__") and not length(other) or has(other, "size") and not other.size
-        return one if one.size or empty else blank()
+        filled = other.size if has(other, "size") else length(other) if has(other, "__len__") else True
+        return blank() if filled and not one.size else one
 
     return solid
 
