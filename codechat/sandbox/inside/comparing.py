@@ -133,8 +133,8 @@ def names(path: str, mocks: bool) -> dict[str, Callable[..., Any]]:
 
 
 def _solid() -> Callable[[Any, Any], Any]:
-    """A function of a value and what it is compared with: the value, but a number of NumPy that is shorter than Python's
-    as Python's, and an empty array as something that equals nothing but what is empty, too."""
+    """A function of a value and what it is compared with: the value, but a number of NumPy shorter than Python's
+    as one of Python's, and an empty array as something that equals nothing but what is empty, too."""
     kind_of, blank, length, has = type, object, len, hasattr
 
     def solid(one: Any, other: Any) -> Any:
