@@ -5,13 +5,16 @@ for the numbers of lines and columns in them: docstrings, annotations and names 
 so are constants with their types and signs. The compiler itself is not asked: its time doubles with each nested
 `finally`, and on real dialogues it finds no equal programs that the tree does not show.
 
-Line numbers may still tell two such programs apart, and so may the source text. A program that names something by
-which a program could read either has no hash, and is tested on its own. The check is coarse: it looks at names alone
-and refuses many harmless programs. A program that puts such a name together at run time passes it, and gains nothing:
+Line numbers may still tell two such programs apart, and so may the source text, and the addresses of objects, which
+differ with the length of a comment: a function's hash and text contain one, and a set of functions, objects or NaNs is
+ordered by them. A program that names something by which a program could read any of these has no hash, and is tested on
+its own. The check is coarse: it looks at names, and at places of functions and iterators, alone and refuses many
+harmless programs. A program that puts such a name together at run time passes it, and gains nothing:
 it shares its verdict with no code but its own.
 """
 
 import ast
+import builtins
 import hashlib
 import marshal
 import re
@@ -31,16 +34,45 @@ MODULES = frozenset(
 """Modules that a program with a hash may import."""
 _OTHERS = sys.stdlib_module_names - MODULES  # that one of these modules may have imported: `dataclasses.inspect`
 _REVEALING = re.compile(
-    "breakpoint|dir|eval|exec|getattr|globals|help|locals|open|setattr|vars"
+    "breakpoint|dir|eval|exec|getattr|globals|hash|help|id|locals|open|setattr|vars"
     "|attrgetter|ForwardRef|format|format_map|Formatter|get_type_hints|methodcaller|singledispatch|singledispatchmethod"
     "|addFilter|addHandler|basicConfig|findCaller|lineno|setLoggerClass|setLogRecordFactory"
     r"|(?:ag|cr|gi|tb)_\w+"
     "|__(?!(?:abs|add|all|and|annotations|bool|call|class|contains|debug|delitem|doc|eq|float|floordiv|future|ge"
-    "|getitem|gt|hash|iadd|init|int|iter|le|len|lt|main|mod|mul|name|ne|neg|next|or|pos|post_init|pow|radd|repr"
+    "|getitem|gt|iadd|init|int|iter|le|len|lt|main|mod|mul|name|ne|neg|next|or|pos|post_init|pow|radd|repr"
     r"|reversed|rmul|round|rsub|rtruediv|setitem|slots|str|sub|truediv|xor)__)\w*__"
 )
 """Names by which a program might come to its frames, code objects, tracebacks, log records or text; of the names with
 two underscores, all but the listed ones."""
+_SHOWING = frozenset(
+    {"ascii", "frozenset", "logging", "print", "repr", "set", "str", "Template", "__repr__", "__str__"}
+)
+_HOLDING = frozenset({"NaN", "NewType", "TypeVar", "inf", "infinity", "namedtuple", "nan", "object", "partial", "type"})
+_SHOWN = (ast.Set, ast.SetComp, ast.JoinedStr, ast.Mod)
+_HELD = (ast.ClassDef, ast.AsyncFunctionDef, ast.Await, ast.Yield, ast.YieldFrom)
+_CALLING = frozenset(
+    ("accumulate", "defaultdict", "filter", "groupby", "isinstance", "map", "reduce", "starmap", "wraps")
+)
+"""Functions that take a function or a class, and neither give it back nor show it."""
+_ITERATORS = _CALLING - {"isinstance"} | {"chain", "enumerate", "islice", "iter", "product", "reversed", "zip"}
+_READING = (
+    _ITERATORS
+    | frozenset(("all", "any", "Counter", "deque", "dict", "extend", "frozenset", "join", "list", "max"))
+    | (frozenset(("min", "next", "set", "sort", "sorted", "sum", "tuple", "update")))
+)
+"""Functions that read an iterator."""
+_TAKEN: dict[type, tuple[str, ...]] = {
+    ast.For: ("iter",),
+    ast.comprehension: ("iter",),
+    ast.Attribute: ("value",),
+    ast.Call: ("func",),
+    ast.Raise: ("exc",),
+    ast.ExceptHandler: ("type",),
+    ast.FunctionDef: ("decorator_list",),
+    ast.Starred: ("value",),
+}
+"""The places at which a function or an iterator is used up."""
+_CALLABLE = frozenset(name for name, value in vars(builtins).items() if callable(value))
 _FIELDS: dict[type, tuple[str, ...]] = {
     kind: () if kind is ast.Constant else tuple(name for name in kind._fields if name != "ctx")
     for kind in vars(ast).values()
@@ -80,9 +112,57 @@ def code_key(program: str, also: frozenset[str] = frozenset()) -> str | None:
                 names.add(part)
     if not modules <= MODULES | also or any(map(_REVEALING.fullmatch, names)):
         return None
-    if not _OTHERS.isdisjoint({name.lstrip("_") for name in names} - also):
+    if not _OTHERS.isdisjoint({name.lstrip("_") for name in names} - also) or _shows_addresses(tree, names):
         return None
     return hashlib.sha256(marshal.dumps(found, 2)).hexdigest()
+
+
+def _shows_addresses(tree: ast.Module, names: set[str]) -> bool:
+    """Whether a program has sets or makes texts, and functions, classes, iterators or NaNs that could be in them."""
+    nodes = list(ast.walk(tree))
+    if names.isdisjoint(_SHOWING) and not any(isinstance(node, _SHOWN) for node in nodes):
+        return False
+    texts = {str(node.value).strip("+- \n\t").lower() for node in nodes if isinstance(node, ast.Constant)}
+    if not (names | texts).isdisjoint(_HOLDING) or any(isinstance(node, _HELD) for node in nodes):
+        return True
+    known, taken = set(_CALLABLE), set[int]()
+    for node in nodes:
+        for name in _TAKEN.get(type(node), ()):
+            part = getattr(node, name)
+            taken.update(map(id, part if isinstance(part, list) else [part]))
+        if isinstance(node, ast.ExceptHandler):
+            taken.update(map(id, getattr(node.type, "elts", ())))
+        for note in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+            taken.update(map(id, ast.walk(note) if note else ()))
+        if isinstance(node, ast.FunctionDef):
+            known.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            known.update(alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, ast.Call) and _name(node.func) in _CALLING:
+            taken.update(id(each) for part in node.args for each in (part, *getattr(part, "elts", ())))
+        elif isinstance(node, ast.Call) and _name(node.func) in _READING:
+            taken.update(id(part) for part in node.args if isinstance(part, ast.Call | ast.GeneratorExp))
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+            taken.add(id(node.value))
+        taken.update(id(each.value) for each in getattr(node, "keywords", ()) if each.arg in ("key", "default_factory"))
+    return any(id(node) not in taken and _is_held(node, known) for node in nodes)
+
+
+def _is_held(node: ast.AST, known: set[str]) -> bool:
+    """Whether a node is, or names, a function, a class, an iterator or an exception."""
+    if isinstance(node, ast.Name):
+        return node.id in known and isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.Attribute):
+        return isinstance(node.ctx, ast.Load) and _name(node.value) != "string" and node.attr not in ("pi", "e", "tau")
+    if isinstance(node, ast.Call):
+        return _name(node.func) in _ITERATORS or _name(node.func).endswith(("Error", "Exception"))
+    named = isinstance(node, ast.ExceptHandler) and node.name is not None
+    return named or isinstance(node, ast.Lambda | ast.GeneratorExp)
+
+
+def _name(node: ast.expr) -> str:
+    """The last part of a name, empty if it is none."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> set[str]:
