@@ -58,9 +58,10 @@ def shared_key(program: Program, suite: Suite, sandbox: Sandbox) -> str | None:
 
 
 def may_share(verdict: Verdict) -> bool:
-    """Whether a verdict is the same for programs of one `shared_key`: an exception tells lines of the program."""
+    """Whether a verdict is the same for programs of one `shared_key`: an exception tells lines of the program, and
+    tests beside it may see where its objects lie."""
     told = verdict.failure is not None and verdict.failure.exception is not None
-    return not told and verdict.outcome not in ("no_code", "syntax_error")
+    return not told and verdict.outcome not in ("no_code", "syntax_error") and not verdict.inside
 
 
 def may_outlast(verdict: Verdict) -> bool:

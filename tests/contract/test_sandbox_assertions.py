@@ -144,9 +144,11 @@ async def test_the_same_assessment_is_run_once(checker: Checker) -> None:
 
 async def test_a_program_may_be_named_as_a_builtin(checker: Checker) -> None:
     source = "def sum(a, b):\n    return a + b\ndef sorted(x):\n    return 1\n"
-    program = Program(source, Target(entry_point="sum"))
-    assert (await checker.check(program, Assertions(("assert sum(1, 2) == 3",)))).passed
-    assert (await checker.check(program, Assertions(("assert sorted([2, 1]) == [1, 2]",)))).passed
+    for entry in ("sum", ""):
+        program = Program(source, Target(entry_point=entry))
+        assert (await checker.check(program, Assertions(("assert sum(1, 2) == 3",)))).passed
+        assert (await checker.check(program, Assertions(("assert sorted([2, 1]) == 1",)))).passed
+        assert not (await checker.check(program, Assertions(("assert sorted([2, 1]) == [1, 2]",)))).passed
 
 
 SCRIPTS: dict[str, tuple[str, Outcome]] = {

@@ -47,14 +47,12 @@ two underscores, all but the listed ones."""
 _SHOWING = frozenset(
     {"ascii", "frozenset", "logging", "print", "repr", "set", "str", "Template", "__repr__", "__str__"}
 )
-_HOLDING = frozenset({"NaN", "NewType", "TypeVar", "inf", "infinity", "namedtuple", "nan", "object", "partial", "type"})
+_HOLDING = frozenset({"NaN", "NewType", "TypeVar", "inf", "infinity", "namedtuple", "nan", "object", "partial"})
 _SHOWN = (ast.Set, ast.SetComp, ast.JoinedStr, ast.Mod)
 _HELD = (ast.ClassDef, ast.AsyncFunctionDef, ast.Await, ast.Yield, ast.YieldFrom)
-_CALLING = frozenset(
-    ("accumulate", "defaultdict", "filter", "groupby", "isinstance", "map", "reduce", "starmap", "wraps")
-)
+_CALLING = frozenset(("accumulate", "defaultdict", "filter", "groupby", "map", "reduce", "starmap", "wraps"))
 """Functions that take a function or a class, and neither give it back nor show it."""
-_ITERATORS = _CALLING - {"isinstance"} | {"chain", "enumerate", "islice", "iter", "product", "reversed", "zip"}
+_ITERATORS = _CALLING | {"chain", "enumerate", "islice", "iter", "product", "reversed", "zip"}
 _READING = (
     _ITERATORS
     | frozenset(("all", "any", "Counter", "deque", "dict", "extend", "frozenset", "join", "list", "max"))
@@ -72,6 +70,9 @@ _TAKEN: dict[type, tuple[str, ...]] = {
     ast.Starred: ("value",),
 }
 """The places at which a function or an iterator is used up."""
+_PLAIN = frozenset(
+    {"args", "denominator", "e", "imag", "numerator", "pi", "real", "tau", "__class__", "__doc__", "__name__"}
+)
 _CALLABLE = frozenset(name for name, value in vars(builtins).items() if callable(value))
 _FIELDS: dict[type, tuple[str, ...]] = {
     kind: () if kind is ast.Constant else tuple(name for name in kind._fields if name != "ctx")
@@ -122,45 +123,51 @@ def _shows_addresses(tree: ast.Module, names: set[str]) -> bool:
     nodes = list(ast.walk(tree))
     if names.isdisjoint(_SHOWING) and not any(isinstance(node, _SHOWN) for node in nodes):
         return False
-    texts = {str(node.value).strip("+- \n\t").lower() for node in nodes if isinstance(node, ast.Constant)}
-    if not (names | texts).isdisjoint(_HOLDING) or any(isinstance(node, _HELD) for node in nodes):
-        return True
-    known, taken = set(_CALLABLE), set[int]()
+    known, taken, types = set(_CALLABLE), set[int](), set[int]()
     for node in nodes:
         for name in _TAKEN.get(type(node), ()):
             part = getattr(node, name)
             taken.update(map(id, part if isinstance(part, list) else [part]))
-        if isinstance(node, ast.ExceptHandler):
-            taken.update(map(id, getattr(node.type, "elts", ())))
-        for note in (getattr(node, "annotation", None), getattr(node, "returns", None)):
-            taken.update(map(id, ast.walk(note) if note else ()))
+        notes = [getattr(node, "annotation", None), getattr(node, "returns", None), getattr(node, "type", None)]
         if isinstance(node, ast.FunctionDef):
             known.add(node.name)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             known.update(alias.asname or alias.name for alias in node.names)
-        elif isinstance(node, ast.Call) and _name(node.func) in _CALLING:
-            taken.update(id(each) for part in node.args for each in (part, *getattr(part, "elts", ())))
+        elif isinstance(node, ast.Call) and _name(node.func) == "isinstance":
+            notes += node.args[1:]
         elif isinstance(node, ast.Call) and _name(node.func) in _READING:
-            taken.update(id(part) for part in node.args if isinstance(part, ast.Call | ast.GeneratorExp))
+            plain = _name(node.func) in _CALLING
+            taken.update(id(part) for part in node.args if plain or isinstance(part, ast.Call | ast.GeneratorExp))
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
             taken.add(id(node.value))
         taken.update(id(each.value) for each in getattr(node, "keywords", ()) if each.arg in ("key", "default_factory"))
-    return any(id(node) not in taken and _is_held(node, known) for node in nodes)
+        types.update(id(part) for note in notes if isinstance(note, ast.AST) for part in ast.walk(note))
+    said = {_name(node) for node in nodes if id(node) not in types}
+    sets = not said.isdisjoint(("set", "frozenset")) or any(isinstance(node, ast.Set | ast.SetComp) for node in nodes)
+    if not sets and said.isdisjoint(_SHOWING) and not any(isinstance(node, _SHOWN) for node in nodes):
+        return False
+    texts = {str(node.value).strip("+- \n\t").lower() for node in nodes if isinstance(node, ast.Constant)}
+    kept = _HELD + ((ast.ExceptHandler,) if sets else ())
+    if not (said | texts).isdisjoint(_HOLDING) or any(
+        isinstance(n, kept) and getattr(n, "name", 0) is not None for n in nodes
+    ):
+        return True
+    return any(id(node) not in taken | types and _is_held(node, known) for node in nodes)
 
 
 def _is_held(node: ast.AST, known: set[str]) -> bool:
-    """Whether a node is, or names, a function, a class, an iterator or an exception."""
+    """Whether an expression is a function, a class, an iterator or an exception."""
     if isinstance(node, ast.Name):
         return node.id in known and isinstance(node.ctx, ast.Load)
     if isinstance(node, ast.Attribute):
-        return isinstance(node.ctx, ast.Load) and _name(node.value) != "string" and node.attr not in ("pi", "e", "tau")
+        return isinstance(node.ctx, ast.Load) and _name(node.value) != "string" and node.attr not in _PLAIN
     if isinstance(node, ast.Call):
-        return _name(node.func) in _ITERATORS or _name(node.func).endswith(("Error", "Exception"))
-    named = isinstance(node, ast.ExceptHandler) and node.name is not None
-    return named or isinstance(node, ast.Lambda | ast.GeneratorExp)
+        name = _name(node.func)
+        return name in _ITERATORS or name.endswith(("Error", "Exception")) or (name == "type" and len(node.args) > 1)
+    return isinstance(node, ast.Lambda | ast.GeneratorExp)
 
 
-def _name(node: ast.expr) -> str:
+def _name(node: ast.AST) -> str:
     """The last part of a name, empty if it is none."""
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 

@@ -5,7 +5,7 @@ import functools
 import marshal
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from codechat.config import Config, result_option
@@ -64,7 +64,7 @@ class Assertions:
     needs: frozenset[Need] = frozenset()
     cpu_s: float | None = None
     one_file: bool = False
-    reference: str | None = None
+    reference: str | None = field(default=None, compare=False)
     kind, language = "assertions", "python"
 
     @functools.cached_property

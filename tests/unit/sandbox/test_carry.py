@@ -6,6 +6,7 @@ import datetime
 import decimal
 import fractions
 import marshal
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -56,8 +57,8 @@ class FarEnd:
         self._space, self._answers = space, list[bytes]()
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
-        if kind == wire.NAME:
-            answer: tuple[Any, ...] = responder._describe(self._space, payload.decode())
+        if kind == wire.NAMES:
+            answer: tuple[Any, ...] = "names", responder._describe(self._space, payload.decode().split("\n")), []
         else:
             _, name, trees = marshal.loads(payload)
             answer = responder.Called(trees).answer(self._space[name], "program.py")
@@ -76,11 +77,12 @@ class Reports:
         raise Said(kind, payload.decode())
 
 
-def afar(function: Callable[..., Any]) -> Callable[..., Any]:
+def afar(function: Callable[..., Any], arrays: str = "types") -> Callable[..., Any]:
     """A function that calls `function` as from another process."""
     link: Any = FarEnd({"function": function})
     channel: Any = Reports()
-    one = tester.Tester({"world": [""], "entry": "function", "reads": (), "stops": True}, channel, link)
+    job = {"world": [""], "entry": "function", "reads": (), "stops": True, "arrays": arrays}
+    one = tester.Tester(job, channel, link)
     return lambda *positional, **named: one._call("function", positional, named)
 
 
@@ -229,7 +231,6 @@ def test_changed_arguments_are_changed_and_shared_as_in_place(roots: list[Any], 
         numpy.array(["a", "bcd"]),
         numpy.array([True, False]),
         numpy.array(5),
-        numpy.zeros((0, 3)),
         numpy.array([1 + 2j]),
     ],
 )
@@ -239,10 +240,66 @@ def test_arrays_come_back_with_their_type_and_shape(array: Any) -> None:
     assert (back == array).all()
 
 
-@pytest.mark.parametrize("scalar", [numpy.int64(3), numpy.float32(0.5), numpy.bool_(True), numpy.str_("a")])
-def test_numbers_of_numpy_keep_their_type(scalar: Any) -> None:
-    back = afar(lambda: scalar)()
-    assert type(back) is type(scalar) and back == scalar
+NUMBERS: dict[str, tuple[Any, tuple[Any, Any, Any]]] = {  # read by tests without NumPy, with it, and with its types
+    "the widest": (numpy.int64(3), (3, numpy.int64(3), numpy.int64(3))),
+    "half an infinity": (numpy.float16("inf"), (math.inf, numpy.float64("inf"), None)),
+    "half of pi": (numpy.float16(3.14), (3.140625, numpy.float64(3.140625), None)),
+    "short": (numpy.int8(100), (100, numpy.int64(100), None)),
+    "without a sign": (numpy.uint64(3), (3, numpy.int64(3), None)),
+    "too large for one": (numpy.uint64(2**63), (2**63, None, None)),
+    "longer than Python's": (numpy.longdouble("1.5"), (None, None, None)),
+    "a truth": (numpy.bool_(True), (True, numpy.bool_(True), numpy.bool_(True))),
+    "a text": (numpy.str_("a"), ("a", numpy.str_("a"), numpy.str_("a"))),
+    "an empty array": (numpy.zeros((0, 2)), (None, None, None)),
+    "an array": (numpy.array([1]), (None, numpy.array([1]), numpy.array([1]))),
+    "a short array": (numpy.array([1], "i1"), (None, numpy.array([1]), None)),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_program_does_not_choose_the_precision_of_its_numbers(name: str) -> None:
+    value, read = NUMBERS[name]
+    for arrays, wanted in zip(("none", "values", "types"), read, strict=True):
+        if wanted is None:
+            with pytest.raises(Said, match="array"):
+                afar(lambda: value, arrays)()
+        else:
+            back = afar(lambda: value, arrays)()
+            assert type(back) is type(wanted) and back == wanted
+            assert getattr(back, "dtype", None) == getattr(wanted, "dtype", None)
+
+
+class Lying:
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
+
+
+OWN: list[Any] = [
+    3, 2.5, 1j, "a", b"b", bytearray(b"c"), [1, [2]], (1,), {1: [2]}, {1}, frozenset({2}), collections.deque([1], 3),
+    collections.OrderedDict(a=1), collections.Counter("aab"), collections.defaultdict(list, {1: [2]}),
+    decimal.Decimal("1.5"), fractions.Fraction(1, 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", OWN, ids=lambda value: type(value).__name__)
+def test_an_object_of_a_class_of_its_own_is_what_its_base_class_makes_of_it(value: Any) -> None:
+    kind: Any = type(value)
+    own: Any = type("Own", (Lying, kind), {"__iter__": None} if kind in (list, tuple) else {})
+    one = own(*{collections.deque: (value, 3), collections.defaultdict: (list, value)}.get(kind, (value,)))
+    for back in (afar(lambda: one)(), afar(lambda: [one])()[0]):
+        assert type(back).__name__ == "Own" and isinstance(back, kind) and type(back) is not kind
+        assert back == value and value == back and back != object() and not hasattr(back, "__missing_name__")
+        with pytest.raises(Said, match="object"):
+            back.extra  # noqa: B018
+
+
+def test_a_kept_object_of_an_own_class_is_one_object() -> None:
+    one = type("L", (list,), {})([1])
+    first, second = afar(lambda: (one, one))()
+    assert first is second and first == [1]
 
 
 @pytest.mark.parametrize(
@@ -305,7 +362,7 @@ def test_a_class_of_its_own_stands_for_itself_and_its_bases() -> None:
     with pytest.raises(ValueError, match=r"^code 3$") as caught:
         afar(fail)()
     assert type(caught.value).__name__ == "Own" and not isinstance(caught.value, KeyError)
-    with pytest.raises(Said, match="the attribute code"):
+    with pytest.raises(Said, match="exception"):
         caught.value.code  # type: ignore[attr-defined]  # noqa: B018
 
 
@@ -320,8 +377,6 @@ class Thing:
         Thing,
         len,
         lambda: 1,
-        collections.namedtuple("P", "x")(1),
-        type("L", (list,), {})([1]),
         fractions,
         10 ** (10**6 * 2),
         numpy.array([None]),
@@ -336,7 +391,7 @@ class Thing:
 def test_what_is_not_carried_is_named(value: Any, around: Callable[[Any], Any]) -> None:
     with pytest.raises(NotCarried):
         flatten(around(value), Numbered())
-    with pytest.raises(Said, match="a result: "):
+    with pytest.raises(Said, match=r"plain|array"):
         afar(lambda: around(value))()
 
 
@@ -345,7 +400,7 @@ def test_an_iterator_without_an_end_is_not_carried() -> None:
         while True:
             yield 1
 
-    with pytest.raises(Said, match="an iterator of very many values"):
+    with pytest.raises(Said, match="plain"):
         afar(endless)()
 
 
@@ -354,7 +409,20 @@ PLAIN = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.tuples(inner, inner, inner) | st.tuples(inner, inner, st.just(...)),
     max_leaves=10,
 )
-NAMES = ["ref", "dict", "set", "deque", "defaultdict", "array", "range", "Decimal", "Fraction", "type", "iterator"]
+NAMES = [
+    "ref",
+    "dict",
+    "set",
+    "deque",
+    "defaultdict",
+    "array",
+    "range",
+    "Decimal",
+    "Fraction",
+    "type",
+    "iterator",
+    "own",
+]
 TREES = PLAIN | st.tuples(st.sampled_from(NAMES), PLAIN, st.just(...))
 
 
@@ -370,7 +438,7 @@ def test_whatever_a_candidate_claims_ends_in_a_value_an_exception_or_a_report(cl
             return wire.REPLY, data
 
     link: Any = Lies()
-    one = tester.Tester({"world": [""], "entry": "f", "reads": (), "stops": True}, channel, link)
+    one = tester.Tester({"world": [""], "entry": "f", "reads": (), "stops": True, "arrays": "values"}, channel, link)
     given_list = [1, [2]]
     try:
         value = one._call("f", (given_list,), {})
