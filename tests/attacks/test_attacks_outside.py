@@ -51,6 +51,21 @@ STYLES: dict[str, tuple[str, ...]] = {
     "tolerant": (TOLERANT,),
     "mutation": (MUTATION,),
 }  # fmt: skip
+# Results that are decided by what their base classes make of them.
+DERIVED = frozenset(
+    (
+        "a slot of int",
+        "a slot of float",
+        "a slot of list",
+        "another class, it says",
+        "a named tuple",
+        "an enumeration",
+        "a subclass of bool's base",
+        "a string",
+        "a fraction",
+        "a decimal",
+    )
+)
 # What an array of NumPy holds compares by the program's code: such results pass inside what compares single results.
 OF_ARRAYS = ("lying: objects in an array", "lying: an array of objects")
 
@@ -107,8 +122,16 @@ async def test_an_attack_does_not_pass_outside(sandbox: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LYING)
-async def test_a_result_that_is_not_plain_is_marked(sandbox: Any, name: str) -> None:
-    assert (await assess(sandbox, LYING[name], STYLES["plain"])).decided == "inside"
+async def test_a_result_that_is_not_plain_is_marked_or_fails(sandbox: Any, name: str) -> None:
+    """It fails if its class is derived from a plain one, or its own, if the reference's result is plain."""
+    verdict = await assess(sandbox, LYING[name], STYLES["plain"])
+    assert verdict.decided == ("outside" if name in DERIVED else "inside")
+    assert verdict.by_program is (name not in DERIVED)
+    held = Assertions(STYLES["plain"], reference=RIGHT)
+    beside = await held.check(Program(LYING[name], Target(entry_point="solve")), sandbox)
+    assert not beside.passed or beside.decided == "inside"
+    if name in ("equal to everything", "in a list", "a data class"):
+        assert (beside.outcome, beside.decided) == ("fail", "outside") and "own class" in str(beside.failure)
 
 
 @pytest.mark.parametrize("name", INSIDE)
