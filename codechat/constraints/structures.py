@@ -147,13 +147,27 @@ def operation_of(name: str, answer: Answer, code: str) -> int | None:
     packages = customs.built_in.get(answer.values[0].lower())
     if packages is not None:
         places = [found for found in places if _is_bare(found, tree, packages.split())]
+    elif (
+        customs.built_in
+    ):  # what is called by its name alone is the language's own function, unless the program has one
+        defined = {function.name.text for function in tree.functions}
+        places = [found for found in places if found.text in defined or not _is_bare(found, tree, ())]
     if own or not customs.has_method(structure, wanted):
         places += [function.name for function in tree.functions if function.name.text.lower() == wanted]
     query = customs.written.get(wanted)
     if not places and query:
         for match in answer.grammar.matches(query, tree):
-            return int(match["set"][0].start_point[0]) + 1
+            over = [tree.text(node) for node in match.get("over", ())]
+            if all(_is_declared(tree, text, structure) for text in over):
+                return int(match["set"][0].start_point[0]) + 1
     return min((found.line for found in places), default=None)
+
+
+def _is_declared(tree: Tree, name: str, structure: str) -> bool:
+    """Whether a variable or field is declared with a structure of the language, or made as one."""
+    last = re.escape(re.split(r"\W+", name)[-1])
+    made = rf"\b{last}\s*(?::?=\s*|:\s*|\s)(?:make\s*\(\s*)?(?:<-\s*)?{re.escape(structure)}\b"
+    return re.search(made, blanked(tree)) is not None
 
 
 def _official_type(answer: Answer, code: str) -> Finding:
@@ -287,9 +301,12 @@ def _guarded_size(answer: Answer, code: str) -> Finding:
     tree = answer.tree(code)
     own = {found.text.lower() for found in (*tree.classes, *(function.name for function in tree.functions))}
     others, text, unsure = CONCRETE - {plain(name), *own}, blanked(tree), 0
+    built_in = name.lower() in answer.grammar.customs.built_in
     for number in _NUMBER.finditer(text):
         if re.sub(r"[_']", "", number[1]).lstrip("0") == size:
             met = _bounds(text, number, others, own | {plain(name)})
+            if built_in and met is not False and _of_another(text, number, plain(name)):
+                met = False
             line = text.count("\n", 0, number.start()) + 1
             if met:
                 return Finding(True, f"line {use.line} uses {name}, line {line} says {size}")
@@ -299,6 +316,22 @@ def _guarded_size(answer: Answer, code: str) -> Finding:
             None, f"line {use.line} uses {name}, but nothing tells whether {size} in line {unsure} bounds it"
         )
     return Finding(False, f"line {use.line} uses {name}, but no number that may bound it is {size}")
+
+
+_KIND_MADE = re.compile(r"\bmake\s*\(\s*(map\b|chan\b|\[)[^;\n]*,\s*\Z")
+_LENGTH_OF = re.compile(rf"\b(?:len|cap)\s*\(\s*(?:\w{{1,80}}\.)?(\w{{1,80}})\s*\){_COMPARISON}\Z")
+
+
+def _of_another(text: str, number: re.Match[str], wanted: str) -> bool:
+    """Whether a number surely bounds another of the language's own structures, made with it or of its length."""
+    before, after = text[max(0, number.start() - 120) : number.start()], text[number.end() : number.end() + 80]
+    kind = found[1] if (found := _KIND_MADE.search(before)) else ""
+    if not kind and (compared := _LENGTH_OF.search(before)):
+        declared = re.search(rf"\b{compared[1]}\s*(?::?=\s*(?:make\s*\(\s*)?|\s)\s*(map\b|chan\b|\[)", text)
+        kind = declared[1] if declared else ""
+    if re.search(r"\[\s*\Z", before) and re.match(r"\s*\]\s*[\w*\[]", after):
+        kind = "["
+    return bool(kind) and wanted not in (("slice", "array") if kind == "[" else (kind,))
 
 
 def _bounds(text: str, number: re.Match[str], others: frozenset[str], made_by: set[str]) -> bool | None:

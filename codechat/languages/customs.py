@@ -63,8 +63,9 @@ class Customs:
     `constructs` are its own constructs, each with the features of the grammar that make it up.
     `structures_qualified`: data structures are told apart by what precedes a name; those of `packages` by that alone.
     `modules` are structures that functions of a module stand for, with a regular expression of these functions.
-    `written` are operations without a call, each with a query whose capture `set` is the operation. `methods` are those
-    that structures have, in lower case: by structure, under `""` of all.
+    `written` are operations without a call, each with a query whose capture `set` is the operation; what it walks
+    through (`over`) must be declared as the structure. `methods` are those that structures have, in lower case: by
+    structure, under `""` of all.
     `builders` are functions that make structures: by structure, in lower case, their names.
     `imports` says whether a path that code imports is of a library; `sources` are what a page of it loads, with lines.
     """

@@ -66,6 +66,8 @@ _STANDARD = frozenset({
 })  # fmt: skip
 _ELEMENT_SET = "(assignment_statement left: (expression_list (index_expression))) @set"
 
+_RECEIVED = '[(unary_expression operator: "<-") @set (range_clause right: (_) @over) @set]'
+
 
 def _imports(library: str, path: str) -> bool:
     asked, parts = library.lower().split("/"), path.lower().split("/")
@@ -94,7 +96,11 @@ CUSTOMS = Customs(
     packages=("list", "ring", "heap"),
     built_in={"map": "maps", "slice": "slices sort", "array": "slices sort", "chan": ""},
     constructs={"goroutine and channel": ("goroutine", "channel"), "defer statement": ("defer",)},
-    written=dict.fromkeys(("assign", "insert", "update"), _ELEMENT_SET),
+    written={
+        **dict.fromkeys(("assign", "insert", "update"), _ELEMENT_SET),
+        "send": "(send_statement) @set",
+        **dict.fromkeys(("receive", "recv"), _RECEIVED),
+    },
     imports=_imports,
 )
 register(Coded(("go", "golang"), Grammar("tree_sitter_go", QUESTIONS, "go", customs=CUSTOMS)))
