@@ -57,6 +57,7 @@ async def test_an_answer_at_once_satisfies_the_user(tmp_path: Path) -> None:
         "reason": "as in the thread", "build": None, "needs_build": False, "unvalidated": False, "rounds": 1,
         "thread_turns": 2, "satisfied": "FULLY_SATISFIED", "pull": False, "created_at": "2025-01-31T00:00:00Z",
         "could_be_built": False, "was_built": False, "tested": None, "environment": "checkout",
+        "thread_replies": 3, "cohort": "recent", "cohort_by": "issue",
     }  # fmt: skip
 
 

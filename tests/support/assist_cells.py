@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from codechat.domain import Usage
+from codechat.engine.settings.compose import compose_values
 from codechat.metrics.measures import FIELD
 from codechat.records import SessionRecord, TurnRecord, write_sessions
 from codechat.studies.cab.metrics import ASSIST, assist_metrics
@@ -33,6 +34,8 @@ class Assisted:
     dataset: str = "cab"
     undecided: int = 0
     seed: int = 0
+    words: tuple[str, ...] = ()
+    """Words of a command whose protocol, environment and dataset's options the cell has."""
 
 
 def write_assisted(made: Assisted, runs: Path) -> Path:
@@ -48,6 +51,10 @@ def write_assisted(made: Assisted, runs: Path) -> Path:
         "model": {"kind": "openai"}, "dataset": named, "protocol": {"kind": "assist"},
         "seed": made.seed, "choices": {"model": made.model, "dataset": made.dataset, "protocol": "assist"},
     }  # fmt: skip
+    if made.words:
+        composed = compose_values(["protocol=assist", "dataset=cab", "dataset.path=x", *made.words])[0]
+        config |= {name: composed[name] for name in ("protocol", "environment")}
+        config["dataset"] = composed["dataset"]
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
     return folder
 

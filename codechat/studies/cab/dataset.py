@@ -22,6 +22,7 @@ from codechat.datasets.reading.lines import read_values
 from codechat.errors import UserError, nearest
 from codechat.files import content_hash
 from codechat.languages import language_of
+from codechat.studies.cab.sampling import cohort_of, paper_sample
 from codechat.studies.cab.tasks import AssistTask, IssueRow, issue_of, with_replies
 from codechat.tasks import Dataset, Workspace
 from codechat.template import counted
@@ -173,6 +174,14 @@ class CabConfig(DatasetConfig):
     build: Literal["any", "needed", "not_needed"] = run_option(
         "any", "take what has a Dockerfile only, what has none only, or both"
     )
+    cohort: Literal["recent", "all_time"] | None = run_option(
+        None,
+        "take issues of repositories made since November 2024, or of others; by the issue's date if a row has none",
+    )
+    sample: Literal["paper"] | None = run_option(
+        None, "draw the paper's sample of what is left: by language, Dockerfile and turns of the thread"
+    )
+    sample_seed: int = run_option(0, "which sample is drawn")
 
 
 @DATASETS.register("cab", CabConfig, key="benchmark")
@@ -181,9 +190,11 @@ def cab(config: CabConfig) -> Dataset:
     path = Path(config.path).expanduser()
     rows: dict[str, IssueRow] = {}
     places: dict[str, str] = {}
-    repeated: list[str] = []
+    repeated, without = list[str](), list[str]()
     for place, row in read_values(path, issue_of, REMEDY):
-        if row.task_id in rows:
+        if not row.commit_id:
+            without.append(row.task_id)
+        elif row.task_id in rows:
             repeated.append(row.task_id)
         else:
             rows[row.task_id], places[row.task_id] = row, place
@@ -193,7 +204,7 @@ def cab(config: CabConfig) -> Dataset:
     if config.repos is not None:
         tasks = _with_workspaces(tasks, rows, config)
     content = content_hash([row.content() for row in rows.values()])
-    return Dataset("cab", tuple(tasks), content, places, remark=_remark(repeated))
+    return Dataset("cab", tuple(tasks), content, places, remark=_remark(repeated, without))
 
 
 def _chosen(tasks: Sequence[AssistTask], rows: Mapping[str, IssueRow], config: CabConfig) -> list[AssistTask]:
@@ -210,9 +221,13 @@ def _chosen(tasks: Sequence[AssistTask], rows: Mapping[str, IssueRow], config: C
         if (config.kind == "all" or task.pull == (config.kind == "pull"))
         and (config.build == "any" or (rows[task.task_id].dockerfile is not None) == (config.build == "needed"))
         and (wanted is None or task.target.language in wanted)
+        and (config.cohort is None or cohort_of(task)[0] == config.cohort)
     ]
     if not found:
-        raise UserError("no issue of the file is of these languages, this kind and this build", "choose fewer at once")
+        chosen = "these languages, this kind, this build and this cohort"
+        raise UserError(f"no issue of the file is of {chosen}", "choose fewer at once")
+    if config.sample is not None:
+        found = paper_sample(found, config.sample_seed)
     return found
 
 
@@ -229,10 +244,13 @@ def _with_workspaces(tasks: Sequence[AssistTask], rows: Mapping[str, IssueRow], 
     return [replace(task, workspace=workspaces.get(task.task_id)) for task in tasks]
 
 
-def _remark(repeated: Sequence[str]) -> str:
-    """What a user should know of issues that are in the file again."""
-    if not repeated:
-        return ""
-    names = ", ".join(repeated[:SHOWN]) + (", …" if len(repeated) > SHOWN else "")
-    again = counted(len(repeated), "row repeats an issue", "rows repeat an issue")
-    return f"{again} of the file ({names}): the first row of each counts"
+def _remark(repeated: Sequence[str], without: Sequence[str]) -> str:
+    """What a user should know of issues that are in the file again, and of those that are left out."""
+
+    def named(ids: Sequence[str], one: str, more: str) -> str:
+        names = ", ".join(ids[:SHOWN]) + (", …" if len(ids) > SHOWN else "")
+        return f"{counted(len(ids), one, more)} of the file ({names})"
+
+    again = f"{named(repeated, 'row repeats an issue', 'rows repeat an issue')}: the first row of each counts"
+    lacking = f"{named(without, 'row names no commit', 'rows name no commit')}: left out"
+    return "; ".join(([again] if repeated else []) + ([lacking] if without else []))

@@ -10,6 +10,7 @@ from typing import NamedTuple, cast, get_args
 from codechat.judges import deciding
 from codechat.judges.deciding import lines_of
 from codechat.studies.cab.config import JUDGE
+from codechat.studies.cab.sampling import cohort_of, thread_replies, thread_turns
 from codechat.studies.cab.stage import Built, Exchange, Stage, Telling, after_label, bounded, only_word
 from codechat.studies.cab.tasks import AssistTask
 from codechat.studies.cab.turns import AssistJudgement, Grade, Status, Verbosity
@@ -126,16 +127,6 @@ def implied(parts: Parts, *, failed: bool) -> Grade:
     return "CORRECT" if parts.technical == "CORRECT" and all(parts.conditions) else "PARTIALLY_CORRECT"
 
 
-def thread_turns(task: AssistTask) -> int:
-    """How often somebody else answers the author in the real thread: comments in a row are one turn."""
-    turns, author = 0, True
-    for comment in task.thread:
-        own = comment.user == task.author
-        turns += author and not own
-        author = own
-    return turns
-
-
 def _texts(label: str, lines: Sequence[str]) -> list[str]:
     return [said for line in lines if (said := after_label(label, line)) is not None]
 
@@ -145,6 +136,7 @@ def _judgement(
 ) -> AssistJudgement:
     """The record. Without parts no condition is met if there was no answer, else none is decided."""
     build, last = ended.built.build, ended.built.last
+    cohort, known = cohort_of(task)
     conditions = list(found.conditions) if found else [None if answered else False] * len(task.conditions)
     return AssistJudgement(
         verdict=verdict,
@@ -168,4 +160,7 @@ def _judgement(
         was_built=build is not None and build.ok,
         tested=last.succeeded if last is not None and last.ok and last.test is not None else None,
         environment=ended.environment,
+        thread_replies=thread_replies(task),
+        cohort=cohort,
+        cohort_by=known,
     )

@@ -15,12 +15,9 @@ from codechat.metrics.spending import Effort, Tokens, add_tokens, no_tokens, spe
 from codechat.metrics.statistics import Figure, Interval, TaskBootstrap, phi
 from codechat.metrics.tally import WHOLE, Part, Tally, size
 from codechat.records import SessionRecord
+from codechat.studies.cab.sampling import LONG_THREAD, RECENT_SINCE
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn
 
-RECENT_SINCE = "2024-11"
-"""Issues from this month on are of the cohort `recent`: its repositories were made after it began."""
-LONG_THREAD = 5
-"""Threads with so many turns, or more, are one group."""
 GRADES = ("correct", "partially_correct", "incorrect")
 VERBOSITIES = ("concise", "appropriate", "verbose")
 STATUSES = ("fully_satisfied", "partially_satisfied", "not_satisfied")
@@ -37,8 +34,9 @@ _SHARES: tuple[tuple[str, str, bool | None, str], ...] = (
 )
 _ROUNDS = ("rounds", "Rounds", None, "replies of the user until the dialogue ends, averaged over issues")
 _THREAD = ("thread_turns", "Turns of the thread", None, "the maintainers' turns of the real thread, averaged")
+_REPLIES = ("thread_replies", "Comments of the thread", None, "the maintainers' comments in the real thread, averaged")
 GROUPED = (*(key for key, *_ in _SHARES), "rounds")
-BY_VERDICT = ("rounds", "thread_turns")
+BY_VERDICT = ("rounds", "thread_turns", "thread_replies")
 OF_VERDICTS = ("verdict", "verdict_cohort")
 _PLACES = {**{name: f"verdicts.{name}" for name in GRADES}, **{name: f"verbosity.{name}" for name in VERBOSITIES}}
 _SHOWN: dict[str, tuple[str, ...]] = {
@@ -64,6 +62,7 @@ _FURTHER: tuple[tuple[str, str, bool | None, str], ...] = (
 _COUNTS = (
     ("undecided", "Undecided", "verdicts.undecided"),
     ("unvalidated", "Unvalidated builds", "counts.unvalidated"),
+    ("cohort_by_issue", "Cohort by the issue's date", "counts.cohort_by_issue"),
     ("failed_builds", "Failed builds", "counts.failed_builds"),
     ("unanswered", "Without any answer", "counts.unanswered"),
     ("cut_answers", "Answers cut by a limit", "counts.cut_answers"),
@@ -74,12 +73,12 @@ _COUNTS = (
 
 def _final(row: tuple[str, str, bool | None, str]) -> Final:
     key, label, better, meaning = row
-    unit: Any = "number" if row in (_ROUNDS, _THREAD) else "share"
+    unit: Any = "number" if row in (_ROUNDS, _THREAD, _REPLIES) else "share"
     return Final(key, label, _PLACES.get(key, ""), unit, better, meaning)
 
 
 def _breakdowns() -> Iterator[Breakdown]:
-    for key, label, better, meaning in (_ROUNDS, _THREAD):
+    for key, label, better, meaning in (_ROUNDS, _THREAD, _REPLIES):
         yield Breakdown(key, label, "verdict", f"by_verdict.{key}", "number", better, meaning)
     rows = {row[0]: row for row in (*_SHARES, _ROUNDS)}
     for by, keys in _SHOWN.items():
@@ -102,7 +101,7 @@ ASSIST = Measures(
             )
         ),
     ),
-    finals=tuple(map(_final, (*_SHARES, _ROUNDS, _THREAD, *_FURTHER))),
+    finals=tuple(map(_final, (*_SHARES, _ROUNDS, _THREAD, _REPLIES, *_FURTHER))),
     breakdowns=tuple(_breakdowns()),
     counts=tuple(Final(key, label, at, "count", None) for key, label, at in _COUNTS),
     passed="nothing is tested",
@@ -139,7 +138,7 @@ class _Seen:
         parts = dict(judgement_parts(own))
         self.overall.count(task, {**parts, **further_parts(own, turns)})
         for by, name in groups_of(session.language, own):
-            shown = parts if by not in OF_VERDICTS else {key: parts[key] for key in BY_VERDICT}
+            shown = parts if by not in OF_VERDICTS else {key: parts[key] for key in BY_VERDICT if key in parts}
             self.groups[by].setdefault(name, Tally()).count(task, shown)
         self._count(own, turns)
         self.counts["cut_answers"] += sum(turn.finish_reason in CUT for turn in session.turns)
@@ -148,6 +147,7 @@ class _Seen:
     def _count(self, own: AssistJudgement, turns: list[AssistTurn]) -> None:
         self.counts["undecided"] += own.verdict is None
         self.counts["unvalidated"] += own.unvalidated
+        self.counts["cohort_by_issue"] += own.cohort_by != "repository"
         self.counts["failed_builds"] += own.build is False
         self.counts["unanswered"] += all(turn.answer is None for turn in turns)
         self.counts["commands"] += sum(len(turn.explored) for turn in turns)
@@ -190,6 +190,8 @@ def judgement_parts(own: AssistJudgement) -> Iterator[tuple[str, Part]]:
     yield "satisfied", (own.satisfied == "FULLY_SATISFIED", 1)
     yield "rounds", (own.rounds, 1)
     yield "thread_turns", (own.thread_turns, 1)
+    if own.thread_replies is not None:
+        yield "thread_replies", (own.thread_replies, 1)
 
 
 def further_parts(own: AssistJudgement, turns: list[AssistTurn]) -> dict[str, Part]:
@@ -218,7 +220,7 @@ def further_parts(own: AssistJudgement, turns: list[AssistTurn]) -> dict[str, Pa
 
 def groups_of(language: str, own: AssistJudgement) -> Iterator[tuple[str, str]]:
     """The groups of a dialogue, each with what groups by."""
-    cohort = "recent" if own.created_at >= RECENT_SINCE else "all_time"
+    cohort = own.cohort or ("recent" if own.created_at >= RECENT_SINCE else "all_time")
     if own.verdict is not None:
         yield from (("verdict", own.verdict.lower()), ("verdict_cohort", f"{own.verdict.lower()}, {cohort}"))
     stands = "could_be_built" if own.could_be_built else "unvalidated"

@@ -1,7 +1,7 @@
 """Issues of repositories as tasks, read from CodeAssistBench's fields (docs/codeassist.md)."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
@@ -39,6 +39,7 @@ class AssistTask(Task):
     `pull` is True for a pull request. `conditions` say what satisfies the user, `thread` is what was really said; no
     model under test sees either. The target's language is the repository's. `replies` are those in all threads of the
     dataset, this one's too. `needs_build`: the dataset has a Dockerfile for it, in `workspace` if there is one.
+    `repository_created_at` is the repository's own date, empty if the dataset does not say it.
     """
 
     title: str = ""
@@ -51,6 +52,7 @@ class AssistTask(Task):
     created_at: str = ""
     replies: tuple[Reference, ...] = field(default=(), repr=False, compare=False)
     needs_build: bool = False
+    repository_created_at: str = ""
 
     plural: ClassVar[str] = "issues of repositories"
 
@@ -77,14 +79,15 @@ class IssueRow(BaseModel):
     url: str
     title: Filled
     body: str | None
-    author: Filled
+    author: Filled | None
     created_at: str
-    commit_id: str = Field(pattern=r"^[0-9a-f]{40}$")
+    commit_id: str = Field(pattern=r"^([0-9a-f]{40})?$")
     language: Filled
     satisfaction_conditions: list[Filled] = Field(min_length=1)
     comments: list[CommentRow]
     dockerfile: str | None
     test_command: Filled | None = None
+    repository_created_at: Filled | None = None
 
     @field_validator("url")
     @classmethod
@@ -117,7 +120,7 @@ class IssueRow(BaseModel):
 
     def content(self) -> dict[str, Any]:
         """The row for the dataset's hash: without fields of later versions that it does not have."""
-        later = {name for name in ("test_command",) if getattr(self, name) is None}
+        later = {name for name in ("test_command", "repository_created_at") if getattr(self, name) is None}
         return self.model_dump(exclude=later)
 
     def task(self) -> AssistTask:
@@ -129,22 +132,40 @@ class IssueRow(BaseModel):
             Target(language_of(self.language).names[0]),
             title=self.title,
             body=body,
-            author=self.author,
+            author=self.author or "",
             url=self.url,
             pull=self.pull,
             conditions=tuple(self.satisfaction_conditions),
             thread=tuple(Comment(each.user, each.created_at, each.body) for each in self.comments),
             created_at=self.created_at,
             needs_build=self.dockerfile is not None,
+            repository_created_at=self.repository_created_at or "",
         )
 
 
 def issue_of(value: dict[str, Any]) -> IssueRow:
-    """The issue in a line of a task file. Raises `ValueError`, also for a text that no file could hold."""
-    row = IssueRow.model_validate(value)
+    """The issue in a line of a task file. Raises `ValueError`, also for a text that no file could hold.
+
+    The benchmark's first form, in which its issues of all time are published, has other names for the same.
+    """
+    row = IssueRow.model_validate(_renamed(value) if "first_question" in value else value)
     if writable(value) is not value:
         raise ValueError("a text has half of a surrogate pair (\\ud800 to \\udfff)")
     return row
+
+
+def _renamed(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the first form (`first_question`, `commit_info`) under the names of the later one."""
+    asked, commit = value["first_question"] or {}, value.get("commit_info") or {}
+    shared: dict[str, Any] = {name: value[name] for name in ("comments", "language", "created_at") if name in value}
+    later: dict[str, Any] = {name: value.get(name) for name in ("dockerfile", "test_command", "repository_created_at")}
+    return {
+        **{"url": commit.get("repository"), "commit_id": (commit.get("latest_commit") or {}).get("sha") or ""},
+        **{name: asked.get(name) for name in ("title", "body", "created_at") if name in asked},
+        **{"author": asked.get("user"), "satisfaction_conditions": value.get("user_satisfaction_condition")},
+        **shared,
+        **later,
+    }
 
 
 def with_replies(tasks: Iterable[AssistTask]) -> list[AssistTask]:

@@ -117,8 +117,9 @@ class AssistJudgement(_Part):
     `could_be_built`: the row's own image was built, before the first answer; `was_built`: so was an answer's change.
     `tested`: whether the row's test command passes in the last image, null without one. `environment` is the kind of
     the session's worktree.
-    `rounds` counts the user's replies, `thread_turns` the maintainers' turns of the real thread; `satisfied` is the
-    status of the user's last reply. What later versions added is null in older records.
+    `rounds` counts the user's replies, `thread_turns` the maintainers' turns of the real thread, `thread_replies` their
+    comments; `cohort_by` says whose date the cohort goes by. `satisfied` is the status of the user's last reply. What
+    later versions added is null in older records.
     """
 
     verdict: Grade | None
@@ -142,6 +143,9 @@ class AssistJudgement(_Part):
     was_built: bool | None = None
     tested: bool | None = None
     environment: str | None = None
+    thread_replies: int | None = None
+    cohort: Literal["recent", "all_time"] | None = None
+    cohort_by: Literal["repository", "issue"] | None = None
 
     @classmethod
     def of(cls, session: SessionRecord) -> "AssistJudgement":

@@ -31,7 +31,12 @@ class AssistChapter(Chapter):
 
     def write_figures(self, measures: Measures, metrics: Mapping[str, Any], title: str, folder: Path) -> None:
         """Of every breakdown the share of correct verdicts alone: the tables have all, and each panel takes time."""
-        shown = tuple(part for part in measures.breakdowns if part.by == "verdict" or part.key == GRADES[0])
+        chosen = (GRADES[0], "rounds", "thread_turns")
+        shown = tuple(
+            part
+            for part in measures.breakdowns
+            if part.key in chosen and (part.by == "verdict" or part.key == chosen[0])
+        )
         super().write_figures(replace(measures, breakdowns=shown), metrics, title, folder)
 
     def groups(self, study: Study[Any]) -> dict[str, str]:

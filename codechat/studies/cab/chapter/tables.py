@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from codechat.environment import data_folder
 from codechat.metrics.repeats import Part, all_of, any_of, mean_over_tasks, sizes
 from codechat.metrics.statistics import Figure
 from codechat.records import SessionRecord
@@ -57,10 +58,16 @@ WORDS: Mapping[str, str] = {
     "correct": "Correct", "partially_correct": "Partial", "incorrect": "Incorrect",
     "concise": "Terse", "appropriate": "Appropriate", "verbose": "Verbose",
 }  # fmt: skip
+SONNET = "Sonnet 3.7"
+"""The paper's name of the model that judged, and that spoke for the user in its released code."""
 PER_CENT, TURNS = ".1f", ".2f"
+OF_ISSUES: Mapping[str, str] = {
+    "thread_turns": "Thread turns", "thread_replies": "Thread comments", "rounds": "Rounds",
+}  # fmt: skip
 SOURCE = (
     "Published: from CodeAssistBench's paper, not like for like: a balanced sample of its issues (194 recent ones, 350 "
-    "of all time), judged by Sonnet 3.7 under prompts that are worded otherwise, at temperature 0."
+    "of all time), judged by Sonnet 3.7 under prompts that are worded otherwise, at temperature 0. What else differs "
+    "from its setup stands behind each of its rows, of the cell above it or else of the nearest one."
 )
 NOWHERE = "What the paper prints stands here only if a cell has dataset=cab, and none has."
 
@@ -75,32 +82,76 @@ def paper_tables(study: Study[Any]) -> Iterator[Table]:
 
 def correctness(study: Study[Any]) -> Table:
     """Verdicts by cohort, with the rounds and the turns of the real thread by verdict (the paper's Table 2)."""
-    heads = [Column("cohort", "Cohort"), Column("model", "Model"), Column("source", "Source")]
+    cells = [found.cell for found in study.in_order()]
+    heads = [Column("cohort", cohort_head(cells)), Column("model", "Model"), Column("source", "Source")]
     several = len(study.datasets) > 1
     heads += [Column("dataset", "Dataset")] if several else []
     columns = [Column("n", "Issues", "d"), *(Column(f"{name}_share", f"{WORDS[name]}, %", PER_CENT) for name in GRADES)]
-    for key, title in (("thread_turns", "Thread turns"), ("rounds", "Rounds")):
+    for key, title in OF_ISSUES.items():
         columns += [Column(f"{key}_{name}", f"{title}, {WORDS[name].lower()}", TURNS) for name in GRADES]
-    cells = [found.cell for found in study.in_order()]
-    stands = any(map(is_published, cells))
+    columns.append(Column("differs", "Not as in the paper"))
+    known = [cell for cell in cells if is_published(cell)]
     rows: list[tuple[Value, ...]] = []
     for cohort, word in COHORTS.items():
-        left = dict(paper().figures[cohort]) if stands else {}
-        last = {paper().name_of(cell.model): cell for cell in cells}
+
+        def published(
+            name: str, beside: Sequence[LoadedCell], cohort: str = cohort, word: str = word
+        ) -> tuple[Value, ...]:
+            shares, turns, rounds = paper().figures[cohort][name]
+            unsaid = [None] * len(GRADES)  # the paper gives one count of turns
+            apart = sorted((len(found := differences(cell, cohort)), "; ".join(found)) for cell in beside)
+            differs = apart[0][1] or None
+            dataset = [None] if several else []
+            issues = paper().issues[cohort]
+            return (word, name, PUBLISHED, *dataset, issues, *shares, *turns, *unsaid, *rounds, differs)
+
+        left = list(paper().figures[cohort]) if known else []
+        last = {paper().name_of(cell.model): cell for cell in known}
         for cell in cells:
             if measured := _of_cohort(cell.metrics, cohort):
-                rows.append((word, cell.label, MEASURED, *([cell.dataset] if several else []), *measured))
+                rows.append((word, cell.label, MEASURED, *([cell.dataset] if several else []), *measured, None))
             name = paper().name_of(cell.model)
-            if last[name] is cell and name in left:
-                rows.append(_published(word, name, paper().issues[cohort], left.pop(name), several=several))
-        rows += [_published(word, name, paper().issues[cohort], each, several=several) for name, each in left.items()]
+            if name in left and name in last and last[name] is cell:
+                left.remove(name)
+                rows.append(published(name, (cell,)))
+        rows += [published(name, known) for name in left]
     return Table(
         "assist_correctness", "Verdicts, rounds and turns of the real thread (as CodeAssistBench's Table 2)",
         (*heads, *columns), tuple(rows),
         "Shares of the decided issues of a cohort. Rounds: the user's replies until the dialogue ends; thread turns: "
-        "the maintainers' turns of the real thread; both averaged over the issues of a verdict. "
-        f"{SOURCE if stands else NOWHERE} Intervals are in assist_by_cohort and assist_by_verdict.", GROUP,
+        "the maintainers' turns of the real thread, comments in a row being one; thread comments: each is one; "
+        "averaged over the issues of a verdict. The paper's turns lie between the two. "
+        f"{SOURCE if known else NOWHERE} Intervals are in assist_by_cohort and assist_by_verdict.", GROUP,
     )  # fmt: skip
+
+
+def cohort_head(cells: Sequence[LoadedCell]) -> str:
+    """The head of a column of cohorts; it says if an issue's own date stands for its repository's, which is older."""
+    by_issue = any(cell.metrics["counts"].get("cohort_by_issue", 1) for cell in cells)
+    return f"Cohort{' (by the date of the issue)' if by_issue else ''}"
+
+
+def differences(cell: LoadedCell, cohort: str) -> list[str]:
+    """What sets a cell apart from the setup behind the paper's Table 2, in words; nothing if it is that setup."""
+    config, metrics = cell.config, cell.metrics
+    protocol, environment = config.get("protocol") or {}, config.get("environment") or {}
+    size, whole = metrics["n"]["by_cohort"]["rounds"].get(cohort, 0), paper().issues[cohort]
+    found = [f"{size} of {whole} issues"] if size < whole else []
+    if (config.get("dataset") or {}).get("sample") != "paper":
+        found.append("not drawn by dataset.sample=paper")
+    if environment.get("kind") != "docker":
+        found.append(f"environment={environment.get('kind', 'none')}")
+    shipped = data_folder("conf") / "prompts" / "assist" / "paper"
+    prompts = protocol.get("prompts") or {}
+    if any(prompts.get(path.stem) != path.read_text(encoding="utf-8") for path in shipped.glob("*.md")):
+        found.append("other prompts than protocol.prompts=paper")
+    usual = {"judged": "answer", "steps": 5, "explore": "every", "rounds": 10}
+    found += [f"protocol.{key}={protocol.get(key)}" for key, value in usual.items() if protocol.get(key) != value]
+    for role in ("user", "judge"):
+        name = str(((protocol.get("roles") or {}).get(role) or {}).get("name"))
+        if paper().name_of(name) != SONNET:
+            found.append(f"{role} {name}")
+    return found
 
 
 def is_published(cell: LoadedCell) -> bool:
@@ -118,21 +169,15 @@ def _of_cohort(metrics: Mapping[str, Any], cohort: str) -> list[Value]:
     return [
         sizes["correct"][cohort],
         *(100 * shares[name][cohort] for name in GRADES),
-        *(turns[key].get(place) for key in ("thread_turns", "rounds") for place in places),
+        *(turns.get(key, {}).get(place) for key in OF_ISSUES for place in places),
     ]
-
-
-def _published(
-    cohort: str, name: str, issues: int, figures: Sequence[Sequence[float]], *, several: bool
-) -> tuple[Value, ...]:
-    dataset = [None] if several else []
-    return (cohort, name, PUBLISHED, *dataset, issues, *(value for triple in figures for value in triple))
 
 
 def languages(study: Study[Any]) -> Table:
     """Verdicts and verbosity by language and cohort: what the paper's Figures 6 and 7 draw."""
     names = (*GRADES, *VERBOSITIES)
-    columns = [Column("language", "Language"), Column("cohort", "Cohort"), Column("n", "Issues", "d")]
+    head = cohort_head([found.cell for found in study.in_order()])
+    columns = [Column("language", "Language"), Column("cohort", head), Column("n", "Issues", "d")]
     columns += [Column(name, f"{WORDS[name]}, %", PER_CENT) for name in names]
     rows: list[tuple[Verdicts, list[Value]]] = []
     for found in study.in_order():

@@ -4,12 +4,15 @@ import gzip
 import os
 from collections import Counter
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import pytest
 
 from codechat.datasets import DATASETS, select
 from codechat.errors import UserError
+from codechat.studies.cab.chapter.tables import paper
+from codechat.studies.cab.sampling import cohort_of, thread_replies, thread_turns
 from codechat.studies.cab.tasks import AssistTask, Comment
 from codechat.tasks import Dataset
 from support.cab_rows import issue, write
@@ -65,6 +68,85 @@ def test_the_smaller_files_are_parts_of_recent() -> None:
     assert Counter(task.target.language for task in recent.values()) == {
         "python": 159, "javascript": 37, "cpp": 31, "typescript": 26, "csharp": 25, "c": 20, "java": 8
     }  # fmt: skip
+
+
+def thread(*users: str) -> list[dict[str, str]]:
+    return [{"user": user, "created_at": "2025-01-02T04:00:00Z", "body": f"{user} says so."} for user in users]
+
+
+def many(*wanted: tuple[int, int, bool], language: str = "python") -> list[dict[str, Any]]:
+    """So many issues whose threads have so many turns, with a Dockerfile or without."""
+    found: list[dict[str, Any]] = []
+    for count, turns, builds in wanted:
+        for _ in range(count):
+            own = {"url": f"https://github.com/{language}/a/issues/{len(found) + 1}", "language": language}
+            own |= {"dockerfile": "FROM scratch\n" if builds else None, "comments": thread(*["ann", "user"] * turns)}
+            found.append(issue(**own))
+    return found
+
+
+def by_turns(dataset: Dataset) -> Counter[tuple[str, int]]:
+    return Counter((task.target.language, min(thread_turns(task), 5)) for task in tasks(dataset))
+
+
+def test_the_papers_sample_counted_by_hand(tmp_path: Path) -> None:
+    """Ten of each number of turns, those with a Dockerfile among them; what lacks is drawn from the number before."""
+    rows = many((30, 1, False), (12, 2, False), (4, 3, False), (2, 5, False), (9, 7, True), (20, 4, False))
+    rows += many((3, 1, False), (14, 2, False), (1, 6, True), language="c")
+    dataset = load(write(tmp_path / "tasks.jsonl", *rows), sample="paper")
+    # python: 5+ has 11, so 10; 4 has 20, so 10; 3 has 4, so 2 gives 12 of its 16, all that it has; 1 the 14 that lack
+    # c: 5+ has 1 of 10, 4 and 3 none, so 2 gives all its 14 of 39, and 1 all its 3
+    assert by_turns(dataset) == {
+        ("python", 5): 10, ("python", 4): 10, ("python", 3): 4, ("python", 2): 12, ("python", 1): 14,
+        ("c", 5): 1, ("c", 2): 14, ("c", 1): 3,
+    }  # fmt: skip
+    assert sum(task.needs_build for task in tasks(dataset) if task.target.language == "python") >= 5
+    again, other = (load(tmp_path / "tasks.jsonl", sample="paper", sample_seed=seed) for seed in (0, 1))
+    assert again.tasks == dataset.tasks != other.tasks and by_turns(other) == by_turns(dataset)
+
+
+def test_a_cohort_goes_by_the_repositorys_own_date_if_a_row_has_it(tmp_path: Path) -> None:
+    old, new = "2019-03-01T00:00:00Z", "2025-03-01T00:00:00Z"
+    rows = [
+        issue(url=f"{ADDRESS}/issues/{number}", created_at=opened, repository_created_at=made)
+        for number, (opened, made) in enumerate([(new, None), (old, None), (new, old), (new, new)], 1)
+    ]
+    path = write(tmp_path / "tasks.jsonl", *rows)
+    assert [cohort_of(task) for task in tasks(load(path))] == [
+        ("recent", "issue"), ("all_time", "issue"), ("all_time", "repository"), ("recent", "repository"),
+    ]  # fmt: skip
+    chosen = {cohort: [task.task_id for task in load(path, cohort=cohort).tasks] for cohort in ("recent", "all_time")}
+    assert chosen == {"recent": ["ann/shop#1", "ann/shop#4"], "all_time": ["ann/shop#2", "ann/shop#3"]}
+
+
+def test_the_first_form_of_the_file_is_read(tmp_path: Path) -> None:
+    """In it the issues of all time are published: other names, some rows without an author, a few without a commit."""
+    late = issue()
+    first = {
+        "language": "python", "comments": late["comments"], "dockerfile": None, "created_at": late["created_at"],
+        "commit_info": {"repository": late["url"], "latest_commit": {"sha": late["commit_id"]}},
+        "first_question": {"title": late["title"], "body": late["body"], "user": "user"},
+        "user_satisfaction_condition": late["satisfaction_conditions"],
+    }  # fmt: skip
+    lost = {**first, "commit_info": {"repository": f"{ADDRESS}/issues/9", "latest_commit": {"sha": ""}}}
+    dataset, same = load(write(tmp_path / "first", first, lost)), load(write(tmp_path / "late", late))
+    assert dataset.tasks == same.tasks and dataset.content_hash == same.content_hash
+    assert "1 row names no commit of the file (ann/shop#9): left out" in dataset.remark
+    (alone,) = tasks(load(write(tmp_path / "nobody", {**late, "author": None})))
+    assert alone.author == ""
+
+
+@published
+def test_turns_of_published_threads_by_both_definitions() -> None:
+    """The paper's Table 2 implies 2.10 turns of the real thread on its recent sample: between the two."""
+    sample = tasks(load(DATA / "cab_recent.jsonl.gz", sample="paper"))
+    assert len(sample) == 197, "the paper drew 194 from the 308 rows, of which two are there twice"
+    assert Counter(task.target.language for task in sample) == {
+        "python": 50, "javascript": 37, "cpp": 31, "typescript": 26, "csharp": 25, "c": 20, "java": 8
+    }  # fmt: skip
+    assert round(mean(map(thread_turns, sample)), 2) == 1.68 and round(mean(map(thread_replies, sample)), 2) == 2.22
+    shares, turns, _ = paper().figures["recent"]["GPT-4.1 mini"]
+    assert round(sum(share * each for share, each in zip(shares, turns, strict=True)) / 100, 2) == 2.10
 
 
 def test_a_row_is_a_task(tmp_path: Path) -> None:

@@ -137,7 +137,8 @@ def test_table_2(metrics: dict[str, Any]) -> None:
     assert metrics["by_verdict"] == {
         "rounds": {"correct": 1.0, "incorrect": 2.0, "partially_correct": 3.0},
         "thread_turns": {"correct": 1.0, "incorrect": 6.0, "partially_correct": 3.0},
-    }
+        "thread_replies": {},
+    }, "older records have no count of comments"
 
 
 def test_groups(metrics: dict[str, Any]) -> None:
@@ -162,7 +163,7 @@ def test_commands_and_what_could_not_be_read(metrics: dict[str, Any]) -> None:
     assert metrics["unread_maintainer"] == 1 / 4
     assert metrics["forced"] == pytest.approx(1 / 7)
     assert metrics["counts"] == {
-        "unvalidated": 1, "failed_builds": 1, "unanswered": 1, "cut_answers": 1, "commands": 4, "commands_unrun": 3,
+        "cohort_by_issue": 4, "unvalidated": 1, "failed_builds": 1, "unanswered": 1, "cut_answers": 1, "commands": 4, "commands_unrun": 3,
     }  # fmt: skip
     assert metrics["tokens"]["model"].items() >= {"input_tokens": 700, "output_tokens": 140}.items()
     assert metrics["tokens"]["user"].items() >= {"input_tokens": 70, "output_tokens": 14}.items()

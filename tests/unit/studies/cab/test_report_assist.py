@@ -59,7 +59,7 @@ def test_the_papers_table_stands_beside_ours(study: Path) -> None:
     ]  # fmt: skip
     assert len(rows) == 2 * (len(MODELS) + 6)
     assert list(rows[1].values())[3:] == [
-        "194", "16.49", "30.41", "53.09", "1.72", "2.17", "2.18", "2.94", "3.66", "5.7",
+        "194", "16.49", "30.41", "53.09", "1.72", "2.17", "2.18", "", "", "", "2.94", "3.66", "5.7", rows[1]["differs"],
     ]  # fmt: skip
     measured = metrics_of(study, "mine")
     for cohort, row in (("recent", rows[2]), ("all_time", rows[10])):
@@ -72,6 +72,36 @@ def test_the_papers_table_stands_beside_ours(study: Path) -> None:
                 assert row[f"{key}_{name}"] == str(by_group.get(f"{name}, {cohort}", ""))
     note = (study / "out" / "tables" / "assist_correctness.md").read_text()
     assert "not like for like" in note and "sample" in note
+
+
+PAPER = (
+    "environment=docker", "environment.fallback=checkout", "protocol.prompts=paper", "protocol.judged=answer",
+    "dataset.sample=paper", *(word for role in ("user", "judge") for word in (
+        f"model@protocol.roles.{role}=anthropic", f"protocol.roles.{role}.name=claude-3-7-sonnet-20250219")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("issues", "more", "said"),
+    [
+        (28, (), ""),
+        (1, (), "7 of 194 issues"),
+        (28, ("dataset.sample=null",), "not drawn by dataset.sample=paper"),
+        (28, ("environment=none",), "environment=none"),
+        (28, ("protocol.prompts=plain",), "other prompts than protocol.prompts=paper"),
+        (28, ("protocol.judged=dialogue", "protocol.rounds=3"), "protocol.judged=dialogue; protocol.rounds=3"),
+        (28, ("protocol.roles.judge.name=gpt-5",), "judge gpt-5"),
+    ],
+)
+def test_a_published_row_says_what_is_not_as_in_the_paper(
+    tmp_path: Path, issues: int, more: tuple[str, ...], said: str
+) -> None:
+    words = tuple(word for word in PAPER if word.partition("=")[0] not in {each.partition("=")[0] for each in more})
+    words = tuple(word for word in words if "environment=none" not in more or "environment" not in word)
+    report(tmp_path, Assisted("gpt-4.1-mini", issues=issues, cohorts=("recent",), words=(*words, *more)))
+    rows = [row for row in rows_of(tmp_path, "assist_correctness") if row["cohort"] == "recent"]
+    assert {row["differs"] for row in rows if row["source"] == "published"} == {said}
+    assert [row["differs"] for row in rows if row["source"] == "measured"] == [""]
 
 
 def test_the_paper_stands_beside_its_own_issues_alone(tmp_path: Path) -> None:
