@@ -101,6 +101,26 @@ async def test_a_failure_names_the_assertion_and_what_was_printed(checker: Check
     assert failure.stdout == "adding\nadding\n"
 
 
+CASES = """import unittest
+
+class Sums(unittest.TestCase):
+    def test_few(self):
+        self.assertEqual(total([1]), 1)
+
+    def test_many(self):
+        wanted = 4
+        self.assertEqual(total([1, 2]), wanted)
+"""
+
+
+async def test_a_failed_unittest_names_itself_and_its_line(checker: Checker) -> None:
+    verdict = await checker.check(Program(PROGRAM), Assertions((CASES,)))
+    assert not verdict.passed
+    assert verdict.failure is not None and verdict.failure.exception is not None
+    assert "Sums.test_many: AssertionError: 3 != 4" in verdict.failure.exception
+    assert "line 9, in test_many: self.assertEqual(total([1, 2]), wanted)" in verdict.failure.exception
+
+
 async def test_an_exception_is_told_with_the_programs_own_lines(checker: Checker) -> None:
     verdict = await checker.check(Program("def total(n):\n    return n[7]\n"), Assertions(("total([])",)))
     failure = verdict.failure

@@ -19,6 +19,13 @@ MAINS = ("unittest.main", "main", "pytest.main")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+class _Kept(unittest.TestResult):
+    """Results with the exceptions themselves, whose tracebacks name the failing lines of the tests."""
+
+    def _exc_info_to_string(self, err: Any, test: Any) -> Any:
+        return err[1]
+
+
 class NotRun(ValueError):
     """A snippet with tests that nothing here runs; the text says which."""
 
@@ -26,16 +33,22 @@ class NotRun(ValueError):
 def runners() -> dict[str, Any]:
     """What the pieces of snippets use besides the snippets' own names. They look nothing up by a name that a program or
     a snippet could have, too; make them before the program's code runs."""
-    result, load, fails, error = unittest.TestResult, unittest.defaultTestLoader, AssertionError, RuntimeError
-    find, has, names_of, import_, text = getattr, hasattr, vars, __import__, str
+    result, load, fails, error = _Kept, unittest.defaultTestLoader, AssertionError, RuntimeError
+    find, has, names_of, import_, text, kind = getattr, hasattr, vars, __import__, str, type
 
     def run_cases(*classes: Any) -> None:
         for cases in classes:
             found = result()
             load.loadTestsFromTestCase(cases).run(found)
             wrong = [*found.failures, *found.errors, *found.skipped, *found.expectedFailures]  # skipped has not passed
-            if wrong or not found.testsRun or not found.wasSuccessful():
-                raise fails(text(wrong[0][1]).strip().splitlines()[-1] if wrong else "no test ran")
+            if wrong:
+                test, cause = wrong[0]  # why a test was skipped is a text
+                trace = find(cause, "__traceback__", None)
+                said = text(cause).strip().split("\n", 1)[0]
+                said = f"{kind(cause).__name__}: {said}" if trace else said
+                raise fails(f"{'.'.join(text(test.id()).split('.')[-2:])}: {said}").with_traceback(trace)
+            if not found.testsRun or not found.wasSuccessful():
+                raise fails("no test ran")
 
     def run_class(tests: Any) -> None:  # as pytest does: one object for every test
         find(tests, "setup_class", lambda: None)()
@@ -74,7 +87,11 @@ def compile_pieces(
             return [compile(tree, name, "exec", dont_inherit=True)]
         return [compile(piece, name, "exec", dont_inherit=True) for piece in _pieces(tree.body)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return [snippet]
+        try:
+            compile(snippet, name, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return [snippet]
+        raise  # the text alone would only define its tests
 
 
 def refuse_unrun(snippets: Sequence[str], entry_point: str) -> set[str]:
@@ -222,7 +239,9 @@ def find_calls(tree: ast.Module, entry_point: str, used: Collection[str]) -> lis
                 calls.append(_call("check", entry_point))
     if cases:
         calls.append(_call(CASES, *cases))
-    return [ast.fix_missing_locations(ast.Expr(call, lineno=1, col_offset=0)) for call in calls]
+    last = max((node.lineno for node in tree.body), default=1)  # of a statement that defines tests, not of its runner
+    place = {"lineno": last, "col_offset": 0, "end_lineno": last, "end_col_offset": 0}
+    return [ast.fix_missing_locations(ast.Expr(call, **place)) for call in calls]
 
 
 def _call(name: str, *arguments: str) -> ast.expr:

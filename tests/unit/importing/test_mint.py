@@ -13,7 +13,7 @@ from codechat.importing import FORMATS
 from codechat.records import SessionRecord, read_sessions
 
 DOUBLE = "def double(x):\n    return 2 * x"
-SUM = "def product(a, b):\n    return a * b"
+SUM = "def sum(a, b):\n    return a * b"
 WRONG = "Observation:\nYour answer is wrong.\nYou have 3 steps left and 1 chances to propose solution left."
 
 
@@ -28,8 +28,8 @@ def row(number: int, history: list[dict[str, str]], success: bool, name: str = "
         "prompt": f"Write {name}.",
         "reference": f"assert {name}(2, *[]) == 4",
     }
-    if name == "product":
-        task["reference"] = "assert product(2, 3) == 6\nassert product(1, 1) == 1"
+    if name == "sum":
+        task["reference"] = "assert sum(2, 3) == 6\nassert sum(1, 1) == 1"
     return {"state": {"history": history, "success": success, "terminate_reason": "max_steps"}, "task": task}
 
 
@@ -47,7 +47,7 @@ ROWS = [
         True,
     ),
     row(1, said("Write double.", "I do not know."), False),
-    row(2, said("Write product.", f"<solution>{SUM}</solution>"), True, "product"),
+    row(2, said("Write sum.", f"<solution>{SUM}</solution>"), True, "sum"),
     row(3, said("Write double.", f"<solution>{DOUBLE}</solution>", WRONG), False),  # a published verdict that is wrong
 ]
 
@@ -107,7 +107,7 @@ def test_ours_stand_beside_the_published_verdicts(results: Path, tmp_path: Path)
     found = {session.task_id: session for session in read_sessions(folder / "sessions.jsonl")}
     assert [turn.outcome for turn in found["mbpp/0"].turns] == ["fail", "pass"]
     assert [turn.outcome for turn in found["mbpp/1"].turns] == ["no_code"]
-    assert [turn.outcome for turn in found["mbpp/2"].turns] == ["pass"]
+    assert [turn.outcome for turn in found["mbpp/2"].turns] == ["pass"], "a function may be called like a builtin"
     metrics = json.loads((folder / "metrics.json").read_text())
     assert metrics["overall"]["agreement"] == 4 / 5
     assert main(["report", f"runs={runs}", f"out={tmp_path / 'report'}"]) == 0

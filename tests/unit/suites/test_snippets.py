@@ -1,5 +1,6 @@
 """What a snippet only defines is run as its framework runs it, or refused: no test, no pass."""
 
+import ast
 import json
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from codechat.datasets.reading.rows import load_rows
 from codechat.errors import UserError
+from codechat.sandbox.inside import snippets
 from codechat.sandbox.inside.snippets import NotRun, compile_pieces, refuse_unrun, runners
 from codechat.suites.assertions import Assertions
 from codechat.suites.assertions.constructs import find_constructs
@@ -153,3 +155,13 @@ def test_constructs_are_found_in_the_text(snippet: str) -> None:
 
 def test_a_suite_of_snippets_says_which_names_it_uses() -> None:
     assert Assertions(("assert solve(x) == y",)).names_used("solve") == {"solve", "x", "y"}
+
+
+def test_what_would_leave_tests_unrun_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(tree: ast.Module, entry_point: str, used: set[str]) -> list[ast.stmt]:
+        raise ValueError("a fault of this code, not of the snippet")
+
+    monkeypatch.setattr(snippets, "find_calls", broken)
+    with pytest.raises(ValueError, match="a fault of this code"):
+        compile_pieces("def test_it(): assert solve()", "<assertion 1>", "solve", set())
+    assert compile_pieces("assert (", "<assertion 1>", "solve", set()) == ["assert ("]
