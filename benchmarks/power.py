@@ -1,12 +1,13 @@
 """Is the power that `codechat plan` promises the power that comparisons have? Simulated comparisons of two models.
 
-    python benchmarks/power.py [--studies 2000] [--tasks 100] [--pilots 40] [--picture docs/power.png]
+    python benchmarks/power.py [--studies 2000] [--tasks 100] [--picture docs/power.png]
 
 Two models hold dialogues by the drifter's process over uneven tasks (benchmarks/coverage.py); the second breaks code
-somewhat more often, and follows somewhat fewer instructions. A comparison finds the difference if the 95 % interval of
-a report's paired bootstrap, or for different tasks that of two bootstraps, leaves out 0. `planned` is the mean power
-that pilots of as many tasks with three samples promise for the true difference, which is the mean over all
-studies.
+somewhat more often, and follows somewhat fewer instructions. With *seeds* they also have the same agenda and luck in
+equal samples, as two drifters of equal seeds do; with *tasks* only the same tasks. A comparison finds the difference
+if the 95 % interval of a report's paired bootstrap, or for different tasks that of two bootstraps, leaves out 0.
+`planned` is the mean power that as many pilots, of as many tasks with three samples, promise for the true difference,
+which is the mean over all studies.
 """
 
 import argparse
@@ -18,14 +19,14 @@ import numpy as np
 from coverage import MENDS, POOL, RATES, REPEATS, TURNS, bootstraps
 
 from codechat.metrics.outline import SessionOutline, TurnOutline
-from codechat.metrics.power import FIGURES, parts_of, spread_of
+from codechat.metrics.power import FIGURES, Spread, parts_of, spread_of
 from codechat.metrics.statistics import Figure, percent_change, percentile_interval
 
+# by samples, and by what both models share: how much more often the second breaks, how much less it follows
 WORSE = {
-    1: (1.45, 0.06),
-    3: (1.25, 0.05),
-}  # by samples: how much more often the second breaks, how much less it follows
-Counts = dict[str, tuple[Any, Any]]  # by figure the sums and their denominators, of shape (tasks,)
+    1: {"seeds": (1.2, 0.015), "tasks": (1.45, 0.06), "nothing": (1.45, 0.06)},
+    3: {"seeds": (1.1, 0.008), "tasks": (1.25, 0.05), "nothing": (1.25, 0.05)},
+}
 
 
 def dialogues(tasks: Any, samples: int, worse: float, loses: float, luck: np.random.Generator) -> tuple[Any, Any]:
@@ -90,31 +91,34 @@ def outlines(passed: Any, followed: Any) -> list[SessionOutline]:
                             None if not turn else "adhered" if followed[task, sample, turn - 1] else "violated", None)
                 for turn, verdict in enumerate(passed[task, sample])
             ),
+            sample,
         )
         for task in range(passed.shape[0]) for sample in range(passed.shape[1])
     ]  # fmt: skip
 
 
-def planned(tasks: int, samples: int, pilots: int, differences: dict[str, float], *, paired: bool) -> dict[str, float]:
-    """The mean power that pilots promise for these differences."""
-    found: dict[str, list[float]] = {name: [] for name in FIGURES}
-    for number in range(pilots):
-        luck = np.random.default_rng([number, samples])
-        shared = draw_tasks(tasks, luck)
-        cells = [parts_of(outlines(*dialogues(shared, 3, *how, luck))) for how in ((1.0, 0.0), WORSE[samples])]
-        for name in FIGURES:
-            spread = spread_of([pilot[name] for pilot in cells])
-            assert spread is not None
-            power = spread.power(differences[name], tasks, samples, paired=paired)
-            found[name].append(power or 0.0)
-    return {name: fmean(powers) for name, powers in found.items()}
+def pilot(tasks: int, kind: str, worse: tuple[float, float], number: int) -> dict[str, Spread]:
+    """The spread of every figure in two pilot cells with three samples."""
+    luck = np.random.default_rng([number, len(kind)])
+    shared = draw_tasks(tasks, luck)
+    cells = [parts_of(outlines(*both)) for both in pair_of([shared, shared], 3, kind, worse, luck)]
+    spreads = {name: spread_of([cell[name] for cell in cells]) for name in FIGURES}
+    return {name: spread for name, spread in spreads.items() if spread is not None}
+
+
+def pair_of(tasks: list[Any], samples: int, kind: str, worse: tuple[float, float], luck: Any) -> list[Any]:
+    """The dialogues of both models over each one's tasks; with the same draws if they share seeds."""
+    seed = int(luck.integers(2**32))
+    lucks = [np.random.default_rng([seed, place * (kind != "seeds")]) for place in (0, 1)]
+    return [dialogues(own, samples, *how, luck)
+            for own, how, luck in zip(tasks, ((1.0, 0.0), worse), lucks, strict=True)]  # fmt: skip
 
 
 def draw(rows: list[tuple[int, str, str, float, float]], path: Path) -> None:
     """The simulated power against the planned one, four points to either side shaded, by kind of tasks."""
     from matplotlib.figure import Figure as Canvas
 
-    canvas = Canvas(figsize=(9, 4.4), layout="constrained")
+    canvas = Canvas(figsize=(11, 4.4), layout="constrained")
     kinds = list(dict.fromkeys(kind for _, kind, *_ in rows))
     colours = dict(zip(FIGURES, ("#0072B2", "#D55E00", "#009E73", "#CC79A7"), strict=True))
     for panel, kind in zip(canvas.subplots(1, len(kinds), sharey=True), kinds, strict=True):
@@ -126,7 +130,7 @@ def draw(rows: list[tuple[int, str, str, float, float]], path: Path) -> None:
                 label = f"{name}, {samples} sample{'s' * (samples > 1)}"
                 panel.plot([100 * power], [100 * share], marker, color=colours[name], label=label)
         panel.set(xlim=(0, 102), ylim=(0, 102), xlabel="Power as planned, %")
-        panel.set_title(f"{kind} tasks", loc="left", fontsize=10)
+        panel.set_title(f"shared: {kind}", loc="left", fontsize=10)
     canvas.axes[0].set_ylabel("Comparisons that find the difference, %")
     canvas.legend(*canvas.axes[0].get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize=8)
     canvas.savefig(path, dpi=110, metadata={"Software": None})
@@ -137,32 +141,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--studies", type=int, default=2_000)
     parser.add_argument("--tasks", type=int, default=100)
-    parser.add_argument("--pilots", type=int, default=40)
     parser.add_argument("--picture", type=Path)
     chosen = parser.parse_args()
     drawn = bootstraps(chosen.tasks)
-    print(
-        "| samples | tasks are | figure | difference | planned | simulated |\n| --- | --- | --- | ---: | ---: | ---: |"
-    )
+    print("| samples | shared | figure | difference | planned | simulated |\n| --- | --- | --- | ---: | ---: | ---: |")
     rows = []
-    for samples, worse in WORSE.items():
-        for paired in (True, False):
-            results = []
+    for samples, kinds in WORSE.items():
+        for kind, worse in kinds.items():
+            results, spreads = [], []
             for number in range(chosen.studies):
-                luck = np.random.default_rng([number, samples, int(paired)])
+                luck = np.random.default_rng([number, samples, len(kind)])
                 of_a = draw_tasks(chosen.tasks, luck)
-                of_b = of_a if paired else draw_tasks(chosen.tasks, luck)
-                a = values(counted(*dialogues(of_a, samples, 1.0, 0.0, luck)), drawn[number % POOL])
-                other = drawn[(number if paired else number + POOL // 2) % POOL]
-                results.append(compare(a, values(counted(*dialogues(of_b, samples, *worse, luck)), other)))
-            differences = {name: fmean(each[name][0] for each in results) for name in FIGURES}
-            powers = planned(chosen.tasks, samples, chosen.pilots, differences, paired=paired)
+                of_b = draw_tasks(chosen.tasks, luck) if kind == "nothing" else of_a
+                both = [counted(*cell) for cell in pair_of([of_a, of_b], samples, kind, worse, luck)]
+                other = drawn[(number + POOL // 2 * (kind == "nothing")) % POOL]
+                results.append(compare(values(both[0], drawn[number % POOL]), values(both[1], other)))
+                spreads.append(pilot(chosen.tasks, kind, worse, number))
             for name in FIGURES:
+                difference = fmean(each[name][0] for each in results)
                 share = fmean(each[name][1] for each in results)
-                kind = "shared" if paired else "different"
-                rows.append((samples, kind, name, powers[name], share))
-                words = f"{samples} | {kind} | {name} | {differences[name]:.3g}"
-                print(f"| {words} | {100 * powers[name]:.1f} % | {100 * share:.1f} % |", flush=True)
+                powers = [each[name].power(difference, chosen.tasks, samples, paired=kind != "nothing")
+                          for each in spreads if name in each]  # fmt: skip
+                power = fmean(each or 0.0 for each in powers)
+                rows.append((samples, kind, name, power, share))
+                words = f"{samples} | {kind} | {name} | {difference:.3g} | {100 * power:.1f} % | {100 * share:.1f} %"
+                print(f"| {words} |", flush=True)
     if chosen.picture:
         draw(rows, chosen.picture)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from math import ceil
-from statistics import NormalDist, covariance, fmean, variance
+from statistics import NormalDist, fmean, variance
 
 from codechat.metrics.outline import SessionOutline
 from codechat.metrics.repeats import components
@@ -24,32 +24,40 @@ FIGURES = ("mst", "delta", "adherence", "regression")
 MEASURED = ("pass_at_1", "iar", "mst", "regression")  # by a protocol whose cells can be pilots
 UNITS = {"mst": "turns", "delta": "percentage points", "adherence": "share", "regression": "share"}
 
-Parts = Mapping[str, Sequence[float]]  # by task each sample's part in a figure, which has the mean 0
+FEW_TASKS = 20  # below, intervals by resampling become too short, and a pilot hardly tells the variance between tasks
+NOTHING = 1e-12  # a variance that is rounding alone
+
+Parts = Mapping[str, Mapping[int, float]]  # by task and seed each session's part in a figure, which has the mean 0
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
     """The variance of a session's contribution to a figure.
 
-    `task` is the variance between tasks, `within` that between samples of a task; `shared` is the part of the
-    former that two models have in common, because a task is hard for both. With one sample of each task `within` is
-    None, and `task` is the variance of a session as a whole.
+    `task` is the variance between tasks, `within` that between samples of a task. `shared` is the part of the former
+    that two models have in common, because a task is hard for both; `seeded` that of the latter, because sessions of
+    equal seeds have the same agenda. With one sample of each task `within` is None, and `task` and `shared` are those
+    of a session as a whole.
     """
 
     task: float
     within: float | None
     shared: float
+    seeded: float = 0.0
 
     def standard_error(self, tasks: int, samples: int, *, paired: bool) -> float | None:
         """The standard error of the difference of two models with so many tasks and samples of each.
 
-        The tasks are the same for both if `paired`. None if the pilot does not show the effect of more than one
-        sample.
+        If `paired`, both have the same tasks and seeds. None if the pilot does not tell it: one without a second
+        sample does not show the effect of more, and nothing varied in one whose estimate is 0.
         """
         if self.within is None and samples > 1:
             return None
-        own = self.task + (self.within or 0.0) / samples
-        return float((2 * max(0.0, own - (self.shared if paired else 0.0)) / tasks) ** 0.5)
+        between, within = self.task, self.within or 0.0
+        if paired:
+            between, within = between - self.shared, within - self.seeded
+        variance = 2 * (between + within / samples) / tasks
+        return variance**0.5 if variance > NOTHING else None
 
     def detectable(self, tasks: int, samples: int, *, paired: bool) -> float | None:
         """The smallest difference that is found with the power `POWER`."""
@@ -61,8 +69,7 @@ class Spread:
         error = self.standard_error(tasks, samples, paired=paired)
         if error is None:
             return None
-        reach = NORMAL.inv_cdf(1 - ALPHA / 2)
-        size = abs(difference) / error if error else float("inf")
+        reach, size = NORMAL.inv_cdf(1 - ALPHA / 2), abs(difference) / error
         return NORMAL.cdf(size - reach) + NORMAL.cdf(-size - reach)
 
     def tasks_for(self, difference: float, samples: int, *, paired: bool) -> int | None:
@@ -77,50 +84,65 @@ def spread_of(pilots: Sequence[Parts]) -> Spread | None:
     With a single model two like it are assumed, for which the tasks are equally hard. None if there are too few
     sessions.
     """
-    found: list[tuple[float, float | None]] = []
-    for parts in pilots:
-        split = components([[(place, part) for place, part in enumerate(own)] for own in parts.values()])
-        single = [own[0] for own in parts.values() if own]
-        if split is not None:
-            found.append((split.task, split.within))
-        elif len(single) > 1:
-            found.append((variance(single), None))
-    if not found:
+    found = _mean([_sources([[*own.values()] for own in parts.values()]) for parts in pilots])
+    if found is None:
         return None
-    withins = [within for _, within in found if within is not None]
-    within = fmean(withins) if len(withins) == len(found) else None
-    task = fmean(task + (own or 0.0) * (within is None) for task, own in found)
-    common = [own for pair in combinations(pilots, 2) if (own := _shared(*pair)) is not None]
-    if common:
-        return Spread(task, within, max(0.0, fmean(common)))
-    return Spread(task, within, task if within is not None else 0.0)
+    task, within = found
+    apart = _mean([_sources(_differences(*pair)) for pair in combinations(pilots, 2)])
+    if apart is None:
+        return Spread(task, within, task if within is not None else 0.0)
+    if within is None or apart[1] is None:  # a session as a whole
+        task, within, apart = task + (within or 0.0), None, (apart[0] + (apart[1] or 0.0), None)
+    return Spread(task, within, task - apart[0] / 2, (within or 0.0) - (apart[1] or 0.0) / 2)
 
 
-def _shared(a: Parts, b: Parts) -> float | None:
-    """The covariance of two models' task means, each over the samples of a task."""
-    both = [task for task in a if a[task] and b.get(task)]
-    if len(both) < 2:
-        return None
-    return covariance([fmean(a[task]) for task in both], [fmean(b[task]) for task in both])
+Sources = tuple[float, float | None]  # the variance between tasks, and within; None if only their sum is known
 
 
-def parts_of(sessions: Iterable[SessionOutline]) -> dict[str, dict[str, list[float]]]:
-    """By figure and task the contribution of each session to the figure; a figure without a value is left out."""
-    rows = [(session.task_id, _counts(session)) for session in sessions]
-    found: dict[str, dict[str, list[float]]] = {}
+def _sources(tasks: Sequence[Sequence[float]]) -> Sources | None:
+    """The variance of values by task and sample; None if there are too few."""
+    split = components([[*enumerate(own)] for own in tasks])
+    if split is not None:
+        return split.task, split.within
+    single = [own[0] for own in tasks if own]
+    return (variance(single), None) if len(single) > 1 else None
+
+
+def _mean(found: Iterable[Sources | None]) -> Sources | None:
+    """The means; if one of them does not separate its sources, only those of the sums."""
+    known = [each for each in found if each is not None]
+    withins = [within for _, within in known if within is not None]
+    whole = len(withins) < len(known)
+    between = [task + (within or 0.0) * whole for task, within in known]
+    return (fmean(between), None if whole else fmean(withins)) if known else None
+
+
+def _differences(a: Parts, b: Parts) -> list[list[float]]:
+    """By task the differences of two models' sessions of equal seeds; in order if no seed is common to both."""
+    both = [(a[task], b[task]) for task in a if task in b]
+    if any(one.keys() & other.keys() for one, other in both):
+        return [[one[seed] - other[seed] for seed in one if seed in other] for one, other in both]
+    return [[x - y for x, y in zip(one.values(), other.values(), strict=False)] for one, other in both]
+
+
+def parts_of(sessions: Iterable[SessionOutline]) -> dict[str, Parts]:
+    """By figure, task and seed the contribution of each session to the figure; one without a value is left out."""
+    rows = [(session, _counts(session)) for session in sessions]
+    found: dict[str, Parts] = {}
     for figure, places in {"mst": ("mst",), "adherence": ("adherence",), "regression": ("regression",),
                            "delta": ("first", "last")}.items():  # fmt: skip
-        rates = [rate(sum(c[p][0] for _, c in rows), sum(c[p][1] for _, c in rows)) for p in places]
-        if any(value is None for value in rates) or (figure == "delta" and not rates[0]):
+        sums = [[sum(counts[place][part] for _, counts in rows) for part in (0, 1)] for place in places]
+        rates = [rate(*both) for both in sums]
+        if None in rates or (figure == "delta" and not rates[0]):
             continue
-        parts: dict[str, list[float]] = defaultdict(list)
-        for task, counts in rows:
-            linear = [(counts[p][0] - (value or 0.0) * counts[p][1]) / fmean(c[p][1] for _, c in rows)
-                      for p, value in zip(places, rates, strict=True)]  # fmt: skip
+        parts: dict[str, dict[int, float]] = defaultdict(dict)
+        for session, counts in rows:
+            linear = [(counts[p][0] - (value or 0.0) * counts[p][1]) * len(rows) / total
+                      for p, value, (_, total) in zip(places, rates, sums, strict=True)]  # fmt: skip
             if figure == "delta":
                 first, last = rates[0] or 1.0, rates[1] or 0.0
                 linear = [100 * (linear[1] - linear[0] * last / first) / first]
-            parts[task].append(linear[0])
+            parts[session.task_id][session.seed] = linear[0]
         found[figure] = parts
     return found
 

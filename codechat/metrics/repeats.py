@@ -66,9 +66,12 @@ class Components:
     agenda: float | None = None
     sample: float | None = None
 
-    def standard_error(self, tasks: int, samples: int) -> float:
-        """The standard error of a mean over so many tasks with so many samples each, which have an agenda each."""
-        return float(((self.task + self.within / samples) / tasks) ** 0.5)
+    def standard_error(self, tasks: int, samples: float) -> float | None:
+        """The standard error of a mean over so many tasks with so many samples each, which have an agenda each.
+
+        None if the variance that is left is estimated as 0: no mean is known exactly.
+        """
+        return float(((self.task + self.within / samples) / tasks) ** 0.5) or None
 
 
 Sampled = Sequence[tuple[Hashable, float]]  # of one task: by what its agenda was drawn, and its value

@@ -12,7 +12,18 @@ from codechat.cli.words import parse_words
 from codechat.engine.results.measured import remeasure
 from codechat.errors import UserError
 from codechat.metrics.outline import outlines_of
-from codechat.metrics.power import FIGURES, MEASURED, POWER, UNITS, Parts, Spread, parts_of, spread_of
+from codechat.metrics.power import (
+    FEW_TASKS,
+    FIGURES,
+    MEASURED,
+    NOTHING,
+    POWER,
+    UNITS,
+    Parts,
+    Spread,
+    parts_of,
+    spread_of,
+)
 from codechat.records import tasks_in
 from codechat.report.drawing import draw_power
 from codechat.report.loading import load_cells
@@ -20,7 +31,6 @@ from codechat.report.study import LoadedCell
 from codechat.template import counted
 
 SAMPLES = (1, 2, 3, 5, 10)
-_NOTHING = 1e-12  # a variance that is rounding alone
 KEYS = {
     "runs": "pilot cells: folders of cells, or folders that hold such, separated by commas",
     "metric": f"with difference: {', '.join(FIGURES)}",
@@ -47,11 +57,18 @@ def run_plan(words: list[str]) -> int:
         err.print("note: nor does one model with one sample tell how hard tasks are: `paired` gains nothing here")
     elif len(pilots) == 1:
         err.print("note: with one model, `paired` assumes that tasks are as hard for the other model as for this one")
+    elif not set.intersection(*({part.seed for part in cell.parts} for cell in pilots)):
+        err.print("note: the pilots have no seed in common: `paired` does not count on equal agendas")
     out.print(_table(spreads, sorted({max(2, tasks // 4), max(2, tasks // 2), tasks})))
     if wanted is not None:
         if wanted[0] not in spreads:
             raise UserError(f"the pilot has no {wanted[0]}", "choose another metric, or run more of the pilot")
         out.print(_cheapest(spreads[wanted[0]], *wanted, tasks, pilots))
+    fewest = min(len(parts) for each in found for parts in each.values())
+    out.print(
+        f"\ncaution: plans of fewer than {FEW_TASKS} tasks are rough: a report's intervals of so few are too short"
+        + (f"; so are all plans from this pilot, which has {counted(fewest, 'task')}" if fewest < FEW_TASKS else "")
+    )
     if "out" in values:
         paths = draw_power(spreads, tasks, [k for k in SAMPLES if least > 1 or k == 1], Path(values["out"]))
         out.print(f"curve  {paths[0]}", markup=False)
@@ -63,7 +80,7 @@ def _spreads(found: Sequence[Mapping[str, Parts]]) -> dict[str, Spread]:
     spreads = {name: spread for name in FIGURES if (spread := spread_of([f[name] for f in found if name in f]))}
     if not spreads:
         raise UserError("the pilot has too few completed sessions", "two tasks at least, better twenty")
-    alike = [name for name, spread in spreads.items() if spread.task + (spread.within or 0.0) < _NOTHING]
+    alike = [name for name, spread in spreads.items() if spread.task + (spread.within or 0.0) < NOTHING]
     if alike:
         words = f"all sessions of the pilot are alike in {' and '.join(alike)}: that tells no variance to plan by"
         if len(alike) == len(spreads):
@@ -125,8 +142,9 @@ def _table(spreads: Mapping[str, Spread], sizes: Sequence[int]) -> Table:
         for tasks in sizes:
             for samples in SAMPLES:
                 shown = [spread.detectable(tasks, samples, paired=paired) for paired in (True, False)]
-                if None not in shown:
-                    table.add_row(name, UNITS[name], str(tasks), str(samples), *(f"{value:.3g}" for value in shown))
+                if shown != [None, None]:
+                    words = ("not known" if value is None else f"{value:.3g}" for value in shown)
+                    table.add_row(name, UNITS[name], str(tasks), str(samples), *words)
     return table
 
 

@@ -1,6 +1,7 @@
 """Entrants with several samples of every task: what is pooled, what any or all of k samples reach, why they vary."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from codechat.metrics.repeats import (
@@ -34,7 +35,7 @@ VARIANCE_NOTE = (
     "two are told apart where samples share the draw of the agenda (agenda.seed), or where the model decodes greedily "
     "(temperature 0) and its replies at turn 0 agree; elsewhere every seed draws both, and only their sum is known. A "
     "negative estimate is 0. Standard error: of the mean, by these components, with as many tasks, and one sample of a "
-    "task, as many as there are, or any number."
+    "task, as many as there are, or any number; empty if they leave 0, since no mean is known exactly."
 )
 
 
@@ -151,7 +152,7 @@ def _variance(study: Study[V], name: str, group: str) -> Table:
 def _split(found: Components, samples: int, words: str) -> Sequence[Value]:
     whole = found.task + found.within
     apart = words or ("samples share draws" if found.agenda is not None else "no: each seed draws both")
-    errors = (found.standard_error(found.tasks, count) for count in (1, samples, 10**12))
+    errors = (found.standard_error(found.tasks, count) for count in (1, samples, inf))
     return (
         *(found.tasks, found.task, found.agenda, found.sample, found.within),
         *(found.task / whole if whole else None, apart, *errors),

@@ -16,15 +16,17 @@ from codechat.metrics.power import Spread, parts_of, spread_of
 Z = 1.959964 + 0.841621
 
 
-def outline(task: str, letters: str, followed: str = "") -> SessionOutline:
-    """A session from whether each turn passes (`p`, `f`) and each follow-up is followed (`a`, `v`)."""
-    verdicts = [None, *({"a": "adhered", "v": "violated"}[letter] for letter in followed or "a" * (len(letters) - 1))]
+def outline(task: str, letters: str, followed: str = "", seed: int = 0) -> SessionOutline:
+    """A session from whether each turn passes (`p`, `f`) and each follow-up is followed (`a`, `v`, not judged: `-`)."""
+    words = {"a": "adhered", "v": "violated", "-": None}
+    verdicts = [None, *(words[letter] for letter in followed or "a" * (len(letters) - 1))]
     return SessionOutline(
         task,
         tuple(
             TurnOutline("pass" if letter == "p" else "fail", letter == "p", False, True, verdict, None)  # type: ignore[arg-type]
             for letter, verdict in zip(letters, verdicts, strict=True)
         ),
+        seed,
     )
 
 
@@ -33,6 +35,49 @@ def test_the_detectable_difference_by_hand() -> None:
     spread = Spread(task=3, within=2, shared=2.5)
     assert spread.detectable(100, 2, paired=False) == pytest.approx(Z * 0.08**0.5, rel=1e-5)
     assert spread.detectable(100, 2, paired=True) == pytest.approx(Z * 0.03**0.5, rel=1e-5)
+    # of the 2 between samples equal seeds share 1.5: 2 · (0.5 + 0.5/2) / 100 = 0.015
+    seeded = Spread(task=3, within=2, shared=2.5, seeded=1.5)
+    assert seeded.detectable(100, 2, paired=True) == pytest.approx(Z * 0.015**0.5, rel=1e-5)
+    assert seeded.detectable(100, 2, paired=False) == spread.detectable(100, 2, paired=False)
+
+
+def test_the_spread_is_that_of_paired_differences() -> None:
+    """Sessions of equal seeds are as lucky in both cells, which no number of samples makes a property of the task.
+
+    By task the differences are (1, 3), (0, 0) and (2, 0): between samples 4 / 3, between tasks 1 - (4 / 3) / 2 = 1/3.
+    """
+    a = {"x": {0: 9.0, 1: 5.0}, "y": {0: 4.0, 1: -8.0}, "z": {0: 7.0, 1: 1.0}}
+    b = {"x": {1: 2.0, 0: 8.0}, "y": {1: -8.0, 0: 4.0}, "z": {1: 1.0, 0: 5.0}}
+    spread = spread_of([a, b])
+    assert spread is not None
+    for samples, expected in ((1, 1 / 3 + 4 / 3), (2, 1 / 3 + 2 / 3), (10, 1 / 3 + 4 / 30)):
+        error = spread.standard_error(3, samples, paired=True)
+        assert error is not None and error**2 == pytest.approx(expected / 3)
+    other = {task: {seed + 5: part for seed, part in reversed(own.items())} for task, own in b.items()}
+    assert spread_of([a, other]) == pytest.approx(spread_of([a, b])), "without a common seed: in order"
+    single = spread_of([{task: {0: own[0]} for task, own in cell.items()} for cell in (a, b)])
+    assert single is not None and single.standard_error(3, 2, paired=True) is None
+    error = single.standard_error(3, 1, paired=True)  # of the differences 1, 0 and 2
+    assert error is not None and error**2 == pytest.approx(1 / 3)
+
+
+def test_nothing_is_promised_without_a_variance() -> None:
+    """Models that differ equally in every session, and a greedy model alone: 0 would be found by two tasks."""
+    a = {f"{task}": {seed: task + seed / 2 for seed in (0, 1)} for task in range(4)}
+    alike = spread_of([a, {task: {seed: part - 1 for seed, part in own.items()} for task, own in a.items()}])
+    greedy = spread_of([{f"{task}": {0: float(task), 1: float(task)} for task in range(4)}])
+    for spread in (alike, greedy):
+        assert spread is not None
+        assert spread.detectable(100, 3, paired=True) is None is spread.tasks_for(0.5, 3, paired=True)
+        assert spread.power(0.5, 100, 3, paired=True) is None
+        assert (spread.detectable(100, 3, paired=False) or 0) > 0
+
+
+def test_a_figure_without_a_value_is_left_out_alone() -> None:
+    unjudged = parts_of([outline("a", "ppp", "--"), outline("b", "pff", "--")])
+    assert list(unjudged) == ["mst", "regression", "delta"]
+    assert list(parts_of([outline("a", "fpp"), outline("b", "ffp")])) == ["mst", "adherence", "regression"]
+    assert list(parts_of([outline("a", "fff"), outline("b", "fff")])) == ["mst", "adherence"]
 
 
 def test_power_tasks_and_difference_agree() -> None:
@@ -55,11 +100,11 @@ def test_one_sample_tells_nothing_of_more() -> None:
 def test_the_parts_of_sessions_by_hand() -> None:
     """MST (3 + 1) / 2 = 2; Δ from 1 to ½; regression 1 of 3 turns after passing code; adherence 3 of 4."""
     parts = parts_of([outline("a", "ppp", "aa"), outline("b", "pff", "av")])
-    assert parts["mst"] == {"a": [1], "b": [-1]}
-    assert parts["delta"] == {"a": [pytest.approx(50)], "b": [pytest.approx(-50)]}
+    assert parts["mst"] == {"a": {0: 1}, "b": {0: -1}}
+    assert parts["delta"] == {"a": {0: pytest.approx(50)}, "b": {0: pytest.approx(-50)}}
     # (0 − 2/3) and (1 − 1/3), by the 1.5 such turns that a session has on average
-    assert parts["regression"] == {"a": [pytest.approx(-2 / 3 / 1.5)], "b": [pytest.approx(2 / 3 / 1.5)]}
-    assert parts["adherence"] == {"a": [pytest.approx((2 - 1.5) / 2)], "b": [pytest.approx((1 - 1.5) / 2)]}
+    assert parts["regression"] == {"a": {0: pytest.approx(-2 / 3 / 1.5)}, "b": {0: pytest.approx(2 / 3 / 1.5)}}
+    assert parts["adherence"] == {"a": {0: pytest.approx((2 - 1.5) / 2)}, "b": {0: pytest.approx((1 - 1.5) / 2)}}
 
 
 def drawn(luck: random.Random, hard: float) -> str:
@@ -82,7 +127,10 @@ def test_the_standard_error_is_that_of_simulated_differences(tasks: int, samples
         return fmean(drawn(luck, chance).count("p") for chance in chances for _ in range(samples))
 
     pilot = hard(300)
-    cells = [[outline(f"{n}", drawn(luck, chance)) for n, chance in enumerate(pilot) for _ in range(3)] for _ in "ab"]
+    cells = [
+        [outline(f"{n}", drawn(luck, chance), seed=seed) for n, chance in enumerate(pilot) for seed in range(3)]
+        for _ in "ab"
+    ]
     spread = spread_of([parts_of(cell)["mst"] for cell in cells])
     assert spread is not None
     differences = [mst(chances) - mst(chances) for chances in (hard(tasks) for _ in range(400))]
@@ -103,6 +151,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     for name in ("mst", "delta", "adherence", "regression"):
         assert any(line.startswith(name) and "50" in line for line in told.out.splitlines()), name
     assert "cheapest for a difference of 0.8 in mst" in told.out
+    assert "caution: " in told.out and "which has 6 tasks" in " ".join(told.out.split())
     assert Path("planned/plan.png").stat().st_size > 5_000
     one = next(path for path in Path("runs").glob("*seed-1*"))
     assert json.loads((one / "metrics.json").read_text())["completed"] == 6

@@ -120,6 +120,10 @@ def test_components_are_found_again(uneven: bool) -> None:
 
 def test_the_standard_error_is_that_of_the_mean() -> None:
     assert Components(100, 4.0, 2.0).standard_error(100, 2) == pytest.approx(math.sqrt(5 / 100))
+    assert Components(100, 4.0, 2.0).standard_error(100, math.inf) == pytest.approx(math.sqrt(4 / 100))
+    assert Components(20, 0.0, 2.0).standard_error(20, 10) == pytest.approx(math.sqrt(0.2 / 20))
+    assert Components(20, 0.0, 2.0).standard_error(20, math.inf) is None, "an estimate of 0 makes no mean certain"
+    assert Components(20, 0.0, 0.0).standard_error(20, 1) is None
 
 
 def test_sign_flips_of_single_samples_are_mcnemars_exact_test() -> None:
