@@ -269,17 +269,10 @@ def tags_in(folder: Path) -> Mapping[str, str]:
     return tags if isinstance(tags, dict) else {}
 
 
-def tasks_in(folder: Path) -> int | None:
-    """How many tasks the dataset of a finished cell has; None if its folder does not hold it."""
+def dataset_in(folder: Path) -> Mapping[str, Any]:
+    """The dataset of a finished cell: number of `tasks`, `content_hash`, `departure`; empty if nothing is known."""
     try:
-        return int(json.loads((folder / TRACKED).read_bytes())["dataset"]["tasks"])
+        about = json.loads((folder / TRACKED).read_bytes())["dataset"]
     except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def content_of(folder: Path) -> str | None:
-    """The content hash of the dataset of a finished cell; None if its folder does not hold it."""
-    try:
-        return str(json.loads((folder / TRACKED).read_bytes())["dataset"]["content_hash"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        return {}
+    return about if isinstance(about, dict) else {}

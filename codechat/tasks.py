@@ -104,7 +104,7 @@ class Dataset:
 
     `places` says where a task is written, as `FILE:LINE`. `own` marks the user's own tasks: a cell refuses those whose
     tests cannot be passed, while a published dataset keeps its known defects. `remark` is a note on
-    the tasks for the user.
+    the tasks for the user; `departure` says that they have a benchmark's name and are not what was published.
     """
 
     name: str
@@ -113,3 +113,4 @@ class Dataset:
     places: Mapping[str, str] = field(default_factory=dict)
     own: bool = False
     remark: str = ""
+    departure: str = ""

@@ -77,10 +77,10 @@ def show_assumptions() -> None:
     out.print("Prices are those of model.prices, and of the judges' models; budget_usd and budget_tokens set a bound.")
 
 
-def summary(measures: Measures, metrics: Mapping[str, Any], title: str) -> Table:
+def summary(measures: Measures, metrics: Mapping[str, Any], title: str, departure: str = "") -> Table:
     """A line per figure that the protocol's chapter shows, below the caution to read them with, if there is one."""
     table = plain_table(title=title)
-    caution = caution_of(metrics)
+    caution = caution_of(metrics, departure)
     if caution:
         table.add_row("[bold red]caution[/bold red]", escape(caution))
     for name, value in chapter_of(measures.protocol).summary(measures, metrics):

@@ -73,7 +73,8 @@ class Terminal(Silent):
             self._report(self._bar.tally())
 
     def measured(self, cell: Cell, metrics: Mapping[str, Any], seconds: float) -> None:
-        out.print(summary(cell.protocol.measures, metrics, f"\n{escape(cell.name)} ({seconds:.1f} s)"))
+        title = f"\n{escape(cell.name)} ({seconds:.1f} s)"
+        out.print(summary(cell.protocol.measures, metrics, title, cell.dataset.departure))
         inside = inside_line(metrics, read_sessions(cell.folder / "sessions.jsonl"))
         if inside:
             out.print(f"\n{inside}", markup=False)

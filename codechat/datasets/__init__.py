@@ -1,8 +1,10 @@
 """Datasets: programming tasks with their tests. One file per source."""
 
 from collections import Counter
+from collections.abc import Container
+from dataclasses import replace
 
-from codechat.config import Config, original_option, run_option
+from codechat.config import Config, original_option, place_option, run_option
 from codechat.errors import UserError, nearest
 from codechat.registry import NoTraits, Registry
 from codechat.tasks import Dataset, Task
@@ -13,11 +15,27 @@ class DatasetConfig(Config):
     """Options every dataset has."""
 
     kind: str = original_option(..., "which dataset")
+    name: str | None = place_option(None, "what tasks of your own are called in records and reports", min_length=1)
     limit: int | None = run_option(None, "take the first n tasks only", ge=1)
     tasks: list[str] | None = run_option(None, "take these task ids only, e.g. [HumanEval/0,HumanEval/7]", min_length=1)
 
 
 DATASETS: Registry[Dataset, NoTraits] = Registry("dataset", "codechat.datasets", NoTraits, Dataset, DatasetConfig)
+
+
+def load(config: DatasetConfig) -> Dataset:
+    """The dataset of a config. Under a name that the user gives, the tasks are the user's own, whatever read them."""
+    dataset = DATASETS.build(config)
+    return dataset if config.name is None else replace(dataset, name=config.name, own=True, departure="")
+
+
+def compared(dataset: Dataset, published: str, contents: Container[str]) -> Dataset:
+    """The dataset; with its departure, if its content is none of those that were published under the name."""
+    if dataset.content_hash in contents:
+        return dataset
+    found = f"{counted(len(dataset.tasks), 'task')} with the content {dataset.content_hash[:8]}"
+    departure = f"{found} are not {published}: compare no figure with those of the release"
+    return replace(dataset, departure=departure)
 
 
 def select(dataset: Dataset, config: DatasetConfig) -> tuple[Task, ...]:
@@ -41,4 +59,4 @@ def select(dataset: Dataset, config: DatasetConfig) -> tuple[Task, ...]:
     return tasks[: config.limit]
 
 
-__all__ = ["DATASETS", "DatasetConfig", "select"]
+__all__ = ["DATASETS", "DatasetConfig", "compared", "load", "select"]

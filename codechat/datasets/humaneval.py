@@ -15,6 +15,7 @@ RELEASE = Release(
     "v0.1.10",
     "HUMANEVAL_OVERRIDE_PATH",
     "2f3d2a24e8825cf0e6d5442475b1c625a4e4e79fb35611239515a60c16c8734a",
+    r"HumanEval/\d+",
 )
 
 

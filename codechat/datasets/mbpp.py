@@ -13,7 +13,11 @@ from codechat.suites.calls.oracle import Oracle
 from codechat.tasks import Dataset
 
 RELEASE = Release(
-    "MbppPlus", "v0.2.0", "MBPP_OVERRIDE_PATH", "49d439b03507a1a0a572ee065e8bd415f522ea978dde0648f496258364d659b2"
+    "MbppPlus",
+    "v0.2.0",
+    "MBPP_OVERRIDE_PATH",
+    "49d439b03507a1a0a572ee065e8bd415f522ea978dde0648f496258364d659b2",
+    r"Mbpp/\d+",
 )
 
 

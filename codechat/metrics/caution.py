@@ -9,9 +9,13 @@ MOST = 0.2
 """The share of unusable sessions, turns or replies above which a warning precedes all figures."""
 
 
-def caution_of(metrics: Mapping[str, Any]) -> str:
-    """The warnings about a metrics.json, as sentences; empty if there is nothing to warn of."""
-    return "; ".join((*_sessions(metrics), *_turns(metrics), *_constraints(metrics), *_replies(metrics)))
+def caution_of(metrics: Mapping[str, Any], departure: str = "") -> str:
+    """The warnings about a metrics.json, as sentences; empty if there is nothing to warn of.
+
+    `departure` says that the tasks are not what their dataset's name says; empty if they are.
+    """
+    found = (*_sessions(metrics), *_turns(metrics), *_constraints(metrics), *_replies(metrics))
+    return "; ".join(filter(None, (departure, *found)))
 
 
 def _sessions(metrics: Mapping[str, Any]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from codechat.errors import UserError
 from codechat.metrics.counts import DECIDED, REPLIES
 from codechat.metrics.loaded import LOADED
 from codechat.metrics.measures import FIELD, measures_in, value_of
-from codechat.records import GROUP_TAG, SessionRecord, content_of, read_sessions, tags_in
+from codechat.records import GROUP_TAG, SessionRecord, dataset_in, read_sessions, tags_in
 from codechat.report.chapters import chapter_of
 from codechat.report.study import REPLAYED, LoadedCell
 from codechat.report.variants import (
@@ -37,10 +37,20 @@ PARTS = ("part", "level")  # options by which a dataset has several contents
 
 
 def tell_apart(cells: Sequence[LoadedCell]) -> list[LoadedCell]:
-    """The cells; where a dataset's name stands for several contents, a mark of the content follows it.
+    """The cells; where a dataset's name stands for several contents, or wrongly for one, a mark of it follows the name.
 
     That is the part of the dataset if no other content is of that part, and else the beginning of the content's hash.
+    Raises `UserError` if several names stand for one content, whose tasks would count as often.
     """
+    names: dict[str, LoadedCell] = {}
+    for cell in cells:
+        other = names.setdefault(cell.content or cell.dataset, cell)
+        if other.dataset != cell.dataset:
+            raise UserError(
+                f"{other.folder} and {cell.folder} hold the same tasks under two names, {other.dataset} and "
+                f"{cell.dataset}: they would count twice",
+                "leave one of them out, or run it again with the other's dataset.name: no model is called",
+            )
     contents: dict[str, set[str]] = defaultdict(set)
     of_part: dict[tuple[str, str], set[str]] = defaultdict(set)
     for cell in cells:
@@ -52,8 +62,9 @@ def tell_apart(cells: Sequence[LoadedCell]) -> list[LoadedCell]:
         alone = part and len(of_part[cell.dataset, part]) == 1
         digits = cell.content[:8] if HASH.fullmatch(cell.content) else cell.content or "content unknown"
         mark = part if alone else digits
-        several = len(contents[cell.dataset]) > 1
-        found.append(replace(cell, dataset=f"{cell.dataset} ({mark})", mark=mark) if several else cell)
+        mark = f"not as published: {digits}" if cell.departure else mark
+        marked = cell.departure or len(contents[cell.dataset]) > 1
+        found.append(replace(cell, dataset=f"{cell.dataset} ({mark})", mark=mark) if marked else cell)
     return found
 
 
@@ -71,6 +82,8 @@ def content_notes(cells: Sequence[LoadedCell]) -> Iterator[str]:
         if cell.mark:
             named[cell.dataset.removesuffix(f" ({cell.mark})")][cell.dataset].append(cell.folder.name)
     for name, found in named.items():
+        if len(found) == 1:  # a departure, which is its cells' caution
+            continue
         listed = "; ".join(f"{dataset}: {', '.join(folders)}" for dataset, folders in found.items())
         yield (
             f"Different tasks are called {name}, and nothing is compared or averaged across them: {listed}. "
@@ -246,6 +259,7 @@ def _load(folder: Path) -> LoadedCell:
         "kind"
     )  # recorded replies, held again: they keep their model's name
     dataset = config.get("dataset") or {}
+    kept = dataset_in(folder)
     own_tasks = str(dataset.get("path", "")) if dataset.get("kind") == "jsonl" else ""
     return LoadedCell(
         folder=folder,
@@ -260,7 +274,8 @@ def _load(folder: Path) -> LoadedCell:
         seed=first.seed,
         judge=str(choices.get("judge", judge.get("kind", "judge"))),
         measures=measures,
-        content=content_of(folder) or own_tasks,  # older cells kept no content
+        content=kept.get("content_hash") or own_tasks,  # older cells kept no content
+        departure=kept.get("departure", ""),
         edited=edited(folder),
     )
 

@@ -28,10 +28,11 @@ class LoadedCell:
     sessions have none. `turns` is the most that a session can have. `variant` says what else sets the cell apart from
     the others of a report and protocol, such as `escalating, seed 1`; it is empty if nothing does. `differences` holds
     its parts by the options' keys.
-    `content` is the hash of the dataset's content, or what else tells it from others; empty if nothing does. `edited`
-    is a sentence if the cell's files are not those that the run wrote. `mark` is what `dataset` ends with if different
-    tasks of the report have one name; empty if not. `setup` is all that can change a result but the model and the
-    dataset: cells of one setup may be averaged. `repeats` are the cells of one seed each that this one pools, if any:
+    `content` is the hash of the dataset's content, or what else tells it from others; empty if nothing does.
+    `departure` is a sentence if the dataset's name is that of a benchmark, and the tasks are not. `edited` is one if
+    the cell's files are not those that the run wrote. `mark` is what `dataset` ends with if different tasks of the
+    report have one name, or if they depart from it; empty if not. `setup` is all that can change a result but the
+    model and the dataset: cells of one setup may be averaged. `repeats` are the cells of one seed each that this one pools, if any:
     it then has several samples of a task. `labels` are people's of its judge's decisions, by which its adherence is
     corrected, or the reason why it is not; None if nobody asked for it.
     """
@@ -50,6 +51,7 @@ class LoadedCell:
     variant: str = ""
     measures: Measures | None = None
     content: str = ""
+    departure: str = ""
     edited: str = ""
     mark: str = ""
     setup: str = ""
@@ -103,7 +105,7 @@ class LoadedCell:
     @property
     def caution(self) -> str:
         """What to know before reading the cell's figures; empty if nothing."""
-        found = caution_of(self.metrics)
+        found = caution_of(self.metrics, self.departure)
         return f"{self.label}, {self.dataset}: {found}" if found else ""
 
     @property

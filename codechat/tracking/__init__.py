@@ -26,7 +26,8 @@ class TrackingError(InfrastructureError):
 class DatasetInfo:
     """The dataset of a cell.
 
-    `tasks` counts all tasks, `used` those of the cell; `source` is a path, an address or a few words.
+    `tasks` counts all tasks, `used` those of the cell; `source` is a path, an address or a few words. `departure` says
+    that the tasks are not what was published under the name; empty if they are.
     """
 
     name: str
@@ -34,6 +35,7 @@ class DatasetInfo:
     tasks: int
     used: int
     source: str
+    departure: str = ""
 
 
 @dataclass(frozen=True)

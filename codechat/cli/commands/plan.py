@@ -24,7 +24,7 @@ from codechat.metrics.power import (
     parts_of,
     spread_of,
 )
-from codechat.records import tasks_in
+from codechat.records import dataset_in
 from codechat.report.drawing import draw_power
 from codechat.report.loading import load_cells
 from codechat.report.study import LoadedCell
@@ -131,7 +131,8 @@ def _tasks(values: Mapping[str, str], pilots: Sequence[LoadedCell]) -> int:
         if not values["tasks"].isdecimal() or int(values["tasks"]) < 2:
             raise UserError(f"cannot read tasks={values['tasks']}", "a whole number from 2 on")
         return int(values["tasks"])
-    return max(tasks_in(part.folder) or part.metrics["sessions"] for cell in pilots for part in cell.parts)
+    parts = [part for cell in pilots for part in cell.parts]
+    return max(int(dataset_in(part.folder).get("tasks") or part.metrics["sessions"]) for part in parts)
 
 
 def _table(spreads: Mapping[str, Spread], sizes: Sequence[int]) -> Table:

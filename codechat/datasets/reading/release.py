@@ -7,30 +7,32 @@ EvalPlus's own code downloads into its cache on first use. The cache is then rea
 import contextlib
 import hashlib
 import os
+import re
 import socket
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 
+from codechat.datasets import compared
 from codechat.environment import user_cache
 from codechat.errors import UserError
 from codechat.tasks import Dataset
-from codechat.template import counted
 
 STALL_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A released file: EvalPlus's name of it, the variable that overrides it, and its content's hash."""
+    """A released file: EvalPlus's name of it, the variable that overrides it, its content's hash, its tasks' ids."""
 
     name: str
     version: str
     override: str
     content: str
+    ids: str
 
     def locate(self, path: str | None, url: str | None) -> Path:
         """The file to read; downloaded if neither the path nor the override names one and the cache has none.
@@ -47,12 +49,21 @@ class Release:
         return cached
 
     def compared(self, dataset: Dataset) -> Dataset:
-        """The dataset that was read, with a remark if it is not the release but cut, edited or another version."""
-        if dataset.content_hash == self.content:
-            return dataset
-        found = f"{counted(len(dataset.tasks), 'task')} with the content {dataset.content_hash[:8]}"
-        remark = f"{found} are not {self.name} {self.version}: compare no figure with those of the release"
-        return replace(dataset, remark=remark)
+        """The dataset that was read, with its departure if it is the release cut, edited or in another version.
+
+        Raises `UserError` if a task has no id of the release: other tasks must not have its name.
+        """
+        other = next((task.task_id for task in dataset.tasks if not re.fullmatch(self.ids, task.task_id)), None)
+        if other is not None:
+            raise UserError(
+                f"dataset={dataset.name} takes tasks of {self.name} only, and the file holds '{other}'",
+                f"{self.elsewhere()}; tasks of your own are dataset=jsonl dataset.path=FILE dataset.name=NAME",
+            )
+        return compared(dataset, f"{self.name} {self.version}", {self.content})
+
+    def elsewhere(self) -> str:
+        """The ways to give a local copy."""
+        return f"a local copy is {self.override}=FILE, or in a sweep of this dataset alone dataset.path=FILE"
 
     def cache_path(self, url: str | None = None) -> Path:
         """EvalPlus's own path; a file from another `url` is beside it, with a hash of the address in its name."""
@@ -73,7 +84,7 @@ class Release:
         except (OSError, EOFError, ValueError, HTTPException) as error:
             raise UserError(
                 f"cannot download {self.name} {self.version} from {address}: {error}",
-                "give a local copy with dataset.path=FILE (.jsonl or .jsonl.gz), or another address: dataset.url=URL",
+                f"{self.elsewhere()} (.jsonl or .jsonl.gz); another address is dataset.url=URL",
             ) from error
 
 

@@ -12,7 +12,7 @@ import yaml
 from filelock import FileLock, Timeout
 
 from codechat.agendas import AgendaConfig
-from codechat.datasets import DATASETS, select
+from codechat.datasets import load, select
 from codechat.engine.cell.fitting import Judging, check_fit, check_texts
 from codechat.engine.settings.compose import Composed
 from codechat.engine.settings.config import CellConfig, cell_ids
@@ -134,7 +134,7 @@ def as_yaml(values: Mapping[str, Any]) -> str:
 def build_cell(composed: Composed) -> Cell:
     """Load the data that the id depends on, check that all parts fit, and name the cell. Raises `UserError`."""
     config, judging = composed.config, Judging.of(composed.config)
-    dataset = DATASETS.build(config.dataset)
+    dataset = load(config.dataset)
     tasks = select(dataset, config.dataset)
     if not tasks:
         raise UserError(f"the dataset {dataset.name} has no tasks", "choose another dataset, or correct dataset.path")
@@ -156,8 +156,7 @@ def build_cell(composed: Composed) -> Cell:
 
 def remarks_on(dataset: Dataset, pool: Pool | None) -> Iterator[str]:
     """Warnings about the tasks, and about the first suspicious place in the pool, with how many more there are."""
-    if dataset.remark:
-        yield f"warning: {dataset.remark}"
+    yield from (f"warning: {remark}" for remark in (dataset.departure, dataset.remark) if remark)
     found = pool.warnings if pool is not None else ()
     more = f" (and {len(found) - 1} more: codechat list instructions instructions.path=…)" if len(found) > 1 else ""
     yield from (f"warning: {warning}{more}" for warning in found[:1])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from codechat.datasets import DATASETS, DatasetConfig, select
+from codechat.datasets import DatasetConfig, load, select
 from codechat.domain import Failure, Program
 from codechat.engine.cell.libraries import preload, refuse_lacking
 from codechat.environment import VERSION
@@ -168,7 +168,7 @@ def check_references(
 
     Raises `UserError` for the user's mistakes and `InfrastructureError` if the sandbox fails.
     """
-    dataset = DATASETS.build(dataset_config)
+    dataset = load(dataset_config)
     tasks = select(dataset, dataset_config)
 
     async def check() -> list[Defect]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from codechat.config import is_scoring, scoring_identity
-from codechat.datasets import DATASETS
+from codechat.datasets import load
 from codechat.engine.cell import Cell, remarks_on
 from codechat.engine.cell.fitting import Judging, check_texts
 from codechat.engine.settings.config import GROUPS, NEEDED, CellConfig, content_outside
@@ -22,7 +22,7 @@ from codechat.files import content_hash
 from codechat.instructions import INSTRUCTIONS
 from codechat.metrics import Effort, Measures
 from codechat.protocols import Ask, DialogueProtocol, Kit
-from codechat.records import SessionRecord, content_of, read_sessions
+from codechat.records import SessionRecord, dataset_in, read_sessions
 from codechat.tasks import Dataset, Task
 
 IDENTITY_SCHEMA = 1
@@ -111,7 +111,7 @@ def read_recording(path: Path) -> Recording:
             errored += 1
     if not sessions:
         raise UserError(f"{path} holds no completed session", "finish the cell first: run its command again")
-    return Recording(cell_id, sessions, errored, openings, content_of(path.parent))
+    return Recording(cell_id, sessions, errored, openings, dataset_in(path.parent).get("content_hash"))
 
 
 def rescored_cell(
@@ -123,7 +123,7 @@ def rescored_cell(
     options = config.dataset
     if "environment" in config.uses and "repos" in type(options).model_fields:
         options = options.model_copy(update={"repos": None})  # only rooms are made of clones, and no command runs again
-    dataset = DATASETS.build(options)
+    dataset = load(options)
     pool = INSTRUCTIONS.build(config.instructions) if "instructions" in config.uses else None
     if pool is not None:
         judging.check_judgeable(pool.instructions)

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from codechat.datasets import DATASETS, DatasetConfig, select
+from codechat.datasets import DatasetConfig, load, select
 from codechat.domain import Program, Verdict
 from codechat.engine.cell.libraries import preload, refuse_lacking
 from codechat.engine.cell.references import References, now_and_then
@@ -225,7 +225,7 @@ def check_file(
     Raises `UserError` for the user's mistakes and `InfrastructureError` if the sandbox fails. After these, and after
     an interruption, the same call resumes.
     """
-    dataset = DATASETS.build(dataset_config)
+    dataset = load(dataset_config)
     chosen = {task.task_id for task in select(dataset, dataset_config)}
     rows = [row for row in read_samples(samples, dataset) if row.task.task_id in chosen]
     if not rows:
@@ -256,7 +256,7 @@ async def _check(dataset: Dataset, rows: list[Sample], sandbox: Sandbox, partial
         admit(sandbox, sandbox.config)
         refuse_lacking(sandbox.config, [*tasks.values()])
         preload(sandbox, [*tasks.values()])
-        for notice in filter(None, (dataset.remark, sandbox.notice)):
+        for notice in filter(None, (dataset.departure, dataset.remark, sandbox.notice)):
             view.notice(notice)
         view.progress(len(partial.results), len(rows))
 

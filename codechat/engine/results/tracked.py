@@ -77,7 +77,7 @@ def finished_cell(cell: Cell, metrics: Mapping[str, Any] | None, sweep: str | No
         sweep=sweep,
         points=points_of(measures, metrics) if metrics is not None else (),
         headline=headline_of(measures),
-        caution=caution_of(metrics or {}),
+        caution=caution_of(metrics or {}, cell.dataset.departure),
         runs_dir=cell.config.runs_dir,
         folder=cell.folder,
         dataset=DatasetInfo(
@@ -86,6 +86,7 @@ def finished_cell(cell: Cell, metrics: Mapping[str, Any] | None, sweep: str | No
             len(cell.dataset.tasks),
             len(cell.tasks),
             without_password(source),
+            cell.dataset.departure,
         ),
         command=without_password(command),
     )

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from codechat.config import original_option, place_option, run_option
 from codechat.constraints import Constraint, ConstraintType, constraint_types
-from codechat.datasets import DATASETS, DatasetConfig
+from codechat.datasets import DATASETS, DatasetConfig, compared
 from codechat.datasets.reading.lines import read_values
 from codechat.domain import Target
 from codechat.errors import UserError, nearest
@@ -84,6 +84,19 @@ def _known(names: list[str] | None, known: set[str], what: str) -> list[str] | N
     return names
 
 
+PUBLISHED = frozenset(
+    {
+        "267b398bd6c66b8e01df6c68b7d4922acb83aa3b7e12145bfed7f0b0e7e84a9b",  # part=single
+        "8dec1d9625bce7c90201c7f28af417b7dd158e6eaa52bd2915fb7a24607d1753",  # part=levels, and each level alone
+        "464d8bac825dff33e3af209338e2f7cfd493ee8a8c44491b7ebedf026b56110d",
+        "33edc2b5ea16c812fa7a9c9d193793019c9b073e2de65c336b7a79b4100f5d92",
+        "dc8e068796baf9fb3c1f880a42e4c8762e609cc5f54f65b83301cb95b66c0d6e",
+        "74859fccbeede7417590699a7976482d49c52d659f4e3d23fa96d111db142a92",
+    }
+)
+"""The contents of the published file by part and level: beside others the paper's figures do not stand."""
+
+
 @DATASETS.register("multicodeif", MultiCodeIFConfig)
 def multicodeif(config: MultiCodeIFConfig) -> Dataset:
     """MultiCodeIF: 1,526 tasks with a constraint on the code, or 165 chains of four levels (dataset.path)."""
@@ -116,7 +129,8 @@ def multicodeif(config: MultiCodeIFConfig) -> Dataset:
     if not chosen:
         raise UserError("the dataset has no task of these categories, types and languages", "choose fewer at once")
     content = [*(row.model_dump() for row in rows), *([config.level] if config.level else [])]
-    return Dataset("multicodeif", chosen, content_hash(content), places)
+    found = Dataset("multicodeif", chosen, content_hash(content), places)
+    return compared(found, "MultiCodeIF's as published", PUBLISHED)
 
 
 def _parse(value: dict[str, Any], part: str) -> tuple[MultiCodeIFRow, Level | None]:

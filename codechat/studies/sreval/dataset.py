@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from codechat.config import original_option, place_option
-from codechat.datasets import DATASETS, DatasetConfig
+from codechat.datasets import DATASETS, DatasetConfig, compared
 from codechat.datasets.reading.lines import read_tasks
 from codechat.domain import Target
 from codechat.files import content_hash
@@ -94,6 +94,22 @@ class SREvalRow(BaseModel):
         return self
 
 
+PUBLISHED = frozenset(
+    {
+        "e7b7c00cc28a190ea8f76c2f0e40d00ad55d84e64c6acb93c9bd108466192fa2",  # functions, Python
+        "8010099c673fe265648d53dc12ca86abc09101a9cb2a7d3bb18473b3e7ffdc4b",  # functions, Java
+        "34ef903a60aed9020810a32ece7c8c57b6467521f44a0f5a930fad9ea8f99c32",  # repositories, Python, with its places
+        "9ad23f2b34018ef8d6e6fa6b6efd788934c9be7ee2d58aeea315a9c70b1ae2f6",  # repositories, Java
+    }
+)
+"""The contents of the published files: beside others the paper's figures do not stand."""
+
+
+def published(dataset: Dataset) -> Dataset:
+    """The dataset, with its departure if it is none of the published files."""
+    return compared(dataset, "SR-Eval's as published", PUBLISHED)
+
+
 class SREvalPythonConfig(DatasetConfig):
     """Options of `sreval_python`."""
 
@@ -105,7 +121,7 @@ class SREvalPythonConfig(DatasetConfig):
 def sreval_python(config: SREvalPythonConfig) -> Dataset:
     """SR-Eval, Python functions: 142 tasks of 3 to 5 turns, in the published file (dataset.path)."""
     read = read_tasks(Path(config.path).expanduser(), _parse_python, REMEDY)
-    return read.dataset("sreval_python", content_hash([row.model_dump() for row in read.rows]))
+    return published(read.dataset("sreval_python", content_hash([row.model_dump() for row in read.rows])))
 
 
 def _parse_python(value: dict[str, Any]) -> tuple[SREvalRow, StepTask]:
@@ -145,7 +161,7 @@ class SREvalJavaConfig(DatasetConfig):
 def sreval_java(config: SREvalJavaConfig) -> Dataset:
     """SR-Eval, Java functions: 172 tasks of 3 to 5 turns, in the published file (dataset.path)."""
     read = read_tasks(Path(config.path).expanduser(), _parse_java, REMEDY)
-    return read.dataset("sreval_java", content_hash([row.model_dump() for row in read.rows]))
+    return published(read.dataset("sreval_java", content_hash([row.model_dump() for row in read.rows])))
 
 
 def _parse_java(value: dict[str, Any]) -> tuple[SREvalRow, StepTask]:

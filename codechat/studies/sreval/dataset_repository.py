@@ -21,7 +21,7 @@ from codechat.errors import MAX_WIDTH, UserError, nearest
 from codechat.files import content_hash
 from codechat.languages.python.assembly import signature_of
 from codechat.languages.python.syntax import parse
-from codechat.studies.sreval.dataset import REMEDY, SREvalRow
+from codechat.studies.sreval.dataset import REMEDY, SREvalRow, published
 from codechat.studies.sreval.rows import Step, StepTask
 from codechat.suites.inserted import Inserted
 from codechat.suites.maven import Maven, Part
@@ -115,7 +115,7 @@ def sreval_python_repository(config: SREvalPythonRepositoryConfig) -> Dataset:
 
     read = read_tasks(Path(config.path).expanduser(), parse_row, REMEDY)
     content = [[row.model_dump(), places[row.hash_id].model_dump()] for row in read.rows]
-    dataset = read.dataset(PYTHON, content_hash(content))
+    dataset = published(read.dataset(PYTHON, content_hash(content)))
     chosen = select(dataset, config)
     require_repositories(repos, [places[task.task_id].project_path for task in chosen])
     found = {task.task_id: _with_code_above(task) for task in chosen}
@@ -226,7 +226,7 @@ def sreval_java_repository(config: SREvalJavaRepositoryConfig) -> Dataset:
         return row, _task_of_java(row, repos)
 
     read = read_tasks(Path(config.path).expanduser(), parse, REMEDY)
-    dataset = read.dataset(JAVA, content_hash([row.model_dump() for row in read.rows]))
+    dataset = published(read.dataset(JAVA, content_hash([row.model_dump() for row in read.rows])))
     chosen = select(dataset, config)
     require_repositories(repos, [projects[task.task_id] for task in chosen])
     for suite in (each for task in chosen for each in task.suites):

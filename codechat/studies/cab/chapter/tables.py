@@ -18,6 +18,7 @@ from codechat.report.data import Column, Table, Value, columns_of
 from codechat.report.generic.repeats import pooled_in, table_of_k
 from codechat.report.generic.tables import named_table
 from codechat.report.study import REPLAYED, LoadedCell, Study, Verdicts
+from codechat.studies.cab.dataset import PUBLISHED as PUBLISHED_ISSUES
 from codechat.studies.cab.metrics import GRADES, VERBOSITIES
 from codechat.studies.cab.turns import AssistJudgement
 
@@ -69,7 +70,7 @@ SOURCE = (
     "of all time), judged by Sonnet 3.7 under prompts that are worded otherwise, at temperature 0. What else differs "
     "from its setup stands behind each of its rows, of the cell above it or else of the nearest one."
 )
-NOWHERE = "What the paper prints stands here only if a cell has dataset=cab, and none has."
+NOWHERE = "What the paper prints stands here only if a cell has CodeAssistBench's published issues, and none has."
 
 
 def paper_tables(study: Study[Any]) -> Iterator[Table]:
@@ -155,8 +156,8 @@ def differences(cell: LoadedCell, cohort: str) -> list[str]:
 
 
 def is_published(cell: LoadedCell) -> bool:
-    """Whether the paper's issues are of a cell's dataset."""
-    return bool((cell.config.get("dataset") or {}).get("benchmark") == "cab")
+    """Whether a cell's issues are those of a published file: figures of own ones are not comparable."""
+    return cell.content in PUBLISHED_ISSUES
 
 
 def _of_cohort(metrics: Mapping[str, Any], cohort: str) -> list[Value]:

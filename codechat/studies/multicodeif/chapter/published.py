@@ -11,6 +11,7 @@ import yaml
 
 from codechat.report.data import Column, Table, Value
 from codechat.report.study import REPLAYED, LoadedCell, Study, Verdicts
+from codechat.studies.multicodeif.dataset import PUBLISHED as PUBLISHED_TASKS
 
 DATA = Path(__file__).with_name("published.yaml")
 TASKS, CHAINS = 1526, 165
@@ -120,9 +121,9 @@ def beside_table(
 
 
 def is_whole(cell: LoadedCell, sessions: int, *, chains: bool = False) -> bool:
-    """Whether a cell has all single tasks of MultiCodeIF, or all chains."""
+    """Whether a cell has all single tasks of MultiCodeIF as they were published, or all chains."""
     dataset = cell.config.get("dataset") or {}
-    known = dataset.get("kind") == "multicodeif" and (dataset.get("part", "single") != "single") == chains
+    known = cell.content in PUBLISHED_TASKS and (dataset.get("part", "single") != "single") == chains
     return known and cell.metrics["sessions"] == sessions
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from codechat.report.study import REPLAYED, LoadedCell, Study
+from codechat.studies.sreval.dataset import PUBLISHED as PUBLISHED_TASKS
 from codechat.studies.sreval.protocol import paper_context
 
 DATA = Path(__file__).with_name("published.yaml")
@@ -121,7 +122,7 @@ def entries(study: Study[Any], level: str) -> list[Entry]:
 def comparable(cell: LoadedCell) -> bool:
     """Whether the paper has figures of such a cell: all tasks of one of its datasets, asked as its script asks."""
     size, protocol = paper().tasks.get(cell.dataset), cell.config["protocol"]
-    whole = size is not None and cell.metrics["sessions"] == size["tasks"]
+    whole = size is not None and cell.metrics["sessions"] == size["tasks"] and cell.content in PUBLISHED_TASKS
     where = protocol.get("local_context") or paper_context(cell.dataset)
     shown = cell.dataset in LEVELS["function"] or where == paper_context(cell.dataset)
     return whole and shown and protocol.get("harness") == "official"
