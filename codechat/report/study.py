@@ -32,9 +32,9 @@ class LoadedCell:
     `departure` is a sentence if the dataset's name is that of a benchmark, and the tasks are not. `edited` is one if
     the cell's files are not those that the run wrote. `mark` is what `dataset` ends with if different tasks of the
     report have one name, or if they depart from it; empty if not. `setup` is all that can change a result but the
-    model and the dataset: cells of one setup may be averaged. `repeats` are the cells of one seed each that this one pools, if any:
-    it then has several samples of a task. `labels` are people's of its judge's decisions, by which its adherence is
-    corrected, or the reason why it is not; None if nobody asked for it.
+    model and the dataset: cells of one setup may be averaged. `repeats` are the cells of one seed each that this one
+    pools, if any: it then has several samples of a task. `labels` are people's of its judge's decisions, by which its
+    adherence is corrected, or the reason why it is not; None if nobody asked for it.
     """
 
     folder: Path
