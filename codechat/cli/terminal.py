@@ -1,5 +1,6 @@
 """The terminal's two consoles, its plain tables and its progress bars."""
 
+import os
 import sys
 from typing import Any
 
@@ -12,11 +13,19 @@ from codechat.texts import visible
 
 
 class _Plain(Console):
-    """A console that shows hidden characters, and those that a terminal obeys, by their codes."""
+    """A console that shows hidden characters, and those that a terminal obeys, by their codes.
+
+    It outlives its reader.
+    """
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Every text that is printed passes here, the cells of tables too."""
         return super().render_str(visible(text), **options)
+
+    def on_broken_pipe(self) -> None:
+        """Go on in silence: a reader that has seen enough, as `head` has, is no reason to end a cell."""
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
 # Piped or logged output must not be wrapped at 80 columns.

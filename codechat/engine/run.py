@@ -113,12 +113,11 @@ def run_built(
                 unfinished = budget.words_on_stop(journal.ledger, brake)
             write_metrics(cell, metrics)  # 6. metrics.json, tables
             seconds = time.monotonic() - started
-            watcher.measured(cell, metrics, seconds)
-            # 7. figures, after the summary, as matplotlib takes longer than a small cell; the seal: everything is there
             write_figures(cell.protocol.measures, metrics, cell.name, cell.folder / "figures")
-            write_seal(cell.folder)
+            write_seal(cell.folder)  # 7. everything is there
         tracking = track(cell, tracker, metrics, sweep, words)  # 8. the run in the store
         follow.tracked(tracking.failure)
+        watcher.measured(cell, metrics, seconds)  # 9. shown last: what fails to be printed is kept all the same
     early = unfinished or metrics["errored"] > cell.config.max_errors
     status = TOO_MANY_ERRORS if early else DONE
     return Outcome(status, cell, metrics, unfinished=unfinished, seconds=seconds, tracking=tracking)

@@ -41,10 +41,15 @@ def _turns(metrics: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _constraints(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Undecided tasks or levels are in no rate, and they are harder than those that rules decide."""
+    """Undecided tasks, levels and constraints are in no rate, and they are harder than those that rules decide."""
     undecided = metrics.get("undecided")
     if isinstance(undecided, float) and undecided > MOST:
         yield f"{100 * undecided:.0f} % of the tasks are undecided: the rates rest on the others"
+    groups = [each.get("by_check") or {} for each in (metrics, metrics.get("n") or {})]
+    shares, sizes = (each.get("undecided") or {} for each in groups)
+    for by, share in shares.items():  # a task counts as decided once one of its constraints is unmet
+        if isinstance(share, float) and share > MOST:
+            yield f"{round(share * sizes.get(by, 0))} of {sizes.get(by, 0)} decisions by {by} are undecided"
 
 
 def _replies(metrics: Mapping[str, Any]) -> Iterator[str]:

@@ -6,7 +6,7 @@ if present, the 95 % interval of its value is at `ci.` and the same place, and t
 behind it at `n.`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 # share: of 1, drawn from 0 to 1; percent: of 100; p: a p-value; count: whole; number: anything else
 Unit = Literal["share", "percent", "count", "number", "p"]
+FEW = 10  # decisions of a group, below which its share is marked
 FIELD = "measures"  # the description's key in metrics.json
 # In every metrics.json besides the protocol's measures (contract, section 2).
 COMMON = ("sessions", "completed", "errored", "outcomes", "retries", "tokens", "cost_usd", "wall_s")
@@ -129,6 +130,16 @@ def interval_of(metrics: Mapping[str, Any], measure: Measure) -> Any:
 def size_of(metrics: Mapping[str, Any], measure: Measure) -> Any:
     """The counts behind a measure's values, in the same shape; None if there are none."""
     return _at(metrics.get("n") or {}, measure.at or measure.key)
+
+
+def size_text(size: int) -> str:
+    """Of how many a share is, in words; an asterisk marks fewer than `FEW`."""
+    return f"n {size:,}{'*' if size < FEW else ''}"
+
+
+def sizes_text(sizes: Sequence[int]) -> str:
+    """Of how many the shares of several cells are: the least and the most; empty if there is none."""
+    return "–".join(map(size_text, sorted({min(sizes), max(sizes)}))) if sizes else ""
 
 
 def _at(values: Any, place: str) -> Any:

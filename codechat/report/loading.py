@@ -62,7 +62,7 @@ def tell_apart(cells: Sequence[LoadedCell]) -> list[LoadedCell]:
         alone = part and len(of_part[cell.dataset, part]) == 1
         digits = cell.content[:8] if HASH.fullmatch(cell.content) else cell.content or "content unknown"
         mark = part if alone else digits
-        mark = f"not as published: {digits}" if cell.departure else mark
+        mark = f"{digits}, not as published" if cell.departure else mark
         marked = cell.departure or len(contents[cell.dataset]) > 1
         found.append(replace(cell, dataset=f"{cell.dataset} ({mark})", mark=mark) if marked else cell)
     return found

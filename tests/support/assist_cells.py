@@ -12,7 +12,8 @@ import yaml
 from codechat.domain import Usage
 from codechat.engine.settings.compose import compose_values
 from codechat.metrics.measures import FIELD
-from codechat.records import SessionRecord, TurnRecord, write_sessions
+from codechat.records import TRACKED, SessionRecord, TurnRecord, write_sessions
+from codechat.studies.cab.dataset import PUBLISHED
 from codechat.studies.cab.metrics import ASSIST, assist_metrics
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn, BuildRecord, ExploredRecord, Status, UserReply
 
@@ -56,6 +57,8 @@ def write_assisted(made: Assisted, runs: Path) -> Path:
         config |= {name: composed[name] for name in ("protocol", "environment")}
         config["dataset"] = composed["dataset"]
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    if made.dataset == "cab":
+        (folder / TRACKED).write_text(json.dumps({"dataset": {"content_hash": min(PUBLISHED)}}))
     return folder
 
 

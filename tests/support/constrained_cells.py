@@ -11,7 +11,8 @@ import yaml
 
 from codechat.constraints import ConstraintType, constraint_types
 from codechat.metrics.measures import FIELD
-from codechat.records import SessionRecord, write_sessions
+from codechat.records import TRACKED, SessionRecord, write_sessions
+from codechat.studies.multicodeif.dataset import PUBLISHED
 from codechat.studies.multicodeif.metrics_levels import LEVELS, levels_metrics
 from codechat.studies.multicodeif.metrics_repair import REPAIR, repair_metrics
 
@@ -67,6 +68,9 @@ def write_constrained(made: Constrained, runs: Path) -> Path:
         "seed": made.seed, "choices": {"model": made.model, "dataset": "multicodeif", "protocol": made.protocol},
     }  # fmt: skip
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    if made.dataset == "multicodeif":
+        content = sorted(PUBLISHED)[part == "levels"]
+        (folder / TRACKED).write_text(json.dumps({"dataset": {"content_hash": content}}))
     return folder
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import yaml
 
 from codechat.metrics.measures import FIELD
-from codechat.records import SessionRecord, write_sessions
+from codechat.records import TRACKED, SessionRecord, write_sessions
+from codechat.studies.sreval.dataset import PUBLISHED
 from codechat.studies.sreval.metrics import STEPWISE, stepwise_metrics
 from codechat.studies.sreval.protocol import paper_context
 
@@ -62,6 +63,9 @@ def write_steps(made: Steps, runs: Path) -> Path:
         "seed": made.seed, "choices": {"model": made.model, "dataset": made.dataset, "protocol": "stepwise"},
     }  # fmt: skip
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    content = dict(zip(sorted(TURNS), sorted(PUBLISHED), strict=True)).get(made.dataset)
+    if content is not None:
+        (folder / TRACKED).write_text(json.dumps({"dataset": {"content_hash": content}}))
     return folder
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from codechat.errors import UserError
 from codechat.metrics import Measures
-from codechat.metrics.measures import COMMON, Unit, interval_of, value_of
+from codechat.metrics.measures import COMMON, FEW, Unit, interval_of, size_of, size_text, value_of
 from codechat.report.data import Drawing, Headline, Section, Table
 from codechat.report.formats import write_table
 from codechat.report.generic import repeats
@@ -36,8 +36,17 @@ def summary_lines(measures: Measures, metrics: Mapping[str, Any]) -> Iterator[Te
     for part in measures.breakdowns:
         groups = (value_of(metrics, part) or {}).items()
         if part.key == leading and len(groups) > 1:
-            each = [f"{name}: {value:{LINE_SPECS[part.unit]}}" for name, value in groups if value is not None]
-            yield f"{part.label} by {part.by}", ", ".join(each) or NONE
+            sizes = size_of(metrics, part) or {}
+            shown = [(name, f"{value:{LINE_SPECS[part.unit]}}") for name, value in groups if value is not None]
+            told = {name: f" ({size_text(size)})" for name, size in sizes.items()}
+            notes = [", ".join(f"{name}: {text}{told.get(name, '')}" for name, text in shown) or NONE]
+            notes += [f"*: fewer than {FEW}"] if any(sizes.get(name, FEW) < FEW for name, _ in shown) else []
+            undecided = next(
+                (each for each in measures.breakdowns if (each.by, each.key) == (part.by, "undecided")), part
+            )
+            rest = [name for name in value_of(metrics, undecided) or () if name not in dict(groups)]
+            notes += [f"left out as almost wholly undecided: {', '.join(rest)}"] if rest else []
+            yield f"{part.label} by {part.by}", "; ".join(notes)
     if any(metrics["outcomes"].values()):  # nothing is tested under some protocols
         yield "outcomes", outcomes_text(metrics)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from codechat.metrics import Breakdown, Measures, Series
-from codechat.metrics.measures import interval_of, value_of
+from codechat.metrics.measures import FEW, interval_of, size_of, sizes_text, value_of
 from codechat.report.data import Drawing
 from codechat.report.drawing import (
     Look,
@@ -16,6 +16,7 @@ from codechat.report.drawing import (
     known,
     legend,
     lines,
+    name_groups,
     panels,
     points,
     save,
@@ -25,7 +26,7 @@ from codechat.report.drawing import (
 from codechat.report.generic.tables import groups_in
 from codechat.report.study import LoadedCell, Study, Verdicts
 
-FEW = 4  # groups that fit a narrow panel
+NARROW = 4  # groups that fit a narrow panel
 MOST = 16  # groups, beyond which a breakdown is left to its table
 INTERVAL = "bands or whiskers: 95 % by task"
 
@@ -40,7 +41,8 @@ def drawings_of(study: Study[Any]) -> Iterator[Drawing]:
         draw = partial(curves, values=points_of(series), name=series.label, shares=series.unit == "share")
         yield Drawing(f"{protocol}_{series.key}", title, caption, protocol, draw, on_page=False)
     for by in dict.fromkeys(part.by for part in study.measures.breakdowns):
-        caption = f"{INTERVAL[:1].upper()}{INTERVAL[1:]}."
+        caption = f"{INTERVAL[:1].upper()}{INTERVAL[1:]}. n: of how many, from the least to the most of an entrant; "
+        caption += f"*: fewer than {FEW}."
         yield Drawing(f"{protocol}_by_{by}", f"By {by}", caption, protocol, partial(_breakdown, by))
 
 
@@ -88,12 +90,16 @@ def _breakdown(by: str, study: Study[Any], look: Look) -> Any:
     groups = groups_in(parts, [found.cell.metrics for found in study.cells])
     if not 2 <= len(groups) <= MOST:
         return None
-    size: dict[str, Any] = {"width": 3.6, "height": 2.7, "columns": 3} if len(groups) <= FEW else {"height": 3.3}
+    size: dict[str, Any] = {"width": 3.6, "height": 2.7, "columns": 3} if len(groups) <= NARROW else {"height": 3.3}
     figure, axes = panels(titles, **size, one_scale=all(part.unit == "share" for part in parts))
     for panel, (dataset, part) in zip(axes, places, strict=True):
         cells = study.on(dataset)
         names = groups_in(parts, [found.cell.metrics for found in cells])
         points(panel, look, names, cells, partial(_one, part))
+        counts = [size_of(found.cell.metrics, part) or {} for found in cells]
+        if any(counts):
+            sizes = [[each[name] for each in counts if each.get(name)] for name in names]
+            name_groups(panel, [f"{name}\n{sizes_text(each)}" for name, each in zip(names, sizes, strict=True)])
     numbers = [panel for panel, (_, part) in zip(axes, places, strict=True) if part.unit != "share"]
     return from_zero(figure, axes, numbers)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from codechat.metrics import Final, Series
 from codechat.metrics.counts import DECIDED, INSIDE_MEANS, inside_in
-from codechat.metrics.measures import interval_of, value_of
+from codechat.metrics.measures import FEW, interval_of, size_of, size_text, value_of
 from codechat.report.data import Board, BoardColumn, Chart, Headline, Line, Part, Section, Shown
 from codechat.report.generic.tables import payers_of
 from codechat.report.study import LoadedCell, Study
@@ -29,7 +29,7 @@ def section_of(
     note = note or f"A turn passes where {study.measures.passed}."
     parts: list[Part] = [
         f"{claim.title}. {claim.text}", *pooling_notes(study.loaded), board or board_of(study),
-        f"{note} Bands: 95 % intervals by task.", charts_of(study) if charts is None else charts,
+        f"{note} Bands: 95 % intervals by task.", charts_of(study) if charts is None else charts, *groups_of(study),
     ]  # fmt: skip
     name = study.protocol
     return Section(f"protocol-{name}", study.measures.title, name.capitalize(), parts, groups=tuple(groups) or (name,))
@@ -49,6 +49,32 @@ def board_of(study: Study[Any]) -> Board:
         *use_columns(cells),
     ]
     return Board(measures.name, columns, sort=measures.finals[0].label if measures.finals else "")
+
+
+def groups_of(study: Study[Any]) -> Iterator[Board]:
+    """By group the figure that cells are ranked by, or else the first that groups have; none of one group alone."""
+    measures, first = study.measures, [final.key for final in study.measures.finals[:1]]
+    part = next((each for each in measures.breakdowns if [each.key] == first), next(iter(measures.breakdowns), None))
+    rows = [(cell, *each) for cell in study.loaded if part for each in (value_of(cell.metrics, part) or {}).items()]
+    rows = [row for row in rows if row[2] is not None]
+    if part is None or len({name for _, name, _ in rows}) < 2:
+        return
+    cells, names = [cell for cell, _, _ in rows], [name for _, name, _ in rows]
+    ends = [(interval_of(cell.metrics, part) or {}).get(name) for cell, name, _ in rows]
+    sizes = [(size_of(cell.metrics, part) or {}).get(name) for cell, name, _ in rows]
+    highest = max([0, *(each[1] for each in ends if each), *(value for *_, value in rows)])
+    values: list[Shown] = [(value, end) for (*_, value), end in zip(rows, ends, strict=True)]
+    columns = [
+        BoardColumn("Model", cells, "cell"),
+        *if_it_varies("Dataset", [cell.dataset for cell in cells]),
+        *if_it_varies("Setting", [cell.variant for cell in cells]),
+        BoardColumn(part.by.capitalize(), names, strong=True),
+        BoardColumn(part.label, values, part.unit, hint=part.help, most=TOPS.get(part.unit) or highest or 1),
+    ]
+    if any(sizes):
+        told: list[Shown] = [None if size is None else (size, size_text(size)[2:]) for size in sizes]
+        columns.append(BoardColumn("n", told, hint=f"of how many; *: fewer than {FEW}"))
+    yield Board(f"{part.label} by {part.by}", columns, sort=part.label)
 
 
 def _final(cells: Sequence[LoadedCell], final: Final, *, first: bool) -> BoardColumn:

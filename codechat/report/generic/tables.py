@@ -10,7 +10,7 @@ from typing import Any, get_args
 from codechat.domain import OUTCOMES, Decided
 from codechat.metrics import Measures
 from codechat.metrics.counts import DECIDED, INSIDE_MEANS, inside_in
-from codechat.metrics.measures import Measure, Unit, interval_of, size_of, value_of
+from codechat.metrics.measures import FEW, Measure, Unit, interval_of, size_of, value_of
 from codechat.metrics.statistics import rate
 from codechat.report.data import Column, Interval, Table, Value
 from codechat.report.study import LoadedCell, Study, V, Verdicts
@@ -139,11 +139,24 @@ def _table(
                 columns.append(column)
                 for line, value in zip(values, found, strict=True):
                     line.append(Interval.of(value) if read is interval_of else value)
+    few = [_few(measures, metrics, where) for _, metrics, where in rows]
+    if any(few):
+        columns.append(Column("few", f"Fewer than {FEW}"))
+        for line, mark in zip(values, few, strict=True):
+            line.append(mark)
     meanings = dict.fromkeys(f"{measure.label}: {measure.help}." for measure in measures if measure.help)
     return Table(
         f"{sheet.prefix}{name}", f"{sheet.measures.name}: {what}", tuple(columns), tuple(map(tuple, values)),
         " ".join([*meanings, INTERVALS]), sheet.group,
     )  # fmt: skip
+
+
+def _few(measures: Sequence[Measure], metrics: Mapping[str, Any], where: Place) -> str:
+    """A mark, if a share of a group is of few decisions; empty if none is, or if there is no group."""
+    if not isinstance(where, str):
+        return ""
+    sizes = [at(size_of(metrics, each), each, where) for each in measures if each.key != "undecided"]
+    return "few" if any(0 < size < FEW for size in sizes if size is not None) else ""
 
 
 def _best(

@@ -91,9 +91,31 @@ function linesChart(lines, what, { first = 0, top = 1, share = true } = {}) {
     ends.map((one) => svg("g", { class: `series hue-${HUES.indexOf(one.cell.model) % 8} twin-${twin(one) % 4}`, tabindex: 0, "aria-label": one.cell.label },
       one.ci && lines.length <= MOST_BANDS && band(one.ci, scale, first),
       line(one.values, scale, { class: "line" }, first),
-      one.values.length === 1 && svg("circle", { class: "end", cx: scale.x(first), cy: scale.y(one.values[0] ?? 0), r: 3 }),
+      one.values.filter(known).length === 1 && svg("circle", { class: "end", cx: scale.x(first + one.values.findIndex(known)), cy: scale.y(last(one)), r: 3 }),
       svg("text", { x: width - right + 7, y: one.y + 3.5 }, one.name.length > LONGEST ? `${one.name.slice(0, LONGEST - 1)}…` : one.name),
       svg("title", {}, `${one.cell.label}: ${one.values.map(shown).join(", ")}`))));
+}
+
+// Bars of one value each, for lines that would be points: a single round has no course.
+function barsChart(lines, what, { top = 1, share = true } = {}) {
+  const [width, step] = [matchMedia("(max-width: 720px)").matches ? 360 : 560, 28];
+  const left = 14 + 6.6 * Math.min(LONGEST, Math.max(...lines.map(({ name }) => name.length)));
+  const [right, height] = [58, 12 + step * lines.length];
+  const x = (value) => left + ((width - left - right) * value) / top;
+  const shown = (value) => (share ? percent(value, 0) : fixed(value));
+  const described = lines.map((one) => `${one.name} ${shown(one.values[0])}`).join(", ");
+  return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${what}: ${described}` },
+    svg("line", { class: "base", x1: left, x2: left, y1: 2, y2: height - 8 }),
+    lines.map(({ cell, name, values: [value], ci }, row) => {
+      const [low, high] = ci?.[0] ?? [];
+      const middle = 6 + step * (row + 0.5);
+      return svg("g", { class: `series hue-${HUES.indexOf(cell.model) % 8}`, tabindex: 0, "aria-label": cell.label },
+        svg("text", { x: left - 8, y: middle + 4, "text-anchor": "end" }, name.length > LONGEST ? `${name.slice(0, LONGEST - 1)}…` : name),
+        svg("rect", { class: "block", x: left, y: middle - 8, width: Math.max(1, x(value) - left), height: 16 }),
+        known(low) && svg("line", { class: "reach", x1: x(low), x2: x(high), y1: middle, y2: middle }),
+        svg("text", { x: x(Math.max(value, high ?? 0)) + 7, y: middle + 4 }, shown(value)),
+        svg("title", {}, `${cell.label}: ${shown(value)}${known(low) ? `, 95 % interval ${shown(low)} – ${shown(high)}` : ""}`));
+    }));
 }
 
 // An interval with its mean, on the scale from 0 to `most`.

@@ -52,7 +52,8 @@ function boardCell({ unit, strong, most, ends: range }, stored) {
 
 function drawChart({ title, text, what, lines, top, share }) {
   return el("figure", {}, el("figcaption", {}, title && el("strong", {}, title), text),
-    linesChart(lines.map((line) => ({ ...line, cell: CELLS[line.cell] })), what, { first: lines[0].first, top, share }));
+    (lines.every(({ values }) => values.length === 1) ? barsChart : linesChart)(
+      lines.map((line) => ({ ...line, cell: CELLS[line.cell] })), what, { first: lines[0].first, top, share }));
 }
 
 function drawCards({ legend, cards }) {

@@ -23,6 +23,14 @@ VERDICTS = ("met", "guarded", "official")
 """Who says that a constraint is met: the chosen harness, or one by name."""
 
 
+UNDECIDED_DECISIONS = ("undecided_decisions", "Undecided decisions")
+"""Key and label of the share of undecided constraints: a task is decided if one of its constraints is unmet."""
+ALWAYS = ("undecided", "parses")
+"""The figures that rest on no verdict."""
+MOST_UNDECIDED = 0.9
+"""The share of a group's decisions beyond which the group has no figure but this share."""
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -133,11 +141,16 @@ class Groups:
         """A value of every group's figures at their places in metrics.json."""
         found: dict[str, dict[str, Any]] = {}
         for part in shown:
-            groups = sorted(self.tallies[part.by].items())
-            found.setdefault(f"by_{part.by}", {})[part.key] = {
-                name: value(tally[part.key]) for name, tally in groups if part.key in tally.figures
-            }
+            shown = found.setdefault(f"by_{part.by}", {})[part.key] = {}
+            for name, tally in sorted(self.tallies[part.by].items()):
+                if part.key in tally.figures and (part.key in ALWAYS or not is_open(tally["undecided"])):
+                    shown[name] = value(tally[part.key])
         return found
+
+
+def is_open(undecided: Figure) -> bool:
+    """Whether a group is almost wholly undecided, so that a share of the few decided ones says nothing of it."""
+    return (undecided.rate or 0.0) > MOST_UNDECIDED
 
 
 Values = Callable[[Callable[[Figure], Any]], dict[str, Any]]
@@ -204,9 +217,13 @@ def _constraint_parts(constraint: ConstraintRecord) -> Iterator[tuple[str, Part]
 def turn_parts(turn: TurnRecord, own: ConstrainedTurn) -> dict[str, Part]:
     """A turn's part of each figure: `hsr` of turns, `ssr` of constraints, by verdict; undecided ones are in no rate.
 
+    `undecided` counts turns, `undecided_decisions` constraints.
     A turn with one constraint unmet and another undecided is decided: not all are met.
     """
-    parts: dict[str, Part] = {"undecided": (turn.passed is None, 1)}
+    open_ones = sum(each.met is None for each in own.constraints)
+    parts: dict[str, Part] = {
+        "undecided": (turn.passed is None, 1), "undecided_decisions": (open_ones, len(own.constraints)),
+    }  # fmt: skip
     if own.parses is not None:
         parts["parses"] = (own.parses, 1)
     for verdict in VERDICTS:

@@ -10,7 +10,15 @@ from codechat.metrics.spending import Effort
 from codechat.metrics.statistics import Figure, TaskBootstrap, percentile_interval
 from codechat.metrics.tally import Tally
 from codechat.records import SessionRecord
-from codechat.studies.multicodeif.metrics import CellSums, ConstrainedTurn, breakdowns_of, list_of, total_of, turn_parts
+from codechat.studies.multicodeif.metrics import (
+    UNDECIDED_DECISIONS,
+    CellSums,
+    ConstrainedTurn,
+    breakdowns_of,
+    list_of,
+    total_of,
+    turn_parts,
+)
 
 SATISFIED = tuple(f"{name}{mark}" for name in ("hsr", "ssr") for mark in ("", "_guarded", "_official"))
 """The figures by level: by the harness that counts, and by each harness. `avg_` and the name: the mean over levels."""
@@ -43,6 +51,7 @@ LEVELS = Measures(
         Final("avg_ssr_official", "SSR, mean, official", help=_OFFICIAL),
         Final("parses", "Code parses", help="turns whose code parses in the task's language, where known"),
         Final("undecided", "Undecided", higher_is_better=False, help="undecided turns, of all; in no rate"),
+        Final(*UNDECIDED_DECISIONS, higher_is_better=False, help="undecided constraints of all turns"),
     ),
     breakdowns=breakdowns_of(_BY_GROUP, _PARSES),
     passed="the code meets all constraints so far",
@@ -79,7 +88,7 @@ class _Seen(CellSums):
             **{name: [value(figure) for figure in self.series(name)] for name in SATISFIED},
             "undecided_levels": [value(figure) for figure in self.series("undecided")],
             "parses": value(self.whole["parses"]),
-            "undecided": value(self.whole["undecided"]),
+            **{name: value(self.whole[name]) for name in ("undecided", "undecided_decisions")},
             **self.groups.values(LEVELS.breakdowns, value),
         }
 

@@ -11,11 +11,13 @@ from codechat.metrics.tally import Tally
 from codechat.records import SessionRecord
 from codechat.studies.multicodeif.metrics import (
     NO_LANGUAGE,
+    UNDECIDED_DECISIONS,
     ByGroup,
     CellSums,
     ConstrainedTurn,
     breakdowns_of,
     groups_of,
+    is_open,
     turn_parts,
 )
 
@@ -41,6 +43,7 @@ _FIRST = {
     "official": "hsr_official",
     "parses": "parses",
     "undecided": "undecided",
+    "undecided_decisions": "undecided_decisions",
 }  # the figures of first replies, by their names in a tally
 
 REPAIR = Measures(
@@ -65,6 +68,7 @@ REPAIR = Measures(
         Final("official", "Accuracy, official", help="the accuracy under protocol.harness=official"),
         Final("parses", "Code parses", help="first replies whose code parses in the task's language, where known"),
         Final("undecided", "Undecided", higher_is_better=False, help="tasks undecided at the first reply; in no rate"),
+        Final(*UNDECIDED_DECISIONS, higher_is_better=False, help="constraints undecided at the first reply"),
     ),
     breakdowns=breakdowns_of(_BY_GROUP, _PARSES),
     passed="the code meets all constraints of the task",
@@ -138,7 +142,11 @@ class _Seen(CellSums):
             "ifrepair_end": value(self.all.met[-1]),
             "ifrepair_end_without_leaks": value(self.sealed.met[-1]),
             **self.groups.values(REPAIR.breakdowns, value),
-            BY_CATEGORY: {name: each(rounds.met) for name, rounds in sorted(self.categories.items())},
+            BY_CATEGORY: {
+                name: each(rounds.met)
+                for name, rounds in sorted(self.categories.items())
+                if not is_open(self.groups.at("category", name)["undecided"])
+            },
         }
 
 

@@ -5,14 +5,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from codechat.metrics.measures import FEW, size_text, sizes_text
+from codechat.metrics.statistics import Figure
 from codechat.report.data import Drawing
 from codechat.report.drawing import Look, bars, heat_map, panels, spread, strips
 from codechat.report.study import Study
 from codechat.studies.multicodeif.chapter.kept import ALL, FEWEST, Kept, Models, categories_of, models_of, words
 from codechat.studies.multicodeif.chapter.published import Weights
 from codechat.studies.multicodeif.chapter.tables import REPAIR
+from codechat.studies.multicodeif.metrics import total_of
 from codechat.studies.multicodeif.metrics_repair import BY_CATEGORY
 
+SIZES = f"n: of how many; *: fewer than {FEW}. What is almost wholly undecided is left out."
 COLOURS: Mapping[Weights, str] = {"closed": "#0072B2", "open": "#D55E00"}
 LONGEST = 26  # letters of a panel's title in a line
 DODGE = 0.5  # of a category: how far its points are spread
@@ -22,14 +26,14 @@ def drawings(study: Study[Any]) -> Iterator[Drawing]:
     """Every figure that there is something for."""
     yield Drawing(
         "figure_6_categories", "Accuracy by model and category (paper, Fig. 6)",
-        "First replies: constraints met, of those decided, in per cent.", REPAIR, _by_model,
+        f"First replies: constraints met, of those decided, in per cent. {SIZES}", REPAIR, _by_model,
     )  # fmt: skip
     for models in models_of(study):
         mark = f"_{models.dataset}" if len(study.datasets) > 1 else ""
         over = f"{len(models.cells)} models, {models.dataset}"
         yield Drawing(
             f"figure_7_means{mark}", f"Mean accuracy by category (paper, Fig. 7): {over}",
-            "Unweighted means over the models with intervals by task; small points: the models.", REPAIR,
+            f"Unweighted means over the models with intervals by task; small points: the models. {SIZES}", REPAIR,
             partial(_means, models=models),
         )  # fmt: skip
         yield Drawing(
@@ -39,8 +43,8 @@ def drawings(study: Study[Any]) -> Iterator[Drawing]:
         )  # fmt: skip
     yield Drawing(
         "figure_12_rounds", "IFRepair by category and round (paper, Fig. 12)",
-        "Tasks with all constraints met after at most so many repairs, of those decided, in per cent.", REPAIR,
-        _by_round,
+        f"Tasks with all constraints met after at most so many repairs, of those decided, in per cent. {SIZES}",
+        REPAIR, _by_round,
     )  # fmt: skip
 
 
@@ -50,8 +54,9 @@ def _by_model(study: Study[Kept], look: Look) -> Any:
     for panel, dataset in zip(axes, study.datasets, strict=True):
         cells = study.on(dataset)
         names = [*categories_of(cells), ALL]
-        rates = [[found.first[name].rate for name in names] for found in cells]
-        _heat(panel, rates, [found.cell.label for found in cells], [words(name) for name in names])
+        figures = [[found.kept(name) for name in names] for found in cells]
+        rates, sizes = ([[read(each) for each in row] for row in figures] for read in (_rate, total_of))
+        _heat(panel, rates, sizes, [found.cell.label for found in cells], [words(name) for name in names])
     return figure
 
 
@@ -66,28 +71,33 @@ def _by_round(study: Study[Kept], look: Look) -> Any:
     for panel, found in zip(axes, cells, strict=True):
         rates = found.cell.metrics[BY_CATEGORY]
         names = [name for name in categories_of([found]) if name in rates]
-        shown = [*(rates[name] for name in names), found.cell.metrics["ifrepair"]]
-        _heat(panel, shown, [*map(words, names), ALL], [f"R{number}" for number in range(len(shown[-1]))])
+        shown, sizes = ([*(values[BY_CATEGORY][name] for name in names), values["ifrepair"]]
+                        for values in (found.cell.metrics, found.cell.metrics["n"]))  # fmt: skip
+        _heat(panel, shown, sizes, [*map(words, names), ALL], [f"R{number}" for number in range(len(shown[-1]))])
     return figure
 
 
 def types(study: Study[Any]) -> Drawing:
     """A map of the rates by type and entrant: there are too many types for points with intervals."""
-    caption = "Constraints met, of those decided, in per cent."
+    caption = f"Constraints met, of those decided, in per cent. {SIZES}"
     return Drawing(f"{study.protocol}_types", "By type", caption, study.protocol, _by_type)
 
 
 def _by_type(study: Study[Any], look: Look) -> Any:
     """A map per dataset: a row for each entrant, a column for each type; None if there is one type alone."""
-    shares = {found.cell.folder: found.cell.metrics["by_type"]["accuracy"] for found in study.cells}
+    shares, counts = (
+        {found.cell.folder: read(found.cell.metrics)["by_type"]["accuracy"] for found in study.cells}
+        for read in (dict, lambda metrics: metrics["n"])
+    )
     names = sorted({name for each in shares.values() for name in each})
     if len(names) < FEWEST:
         return None
     figure, axes = _maps(study, width=4.0 + 0.42 * len(names))
     for panel, dataset in zip(axes, study.datasets, strict=True):
         cells = study.on(dataset)
-        rates = [[shares[found.cell.folder].get(name) for name in names] for found in cells]
-        _heat(panel, rates, [found.cell.label for found in cells], [words(name) for name in names])
+        rates, sizes = ([[of[found.cell.folder].get(name) for name in names] for found in cells]
+                        for of in (shares, counts))  # fmt: skip
+        _heat(panel, rates, sizes, [found.cell.label for found in cells], [words(name) for name in names])
     return figure
 
 
@@ -95,17 +105,24 @@ def _maps(study: Study[Any], width: float) -> Any:
     """A figure with a panel per dataset, high enough for the entrants."""
     titles = [dataset if len(study.datasets) > 1 else "" for dataset in study.datasets]
     entrants = max(len(study.on(dataset)) for dataset in study.datasets)
-    return panels(titles, width, height=1.7 + 0.42 * entrants, columns=1, one_scale=False)
+    return panels(titles, width, height=1.7 + 0.5 * entrants, columns=1, one_scale=False)
 
 
 def _wrapped(text: str) -> str:
     return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, LONGEST))
 
 
-def _heat(panel: Any, rates: Sequence[Sequence[float | None]], rows: Sequence[str], columns: Sequence[str]) -> None:
-    """Shares as shades, each with its number in per cent."""
-    texts = [["–" if rate is None else f"{100 * rate:.1f}" for rate in row] for row in rates]
-    heat_map(panel, rates, texts, rows=rows, columns=columns)
+def _heat(panel: Any, rates: Any, sizes: Any, rows: Sequence[str], columns: Sequence[str]) -> None:
+    """Shares as shades, each with its number in per cent, and of how many it is."""
+    texts = [
+        ["–" if rate is None else f"{100 * rate:.1f}\n{size_text(size)}" for rate, size in zip(*both, strict=True)]
+        for both in zip(rates, sizes, strict=True)
+    ]
+    heat_map(panel, rates, texts, rows=rows, columns=columns, size=7.5)
+
+
+def _rate(figure: Figure) -> float | None:
+    return figure.rate
 
 
 def _means(study: Study[Any], look: Look, models: Models) -> Any:
@@ -129,11 +146,13 @@ def _compared(look: Look, models: Models, groups: Mapping[str, tuple[Sequence[Ke
         known = [(place, mean.value, mean.ends) for place, mean in found if mean is not None]
         bars(panel, known, color=colour, marker="D", linestyle="none", markersize=7, capsize=3, label=label)
         for place, name in enumerate(names):
-            rates = [each.first[name].rate for each in cells]
+            rates = [each.kept(name).rate for each in cells]
             own = [rate for rate in rates if rate is not None]
             panel.plot([place + aside + 0.14] * len(own), own, color=colour, marker="o", markersize=3.5, alpha=0.6,
                        linestyle="none")  # fmt: skip
-    panel.set_xticks(range(len(names)), [words(name) for name in names], rotation=30, ha="right")
+    sizes = {name: [total_of(each.kept(name)) for each in models.cells] for name in names}
+    heads = [f"{words(name)}\n{sizes_text([size for size in sizes[name] if size]) or 'undecided'}" for name in names]
+    panel.set_xticks(range(len(names)), heads, rotation=30, ha="right")
     panel.set(xlim=(-0.5, len(names) - 0.5), ylim=(-0.025, 1.02), ylabel="Accuracy")
     panel.grid(visible=False, axis="x")
     panel.tick_params(axis="x", length=0)

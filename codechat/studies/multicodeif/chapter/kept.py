@@ -14,7 +14,7 @@ from codechat.report.data import Interval
 from codechat.report.generic.overview import rivals_of
 from codechat.report.study import LoadedCell, Study, Verdicts, resamples_of
 from codechat.studies.multicodeif.chapter.published import Weights, paper
-from codechat.studies.multicodeif.metrics import ConstrainedTurn, turn_parts
+from codechat.studies.multicodeif.metrics import ConstrainedTurn, is_open, turn_parts
 
 ALL = "all tasks"
 """In place of a category's name: every task counts alike."""
@@ -31,6 +31,11 @@ class Kept(Verdicts):
     """A cell's sessions, and which constraints their first replies keep: by category, and of `ALL` tasks."""
 
     first: Tally = field(default_factory=Tally)
+    undecided: Tally = field(default_factory=Tally)
+
+    def kept(self, category: str) -> Figure:
+        """The constraints of a category that are kept, of those decided; nothing if almost all are undecided."""
+        return Figure() if is_open(self.undecided[category]) else self.first[category]
 
     def add(self, session: SessionRecord) -> None:
         """Count a completed session."""
@@ -38,6 +43,7 @@ class Kept(Verdicts):
         own = ConstrainedTurn.of(session.turns[0])
         for each in own.constraints:  # of an undecided one that there is such a category
             self.first.count(session.task_id, {each.category: (bool(each.met), int(each.met is not None))})
+            self.undecided.count(session.task_id, {each.category: (each.met is None, 1)})
         parts = turn_parts(session.turns[0], own)
         self.first.count(session.task_id, {ALL: parts["hsr"]} if "hsr" in parts else {})
 
@@ -72,7 +78,7 @@ class Models:
 
     def mean(self, category: str, cells: Sequence[Kept]) -> Mean | None:
         """The mean of some of the models on a category; None if none of them has a decided task of it."""
-        figures = [found.first[category] for found in cells]
+        figures = [found.kept(category) for found in cells]
         known = [figure.rate for figure in figures if figure.rate is not None]
         if not known:
             return None
@@ -83,7 +89,7 @@ class Models:
 
     def rate(self, found: Kept, category: str) -> tuple[float | None, Interval | None]:
         """A model's own rate on a category, with its interval."""
-        figure: Figure = found.first[category]
+        figure = found.kept(category)
         return figure.rate, Interval.of(found.resamples.interval(figure))
 
 
