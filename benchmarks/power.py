@@ -3,14 +3,15 @@
     python benchmarks/power.py [--studies 2000] [--tasks 100] [--picture docs/power.png]
 
 Two models hold dialogues by the drifter's process over uneven tasks (benchmarks/coverage.py); the second breaks code
-somewhat more often, and follows somewhat fewer instructions. With *seeds* they also have the same agenda and luck in
-equal samples, as two drifters of equal seeds do; with *tasks* only the same tasks. A comparison finds the difference
+somewhat more often, and follows somewhat fewer instructions. With *seeds* equal samples also have the same agenda and,
+at half of their turns, the same luck; with *tasks* the models share only the tasks. A comparison finds the difference
 if the 95 % interval of a report's paired bootstrap, or for different tasks that of two bootstraps, leaves out 0.
 `planned` is the mean power that as many pilots, of as many tasks with three samples, promise for the true difference,
 which is the mean over all studies.
 """
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -24,21 +25,24 @@ from codechat.metrics.statistics import Figure, percent_change, percentile_inter
 
 # by samples, and by what both models share: how much more often the second breaks, how much less it follows
 WORSE = {
-    1: {"seeds": (1.2, 0.015), "tasks": (1.45, 0.06), "nothing": (1.45, 0.06)},
-    3: {"seeds": (1.1, 0.008), "tasks": (1.25, 0.05), "nothing": (1.25, 0.05)},
+    1: {"seeds": (1.3, 0.035), "tasks": (1.45, 0.06), "nothing": (1.45, 0.06)},
+    3: {"seeds": (1.16, 0.02), "tasks": (1.25, 0.05), "nothing": (1.25, 0.05)},
 }
 
 
-def dialogues(tasks: Any, samples: int, worse: float, loses: float, luck: np.random.Generator) -> tuple[Any, Any]:
+Luck = Callable[[Any], Any]  # uniform numbers of a shape
+
+
+def dialogues(tasks: Any, samples: int, worse: tuple[float, float], agenda: Any, luck: Luck) -> tuple[Any, Any]:
     """Whether each turn passes, and whether each follow-up is followed; `tasks` holds each task's factor and rate."""
     shape = (len(tasks), samples)
-    agendas = luck.permuted(np.tile(np.repeat(np.arange(len(RATES)), REPEATS), (*shape, 1)), axis=-1)
+    agendas = agenda.permuted(np.tile(np.repeat(np.arange(len(RATES)), REPEATS), (*shape, 1)), axis=-1)
     passed = np.ones((*shape, TURNS), bool)
     for turn in range(1, TURNS):
-        breaks = np.minimum(1.0, tasks[:, :1] * worse * np.array(RATES)[agendas[..., turn - 1]])
-        fate, before = luck.random(shape), passed[..., turn - 1]
+        breaks = np.minimum(1.0, tasks[:, :1] * worse[0] * np.array(RATES)[agendas[..., turn - 1]])
+        fate, before = luck(shape), passed[..., turn - 1]
         passed[..., turn] = np.where(before, fate >= breaks, (breaks <= fate) & (fate < breaks + MENDS))
-    followed = luck.random((*shape, TURNS - 1)) < (tasks[:, 1] - loses)[:, None, None]
+    followed = luck((*shape, TURNS - 1)) < (tasks[:, 1] - worse[1])[:, None, None]
     return passed, followed
 
 
@@ -107,11 +111,18 @@ def pilot(tasks: int, kind: str, worse: tuple[float, float], number: int) -> dic
 
 
 def pair_of(tasks: list[Any], samples: int, kind: str, worse: tuple[float, float], luck: Any) -> list[Any]:
-    """The dialogues of both models over each one's tasks; with the same draws if they share seeds."""
-    seed = int(luck.integers(2**32))
-    lucks = [np.random.default_rng([seed, place * (kind != "seeds")]) for place in (0, 1)]
-    return [dialogues(own, samples, *how, luck)
-            for own, how, luck in zip(tasks, ((1.0, 0.0), worse), lucks, strict=True)]  # fmt: skip
+    """The dialogues of both models over each one's tasks."""
+    seed, found = int(luck.integers(2**32)), []
+    for place, (own, how) in enumerate(zip(tasks, ((1.0, 0.0), worse), strict=True)):
+        common = np.random.default_rng([seed, place * (kind != "seeds")])
+        alone = np.random.default_rng([seed, 2 + place])
+
+        def drawn(shape: Any, common: Any = common, alone: Any = alone) -> Any:
+            shared = common.random(shape)
+            return np.where(common.random(shape) < 0.5, shared, alone.random(shape))
+
+        found.append(dialogues(own, samples, how, common, drawn))
+    return found
 
 
 def draw(rows: list[tuple[int, str, str, float, float]], path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from textwrap import indent
 from typing import Any
 
 from rich.markup import escape
@@ -9,7 +10,7 @@ from rich.table import Table
 
 from codechat.cli.terminal import err, out, plain_table
 from codechat.config import Config
-from codechat.domain import Usage
+from codechat.domain import Message, Usage
 from codechat.engine.answering.endpoints import shown
 from codechat.engine.cell import Cell
 from codechat.engine.cell.estimate import ASSUMPTIONS, Estimate
@@ -26,6 +27,8 @@ from codechat.report.chapters import chapter_of
 from codechat.template import counted
 from codechat.tracking import TRACKING, TrackedRun
 from codechat.tracking.address import Address
+
+LONGEST = 1_500  # characters of a text of a sample request
 
 
 def show_estimate(cell: Cell, estimate: Estimate) -> None:
@@ -60,6 +63,15 @@ def show_layout(lines: Sequence[str]) -> None:
     """Print the model servers that would be started."""
     for number, line in enumerate(lines):
         out.print(f"{'servers  ' if not number else '         '}{line}", markup=False, soft_wrap=True)
+
+
+def show_request(task: str, messages: Sequence[Message]) -> None:
+    """Print a request as the model would get it, its longest texts without their ends."""
+    if messages:
+        out.print(f"\nThe first request, of {task}:", markup=False)
+    for message in messages:
+        text = message.content if len(message.content) <= LONGEST else f"{message.content[:LONGEST]} …"
+        out.print(indent(f"{message.role}: {text}", "  "), markup=False)
 
 
 def _duration(seconds: float) -> str:

@@ -8,7 +8,15 @@ from typing import Any
 from rich.markup import escape
 
 from codechat.calls import Brake
-from codechat.cli.cell_view import inside_line, show_assumptions, show_estimate, show_layout, show_tracking, summary
+from codechat.cli.cell_view import (
+    inside_line,
+    show_assumptions,
+    show_estimate,
+    show_layout,
+    show_request,
+    show_tracking,
+    summary,
+)
 from codechat.cli.interruption import on_signal, termination_as_interrupt
 from codechat.cli.progress import ProgressBar
 from codechat.cli.terminal import err, out
@@ -16,6 +24,7 @@ from codechat.engine.cell import Cell
 from codechat.engine.cell.budget import Budget, is_free
 from codechat.engine.run import INTERRUPTED, TOO_MANY_ERRORS, Outcome, run, run_built
 from codechat.engine.running.observer import Counts, Silent
+from codechat.engine.running.sessions import first_request
 from codechat.engine.running.shards import Part, without_shard
 from codechat.engine.settings.compose import Composed
 from codechat.journal import Ledger
@@ -89,6 +98,7 @@ def run_cell(composed: Composed, command: Sequence[str], sweep: str | None, repo
         show_estimate(outcome.cell, outcome.estimate)
         show_layout(outcome.layout)
         if sweep is None:
+            show_request(outcome.cell.tasks[0].task_id, first_request(outcome.cell))
             show_assumptions()
         return outcome
     return _report(outcome, command)

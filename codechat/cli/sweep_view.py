@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import RenderableType
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
@@ -117,7 +118,8 @@ def show_end(sweep: Sweep, results: Mapping[int, Result], dropped: Sequence[str]
     shared = set.intersection(*words) if len(words) > 1 else set()
     keys = [word.partition("=")[0] for word in dropped]
     same = {word for word, key in zip(dropped, keys, strict=True) if keys.count(key) == 1}
-    out.print(_table(sweep, shared | same, results))
+    table = _table(sweep, shared | same, results)
+    out.print(table, width=max(out.width, Measurement.get(out, out.options, table).maximum), crop=False)
     if len(results) < len(sweep.jobs):
         out.print(f"\n{counted(len(sweep.jobs) - len(results), 'cell was', 'cells were')} not begun")
     finished = [result for _, result in sorted(results.items()) if result.metrics]
@@ -129,10 +131,11 @@ def show_end(sweep: Sweep, results: Mapping[int, Result], dropped: Sequence[str]
 
 @dataclass(frozen=True)
 class _Headline:
-    """Both ends of a protocol's first series, and its first final."""
+    """Both ends of a protocol's first series, and its first final; of how many turns, if it counts turns."""
 
     labels: tuple[str, str, str]
     values: tuple[float | None, float | None, float | None]
+    turns: int = 0
 
 
 def _headline(metrics: Mapping[str, Any]) -> _Headline:
@@ -141,7 +144,8 @@ def _headline(metrics: Mapping[str, Any]) -> _Headline:
         raise ValueError("these metrics do not say what they are")
     series, final = measures.series[0], measures.finals[0]
     curve = value_of(metrics, series) or [None]
-    return _Headline((f"{series.label} first", "last", final.label), (curve[0], curve[-1], value_of(metrics, final)))
+    values = (curve[0], curve[-1], value_of(metrics, final))
+    return _Headline((f"{series.label} first", "last", final.label), values, len(curve) * (final.key == "mst"))
 
 
 def _named(words: Sequence[str]) -> str:
@@ -160,8 +164,10 @@ def _table(sweep: Sweep, constant: set[str], results: Mapping[int, Result]) -> T
             continue
         result = results[job.number]
         varies = _named([word for word in job.composed.words if word not in constant])
-        values = _headline(result.metrics).values if result.metrics else (None,) * 3
+        headline = _headline(result.metrics) if result.metrics else None
+        values, turns = (headline.values, headline.turns) if headline is not None else ((None,) * 3, 0)
         shown = ["—" if value is None else f"{value:.3f}" for value in values]
+        shown[2] += f" of {turns}" if turns else ""
         state = result.state if result.status is None else STATES[result.status]
         untracked = ", not tracked" if result.untracked else ""
         table.add_row(escape(varies), state + untracked, *shown, escape(str(result.folder or "")))

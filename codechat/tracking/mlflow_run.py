@@ -267,6 +267,7 @@ def _value(text: str) -> str | float | None:
 VIEW_TAG = "mlflow.sharedViewState."
 SECTIONS = ("turn", "final", "cost")
 OPEN = ("turn", "final")
+WIDE = 2  # charts beside each other: a chart's title is its metric's whole key
 
 
 class View(NamedTuple):
@@ -286,7 +287,14 @@ def view_of(cell: FinishedCell) -> View:
     state = {
         "compareRunCharts": list(_charts(cell)),
         "compareRunSections": [
-            {"uuid": name, "name": name, "display": name in OPEN, "isReordered": True, "isGenerated": True}
+            {
+                "uuid": name,
+                "name": name,
+                "display": name in OPEN,
+                "isReordered": True,
+                "isGenerated": True,
+                "columns": WIDE,
+            }
             for name in SECTIONS
         ],
         "isAccordionReordered": True,

@@ -6,10 +6,12 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from codechat.calls import BRAKE, Brake, run_coroutine
 from codechat.constraints.examining import Examiner
+from codechat.domain import Message, Reply
 from codechat.engine.answering.endpoints import Register
 from codechat.engine.answering.servers import serving
 from codechat.engine.cell import Cell, session_id
@@ -183,6 +185,23 @@ async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
         count = min(len(missing), 2 * (cell.config.model.max_concurrency + cell.resources.workers))
         queue = iter(missing)
         await _unwrap_group(_run_together([workers.work(queue) for _ in range(count)]))
+
+
+def first_request(cell: Cell) -> tuple[Message, ...]:
+    """The first request of the first task's session, without a call; empty if a command or a test comes before it."""
+    seen: list[tuple[Message, ...]] = []
+
+    class Peeking(Kit):
+        async def ask(self, role: str, turn: int, messages: tuple[Message, ...], **_: Any) -> Reply:
+            seen.append(messages)
+            raise Stopped("seen")
+
+    none: Any = SimpleNamespace(environment=None, brake=Brake(), judge_offline=True, has_roles=False)
+    kit = Peeking(cell.tasks[0], "", cell.config.seed, none, lambda turn, new: None)
+    kit.log.agenda = cell.protocol.agenda(kit.generator("agenda", cell.config.agenda.seed))
+    with contextlib.suppress(Exception):  # whatever it does first cannot be done without services
+        run_coroutine(lambda: cell.protocol.run(cell.tasks[0], kit), Brake())
+    return seen[0] if seen else ()
 
 
 @contextlib.asynccontextmanager

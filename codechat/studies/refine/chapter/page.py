@@ -186,13 +186,14 @@ def _board(cells: Sequence[LoadedCell], found: Mapping[Path, Outcomes]) -> Board
     longest = max(cell.turns for cell in cells)
     change = "change from the first turn to the last, in per cent of the first"
     followed = _corrected_columns(cells, found)
+    mst = f"MST of {longest}" if {cell.turns for cell in cells} == {longest} else "MST of N"
     columns = [
         BoardColumn("Model", cells, "cell"),
         *if_it_varies("Dataset", [cell.dataset for cell in cells]),
         *if_it_varies("Agenda", [cell.agenda for cell in cells]),
         *if_it_varies("Setting", [cell.setting_without("agenda") for cell in cells]),
         *samples_columns(cells),
-        BoardColumn("MST", [m["mst"] for m in metrics], "number", SUSTAINED, "mean sustained turns", strong=True),
+        BoardColumn(mst, [m["mst"] for m in metrics], "number", SUSTAINED, "mean sustained turns", strong=True),
         BoardColumn("95 % interval", [(m["mst"], m["ci"]["mst"]) for m in metrics], "number", SUSTAINED,
                     most=longest, ends=True),
         BoardColumn("first", ends[0], "share", "Pass@1", "at turn 0"),
@@ -211,7 +212,7 @@ def _board(cells: Sequence[LoadedCell], found: Mapping[Path, Outcomes]) -> Board
         *inside_columns(cells),
         *use_columns(cells),
     ]  # fmt: skip
-    return Board("Leaderboard", columns, sort="MST")
+    return Board("Leaderboard", columns, sort=mst)
 
 
 def _trend(metrics: Mapping[str, Any]) -> Shown:
@@ -239,4 +240,5 @@ def _card(alive: Line, others: Sequence[Line]) -> Card:
         replace(alive, name="alive", style="second"),
         Line(cell, "Pass@1", metrics["pass_at_1"], metrics["ci"]["pass_at_1"], style="main"),
     ]
-    return Card(cell, (("MST", metrics["mst"], "number", ""), ("Δ", metrics["delta_pct"], "change", " %")), lines)
+    of = f" of {cell.turns}"
+    return Card(cell, (("MST", metrics["mst"], "number", of), ("Δ", metrics["delta_pct"], "change", " %")), lines)
