@@ -29,7 +29,8 @@ def section_of(
     note = note or f"A turn passes where {study.measures.passed}."
     parts: list[Part] = [
         f"{claim.title}. {claim.text}", *pooling_notes(study.loaded), board or board_of(study),
-        f"{note} Bands: 95 % intervals by task.", charts_of(study) if charts is None else charts, *groups_of(study),
+        f"{note} Bands and whiskers: 95 % intervals by task.", charts_of(study) if charts is None else charts,
+        *groups_of(study),
     ]  # fmt: skip
     name = study.protocol
     return Section(f"protocol-{name}", study.measures.title, name.capitalize(), parts, groups=tuple(groups) or (name,))
@@ -51,7 +52,7 @@ def board_of(study: Study[Any]) -> Board:
     return Board(measures.name, columns, sort=measures.finals[0].label if measures.finals else "")
 
 
-def groups_of(study: Study[Any]) -> Iterator[Board]:
+def groups_of(study: Study[Any]) -> Iterator[str | Board]:
     """By group the figure that cells are ranked by, or else the first that groups have; none of one group alone."""
     measures, first = study.measures, [final.key for final in study.measures.finals[:1]]
     part = next((each for each in measures.breakdowns if [each.key] == first), next(iter(measures.breakdowns), None))
@@ -74,6 +75,7 @@ def groups_of(study: Study[Any]) -> Iterator[Board]:
     if any(sizes):
         told: list[Shown] = [None if size is None else (size, size_text(size)[2:]) for size in sizes]
         columns.append(BoardColumn("n", told, hint=f"of how many; *: fewer than {FEW}"))
+    yield f"{part.label} by {part.by}{f': {part.help}' if part.help else ''}."
     yield Board(f"{part.label} by {part.by}", columns, sort=part.label)
 
 

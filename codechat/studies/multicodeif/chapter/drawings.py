@@ -38,7 +38,8 @@ def drawings(study: Study[Any]) -> Iterator[Drawing]:
         )  # fmt: skip
         yield Drawing(
             f"figure_8_weights{mark}", f"Closed against open weights (paper, Fig. 8): {over}",
-            "Unweighted means over the models of each kind with intervals by task; small points: the models.", REPAIR,
+            f"Unweighted means over the models of each kind with intervals by task; small points: the models. {SIZES}",
+            REPAIR,
             partial(_weights, models=models),
         )  # fmt: skip
     yield Drawing(
@@ -53,7 +54,7 @@ def _by_model(study: Study[Kept], look: Look) -> Any:
     figure, axes = _maps(study, width=10.0)
     for panel, dataset in zip(axes, study.datasets, strict=True):
         cells = study.on(dataset)
-        names = [*categories_of(cells), ALL]
+        names = [name for name in (*categories_of(cells), ALL) if any(total_of(found.kept(name)) for found in cells)]
         figures = [[found.kept(name) for name in names] for found in cells]
         rates, sizes = ([[read(each) for each in row] for row in figures] for read in (_rate, total_of))
         _heat(panel, rates, sizes, [found.cell.label for found in cells], [words(name) for name in names])
@@ -137,7 +138,8 @@ def _weights(study: Study[Any], look: Look, models: Models) -> Any:
 
 
 def _compared(look: Look, models: Models, groups: Mapping[str, tuple[Sequence[Kept], str]]) -> Any:
-    names = sorted(models.categories, key=_height_in(models), reverse=True)
+    names = [name for name in models.categories if any(total_of(each.kept(name)) for each in models.cells)]
+    names = sorted(names, key=_height_in(models), reverse=True)
     figure, (panel,) = panels([""], width=9.0, height=4.2)
     strips(panel, len(names))
     for number, (label, (cells, colour)) in enumerate(groups.items()):
@@ -151,7 +153,7 @@ def _compared(look: Look, models: Models, groups: Mapping[str, tuple[Sequence[Ke
             panel.plot([place + aside + 0.14] * len(own), own, color=colour, marker="o", markersize=3.5, alpha=0.6,
                        linestyle="none")  # fmt: skip
     sizes = {name: [total_of(each.kept(name)) for each in models.cells] for name in names}
-    heads = [f"{words(name)}\n{sizes_text([size for size in sizes[name] if size]) or 'undecided'}" for name in names]
+    heads = [f"{words(name)}\n{sizes_text([size for size in sizes[name] if size])}" for name in names]
     panel.set_xticks(range(len(names)), heads, rotation=30, ha="right")
     panel.set(xlim=(-0.5, len(names) - 0.5), ylim=(-0.025, 1.02), ylabel="Accuracy")
     panel.grid(visible=False, axis="x")

@@ -10,7 +10,7 @@ from codechat.records import TRACKED
 from codechat.report import write_figures
 from codechat.report.build import build_report, headline_of, studies_of
 from codechat.report.chapters import chapter_of
-from codechat.report.data import Chart, FigureFile, Table
+from codechat.report.data import Board, Chart, FigureFile, Table
 from codechat.report.loading import load_cells
 from support.constrained_cells import SIZES, Constrained, write_constrained
 
@@ -191,7 +191,11 @@ def test_the_claim_keeps_to_one_harness_and_charts_to_shares(tmp_path: Path) -> 
     assert not claim.title.startswith("three")
     assert "All of these with protocol.harness=guarded." in claim.text
     (section,) = chapter_of("repair").sections(found)
-    charts = section.parts[-1]
+    *_, charts, told, groups = section.parts
+    assert isinstance(groups, Board) and isinstance(told, str) and told.startswith("Accuracy by category: ")
+    named = {column.title: column.values for column in groups.columns}
+    assert {"Model", "Category", "Accuracy", "n"} <= {*named} and set(named["Category"]) == {*SIZES}
+    assert all(str(shown).endswith("*") == (size < 10) for size, shown in named["n"])  # type: ignore[misc, str-unpack]
     assert isinstance(charts, list) and all(isinstance(chart, Chart) and chart.share for chart in charts)
     assert section.groups == ("repair_paper", "repair")
 

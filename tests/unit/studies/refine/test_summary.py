@@ -20,7 +20,7 @@ def lines_of(measures: Measures, metrics: object) -> dict[str, str]:
     Console(file=shown, width=300, color_system=None).print(summary(measures, metrics, "the cell"))
     title, *rest = (line.strip() for line in shown.getvalue().splitlines())
     assert title == "the cell"
-    return dict(line.split("  ", 1) for line in rest if line)
+    return dict(line.split("  ", 1) for line in rest if "  " in line)
 
 
 def test_a_refinement_cell_keeps_its_own_lines() -> None:
@@ -45,4 +45,6 @@ def test_any_other_protocol_shows_all_that_it_measures(tmp_path: Path) -> None:
     forgetting = [name for name in lines if name.startswith("Instruction Forgetting Ratio, turn 1")]
     assert forgetting, "a series is told from its first value on"
     strategies = lines["Instruction Accuracy by strategy"]
-    assert f"Code Standard: {metrics['by_strategy']['ia']['Code Standard']:.3f}" in strategies
+    size = metrics["n"]["by_strategy"]["ia"]["Code Standard"]
+    share = f"{metrics['by_strategy']['ia']['Code Standard']:.3f}"
+    assert f"Code Standard: {share} (n {size}{'*' * (size < 10)})" in strategies
