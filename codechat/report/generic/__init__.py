@@ -34,17 +34,14 @@ def summary_lines(measures: Measures, metrics: Mapping[str, Any]) -> Iterator[Te
             yield f"{series.label}, turn {known[0][0]} → {known[-1][0]}", ends_text([value for _, value in known])
     leading = measures.finals[0].key if measures.finals else None
     for part in measures.breakdowns:
-        groups = (value_of(metrics, part) or {}).items()
-        if part.key == leading and len(groups) > 1:
-            sizes = size_of(metrics, part) or {}
-            shown = [(name, f"{value:{LINE_SPECS[part.unit]}}") for name, value in groups if value is not None]
+        groups, sizes = value_of(metrics, part) or {}, size_of(metrics, part) or {}
+        twins = (each for each in measures.breakdowns if (each.by, each.key) == (part.by, "undecided"))
+        rest = [name for each in twins for name in value_of(metrics, each) or () if name not in groups]
+        if part.key == leading and len(groups) + len(rest) > 1:
+            shown = {name: f"{value:{LINE_SPECS[part.unit]}}" for name, value in groups.items() if value is not None}
             told = {name: f" ({size_text(size)})" for name, size in sizes.items()}
-            notes = [", ".join(f"{name}: {text}{told.get(name, '')}" for name, text in shown) or NONE]
-            notes += [f"*: fewer than {FEW}"] if any(sizes.get(name, FEW) < FEW for name, _ in shown) else []
-            undecided = next(
-                (each for each in measures.breakdowns if (each.by, each.key) == (part.by, "undecided")), part
-            )
-            rest = [name for name in value_of(metrics, undecided) or () if name not in dict(groups)]
+            notes = [", ".join(f"{name}: {text}{told.get(name, '')}" for name, text in shown.items()) or NONE]
+            notes += [f"*: fewer than {FEW}"] if any(sizes.get(name, FEW) < FEW for name in shown) else []
             notes += [f"left out as almost wholly undecided: {', '.join(rest)}"] if rest else []
             yield f"{part.label} by {part.by}", "; ".join(notes)
     if any(metrics["outcomes"].values()):  # nothing is tested under some protocols
