@@ -24,9 +24,18 @@ DATASETS: Registry[Dataset, NoTraits] = Registry("dataset", "codechat.datasets",
 
 
 def load(config: DatasetConfig) -> Dataset:
-    """The dataset of a config. Under a name that the user gives, the tasks are the user's own, whatever read them."""
+    """The dataset of a config. Under a name that the user gives, the tasks are the user's own, whatever read them.
+
+    Its departure stands if the name is that of another dataset.
+    """
     dataset = DATASETS.build(config)
-    return dataset if config.name is None else replace(dataset, name=config.name, own=True, departure="")
+    if config.name is None:
+        return dataset
+    taken = next((f"dataset={one.name}" for one in DATASETS if config.name in {one.name} - {dataset.name}), "")
+    departure = f"tasks of your own are called {config.name} like {taken}: compare no figure with those of that" * bool(
+        taken
+    )
+    return replace(dataset, name=config.name, own=True, departure=departure)
 
 
 def compared(dataset: Dataset, published: str, contents: Container[str]) -> Dataset:

@@ -62,6 +62,7 @@ def test_the_link_names_a_view_that_the_experiment_has(folder: Path) -> None:
         ("BAR", "final/delta_pct"),
     ]
     assert [section["name"] for section in state["compareRunSections"]] == ["turn", "final", "cost"]
+    assert {section["columns"] for section in state["compareRunSections"]} == {2}, "a title is a whole key"
     assert len(tags[f"mlflow.sharedViewState.{key}"]) < 5000, "the longest tag of an experiment"
 
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from codechat.cli.app import main
 from codechat.report.page import write_page
 from support.browser import chromium, until
+from support.constrained_cells import Constrained, write_constrained
 from support.page_input import made_cell, made_report
 
 pytestmark = pytest.mark.browser
@@ -37,6 +39,23 @@ def test_nothing_is_cut(driver: Any, tmp_path: Path, width: int) -> None:
     driver.execute_script("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     assert driver.execute_script(CUT) == []
     assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+    links = "return [...document.querySelectorAll('.bar a, .bar button')].map((each) => each.getBoundingClientRect().toJSON())"
+    places = [place for place in driver.execute_script(links) if place["width"]]
+    assert len(places) > 3 and all(place["left"] >= 0 and place["right"] <= width for place in places), "the whole bar"
+
+
+def test_a_single_round_is_bars(driver: Any, tmp_path: Path) -> None:
+    """Two cells of self-repair without a repair: a bar each, with its interval, and the shares by category below."""
+    for model in ("one", "two"):
+        write_constrained(Constrained(model, share=0.1, options={"rounds": 0}), tmp_path / "runs")
+    assert main(["report", f"runs={tmp_path / 'runs'}", f"out={tmp_path / 'out'}"]) == 0
+    driver.get((tmp_path / "out" / "index.html").as_uri())
+    until(lambda: driver.execute_script("return document.querySelectorAll('.session').length > 3"), "the sessions")
+    shown = "return [...document.querySelectorAll('.wide-charts figure')].map((each) => ['.block', '.reach', 'path.line'].map("
+    counts = driver.execute_script(f"{shown}(part) => each.querySelectorAll(part).length))")
+    assert counts and all(count == [2, 2, 0] for count in counts)
+    text = driver.execute_script("return document.getElementById('chapters').textContent")
+    assert "Accuracy by category" in text and "interface_specification" in text
 
 
 def test_a_short_text_takes_one_line(driver: Any, tmp_path: Path) -> None:

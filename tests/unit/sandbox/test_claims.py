@@ -251,6 +251,17 @@ def test_a_reference_that_writes_into_the_channel_raises_nothing(sent: list[tupl
     assert recorder.problem is None or recorder.problem
 
 
+def test_the_size_of_a_digested_value_decides_what_is_asked_next() -> None:
+    """Its low byte comes first; up to the bound a second digest is asked for, and that is kept with the first."""
+    for size, asked in ((wire.CANONICAL_UP_TO, wire.ASK_CANONICAL), (wire.CANONICAL_UP_TO + 1, wire.NEXT)):
+        recorder = Recorder()
+        digest = bytes(range(32))
+        assert recorder.read(framed([(wire.DIGEST, digest + size.to_bytes(8, "little"))])) == (asked, False)
+        assert (recorder.values[0].data, recorder.values[0].size) == (digest, size)
+        recorder.read(framed([(wire.CANONICAL, b"other"), (wire.CPU, wire.DOUBLE.pack(0.5)), (wire.DONE, b"")]))
+        assert (recorder.values[0].canonical, recorder.cpu_s, recorder.done) == (b"other", [0.5], True)
+
+
 def test_classes_of_decoded_values() -> None:
     assert isinstance(claimed({1}), Table)
     assert isinstance(claimed(object()), Opaque)
