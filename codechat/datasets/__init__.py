@@ -31,10 +31,11 @@ def load(config: DatasetConfig) -> Dataset:
     dataset = DATASETS.build(config)
     if config.name is None:
         return dataset
-    taken = next((f"dataset={one.name}" for one in DATASETS if config.name in {one.name} - {dataset.name}), "")
-    departure = f"tasks of your own are called {config.name} like {taken}: compare no figure with those of that" * bool(
-        taken
-    )
+    departure = dataset.departure if config.name == dataset.name else ""
+    if config.name in {one.name for one in DATASETS} - {DATASETS.of(config).name}:
+        departure = (
+            f"tasks of your own have the name of dataset={config.name}: compare no figure with those of its tasks"
+        )
     return replace(dataset, name=config.name, own=True, departure=departure)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from codechat.cli.app import main
+from codechat.datasets import DATASETS, load
 from codechat.records import dataset_in
 from support.assist_cells import Assisted, write_assisted
 from support.cab_rows import issue
@@ -96,10 +97,13 @@ def test_issues_of_ones_own_stand_beside_no_published_figure(tmp_path: Path) -> 
 def test_issues_of_ones_own_have_a_name(capsys: pytest.CaptureFixture[str]) -> None:
     write("issues.jsonl", issue())
     words = ["protocol=assist", "dataset=cab", "dataset.path=issues.jsonl", "model=maintainer", "environment=none",
-             "model@protocol.roles.user=scripted", "model@protocol.roles.judge=scripted", "dry_run=true"]  # fmt: skip
-    main([*words, "dataset.name=shop"])
-    told = capsys.readouterr()
-    assert "has no option dataset.name" not in told.err and "not issues of CodeAssistBench" not in told.err
+             "model@protocol.roles.user=gpt5_nano", "model@protocol.roles.judge=gpt5_nano", "dry_run=true"]  # fmt: skip
+    assert main([*words, "dataset.name=shop"]) == 0
+    assert "maintainer shop would hold 1 session" in capsys.readouterr().out
+    named = load(DATASETS.validate({"benchmark": "cab", "path": "issues.jsonl", "name": "shop"}))
+    plain = load(DATASETS.validate({"benchmark": "cab", "path": "issues.jsonl"}))
+    assert (named.name, named.departure, named.content_hash) == ("shop", "", plain.content_hash)
+    assert "are not issues of CodeAssistBench as published" in plain.departure
 
 
 @pytest.mark.parametrize("stream", ["", "2>&1"])
@@ -121,7 +125,7 @@ def test_a_reader_that_has_seen_enough_ends_no_cell(stream: str) -> None:
 def test_the_name_of_a_benchmark_on_tasks_of_ones_own_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
     write("mine.jsonl", {**TASK, "task_id": "mine/1"})
     assert main(["dataset=jsonl", "dataset.path=mine.jsonl", "dataset.name=humaneval", *WORDS]) == 0
-    assert "tasks of your own are called humaneval like dataset=humaneval" in " ".join(capsys.readouterr().err.split())
+    assert "tasks of your own have the name of dataset=humaneval" in " ".join(capsys.readouterr().err.split())
     assert main(["report", "runs=runs", "out=out"]) == 0
     (row,) = table("counts")
     assert row["dataset"].startswith("humaneval (") and row["dataset"].endswith(", not as published)")
