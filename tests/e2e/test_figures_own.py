@@ -99,7 +99,7 @@ def test_issues_of_ones_own_have_a_name(capsys: pytest.CaptureFixture[str]) -> N
     words = ["protocol=assist", "dataset=cab", "dataset.path=issues.jsonl", "model=maintainer", "environment=none",
              "model@protocol.roles.user=gpt5_nano", "model@protocol.roles.judge=gpt5_nano", "dry_run=true"]  # fmt: skip
     assert main([*words, "dataset.name=shop"]) == 0
-    assert "maintainer shop would hold 1 session" in capsys.readouterr().out
+    assert "maintainer shop protocol=assist" in capsys.readouterr().out
     named = load(DATASETS.validate({"benchmark": "cab", "path": "issues.jsonl", "name": "shop"}))
     plain = load(DATASETS.validate({"benchmark": "cab", "path": "issues.jsonl"}))
     assert (named.name, named.departure, named.content_hash) == ("shop", "", plain.content_hash)
