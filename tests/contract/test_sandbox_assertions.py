@@ -80,6 +80,8 @@ SNIPPETS: dict[str, tuple[tuple[str, ...], Outcome]] = {
     "a helper that is called": (("def test_with(n):\n    assert total([n]) == n\ntest_with(5)",), "pass"),
     "an exception that is wanted": (("try: total(5)\nexcept TypeError: pass\nelse: assert False",), "pass"),
     "ends its iteration": (("next(iter(()))",), "fail"),
+    "prints, and holds": (("print('so far')\nassert total([1]) == 1",), "pass"),
+    "prints, and does not hold": (("print('so far')\nassert total([1]) == 2",), "fail"),
 }
 
 

@@ -114,6 +114,36 @@ async def test_a_failure_shows_the_first_failing_input_and_both_values(checker: 
     assert failure.stdout == "so far\n" * 3
 
 
+DIES: dict[str, tuple[str, Outcome, str]] = {
+    "endless": ("while True: pass", "timeout", "the CPU time of this input is used up"),
+    "asleep": ("import time; time.sleep(60)", "timeout", "it sleeps or waits"),
+    "gone": ("import os; os._exit(3)", "crash", "the process ended with status 3"),
+    "killed": ("import ctypes; ctypes.string_at(0)", "crash", "killed by SIGSEGV"),
+}
+
+
+@pytest.mark.parametrize("case", DIES)
+async def test_a_program_that_dies_at_a_later_call_shows_at_which(checker: Checker, case: str) -> None:
+    end, outcome, reason = DIES[case]
+    for number, wanted, suite in (("[]", [], "base"), ("[0.5, 0.25]", [0.5, 0.25], "plus")):
+        program = f"def total(n):\n    if n == {wanted}:\n        {end}\n    return sum(n)"
+        verdict = await checker.check(Program(program), CALLS)
+        failure = verdict.failure
+        assert failure is not None and failure.reason.startswith(reason)
+        assert (verdict.outcome, verdict.passed_base) == (outcome, suite == "plus")
+        assert (failure.suite, failure.index, failure.input) == (suite, 1 if suite == "base" else 0, number)
+
+
+async def test_large_sets_are_compared_by_their_content(checker: Checker) -> None:
+    calls = Calls("f", "def f(n): return set(range(n))", base=((100_000,),), name="contract/sets")
+    for result, passes in (("{float(k) for k in range(n)}", True), ("{-k for k in range(n)}", False)):
+        assert (await checker.check(Program(f"def f(n): return {result}"), calls)).passed is passes, result
+    texts = replace(calls, reference="def f(n): return {str(k): k for k in range(n)}", name="contract/dictionaries")
+    for result, passes in (("float(k)", True), ("k + (k == 7)", False)):
+        program = f"def f(n): return {{str(k): {result} for k in range(n)}}"
+        assert (await checker.check(Program(program), texts)).passed is passes, result
+
+
 async def test_an_exception_shows_the_programs_own_lines(checker: Checker) -> None:
     failure = (
         await checker.check(Program("def total(n):\n    return helper(n)\ndef helper(n):\n    return n['a']"), CALLS)

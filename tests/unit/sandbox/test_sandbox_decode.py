@@ -163,6 +163,18 @@ def test_the_digests_of_a_long_iterator_are_of_what_it_yielded() -> None:
         (0.5, Fraction(1, 2), True),
         ("1", 1, False),
         (None, False, False),
+        ({1, 2}, {1, 3}, False),
+        ({1, 2}, {1, 2, 3}, False),
+        ([{(1, 2)}], [{(2, 1)}], False),
+        ({1: "a"}, {1: "b"}, False),
+        ({1: "a"}, {2: "a"}, False),
+        ({1, "a"}, {1: "a"}, False),
+        (set(range(9999)), {*range(9998), 10_000}, False),
+        (complex(1, 0), 1, True),
+        (complex(0.0, 1), complex(-0.0, 1), True),
+        (complex(1, 2), complex(1, 3), False),
+        (2**70, float(2**70), True),
+        (b"a", "a", False),
     ],
 )
 def test_canonical_digests_agree_where_values_are_equal(one: Any, other: Any, same: bool) -> None:
