@@ -100,6 +100,38 @@ CASES: dict[str, Case] = {
 }  # fmt: skip
 
 
+SUM = "def sum(a, b):\n    return a + b + 1\n"
+LONGER = "def max(a, b): return a if len(a) > len(b) else b\n"
+# Program, entry point, snippets, whether they pass, and where: the program's names are as in one namespace.
+NAMED: dict[str, tuple[str, str, tuple[str, ...], bool, str]] = {
+    "a builtin's, without an entry point": (SUM, "", ("assert sum(1, 2) == 4",), True, "outside"),
+    "a builtin's, which fails": (SUM, "", ("assert sum(1, 2) == 3",), False, "outside"),
+    "two builtins'": (SUM + LONGER, "", ("assert sum(1, 2) == 4", "assert max('b', 'aa') == 'aa'"), True, "inside"),
+    "another than the entry point": (SUM + PLAIN, "f", ("assert sum(1, 2) == 4", "assert f(2) == 4"), True, "inside"),
+    "one that excuses": ("def all(x): return True\n" + PLAIN, "f", ("assert all(f(n) == n for n in (2, 3))",), False, "outside"),
+    "one that disturbs": (LONGER + PLAIN, "f", ("assert max(f(2), 3) == 4",), False, "inside"),
+    "one that agrees": ("def abs(x): return x if x > 0 else -x\n" + PLAIN, "f", ("assert abs(f(2) - 4) < 1",), True, "inside"),
+    "deleted": (SUM + "del sum\n" + PLAIN, "f", ("assert sum([f(2)]) == 4",), True, "outside"),
+    "bound in a call": ("def f(n):\n    global sum\n    sum = None\n    return n", "f", ("f(1)\nassert sum is None",), False, "inside"),
+    "of a star import": ("from math import *\n" + PLAIN, "f", ("assert sqrt(f(2)) == 2.0",), True, "inside"),
+    "of an import": ("import math\nfrom typing import List\n" + PLAIN, "f", ("assert math.sqrt(f(2)) == 2.0 and List",), True, "outside"),
+    "a helper": ("from math import isclose\n" + PLAIN, "f", ("assert isclose(f(2), 4)",), True, "inside"),
+    "the runner's own": ("_unittest = _cases = _result = name = unittest = _ = None\n" + PLAIN, "f", ("import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(f(2), 4)",), True, "outside"),
+    "an underscore": ("_ = 5\n" + PLAIN, "f", ("assert f(1) + _ == 6",), True, "inside"),
+    "a dunder name": ("'Doc.'\n" + PLAIN, "f", ("assert __doc__ == 'Doc.'",), True, "inside"),
+    "of an earlier snippet": ("helper = 1\n" + PLAIN, "f", ("def helper(n): return n", "assert helper(f(2)) == 4"), True, "outside"),
+    "the word Stop": (STOPS, "f", ("# Stop\nfor got in map(f, (2, 3)): assert got == 1",), False, "outside"),
+    "the end that a test names": (STOPS, "f", ("try: f(1)\nexcept StopIteration: pass\nassert [*map(f, (2,))] == []",), True, "inside"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMED)
+async def test_names_are_as_in_one_namespace(sandbox: Any, name: str) -> None:
+    program, entry, snippets, passes, decided = NAMED[name]
+    verdict = await Assertions(snippets).check(Program(program, Target(entry_point=entry)), sandbox)
+    assert (verdict.passed, verdict.decided) == (passes, decided), verdict
+
+
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Any]:
     config = SANDBOXES.validate({"kind": "bubblewrap", "idle_s": 2.0, "load_cpu_s": 2.0})

@@ -3,7 +3,8 @@
 import difflib
 import inspect
 import keyword
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
@@ -181,14 +182,14 @@ class TaskRow(BaseModel):
         if calls and not self.entry_point:
             raise ValueError("entry_point: Field required")
 
-    def named_requirements(self) -> list[Requirement]:
+    def named_requirements(self, reference: str | None = None) -> list[Requirement]:
         """The requirements in order; one without an id gets its number, from 1."""
         return [
             Requirement(
                 each.id or str(number),
                 each.type,
                 each.text,
-                Assertions(tuple(each.tests)) if each.suite is None else make_suite(each.suite, self.task_id),
+                self._assess(each.suite, each.tests, reference),
                 each.accumulates,
             )
             for number, each in enumerate(self.requirements, 1)
@@ -207,14 +208,17 @@ class TaskRow(BaseModel):
                 )
         target = Target(self.language, self.entry_point, signature)
         suite = self._suite(reference, adapt)
-        return Task(self.task_id, self.prompt, target, suite, reference, tuple(self.named_requirements()))
+        return Task(self.task_id, self.prompt, target, suite, reference, tuple(self.named_requirements(reference)))
+
+    def _assess(self, suite: Any, tests: Sequence[str], reference: str | None) -> Suite:
+        """The suite that a row describes, else its assertions; assertions know the task's reference."""
+        made = Assertions(tuple(tests)) if suite is None else make_suite(suite, self.task_id)
+        return replace(made, reference=reference) if isinstance(made, Assertions) else made
 
     def _suite(self, reference: str | None, adapt: "Adapt") -> Suite | None:
         """The task's own tests; None if it has none."""
-        if self.suite is not None:
-            return make_suite(self.suite, self.task_id)
-        if self.tests:
-            return Assertions(tuple(self.tests), reference=reference)
+        if self.suite is not None or self.tests:
+            return self._assess(self.suite, self.tests, reference)
         if not self.base_input:
             return None
         calls = Calls(

@@ -11,10 +11,11 @@ import pytest
 
 from codechat.cli.cell_view import inside_line
 from codechat.cli.commands.export import run_export
+from codechat.domain import Verdict
 from codechat.engine.results.samples import Summary
 from codechat.metrics import points_of
 from codechat.metrics.counts import DECIDED, constructs_in, count_decided, inside_in
-from codechat.records import SessionRecord, TurnRecord, read_sessions, write_sessions
+from codechat.records import BY_PROGRAM, SessionRecord, TurnRecord, read_sessions, write_sessions
 from codechat.report.build import sections_of, studies_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Board, BoardColumn, Table
@@ -66,6 +67,20 @@ def test_every_scored_turn_is_counted_once() -> None:
     assert count_decided(each.slim() for each in sessions) == {"outside": 2, "inside": 3}
     assert constructs_in(sessions) == {MOCKS: 2, "a stack frame": 1}
     assert count_decided([]) == {"outside": 0, "inside": 0}
+
+
+def test_programs_that_brought_it_about_are_counted_apart() -> None:
+    moved = {**INSIDE, BY_PROGRAM: True}
+    sessions = [session(moved, OUTSIDE, INSIDE, moved), session({**moved, "skipped": True})]
+    found = count_decided(sessions)
+    assert found == {"outside": 1, "inside": 3, "by_program": 2}
+    assert inside_line({DECIDED: found}, sessions).startswith("3 of 4 verdicts were decided inside")
+    assert "2 programs brought that about" in inside_line({DECIDED: found}, sessions)
+    made = TurnRecord.of(0, [], None, Verdict("pass", True, inside="a result", by_program=True))
+    assert (made.forced_by, made.moved) == ("a result", True)
+    assert made.shared_fields() == {"inside": "a result", BY_PROGRAM: True}
+    lines = [*Summary(9, 3, 3, {"pass": 9}, 1, 1, {}, inside=4, moved=1).lines()]
+    assert "4 of 9 verdicts were decided inside" in lines[2] and "1 program brought that about" in lines[2]
 
 
 def test_records_that_do_not_tell_count_in_neither_and_are_written_as_they_were() -> None:
