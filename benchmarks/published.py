@@ -74,7 +74,8 @@ def main() -> int:
             kinds[cause or "no cause known"] += 1
             unknown += not cause
             print(json.dumps({
-                "row": given.first + number, "task": f"{row['dataset']}/{row['task']}", "passed": row["passed"], "cpu_s": round(ours.cpu_s, 1),
+                "row": given.first + number, "task": f"{row['dataset']}/{row['task']}", "passed": row["passed"],
+                "cpu_s": round(ours.cpu_s, 1),
                 "failed": row["failed"], "ours": ours.outcome, "cause": cause,
                 "failure": ours.failure and ours.failure.reason, "exception": ours.failure and ours.failure.exception,
             }), flush=True)  # fmt: skip
