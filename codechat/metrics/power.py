@@ -49,14 +49,15 @@ class Spread:
         """The standard error of the difference of two models with so many tasks and samples of each.
 
         If `paired`, both have the same tasks and seeds. None if the pilot does not tell it: one without a second
-        sample does not show the effect of more, and nothing varied in one whose estimate is 0.
+        sample does not show the effect of more, and nothing varied in one whose estimate is 0. An estimate of `task`
+        below 0 takes away half of what samples bring at most.
         """
         if self.within is None and samples > 1:
             return None
         between, within = self.task, self.within or 0.0
         if paired:
             between, within = between - self.shared, within - self.seeded
-        variance = 2 * (between + within / samples) / tasks
+        variance = 2 * max(between + within / samples, within / samples / 2) / tasks
         return variance**0.5 if variance > NOTHING else None
 
     def detectable(self, tasks: int, samples: int, *, paired: bool) -> float | None:
@@ -101,11 +102,11 @@ Sources = tuple[float, float | None]  # the variance between tasks, and within; 
 
 def _sources(tasks: Sequence[Sequence[float]]) -> Sources | None:
     """The variance of values by task and sample; None if there are too few."""
-    split = components([[*enumerate(own)] for own in tasks])
-    if split is not None:
-        return split.task, split.within
-    single = [own[0] for own in tasks if own]
-    return (variance(single), None) if len(single) > 1 else None
+    known = [own for own in tasks if own]
+    split = components([[*enumerate(own)] for own in known])
+    if split is not None:  # the estimate between tasks may be negative: cut at 0, a mean of many would be too high
+        return variance(map(fmean, known)) - split.within * fmean(1 / len(own) for own in known), split.within
+    return (variance(own[0] for own in known), None) if len(known) > 1 else None
 
 
 def _mean(found: Iterable[Sources | None]) -> Sources | None:

@@ -61,6 +61,16 @@ def test_the_spread_is_that_of_paired_differences() -> None:
     assert error is not None and error**2 == pytest.approx(1 / 3)
 
 
+def test_tasks_that_seem_to_differ_less_than_by_chance_take_away_half_at_most() -> None:
+    """All task means are 0: between samples 2, between tasks 0 - 2 / 2. Cut at 0 the mean over pilots is too high."""
+    a = {name: {0: 1.0, 1: -1.0} for name in "xyz"}
+    spread = spread_of([a, {name: {0: 0.0, 1: 0.0} for name in "xyz"}])
+    assert spread is not None
+    for samples, expected in ((1, -1 + 2), (2, 2 / 2 / 2), (10, 2 / 10 / 2)):
+        error = spread.standard_error(3, samples, paired=True)
+        assert error is not None and error**2 == pytest.approx(expected / 3)
+
+
 def test_nothing_is_promised_without_a_variance() -> None:
     """Models that differ equally in every session, and a greedy model alone: 0 would be found by two tasks."""
     a = {f"{task}": {seed: task + seed / 2 for seed in (0, 1)} for task in range(4)}
