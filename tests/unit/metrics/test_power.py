@@ -3,15 +3,17 @@
 import json
 import random
 from pathlib import Path
-from statistics import fmean, pstdev
+from statistics import fmean, pstdev, variance
 
 import pytest
+import yaml
 
 from codechat.cli.app import main
 from codechat.cli.commands.plan import run_plan
 from codechat.errors import UserError
 from codechat.metrics.outline import SessionOutline, TurnOutline
 from codechat.metrics.power import Spread, parts_of, spread_of
+from codechat.records import read_sessions
 
 Z = 1.959964 + 0.841621
 
@@ -167,6 +169,41 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert json.loads((one / "metrics.json").read_text())["completed"] == 6
     assert main(["plan", f"runs={one}"]) == 0
     assert "run samples=2" in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_the_command_prints_what_paired_sessions_give(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two drifters under equal seeds: the differences of their sustained turns, session by session, by hand."""
+    monkeypatch.chdir(tmp_path)
+    words = ["model=drifter", "samples=3", "dataset.limit=12", "agenda.turns=6", "tracking=none", "hardware.workers=1"]
+    for rate in ("0.1", "0.6"):
+        assert main([*words, f"model.regression.semantic={rate}"]) == 0
+    lasting: dict[str, dict[tuple[str, int], int]] = {}
+    for cell in Path("runs").glob("*/"):
+        rate = str(yaml.safe_load((cell / "config.yaml").read_text())["model"]["regression"]["semantic"])
+        for session in read_sessions(cell / "sessions.jsonl"):
+            passed = [bool(turn.passed) for turn in session.turns]
+            lasting.setdefault(rate, {})[session.task_id, session.seed] = [*passed, False].index(False)
+    by_task: dict[str, list[float]] = {}
+    for (task, seed), turns in lasting["0.1"].items():
+        by_task.setdefault(task, []).append(turns - lasting["0.6"][task, seed])
+    within = fmean(variance(own) for own in by_task.values())
+    between = variance(map(fmean, by_task.values())) - within / 3
+    assert len(by_task) == 12 and within > 0
+    capsys.readouterr()
+    assert main(["plan", "runs=runs"]) == 0
+    printed = capsys.readouterr().out
+    for tasks in (12, 25, 50):
+        for samples in (1, 3, 5, 10):
+            expected = Z * (max(between + within / samples, within / samples / 2) / tasks) ** 0.5
+            (line,) = (
+                each.split()
+                for each in printed.splitlines()
+                if each.split()[:4] == ["mst", "turns", str(tasks), str(samples)]
+            )
+            assert float(line[4]) == pytest.approx(expected, rel=0.01) and float(line[4]) > 0
 
 
 def test_a_pilot_without_variance_promises_nothing(
