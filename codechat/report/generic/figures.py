@@ -94,7 +94,8 @@ def _breakdown(by: str, study: Study[Any], look: Look) -> Any:
     figure, axes = panels(titles, **size, one_scale=all(part.unit == "share" for part in parts))
     for panel, (dataset, part) in zip(axes, places, strict=True):
         cells = study.on(dataset)
-        names = groups_in([part], [found.cell.metrics for found in cells])
+        metrics = [found.cell.metrics for found in cells]
+        names = groups_in([part], metrics) or groups_in(parts, metrics)
         points(panel, look, names, cells, partial(_one, part))
         counts = [size_of(found.cell.metrics, part) or {} for found in cells]
         if any(counts):
