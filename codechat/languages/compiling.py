@@ -48,6 +48,11 @@ class Compiler(Protocol):
     def checks(self) -> Attempt:
         """Further arguments for a check: it goes on if libraries are missing, and makes nothing."""
 
+    @property
+    def newest(self) -> Attempt | None:
+        """Arguments for the newest version that it knows, if an error that looks like a missing library may be one of
+        an older version: then the newest reports it no more. None if the errors tell that by themselves."""
+
     def options(self, version: Version, home: str) -> tuple[Attempt, ...]:
         """The arguments for a version: a program is valid if it is under any of them."""
 

@@ -36,6 +36,7 @@ class Javac:
     asks_home: Attempt = ()
     exact = False
     sample = "class Program { }\n"
+    newest: Attempt | None = ()
     bounds: Attempt = (
         *("-J-Xmx512m", "-J-Xss8m", "-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1", "-J-XX:-UsePerfData"),
         *("-J-XX:-UseContainerSupport", "-J-XX:CompressedClassSpaceSize=128m", "-J-XX:ErrorFile=/dev/null"),
@@ -70,12 +71,14 @@ class Javac:
 
 @dataclass(frozen=True)
 class _Missing:
-    """The packages that are not there, the names imported from them, whether these may be any, and whether a type of
-    the program's own has members from them, because it extends or is annotated by one."""
+    """The packages that are not there, the names imported from them, whether these may be any types (`import a.*`) or
+    any static members too (`import static a.B.*`), and whether a type of the program's own has members from them,
+    because it extends or is annotated by one."""
 
     packages: frozenset[str]
     names: frozenset[str]
-    every: bool
+    types: bool
+    statics: bool
     members: bool
 
     @classmethod
@@ -89,12 +92,15 @@ class _Missing:
             for static, package, name in _IMPORT.findall(code)
             if any(f"{package}.".startswith(f"{each}.") for each in packages)
         ]
-        names = frozenset(name for _, name in gone if name != "*")
-        every = any(static or name == "*" for static, name in gone)
+        statics = any(static and name == "*" for static, name in gone)
+        types = statics or ("", "*") in gone
+        names = {name for _, name in gone if name != "*"}
+        unknown = {found[2] for each in errors if (found := _SYMBOL.search(each)) and found[1] == "class" and types}
         # whether a type extends, implements or is annotated by one of the names
-        heads = () if every else re.findall(r"(?:\b(?:extends|implements)\s+([^{;]{1,500})|@(\w+))", code)
-        members = every or any(not names.isdisjoint(re.findall(r"\w+", part)) for head in heads for part in head)
-        return cls(frozenset(packages), names, every, members)
+        heads = re.findall(r"(?:\b(?:extends|implements)\s+([^{;]{1,500})|@(\w+))", code)
+        missing = names | unknown
+        members = any(not missing.isdisjoint(re.findall(r"\w+", part)) for head in heads for part in head)
+        return cls(frozenset(packages), frozenset(names), types, statics, members)
 
     def explains(self, said: str, more: str) -> bool:
         """Whether an error comes from something missing."""
@@ -108,9 +114,11 @@ class _Missing:
         place, name = _place(more), re.split(r"[<(]", symbol[2])[0]
         if "location: package" in more:
             return place in self.packages
-        if _JDK.match(place):
-            return False  # the version's own library lacks it
-        return name in self.names or self.every or (symbol[1] != "class" and self.members)
+        a_type = symbol[1] == "class" or (symbol[1] == "variable" and name[:1].isupper())
+        unbound = self.types if a_type else self.statics and not re.search(r"location:\s+variable", more)
+        of_own = symbol[1] != "class" and self.members
+        # what the version's own library lacks is no matter of others
+        return not _JDK.match(place) and (name in self.names or of_own or unbound)
 
 
 def _place(text: str) -> str:

@@ -95,6 +95,7 @@ class Rustc:
     asks_home = ("--print", "sysroot")
     exact = False
     sample = "fn main() {}\n"
+    newest: Attempt | None = None
     bounds: Attempt = ("--emit=metadata", "--out-dir=.", "--cap-lints=allow", "--error-format=short", "--color=never")
     checks: Attempt = ("--crate-type=lib",)  # else it asks for a main, which a library has not
 

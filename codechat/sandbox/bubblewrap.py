@@ -9,7 +9,7 @@ from typing import Literal
 from codechat.config import run_option
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES, Libraries, Sandbox, SandboxConfig
-from codechat.sandbox.command import PROC, places
+from codechat.sandbox.command import PROC, place_of, places
 from codechat.sandbox.inside.isolate import ETC, NAMES
 from codechat.sandbox.process import NOBODY, limits_of, limits_only
 from codechat.sandbox.watch import WorkerDied
@@ -78,14 +78,16 @@ def _launch(program: str, config: SandboxConfig, tools: tuple[tuple[str, str], .
         arguments += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:
         arguments += ["--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY)]
-    parents = {str(parent) for _, place in (*binds, *tools) for parent in Path(place).parents if str(parent) != "/"}
+    shown = [*(str(place) for _, place in binds), *(place_of(place) for _, place in tools)]
+    parents = {str(parent) for place in shown for parent in Path(place).parents if str(parent) != "/"}
     for parent in sorted(parents):  # made before the binds need them, else only root could enter them
         arguments += ["--perms", "0755", "--dir", parent]
     for source, place in binds:
         link = source == place and Path(source).is_symlink()
         arguments += ["--symlink", str(Path(source).readlink()), place] if link else ["--ro-bind", source, place]
     for source, place in tools:
-        arguments += ["--ro-bind" if source == place else "--symlink", source, place]
+        arguments += ["--ro-bind", source] if source == place else ["--symlink", place_of(source)]
+        arguments.append(place_of(place))
     for source, place in binds:
         for folder in secret:
             if folder.is_relative_to(source):  # the embedded dataset holds its own answers

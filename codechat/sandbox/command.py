@@ -3,8 +3,9 @@
 import marshal
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -145,14 +146,38 @@ COMMANDS = ("/usr/bin", "/bin")
 PROC = "/proc"
 """Stands for a /proc that shows a program its own processes, and no others."""
 EMPTY = ("/tmp", "/var/tmp", "/dev", "/proc")  # a box has its own
+MOVED = ("/tmp", "/var/tmp")
+ELSEWHERE = "/shown"
 
 
-def check_tools(tools: Iterable[str]) -> tuple[str, ...]:
-    """The tools, each once and in order; raises `UserError` for one that is missing, or that a box cannot see."""
-    return tuple(dict.fromkeys(map(_check_tool, sorted(tools))))
+def check_tools(tools: Iterable[str], *, movable: bool = True) -> tuple[str, ...]:
+    """The tools, each once and in order; raises `UserError` for one that is missing, or that a box cannot see.
+
+    If they are `movable`, the box shows what lies in a temporary folder at another place, `place_of`.
+    """
+    return tuple(dict.fromkeys(_check_tool(tool, MOVED if movable else ()) for tool in sorted(tools)))
 
 
-def _check_tool(tool: str) -> str:
+def place_of(path: str) -> str:
+    """Where a box shows a path of the host: at its own place, or `ELSEWHERE` if a program has that for itself."""
+    return ELSEWHERE + path if any(path.startswith(f"{folder}/") for folder in MOVED) else path
+
+
+def moved(command: Command) -> Command:
+    """The command with its tools' paths as the box shows them, in its arguments and its environment."""
+    paths = {path for tool in command.tools for path in (tool, os.path.realpath(tool)) if path != place_of(path)}
+    if not paths:
+        return command
+    named = re.compile(rf"(?<![^:=,;\s])(?:{'|'.join(map(re.escape, sorted(paths, reverse=True)))})(?![^/:,;\s])")
+
+    def shown(text: str) -> str:
+        return named.sub(lambda found: place_of(found[0]), text)
+
+    environment = {name: shown(value) for name, value in command.environment.items()}
+    return replace(command, argv=tuple(map(shown, command.argv)), environment=environment)
+
+
+def _check_tool(tool: str, moves: tuple[str, ...]) -> str:
     path = Path(tool)
     if tool == PROC:
         return tool
@@ -160,11 +185,12 @@ def _check_tool(tool: str) -> str:
         raise UserError(f"the sandbox cannot show the tool {tool}: there is none", "install it, or give its whole path")
     real = path.resolve()
     for folder in (path, real):
-        if any(folder.is_relative_to(empty) or Path(empty).is_relative_to(folder) for empty in EMPTY):
-            raise UserError(
-                f"the sandbox cannot show the tool {tool}: a program has {folder} for itself",
-                "install it elsewhere, such as in /usr/local or /opt",
-            )
+        inside = any(folder != Path(place) and folder.is_relative_to(place) for place in moves)
+        remedy = "install it elsewhere, such as in /usr/local or /opt" + (
+            "" if moves else ", or use sandbox=bubblewrap"
+        )
+        if not inside and any(folder.is_relative_to(empty) or Path(empty).is_relative_to(folder) for empty in EMPTY):
+            raise UserError(f"the sandbox cannot show the tool {tool}: a program has {folder} for itself", remedy)
     for secret in (cache_root().absolute().resolve(), Path(__file__).resolve().parent.parent, home().resolve()):
         if secret.is_relative_to(real):
             raise UserError(

@@ -12,7 +12,7 @@ from typing import Literal
 from codechat.config import run_option
 from codechat.errors import UserError
 from codechat.sandbox import SANDBOXES, Sandbox, SandboxConfig
-from codechat.sandbox.command import COMMANDS, PROC, places
+from codechat.sandbox.command import COMMANDS, PROC, place_of, places
 from codechat.sandbox.process import NOBODY, limits_of
 from codechat.sandbox.watch import WorkerDied
 from codechat.sandbox.workers import Inside, Launch, ZygoteSandbox, environment_of
@@ -83,7 +83,7 @@ def _options(config: DockerConfig, paths: list[str], folder: str, tools: tuple[s
     for place in _installed(paths):  # the embedded dataset holds its own answers
         options += ["--tmpfs", place]
     for source, place in places([tool for tool in tools if tool not in COMMANDS], ()):  # the image has commands
-        options += ["--volume", f"{source}:{place}:ro"]
+        options += ["--volume", f"{source}:{place_of(place)}:ro"]
     for name, value in environment_of(config).items():
         options += ["--env", f"{name}={value}"]
     return options

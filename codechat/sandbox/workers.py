@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, TypeVar, cast
 
 from codechat.sandbox import Box, Helper, SandboxConfig, TakenDown
-from codechat.sandbox.command import Command, Outputs, Ran, check_tools
+from codechat.sandbox.command import Command, Outputs, Ran, check_tools, moved
 from codechat.sandbox.inside import wire
 from codechat.sandbox.watch import Ended, Frames, Job, Reader, Run, WorkerDied, sealed_file, shared_memory
 
@@ -378,7 +378,7 @@ class ZygoteSandbox:
         with self._lock:
             launch = self._launches.get(tools)
             if launch is None:
-                launch = self._launches[tools] = self._launch(check_tools(tools))
+                launch = self._launches[tools] = self._launch(check_tools(tools, movable=not self.weak))
             for place in reversed(range(len(self._idle))):
                 if self._idle[place].launch is launch:
                     return self._idle.pop(place)
@@ -418,7 +418,7 @@ class _Box:
         if missing := set(command.tools) - set(self._tools):
             raise ValueError(f"the box was lent without the tools {missing}")
         outputs = Outputs(command.tail, self._output_limit)
-        ended = self._worker.run(command.job(), outputs.start, (outputs.stdout, outputs.stderr))
+        ended = self._worker.run(moved(command).job(), outputs.start, (outputs.stdout, outputs.stderr))
         return outputs.conclude(ended, command.cpu_limit)
 
 

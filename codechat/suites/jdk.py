@@ -38,13 +38,13 @@ def find_home(given: str | None, parts: Iterable[str] = ()) -> Path:
     for part in ("bin/javac", "release", *parts):
         if not (home / part).exists():
             raise UserError(f"{home} is no JDK: it has no {part}", REMEDY)
-    version = _version(home)
+    version = version_of(home)
     if version < OLDEST:
         raise UserError(f"{home} is a JDK {version}, and the tests need {OLDEST} or later", REMEDY)
     return home
 
 
-def _version(home: Path) -> int:
+def version_of(home: Path) -> int:
     """The JDK's major version."""
     for line in (home / "release").read_text("utf-8", "replace").splitlines():
         name, _, value = line.partition("=")

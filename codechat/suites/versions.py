@@ -7,7 +7,7 @@ If there is no such compiler, or it comes to no answer, the question stays undec
 import asyncio
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -80,7 +80,11 @@ class LanguageVersion:
         verdicts: list[Verdict] = []
         for options in attempts[: 1 if self.harness == "official" else None]:
             command = self._command(source, found, options, sandbox.config)
-            verdicts.append(self._judge(source, command, await sandbox.run(command)))
+            ran = await sandbox.run(command)
+            verdicts.append(self._judge(source, command, ran))
+            if verdicts[-1].passed and ran.status == ERRORS and self._compiler.newest is not None:
+                newest = self._command(source, found, self._compiler.newest, sandbox.config)
+                verdicts[-1] = self._compare(source, ran, newest, await sandbox.run(newest)) or verdicts[-1]
             if verdicts[-1].outcome != "syntax_error":
                 return verdicts[-1]
         return verdicts[0]
@@ -121,6 +125,16 @@ class LanguageVersion:
         outcome: Outcome = "timeout" if failed.outcome == "timeout" else "crash"
         why = failed.failure.reason if failed.failure else "it gives no answer"
         return _verdict(outcome, f"the compiler gives up: {why}", ran)
+
+    def _compare(self, source: str, ran: Ran, newest: Command, later: Ran) -> Verdict | None:
+        """Another verdict on a source whose errors look like missing libraries, by what the newest version reports."""
+        own, foreign = self._compiler.errors(source, later.stderr)
+        if own or not (foreign and later.why is None and later.status == ERRORS):
+            failed = self._judge(source, newest, later)
+            if not failed.passed:
+                return replace(failed, outcome="timeout" if failed.outcome == "timeout" else "crash")
+        of_version = [each for each in self._compiler.errors(source, ran.stderr)[1] if each not in foreign]
+        return _verdict("syntax_error", of_version[0], ran) if of_version else None
 
     async def _sample(self, found: Found, sandbox: Sandbox) -> Ran | None:
         """The verdict on a sample that is surely valid; None if it is accepted, now or earlier in this process."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from attacks.attack_java import JAVA_ATTACKS, REFUSED, written
+from attacks.attack_java_more import FORGES, REACHES, TEXTS, forging, reaching
 from codechat.domain import Program, Target
 from codechat.sandbox import SANDBOXES, Sandbox
 from codechat.suites.junit import REFUSED as REASONS
@@ -53,5 +54,35 @@ def test_a_hostile_program_never_passes(java: tuple[asyncio.Runner, Sandbox], na
     refused = verdict.failure.reason in {reason for _, reason in REASONS.values()}
     assert refused == (name in REFUSED), verdict
     assert verdict.cpu_s < 2 * LIMITS["total_cpu_s"] + LIMITS["load_cpu_s"]
-    after = runner.run(TESTS.check(RIGHT, sandbox))
-    assert after.passed, after
+    if verdict.outcome in ("crash", "timeout"):
+        after = runner.run(TESTS.check(RIGHT, sandbox))
+        assert after.passed, after
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_no_text_makes_a_wrong_program_pass(java: tuple[asyncio.Runner, Sandbox], name: str) -> None:
+    runner, sandbox = java
+    verdict = runner.run(TESTS.check(Program(written(TEXTS[name]), Target("java")), sandbox))
+    assert not verdict.passed, verdict
+
+
+def test_nothing_out_of_a_programs_reach_is_reached(java: tuple[asyncio.Runner, Sandbox]) -> None:
+    """All attempts in one virtual machine, whose tests then pass: the program is right, and says what it got."""
+    runner, sandbox = java
+    tests = TESTS.tests.replace(
+        "@Test void small",
+        "@Test void reached() { assertEquals(java.util.List.of(), Solution.reached()); } @Test void small",
+    )
+    verdict = runner.run(JUnit(tests).check(Program(reaching(), Target("java")), sandbox))
+    assert verdict.passed, verdict
+
+
+def test_no_act_makes_a_wrong_program_pass(java: tuple[asyncio.Runner, Sandbox]) -> None:
+    """All acts in one virtual machine; if its tests pass, each is tried alone, to name those that do it."""
+    runner, sandbox = java
+
+    def passes(*names: str) -> bool:
+        return runner.run(TESTS.check(Program(forging(*names), Target("java")), sandbox)).passed
+
+    assert len(TEXTS) + len(REACHES) + len(FORGES) >= 150
+    assert not passes(*FORGES), [name for name in FORGES if passes(name)]

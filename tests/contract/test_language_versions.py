@@ -90,6 +90,10 @@ async def test_java_published_and_right(sandbox: Sandbox) -> None:
     record = "record Point(int x) { }"
     assert (await find(sandbox, "java;11", record)).met is False
     assert (await find(sandbox, "java;17", record)).met is True
+    for newer in ("var x = f(); return x;", "return ProcessHandle.current().pid();", "return HexFormat.of();"):
+        every = f"import a.b.*;\nimport java.util.*;\nclass C {{ Object f() {{ {newer} }} Missing one; }}"
+        assert (await find(sandbox, "java;8", every)).met is False, "a package that is not there excuses no version"
+        assert (await find(sandbox, "java;17", every)).met is True
     newer = "import a.B;\nclass C { Object o = java.util.stream.Stream.of(1).toList(); }"
     assert "toList" in (await find(sandbox, "java;11", newer)).reason
     assert (await find(sandbox, "java;17", newer)).met is True

@@ -31,6 +31,7 @@ class Interpreter:
     asks_home = ("-c", "import sys; print(sys.base_prefix)")
     exact = True
     sample = "x = 1\n"
+    newest: Attempt | None = None
     bounds: Attempt = ("-I", "-m", "py_compile")
     checks: Attempt = ()
 

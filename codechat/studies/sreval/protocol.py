@@ -181,7 +181,7 @@ class Stepwise:
         steps, turn = steps_of(task), answer.turn
         try:
             verdict = await kit.check(turn, answer.extraction, steps[turn].suite)
-            kept = await self._kept(kit, turn, answer.extraction, steps)
+            kept = await self._kept(kit, turn, answer.extraction, steps, verdict)
         finally:
             if earlier is not None:
                 await earlier
@@ -189,16 +189,20 @@ class Stepwise:
         kit.finish_turn(record)
         return record
 
-    async def _kept(self, kit: Kit, turn: int, extraction: Extraction, steps: Sequence[Step]) -> list[dict[str, Any]]:
-        """Which earlier turns' tests the code passes, of those that the turn's own reference passes: no paper's figure.
+    async def _kept(
+        self, kit: Kit, turn: int, extraction: Extraction, steps: Sequence[Step], verdict: Verdict
+    ) -> list[dict[str, Any]]:
+        """Which earlier turns' tests the code passes, of those that the turn's own reference passes: of no paper.
 
-        A later requirement may contradict an earlier one, whose tests then say nothing about what was lost.
+        A later requirement may contradict an earlier one, whose tests then say nothing about what was lost. `verdict`
+        is that of the turn's own tests. Once code has run out of time it passes no further tests: they are not run.
         """
         found = []
         for number, step in enumerate(steps[:turn]):
             reference = steps[turn].reference
             if reference is not None and (await kit.check_reference(turn, reference, step.suite)).passed:
-                verdict = await kit.check(turn, extraction, step.suite)
+                if verdict.outcome != "timeout":
+                    verdict = await kit.check(turn, extraction, step.suite)
                 found.append({"turn": number, "passed": verdict.passed})
         return found
 

@@ -22,7 +22,10 @@ from codechat.suites.junit.toolchain import Toolchain, toolchain
 REMEDY = "use sandbox=bubblewrap, or set CODECHAT_CACHE_DIR to a folder that every user can enter, outside of your home"
 LEAST = {"memory_mb": 1024, "open_files": 32, "file_mb": 8, "total_cpu_s": 2}
 THREADS = 512  # tests of concurrency start hundreds
-INSIDE = "tests share a virtual machine with the program"
+INSIDE = (
+    "tests share a virtual machine with the program: one that runs them itself, reads their fields, or says of its own "
+    "objects what they equal can learn or decide what they expect"
+)
 REFUSED: dict[Kind, tuple[Outcome, str]] = {
     Kind.PROGRAM_DOES_NOT_PARSE: ("syntax_error", "it is not valid Java"),
     Kind.PROGRAM_FAILS: ("syntax_error", "it does not compile"),
@@ -32,7 +35,7 @@ REFUSED: dict[Kind, tuple[Outcome, str]] = {
     Kind.TOO_LONG: ("timeout", "compiling it takes too long"),
     Kind.ENDED: ("crash", "it takes the compiler down"),
 }
-STATUSES = {10: "a test fails", 11: "no test runs", 12: "a test is skipped"}
+STATUSES = {10: "a test fails", 11: "no test runs", 12: "a test is skipped", 13: "not all of its tests end"}
 """The meanings of the exit statuses of `Runner.java`."""
 
 
@@ -60,11 +63,11 @@ class JUnit:
     def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
         """See `Demanding`."""
         _refuse_little(config)
-        toolchain(JavaOptions.of(config).java, note)
+        toolchain(JavaOptions.of(config).java, self.tests, note)
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
         _refuse_little(sandbox.config)
-        tools = await asyncio.to_thread(toolchain, JavaOptions.of(sandbox.config).java)
+        tools = await asyncio.to_thread(toolchain, JavaOptions.of(sandbox.config).java, self.tests)
         return await run_in_box(sandbox, lambda box: self._run(box, program, tools, sandbox.config), tools.tools)
 
     def _run(self, box: Box, program: Program, tools: Toolchain, config: SandboxConfig) -> Verdict:
@@ -90,6 +93,7 @@ class JUnit:
         ran = box.run(command)
         if ran.why == "missing":
             raise UserError(f"this sandbox does not see the Java runtime {tools.image}", REMEDY)
+        ran = replace(ran, stderr=ran.stderr.partition("\f")[2] or ran.stderr)  # first the virtual machine's own words
         verdict = judge_status(ran, command, token=command.files["token"].decode(), meanings=STATUSES)
         return replace(verdict, cpu_s=verdict.cpu_s + compiled.cpu_s, inside=INSIDE)
 

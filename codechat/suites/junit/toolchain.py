@@ -6,6 +6,7 @@ by which a program could access the memory of its own process. An archive of loa
 
 import fcntl
 import functools
+import re
 import shutil
 import subprocess
 import threading
@@ -17,7 +18,7 @@ from pathlib import Path
 from codechat.environment import cache_root
 from codechat.errors import InfrastructureError, UserError
 from codechat.files import content_hash
-from codechat.suites.jdk import JavaConfig, find_home
+from codechat.suites.jdk import JavaConfig, find_home, version_of
 from codechat.suites.junit.compiler import Compiler, Kind
 
 PARTS = ("bin/jlink", "jmods")  # of a JDK, to make a runtime from
@@ -38,13 +39,17 @@ NEEDED = {
     "org/junit/platform/launcher/core/LauncherFactory.class": "junit-platform-launcher",
     "org/opentest4j/AssertionFailedError.class": "opentest4j",
 }
-# All of Java SE and some more; not among them: jdk.unsupported (sun.misc.Unsafe), java.instrument, jdk.attach, jdk.jdi,
-# jdk.management and the incubators, by which a program could read or change what lies outside its own objects.
+# Most of Java SE and some more; not among them: jdk.unsupported (sun.misc.Unsafe), java.instrument, jdk.attach,
+# jdk.jdi, jdk.management and the incubators, by which a program could read or change what lies outside its own
+# objects, and java.security.jgss, which loads a library that a property names.
 MODULES = (
-    *("java.compiler", "java.datatransfer", "java.desktop", "java.logging", "java.management", "java.naming"),
-    *("java.net.http", "java.prefs", "java.rmi", "java.scripting", "java.security.jgss", "java.sql", "java.sql.rowset"),
-    *("java.xml", "java.xml.crypto", "jdk.charsets", "jdk.crypto.ec", "jdk.httpserver", "jdk.localedata", "jdk.zipfs"),
+    *("java.compiler", "java.datatransfer", "java.logging", "java.management", "java.naming", "java.net.http"),
+    *("java.prefs", "java.rmi", "java.scripting", "java.sql", "java.sql.rowset", "java.xml", "java.xml.crypto"),
+    *("jdk.charsets", "jdk.crypto.ec", "jdk.httpserver", "jdk.localedata", "jdk.zipfs"),
 )
+# Much native code reads fonts, pictures and sound: it is there for tests alone whose own text names it.
+DESKTOP = "java.desktop"
+OF_DESKTOP = re.compile(r"\bjava\.(?:applet|awt|beans)\b|\bjavax\.(?:accessibility|imageio|print|sound|swing)\b")
 MODULE = "codechat.junit"
 REMEDY = "install it (Debian: junit5 libandroid-json-org-java), or name jars: sandbox.java.classpath=[a.jar,b.jar]"
 SAMPLE = "class Sample { int one() { return 1; } }"
@@ -57,8 +62,9 @@ class SampleTest {
     @Test void raises() { assertThrows(IllegalStateException.class, () -> { throw new IllegalStateException("x"); }); }
 }
 """
+LAST_MANAGED = 23  # the last version of Java with security managers
 _building = threading.Lock()
-_made: dict[tuple[str | None, tuple[str, ...] | None], "Toolchain"] = {}
+_made: dict[tuple[str | None, tuple[str, ...] | None, bool], "Toolchain"] = {}
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,7 @@ class Toolchain:
     folder: Path
     home: Path
     libraries: tuple[str, ...]
+    version: int
 
     @property
     def image(self) -> Path:
@@ -105,6 +112,8 @@ class Toolchain:
             *("-Xshare:auto", "-Xlog:disable", "-XX:ErrorFile=/dev/null"),
             *("-Djava.awt.headless=true", "-Duser.language=en", "-Duser.country=US", "-Duser.timezone=UTC"),
             "-Dfile.encoding=UTF-8",
+            # By either a program loads no native library: see Guard.java.
+            "-Djava.security.manager=allow" if self.version <= LAST_MANAGED else "--illegal-native-access=deny",
             *more,
             *self._classpath(),
             *("codechat.junit.Runner", "token", "unit"),
@@ -115,34 +124,35 @@ class Toolchain:
         return ["-cp", ":".join(self.libraries) or str(self.folder / "nothing")]
 
 
-def toolchain(config: JavaConfig, note: Callable[[str], None] = lambda text: None) -> Toolchain:
-    """The tools. The first use on a machine makes them, and `note` gets a message about it.
+def toolchain(config: JavaConfig, tests: str = "", note: Callable[[str], None] = lambda text: None) -> Toolchain:
+    """The tools for `tests`. The first use on a machine makes them, and `note` gets a message about it.
 
     Raises `UserError` if something is missing.
     """
-    given = (config.home, None if config.classpath is None else tuple(config.classpath))
+    modules = (*MODULES, DESKTOP) if OF_DESKTOP.search(tests) else MODULES
+    given = (config.home, None if config.classpath is None else tuple(config.classpath), DESKTOP in modules)
     with _building:
         if given not in _made:  # jars are read once a process, not for every verdict
-            _made[given] = _make(find_home(config.home, PARTS), tuple(find_jars(config.classpath)), note)
+            _made[given] = _make(find_home(config.home, PARTS), tuple(find_jars(config.classpath)), modules, note)
         return _made[given]
 
 
-def _make(home: Path, jars: tuple[Path, ...], note: Callable[[str], None]) -> Toolchain:
+def _make(home: Path, jars: tuple[Path, ...], modules: tuple[str, ...], note: Callable[[str], None]) -> Toolchain:
     junit = [jar for jar in jars if any(name.startswith(JUNIT_FOLDERS) for name in _entries(jar))]
     libraries = [jar for jar in jars if jar not in junit]
     names = [path.name for path in sorted(SOURCES.glob("*.java"))]
-    parts = [(home / "release").read_text(), *((SOURCES / name).read_text() for name in names), *MODULES]
+    parts = [(home / "release").read_text(), *((SOURCES / name).read_text() for name in names), *modules]
     key = content_hash([str(home), *parts, *(content_hash(jar.read_bytes()) for jar in jars), *map(str, libraries)])
     folder = (cache_root() / "java" / key[:16]).absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         folder = folder.resolve()
-        tools = Toolchain(folder, home, tuple(str(jar) for jar in libraries))
+        tools = Toolchain(folder, home, tuple(str(jar) for jar in libraries), version_of(home))
         with (folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not (folder / "ready").exists():
                 note(f"making a Java runtime for tests, once (some 20 s): {folder}")
-                _Build(tools, junit).make()
+                _Build(tools, junit, modules).make()
                 (folder / "ready").touch()
     except OSError as error:
         raise UserError(f"cannot write {folder}: {error.strerror}", "set CODECHAT_CACHE_DIR to a folder") from error
@@ -178,6 +188,7 @@ class _Build:
 
     tools: Toolchain
     junit: Sequence[Path]
+    modules: Sequence[str]
 
     def make(self) -> None:
         folder = self.tools.folder
@@ -192,8 +203,9 @@ class _Build:
         described.parent.mkdir()
         described.write_text("".join(_exported(SOURCES / "module-info.java", module)))
         self._tool("javac", "-d", compiler, SOURCES / "Compiler.java")
-        self._tool("javac", "-d", module, "--patch-module", f"{MODULE}={module}", described, SOURCES / "Runner.java")
-        modules = ",".join((MODULE, *MODULES))
+        own = (described, SOURCES / "Runner.java", SOURCES / "Guard.java")
+        self._tool("javac", "-nowarn", "-d", module, "--patch-module", f"{MODULE}={module}", *own)
+        modules = ",".join((MODULE, *self.modules))
         options = ("--strip-debug", "--no-header-files", "--no-man-pages", "--output", self.tools.image)
         self._tool("jlink", "--module-path", f"{module}:{self.tools.home}/jmods", "--add-modules", modules, *options)
         self._run([f"{self.tools.image}/bin/java", "-Xshare:dump"])

@@ -30,6 +30,7 @@ TAIL = 1 << 17
 JVM = (
     "-Xmx1g -XX:+UseSerialGC -XX:-UseContainerSupport -XX:ReservedCodeCacheSize=128m -XX:CompressedClassSpaceSize=256m"
 )
+TESTS = "-Dtest="
 RAN = "Tests run: "
 COUNT = re.compile(r"^\[\w+\] Tests run: (\d+), Failures: 0, Errors: 0, Skipped: (\d+)\s*$", re.MULTILINE)
 ERROR = "[ERROR]"
@@ -116,6 +117,12 @@ class Maven:
         """The content of the repository. Raises `UserError` if it is missing."""
         return {} if self.folder is None else {self.project: read_contents(Path(self.folder), BUILT).digest}
 
+    @property
+    def named(self) -> int:
+        """How many tests the words name: a class stands for one at least, `A#b+c` for two."""
+        tests = [name for word in self.words if word.startswith(TESTS) for name in word[len(TESTS) :].split(",")]
+        return sum(1 + name.partition("#")[2].count("+") for name in tests if name and name[0] != "!") or 1
+
     def place(self) -> None:
         """Raises `UserError` if the method or the test is not where it should be."""
         for part in (self.method, self.test):
@@ -154,7 +161,7 @@ class Maven:
                 f"the own tests of {self.project} do not run here: {why}",
                 f"see that this works without network: mvn -o {' '.join(self.words)}",
             )
-        return judge_build(ran, command)
+        return judge_build(ran, command, self.named)
 
     async def _why_not(self, sandbox: Sandbox) -> str:
         """The reason if the repository's tests do not run even with nothing replaced; else empty. They are run once."""
@@ -162,7 +169,7 @@ class Maven:
         if place not in _WORKING:
             command = await asyncio.to_thread(self.command, sandbox.config, self.method.code, self.test.code)
             ran = await sandbox.run(command)
-            failure = judge_build(ran, command).failure
+            failure = judge_build(ran, command, self.named).failure
             problem = (failure.exception or failure.reason) if failure else ""
             _WORKING[place] = "" if RAN in ran.stdout else problem.splitlines()[0]
         return _WORKING[place]
@@ -194,13 +201,15 @@ class Maven:
         )
 
 
-def judge_build(ran: Ran, command: Command) -> Verdict:
-    """The verdict by Maven's exit status and its report on the tests: at least one must have passed."""
+def judge_build(ran: Ran, command: Command, named: int) -> Verdict:
+    """The verdict by Maven's exit status and its report: as many tests as are named must have passed, none skipped."""
     verdict = replace(judge_status(ran, command), inside=INSIDE)
     said = [line for line in ran.stdout.splitlines() if line.startswith(ERROR) and line.strip() != ERROR]
     counts = [(int(run), int(skipped)) for run, skipped in COUNT.findall(ran.stdout)]
-    if verdict.passed and not any(run > skipped for run, skipped in counts):
-        return replace(verdict, outcome="fail", passed_base=False, failure=Failure("no test was run to its end"))
+    run, skipped = (sum(numbers) for numbers in zip(*counts, strict=True)) if counts else (0, 0)
+    if verdict.passed and (skipped or run < named):
+        reason = f"{run - skipped} of {max(run, named)} tests were run to their end"
+        return replace(verdict, outcome="fail", passed_base=False, failure=Failure(reason))
     if verdict.failure is None or not said:
         return verdict
     reason = "it does not compile" if "COMPILATION ERROR" in ran.stdout else verdict.failure.reason

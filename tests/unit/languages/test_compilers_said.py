@@ -36,6 +36,7 @@ def java(said: str, code: str = IMPORTS, before: str = JAVA) -> list[str]:
         "Shop.java:7: error: cannot find symbol\n  symbol:   method get(java.lang.String)\n  location: class Shop\n",
         "Shop.java:3: error: cannot find symbol\n  symbol:   class PostConstruct\n  location: package javax.annotation\n",
         "Shop.java:9: error: class Basket is public, should be declared in a file named Basket.java\n",
+        "Shop.java:4: error: cannot find symbol\n  symbol: class Base\n"
         "Shop.java:9: error: method does not override or implement a method from a supertype\n",
     ],
 )
@@ -70,6 +71,27 @@ def test_java_without_its_libraries_is_java(said: str) -> None:
 )
 def test_an_error_of_java_stays_one_beside_missing_libraries(said: str, reason: str) -> None:
     assert java(said) == [reason]
+
+
+@pytest.mark.parametrize(
+    ("symbol", "place", "excused"),
+    [
+        ("class Logger", "class Shop", True),
+        ("variable Logger", "class Shop", True),  # javac takes what stands before a dot for a variable
+        ("variable total", "class Shop", False),
+        ("method total()", "class Shop", False),
+        ("method total()", "variable shop of type Shop", False),
+    ],
+)
+def test_a_missing_package_excuses_only_types(symbol: str, place: str, excused: bool) -> None:
+    said = f"Shop.java:7: error: cannot find symbol\n  symbol:   {symbol}\n  location: {place}\n"
+    absent = "Shop.java:1: error: package spark does not exist\n"
+    assert (java(said, "import spark.*;\nclass Shop { }", absent) == []) is excused
+    extends = "import spark.*;\nclass Shop extends Base { }"
+    of_base = "Shop.java:2: error: cannot find symbol\n  symbol: class Base\n"
+    assert java(said, extends, absent + of_base) == [], "a type that is not there may have it"
+    static = java(said, "import static spark.Spark.*;\nclass Shop { }", absent)
+    assert (static == []) is not place.startswith("variable")
 
 
 def test_a_name_that_nothing_imports_is_an_error_of_java() -> None:

@@ -31,7 +31,7 @@ Check = Callable[..., Verdict]
 @pytest.fixture(scope="module")
 def check() -> Iterator[Check]:
     with asyncio.Runner() as runner:
-        sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "auto", "total_cpu_s": 20}), workers=1)
+        sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "auto", "total_cpu_s": 5}), workers=1)
         JUnit(TESTS).make_ready(sandbox.config, print)
 
         def run(program: str, tests: str = TESTS, **fields: tuple[str, ...]) -> Verdict:
@@ -85,15 +85,34 @@ class TestOneUnit:
 
     def test_java_s_own_libraries_are_there(self, check: Check) -> None:
         program = """
-import java.awt.Point; import java.lang.management.*; import java.net.http.HttpClient; import java.sql.Timestamp;
+import java.lang.management.*; import java.net.http.HttpClient; import java.sql.Timestamp;
 import javax.crypto.Mac; import org.json.JSONObject;
 class Uses { long memory() { return ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed(); } }
 """
         tests = body("""@Test void all() throws Exception {
             assertTrue(new Uses().memory() > 0); assertNotNull(Mac.getInstance("HmacSHA256"));
-            assertEquals(1, new Point(1, 2).x + new JSONObject("{\\"a\\": 0}").getInt("a")); assertNotNull(new Timestamp(0));
+            assertEquals(0, new JSONObject("{\\"a\\": 0}").getInt("a")); assertNotNull(new Timestamp(0));
             assertNotNull(HttpClient.newHttpClient()); }""")
         assert check(program, tests).passed
+
+    def test_the_desktops_module_is_there_for_tests_that_name_it(self, check: Check) -> None:
+        program = "class Where { java.awt.Point here() { return new java.awt.Point(1, 2); } }"
+        tests = body("@Test void at() { assertEquals(1, new Where().here().x); }")
+        assert check(program, tests).outcome == "syntax_error"
+        assert check(program, "import java.awt.*;\n" + tests).passed
+
+    def test_imports_of_the_program_change_no_name_that_the_tests_have(self, check: Check) -> None:
+        program = "import static junit.framework.Assert.*; import java.util.Optional; import java.util.*;\n" + SHOP
+        tests = body('@Test void a() { assertEquals("a", "b", "a"); }')
+        assert not check(program, tests).passed, "in JUnit 3 the message comes first"
+        assert check(
+            program,
+            body("@Test void a() { assertEquals(Optional.of(1), new LinkedList<>(Set.of(1)).stream().findAny()); }"),
+        ).passed
+
+    def test_a_character_that_ends_the_text_cuts_no_test_off(self, check: Check) -> None:
+        for end in ("\x1a", "\\u001a", "/*", "\\u002f\\u002a", "*/", '"""'):
+            assert not check(SHOP.replace("of(2)", "of(3)") + end).passed
 
     def test_tests_of_junit_3_classes_run(self, check: Check) -> None:
         tests = "import org.junit.jupiter.api.Test;\nclass OldTest extends junit.framework.TestCase { @Test public void testIt() { assertEquals(1, 1); } }"
@@ -121,6 +140,23 @@ class TestVerdicts:
     def test_it_passes_only_if_all_tests_ran_and_passed(self, check: Check, tests: str, reason: str) -> None:
         verdict = check(SHOP, body(tests))
         assert not verdict.passed and verdict.failure is not None and verdict.failure.reason == reason
+
+    def test_a_program_that_does_not_end_runs_out_of_time(self, check: Check) -> None:
+        verdict = check(SHOP.replace("return", "while (System.nanoTime() != 0) { } return"))
+        assert verdict.outcome == "timeout", verdict
+
+    def test_no_option_of_junit_is_the_programs(self, check: Check) -> None:
+        program = """class Slow { static {
+            System.setProperty("junit.jupiter.execution.timeout.mode", "disabled");
+            System.setProperty("junit.jupiter.conditions.deactivate", "*"); }
+            static void work() { try { Thread.sleep(1500); } catch (InterruptedException e) { } } }"""
+        late = body("@BeforeAll static void first() { new Slow(); } @Test @Timeout(1) void slow() { Slow.work(); }")
+        verdict = check(program, late)
+        assert not verdict.passed and verdict.failure is not None and "timed out" in str(verdict.failure.exception)
+        never = body(
+            "@BeforeAll static void first() { new Slow(); } @Test @Disabled void no() { } @Test void yes() { }"
+        )
+        assert not check(program, never).passed
 
     def test_many_kinds_of_tests_run(self, check: Check) -> None:
         tests = body(
@@ -267,8 +303,8 @@ class TestMachine:
     @needs_java
     def test_the_runtime_is_made_once_and_knows_no_unsafe_modules(self) -> None:
         notes: list[str] = []
-        tools: Toolchain = toolchain(JavaConfig(), notes.append)
-        assert toolchain(JavaConfig(), notes.append) == tools and len(notes) <= 1
+        tools: Toolchain = toolchain(JavaConfig(), note=notes.append)
+        assert toolchain(JavaConfig(), note=notes.append) == tools and len(notes) <= 1
         modules = (tools.image / "release").read_text().partition("MODULES=")[2].split('"')[1].split()
         assert "codechat.junit" in modules and "java.se" not in modules
         assert not {"jdk.unsupported", "java.instrument", "jdk.attach", "jdk.management", "jdk.jdi"} & set(modules)

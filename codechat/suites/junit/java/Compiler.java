@@ -2,10 +2,12 @@ package codechat.compiler;
 
 import com.sun.source.tree.ClassTree;
 import com.sun.source.tree.CompilationUnitTree;
+import com.sun.source.tree.IdentifierTree;
 import com.sun.source.tree.ImportTree;
 import com.sun.source.tree.Tree;
 import com.sun.source.util.JavacTask;
 import com.sun.source.util.SourcePositions;
+import com.sun.source.util.TreeScanner;
 import com.sun.source.util.Trees;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
@@ -17,13 +19,17 @@ import java.io.PrintWriter;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
-import java.util.regex.Pattern;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import javax.lang.model.element.Modifier;
+import javax.lang.model.element.TypeElement;
 import javax.tools.Diagnostic;
 import javax.tools.DiagnosticListener;
 import javax.tools.FileObject;
@@ -38,8 +44,10 @@ import javax.tools.ToolProvider;
 /**
  * Compiles programs with their tests, one request after another: a trusted process that runs nothing of them.
  *
- * <p>A request is a program, its tests, and the names of types that the program may declare in any case. The answer is a whole: its size, the kind of result and, if it is compiled,
- * the names of the test classes and all classes; else a message. Every text and class has its size before it.
+ * <p>A request is a program, its tests, and the names of types that the program may declare in any case. Each is a
+ * source of its own, so that nothing in one text reaches into the other. The answer is a whole: its size, the kind of
+ * result and, if it is compiled, the names of the test classes and all classes; else a message. Every text and class has
+ * its size before it.
  */
 public final class Compiler {
     /** The kinds of results, in the order in which the other side knows them. */
@@ -112,47 +120,68 @@ public final class Compiler {
         Parsed solution = parse(program, Kind.PROGRAM_DOES_NOT_PARSE);
         Parsed checks = parse(tests, Kind.TESTS_DO_NOT_PARSE);
         refuseShadows(solution, checks, declares);
-        // The imports of the tests stand on the program's first line, so that its lines keep their numbers.
-        String first = checks.imports + solution.body(solution.packageStart, solution.packageEnd) + "\n";
-        String unit = first + checks.body(0, checks.headEnd);
+        // Imports of the other source stand on the first line, so that lines keep their numbers.
+        Source first = new Source("Program", checks.importsAsText() + solution.withoutPackage());
+        Source second = new Source("Tests", checks.lacking(solution) + checks.withoutPackage());
         Found found = new Found();
         Kept kept = new Kept(files, classes);
-        if (!task(unit, found, kept).call()) {
-            long lines = first.lines().count();
-            boolean own = found.errors.stream().anyMatch(each -> each.getLineNumber() <= lines);
-            throw new Refused(own ? Kind.PROGRAM_FAILS : Kind.TESTS_DO_NOT_FIT, found.describe(own ? 0 : lines));
+        if (!task(found, kept, first, second).call()) {
+            boolean own = !found.of(first).isEmpty();
+            throw new Refused(own ? Kind.PROGRAM_FAILS : Kind.TESTS_DO_NOT_FIT, describe(found.of(own ? first : second)));
+        }
+        if (!kept.isWhole(Map.of(first.getName(), solution.types, second.getName(), checks.types))) {
+            throw new Refused(Kind.PROGRAM_FAILS, "the compiler makes other types of it than its text declares");
         }
         return checks.types;
     }
 
-    private JavacTask task(String source, Found found, JavaFileManager manager) {
+    private JavacTask task(Found found, JavaFileManager manager, Source... sources) {
         PrintWriter nothing = new PrintWriter(OutputStream.nullOutputStream());
-        return (JavacTask) javac.getTask(nothing, manager, found, options, null, List.of(new Source(source)));
+        return (JavacTask) javac.getTask(nothing, manager, found, options, null, List.of(sources));
     }
 
     /** What a source holds on top; raises if it does not parse. */
     private Parsed parse(String source, Kind otherwise) throws IOException, Refused {
         Found found = new Found();
-        JavacTask task = task(source, found, files);
+        JavacTask task = task(found, files, new Source("Source", source));
         CompilationUnitTree unit = task.parse().iterator().next();
         if (!found.errors.isEmpty()) {
-            throw new Refused(otherwise, found.describe(0));
+            throw new Refused(otherwise, describe(found.errors));
         }
         return new Parsed(task, unit, source);
     }
 
     /**
-     * Refuses a program with a type of a name that its tests mean to take from a library: the tests would use the
-     * program's own assertions, say.
+     * Refuses a program with a type of a name that its tests mean to take from a library, or of a package: the tests
+     * would use the program's own assertions, say.
      */
     private void refuseShadows(Parsed program, Parsed tests, Set<String> declares) throws Refused {
+        Set<String> packages = ModuleLayer.boot().modules().stream().flatMap(each -> each.getPackages().stream())
+                .map(each -> each.split("\\.")[0]).collect(Collectors.toSet());
+        for (Import each : tests.imports) {
+            packages.add(each.owner.split("\\.")[0]);
+        }
         for (String name : program.types) {
-            for (String library : tests.libraries) {
-                if (!declares.contains(name) && tests.names(name) && tests.task.getElements().getTypeElement(library + "." + name) != null) {
+            if (packages.contains(name)) {
+                throw new Refused(Kind.SHADOWS, "the package " + name);
+            }
+            for (String library : tests.libraries()) {
+                if (!declares.contains(name) && tests.names.contains(name) && tests.type(library + "." + name) != null) {
                     throw new Refused(Kind.SHADOWS, name + " of " + library);
                 }
             }
         }
+    }
+
+    /** The first errors, each with its line. */
+    private static String describe(List<Diagnostic<? extends JavaFileObject>> errors) {
+        StringBuilder text = new StringBuilder();
+        errors.stream().limit(SHOWN).forEach(each -> {
+            String message = each.getMessage(Locale.ROOT).replaceAll("\\s+", " ");
+            text.append("line ").append(each.getLineNumber()).append(": ");
+            text.append(message, 0, Math.min(LONGEST, message.length())).append('\n');
+        });
+        return text.toString();
     }
 
     private static String readText(DataInputStream stream) throws IOException {
@@ -169,16 +198,23 @@ public final class Compiler {
         stream.write(data);
     }
 
-    /** A source and its top: where the package's name and the imports are, and the names of the types. */
+    /** An import of {@code owner}'s {@code member}, which is {@code *} for all. */
+    private record Import(boolean isStatic, String owner, String member) {
+        @Override
+        public String toString() {
+            return "import " + (isStatic ? "static " : "") + owner + "." + member + "; ";
+        }
+    }
+
+    /** A source: its imports, the types that it declares, and every name in it that stands first or alone. */
     private static final class Parsed {
         final JavacTask task;
         final String source;
-        final String imports;
-        final List<String> libraries = new ArrayList<>(List.of("java.lang"));
+        final List<Import> imports = new ArrayList<>();
         final List<String> types = new ArrayList<>();
+        final Set<String> names = new TreeSet<>();
         final int packageStart;
         final int packageEnd;
-        final int headEnd;
 
         Parsed(JavacTask task, CompilationUnitTree unit, String source) {
             this.task = task;
@@ -186,33 +222,75 @@ public final class Compiler {
             SourcePositions at = Trees.instance(task).getSourcePositions();
             packageStart = unit.getPackage() == null ? 0 : (int) at.getStartPosition(unit, unit.getPackage());
             packageEnd = unit.getPackage() == null ? 0 : (int) at.getEndPosition(unit, unit.getPackage());
-            int end = packageEnd;
-            StringBuilder written = new StringBuilder();
             for (ImportTree each : unit.getImports()) {
                 String name = each.getQualifiedIdentifier().toString();
-                written.append("import ").append(each.isStatic() ? "static " : "").append(name).append("; ");
-                if (name.endsWith(".*") && !each.isStatic()) {
-                    libraries.add(name.substring(0, name.length() - 2));
-                }
-                end = Math.max(end, (int) at.getEndPosition(unit, each));
+                int dot = name.lastIndexOf('.');
+                imports.add(new Import(each.isStatic(), name.substring(0, dot), name.substring(dot + 1)));
             }
-            imports = written.toString();
-            headEnd = end;
             for (Tree each : unit.getTypeDecls()) {
                 if (each instanceof ClassTree type) {
                     types.add(type.getSimpleName().toString());
                 }
+                new TreeScanner<Void, Void>() {
+                    @Override
+                    public Void visitIdentifier(IdentifierTree node, Void nothing) {
+                        names.add(node.getName().toString());
+                        return null;
+                    }
+                }.scan(each, null);
             }
         }
 
-        /** The source without the part from {@code start} to {@code end}, whose line ends stay. */
-        String body(int start, int end) {
-            return source.substring(0, start) + source.substring(start, end).replaceAll("[^\n]", "")
-                    + source.substring(end);
+        /** The source without its package; line ends stay. */
+        String withoutPackage() {
+            return source.substring(0, packageStart)
+                    + source.substring(packageStart, packageEnd).replaceAll("[^\n]", "") + source.substring(packageEnd);
         }
 
-        boolean names(String type) {
-            return Pattern.compile("(?<![\\w$.])" + Pattern.quote(type) + "(?![\\w$])").matcher(source).find();
+        String importsAsText() {
+            return imports.stream().map(Import::toString).collect(Collectors.joining());
+        }
+
+        /** Whose types these are without being named in an import. */
+        List<String> libraries() {
+            List<String> found = new ArrayList<>(List.of("java.lang"));
+            imports.stream().filter(each -> each.member.equals("*")).forEach(each -> found.add(each.owner));
+            return found;
+        }
+
+        /** Imports by another source of names that this one uses, and that its own imports do not give. */
+        String lacking(Parsed other) {
+            StringBuilder text = new StringBuilder();
+            for (String name : names) {
+                List<Import> found = other.imports.stream().filter(each -> gives(each, name)).toList();
+                if (found.isEmpty() || types.contains(name) || other.types.contains(name)
+                        || gives(new Import(false, "java.lang", "*"), name)
+                        || imports.stream().anyMatch(each -> gives(each, name))) {
+                    continue;
+                }
+                // as in any source, an import of one name goes before those of all
+                boolean alone = found.stream().anyMatch(each -> each.member.equals(name));
+                found.stream().filter(each -> each.member.equals(name) == alone)
+                        .forEach(each -> text.append(new Import(each.isStatic, each.owner, name)));
+            }
+            return text.toString();
+        }
+
+        /** Whether an import gives a name. */
+        boolean gives(Import each, String name) {
+            if (!each.member.equals("*")) {
+                return each.member.equals(name);
+            }
+            TypeElement owner = each.isStatic ? type(each.owner) : null;
+            TypeElement found = each.isStatic ? null : type(each.owner + "." + name);
+            return owner == null
+                    ? found != null && found.getModifiers().contains(Modifier.PUBLIC)
+                    : task.getElements().getAllMembers(owner).stream().anyMatch(member ->
+                            member.getSimpleName().contentEquals(name) && member.getModifiers().contains(Modifier.STATIC));
+        }
+
+        TypeElement type(String name) {
+            return task.getElements().getTypeElement(name);
         }
     }
 
@@ -238,15 +316,11 @@ public final class Compiler {
             }
         }
 
-        /** The first errors, each with its line, counted after {@code before} ones. */
-        String describe(long before) {
-            StringBuilder text = new StringBuilder();
-            errors.stream().limit(SHOWN).forEach(each -> {
-                String message = each.getMessage(Locale.ROOT).replaceAll("\\s+", " ");
-                text.append("line ").append(each.getLineNumber() - before).append(": ");
-                text.append(message, 0, Math.min(LONGEST, message.length())).append('\n');
-            });
-            return text.toString();
+        /** The errors in a source. */
+        List<Diagnostic<? extends JavaFileObject>> of(Source source) {
+            return errors.stream()
+                    .filter(each -> each.getSource() != null && each.getSource().getName().equals(source.getName()))
+                    .toList();
         }
     }
 
@@ -254,8 +328,8 @@ public final class Compiler {
     private static final class Source extends SimpleJavaFileObject {
         private final String text;
 
-        Source(String text) {
-            super(URI.create("string:///Unit.java"), JavaFileObject.Kind.SOURCE);
+        Source(String name, String text) {
+            super(URI.create("string:///" + name + ".java"), JavaFileObject.Kind.SOURCE);
             this.text = text;
         }
 
@@ -273,6 +347,8 @@ public final class Compiler {
     /** Keeps the compiled classes in memory. */
     private static final class Kept extends ForwardingJavaFileManager<StandardJavaFileManager> {
         private final Map<String, byte[]> classes;
+        private final Map<String, String> sources = new HashMap<>();
+        private boolean twice;
 
         Kept(StandardJavaFileManager files, Map<String, byte[]> classes) {
             super(files);
@@ -283,6 +359,7 @@ public final class Compiler {
         public JavaFileObject getJavaFileForOutput(
                 Location location, String className, JavaFileObject.Kind kind, FileObject sibling) {
             URI place = URI.create("memory:///" + classes.size() + ".class");
+            twice |= sources.put(className, sibling.getName()) != null;
             return new SimpleJavaFileObject(place, kind) {
                 @Override
                 public OutputStream openOutputStream() {
@@ -294,6 +371,14 @@ public final class Compiler {
                     };
                 }
             };
+        }
+
+        /** Whether every source gave classes of the types that it declares, all of them, and each one once. */
+        boolean isWhole(Map<String, List<String>> types) {
+            return !twice
+                    && types.values().stream().allMatch(classes.keySet()::containsAll)
+                    && sources.entrySet().stream().allMatch(made -> types.get(made.getValue()).stream().anyMatch(type ->
+                            made.getKey().equals(type) || made.getKey().startsWith(type + "$")));
         }
     }
 }

@@ -1,8 +1,8 @@
 package codechat.junit;
 
+import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
 import java.io.FileDescriptor;
-import java.io.FileInputStream;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
@@ -11,14 +11,17 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.junit.platform.engine.DiscoverySelector;
 import org.junit.platform.engine.TestExecutionResult;
 import org.junit.platform.engine.discovery.DiscoverySelectors;
 import org.junit.platform.launcher.LauncherDiscoveryRequest;
 import org.junit.platform.launcher.TestExecutionListener;
 import org.junit.platform.launcher.TestIdentifier;
+import org.junit.platform.launcher.TestPlan;
 import org.junit.platform.launcher.core.LauncherConfig;
 import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
 import org.junit.platform.launcher.core.LauncherFactory;
@@ -26,13 +29,14 @@ import org.junit.platform.launcher.core.LauncherFactory;
 /**
  * Runs the tests of one unit, in a virtual machine of their own, and writes the token if all passed.
  *
- * <p>The token lies in a file that is unlinked before the program is loaded, and is read only once every test has
- * passed: no program finds it in memory, in a file or in the arguments.
+ * <p>The token comes from a file that is gone before the program is loaded, and lies in a variable of this class's method,
+ * which no program can reach: no descriptor, no file, no argument and no object that it can ask for has it.
  */
 public final class Runner {
     static final int FAILED = 10;
     static final int NONE_RAN = 11;
     static final int SKIPPED = 12;
+    static final int UNFINISHED = 13;
     private static final int SHOWN = 400;
     private static final int FRAMES = 8;
 
@@ -40,11 +44,14 @@ public final class Runner {
 
     /** Arguments: the file with the token, the file with the classes, and the names of the test classes. */
     public static void main(String[] arguments) throws Exception {
-        FileInputStream token = takeAway(arguments[0]);
-        ClassLoader loader = new UnitLoader(readClasses(arguments[1]));
+        byte[] token = takeAway(arguments[0]);
+        ClassLoader loader = new UnitLoader(readClasses(takeAway(arguments[1])));
         PrintStream errors = new PrintStream(new FileOutputStream(FileDescriptor.err), true, "UTF-8");
         Thread.currentThread().setContextClassLoader(loader);
         Listener listener = new Listener();
+        Guard.install();
+        errors.print('\f'); // what the virtual machine itself has to say is said
+        errors.flush();
         int status = FAILED;
         try {
             List<DiscoverySelector> selectors = new ArrayList<>();
@@ -58,15 +65,17 @@ public final class Runner {
         }
         errors.print("\n" + listener.said);
         if (status == 0) {
-            errors.write(token.readAllBytes());
+            errors.write(token);
         }
         errors.flush();
         Runtime.getRuntime().halt(status); // threads of the program may be left, and hooks
     }
 
     private static void run(List<DiscoverySelector> selectors, TestExecutionListener listener) {
-        LauncherDiscoveryRequest request =
-                LauncherDiscoveryRequestBuilder.request().selectors(selectors).build();
+        LauncherDiscoveryRequest request = LauncherDiscoveryRequestBuilder.request()
+                .selectors(selectors)
+                .enableImplicitConfigurationParameters(false) // a program can set system properties
+                .build();
         LauncherConfig config = LauncherConfig.builder()
                 .enableTestExecutionListenerAutoRegistration(false)
                 .enablePostDiscoveryFilterAutoRegistration(false)
@@ -74,15 +83,15 @@ public final class Runner {
         LauncherFactory.create(config).execute(request, listener);
     }
 
-    private static FileInputStream takeAway(String name) throws IOException {
-        FileInputStream stream = new FileInputStream(name);
+    private static byte[] takeAway(String name) throws IOException {
+        byte[] data = Files.readAllBytes(Path.of(name));
         Files.delete(Path.of(name));
-        return stream;
+        return data;
     }
 
-    private static Map<String, byte[]> readClasses(String name) throws IOException {
+    private static Map<String, byte[]> readClasses(byte[] unit) throws IOException {
         Map<String, byte[]> classes = new HashMap<>();
-        try (DataInputStream stream = new DataInputStream(takeAway(name))) {
+        try (DataInputStream stream = new DataInputStream(new ByteArrayInputStream(unit))) {
             for (int left = stream.readInt(); left > 0; left--) {
                 String className = new String(stream.readNBytes(stream.readInt()), StandardCharsets.UTF_8);
                 classes.put(className, stream.readNBytes(stream.readInt()));
@@ -110,12 +119,33 @@ public final class Runner {
         }
     }
 
-    /** Counts what ran, and keeps the first failures in words. */
+    /**
+     * Sees what was found end, and keeps the first failure in words.
+     *
+     * <p>JUnit goes on if a listener breaks, as it does where stack or memory end. So only what is known to have passed
+     * counts, and all that was found must have.
+     */
     private static final class Listener implements TestExecutionListener {
         private final StringBuilder said = new StringBuilder();
+        private final Set<String> open = new HashSet<>();
         private int passed;
         private int failed;
         private int skipped;
+
+        @Override
+        public synchronized void testPlanExecutionStarted(TestPlan plan) {
+            for (TestIdentifier root : plan.getRoots()) {
+                open.add(root.getUniqueId());
+                for (TestIdentifier each : plan.getDescendants(root)) {
+                    open.add(each.getUniqueId());
+                }
+            }
+        }
+
+        @Override
+        public synchronized void dynamicTestRegistered(TestIdentifier test) {
+            open.add(test.getUniqueId());
+        }
 
         @Override
         public synchronized void executionSkipped(TestIdentifier test, String reason) {
@@ -124,10 +154,12 @@ public final class Runner {
 
         @Override
         public synchronized void executionFinished(TestIdentifier test, TestExecutionResult result) {
-            switch (result.getStatus()) {
-                case SUCCESSFUL -> passed += test.isTest() ? 1 : 0;
-                case ABORTED -> skipped++;
-                default -> note(test.getDisplayName(), result.getThrowable().orElse(null));
+            if (result.getStatus() == TestExecutionResult.Status.ABORTED) {
+                skipped++;
+            } else if (result.getStatus() == TestExecutionResult.Status.FAILED) {
+                note(test.getDisplayName(), result.getThrowable().orElse(null));
+            } else if (open.remove(test.getUniqueId()) && test.isTest()) {
+                passed++;
             }
         }
 
@@ -138,7 +170,10 @@ public final class Runner {
             if (skipped > 0) {
                 return SKIPPED;
             }
-            return passed > 0 ? 0 : NONE_RAN;
+            if (passed == 0) {
+                return NONE_RAN;
+            }
+            return open.isEmpty() ? 0 : UNFINISHED;
         }
 
         synchronized void note(String test, Throwable thrown) {
