@@ -216,8 +216,6 @@ return java.lang.management.ManagementFactory.getPlatformMBeanServer()
     "all processes": "return ProcessHandle.allProcesses().anyMatch(p -> p.pid() != ProcessHandle.current().pid());",
     "a network": 'new java.net.Socket("127.0.0.1", 80); return true;',
     "a server": "new java.net.ServerSocket(0); return true;",
-    "a socket of the file system": """
-java.nio.channels.ServerSocketChannel.open(java.net.StandardProtocolFamily.UNIX).bind(java.net.UnixDomainSocketAddress.of("own")); return true;""",
     "an inherited channel": "return System.inheritedChannel() != null;",
     "something on standard input": "return System.in.read() >= 0;",
     "to stop the tests' thread": """
@@ -254,7 +252,7 @@ new java.io.FileOutputStream(java.io.FileDescriptor.err).close(); new java.io.Fi
 Thread.currentThread().setContextClassLoader(new ClassLoader() { @Override public Class<?> loadClass(String name) { return Own.class; } });""",
     "a hook": "Runtime.getRuntime().addShutdownHook(new Thread(() -> Runtime.getRuntime().halt(0)));",
     "a thread that halts later": """
-Thread t = new Thread(() -> { try { Thread.sleep(60000); } catch (InterruptedException e) { } Runtime.getRuntime().halt(0); });
+Thread t = new Thread(() -> { try { Thread.sleep(60000); } catch (InterruptedException e) { return; } Runtime.getRuntime().halt(0); });
 t.setDaemon(true); t.start();""",
     "a handler for what nobody catches": "Thread.setDefaultUncaughtExceptionHandler((t, e) -> Runtime.getRuntime().halt(0));",
     "interrupted threads": "Thread.getAllStackTraces().keySet().forEach(Thread::interrupt); Thread.interrupted();",
@@ -279,6 +277,68 @@ for (StackTraceElement e : new Throwable().getStackTrace()) if (e.getMethodName(
     "classes without end": "for (int n = 0; n < 300; n++) HELD.add(new ClassLoader() { });",
     "all files open": "for (int n = 0; n < 500; n++) HELD.add(new java.io.FileOutputStream(\"f\" + n));",
     "an exit that waits": "new Thread(() -> { synchronized (HELD) { System.exit(0); } });",
+}  # fmt: skip
+
+# Wrong programs that end their tests' machine, or its stack and memory, as they fail.
+ENDS: dict[str, str] = {
+    "an exception whose text has no end": """
+{late} class Late extends RuntimeException { static void act() { throw new Late(); }
+    @Override public String getMessage() { return getMessage(); } @Override public String toString() { return getMessage(); } }""",
+    "an exception whose every word lies": """
+{late} class Late extends org.opentest4j.AssertionFailedError { static void act() { throw new Late(); }
+    @Override public StackTraceElement[] getStackTrace() { return null; } @Override public synchronized Throwable getCause() { return this; }
+    @Override public String getMessage() { throw new org.opentest4j.TestAbortedException(); } }""",
+    "an exception out of memory": """
+{late} class Late extends OutOfMemoryError { static void act() { throw new Late(); } }""",
+    "the end of a thread": "{late} class Late { static void act() { throw new ThreadDeath(); } }",
+    "an abort at the end of the stack": """
+{late} class Late { static void act() { try { act(); } catch (StackOverflowError e) { throw new org.opentest4j.TestAbortedException(); } } }""",
+    "a missing class as the tests end": """
+{late} class Late { static void act() { throw new NoClassDefFoundError("codechat/junit/Runner$Listener"); } }""",
+    "memory that stays full": """
+{late} class Late { static final java.util.List<Object> HELD = new java.util.ArrayList<>(); static void act() {
+    try { for (int size = 1 << 26; size > 16; ) { try { HELD.add(new byte[size]); } catch (OutOfMemoryError e) { size /= 2; } } }
+    catch (OutOfMemoryError e) { } } }""",
+    "a test's method that another thread runs": """
+{late} class Late { static void act() { Thread t = new Thread(() -> { throw new Error(); }); t.start();
+    try { t.join(); } catch (InterruptedException e) { } } }""",
+    "a test that is disabled as it runs": """
+{late} class Late { static void act() { org.junit.jupiter.api.Assumptions.assumingThat(true, () -> { throw new org.opentest4j.TestAbortedException(); }); } }""",
+}  # fmt: skip
+
+# These pass, as the mark of such verdicts and docs/sandbox.md say: tests, a wrong program.
+KNOWN: dict[str, tuple[str, str]] = {
+    "runs the tests and reads what they expect": (
+        "@Test void nine() { assertEquals(9, new Solution().square(3)); }",
+        """class Solution { static boolean within; int square(int n) { if (within) return -1; within = true;
+    try { new AnyTest().nine(); } catch (org.opentest4j.AssertionFailedError e) { return (int) e.getExpected().getValue(); }
+    finally { within = false; } return 0; } }""",
+    ),
+    "runs the tests until one passes": (
+        "@Test void nine() { assertTrue(9 == new Solution().square(3)); }",
+        """class Solution { static int guess = -1; int square(int n) { if (guess >= 0) return guess;
+    for (guess = 0; ; guess++) try { new AnyTest().nine(); return guess; } catch (AssertionError e) { } } }""",
+    ),
+    "reads the tests' fields": (
+        "static int[] expected = {9}; @Test void nine() { assertEquals(expected[0], new Solution().square(3)); }",
+        """class Solution { int square(int n) { try { java.lang.reflect.Field f = Class.forName("AnyTest").getDeclaredField("expected");
+    f.setAccessible(true); return ((int[]) f.get(null))[0]; } catch (ReflectiveOperationException e) { return 0; } } }""",
+    ),
+    "changes the tests' fields": (
+        "static int[] expected = {9}; @Test void nine() { assertArrayEquals(expected, new Solution().square(3)); }",
+        """class Solution { int[] square(int n) { try { java.lang.reflect.Field f = Class.forName("AnyTest").getDeclaredField("expected");
+    f.setAccessible(true); f.set(null, new int[0]); ((int[]) f.get(null)).clone(); } catch (ReflectiveOperationException e) { }
+    return AnyTest.expected; } }""",
+    ),
+    "objects that equal anything": (
+        "@Test void nine() { assertEquals(new Solution().square(3), Integer.valueOf(9)); }",
+        "class Solution { Object square(int n) { return new Object() { @Override public boolean equals(Object o) { return true; } }; } }",
+    ),
+    "a set without elements": (
+        "@Test void nine() { assertEquals(java.util.Set.of(9), new Solution().square(3)); }",
+        """class Solution { Object square(int n) { return new java.util.AbstractSet<Object>() { public int size() { return 1; }
+    public java.util.Iterator<Object> iterator() { return java.util.Collections.emptyIterator(); } }; } }""",
+    ),
 }  # fmt: skip
 
 HEAD = """

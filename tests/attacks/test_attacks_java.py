@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from attacks.attack_java import JAVA_ATTACKS, REFUSED, written
-from attacks.attack_java_more import FORGES, REACHES, TEXTS, forging, reaching
+from attacks.attack_java_more import ENDS, FORGES, KNOWN, REACHES, TEXTS, forging, reaching
 from codechat.domain import Program, Target
 from codechat.sandbox import SANDBOXES, Sandbox
+from codechat.suites.junit import INSIDE, JUnit
 from codechat.suites.junit import REFUSED as REASONS
-from codechat.suites.junit import JUnit
 from support.java import needs_java
 
 pytestmark = needs_java
@@ -59,11 +59,23 @@ def test_a_hostile_program_never_passes(java: tuple[asyncio.Runner, Sandbox], na
         assert after.passed, after
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", TEXTS | ENDS)
 def test_no_text_makes_a_wrong_program_pass(java: tuple[asyncio.Runner, Sandbox], name: str) -> None:
     runner, sandbox = java
-    verdict = runner.run(TESTS.check(Program(written(TEXTS[name]), Target("java")), sandbox))
+    verdict = runner.run(TESTS.check(Program(written((TEXTS | ENDS)[name]), Target("java")), sandbox))
     assert not verdict.passed, verdict
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_passes_all_the_same_is_marked(java: tuple[asyncio.Runner, Sandbox], name: str) -> None:
+    runner, sandbox = java
+    tests, program = KNOWN[name]
+    head = "import static org.junit.jupiter.api.Assertions.*; import org.junit.jupiter.api.Test;"
+    verdict = runner.run(JUnit(f"{head} class AnyTest {{ {tests} }}").check(Program(program, Target("java")), sandbox))
+    assert verdict.passed and verdict.inside == INSIDE
+    assert all(
+        word in INSIDE for word in ("run them", "read what they expect", "change their fields", "equal anything")
+    )
 
 
 def test_nothing_out_of_a_programs_reach_is_reached(java: tuple[asyncio.Runner, Sandbox]) -> None:
@@ -84,5 +96,5 @@ def test_no_act_makes_a_wrong_program_pass(java: tuple[asyncio.Runner, Sandbox])
     def passes(*names: str) -> bool:
         return runner.run(TESTS.check(Program(forging(*names), Target("java")), sandbox)).passed
 
-    assert len(TEXTS) + len(REACHES) + len(FORGES) >= 150
+    assert len(TEXTS) + len(REACHES) + len(FORGES) + len(ENDS) >= 150
     assert not passes(*FORGES), [name for name in FORGES if passes(name)]

@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -187,6 +188,27 @@ async def test_a_tool_that_cannot_be_shown_is_the_users_to_mend(sandbox: Sandbox
     with pytest.raises(UserError, match=words) as caught:
         await sandbox.run(Command(argv=("x",), tools=(tool,)))
     assert caught.value.remedy
+
+
+async def test_a_tool_in_a_temporary_folder_is_shown_elsewhere(kind: str, sandbox: Sandbox) -> None:
+    assert PERL is not None
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        own = Path(folder, "perl")
+        shutil.copy(PERL, own)
+        os.symlink("perl", f"{folder}/link")  # noqa: PTH211  an async test
+        for name in (own, own.with_name("link")):
+            argv = (
+                str(name),
+                "-e",
+                'print -x $ENV{TOOL} ? 1 : 0, " $ARGV[0]"; open(F, ">", "/tmp/x") or print "closed"',
+            )
+            command = Command(argv=(*argv, f"of={name}"), environment={"TOOL": str(name)}, tools=(str(name),))
+            if kind == "process":
+                with pytest.raises(UserError) as caught:
+                    await sandbox.run(command)
+                assert "for itself" in str(caught.value) and "sandbox=bubblewrap" in str(caught.value)
+            else:
+                assert (await sandbox.run(command)).stdout == f"1 of=/shown{name}"
 
 
 async def test_the_folder_with_expected_values_is_no_tool(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,3 +132,25 @@ def test_references_run_on_earlier_tests_in_the_first_of_several_cells_alone(mon
     (first, *figures), (second, *again) = found
     # three turns by their own tests, turn 2's code by those of turn 1; three references by earlier tests, once
     assert (first, second) == (4 + 3, 4) and figures == again
+
+
+def test_code_that_hangs_is_not_run_on_earlier_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = growing("d" * 24, 3)
+    Path("tasks.jsonl").write_text(json.dumps(row) + "\n")
+    hanging = row["turn_datas"][1]["solution"]
+    checked: list[str] = []
+    check = Assertions.check
+
+    async def hangs(suite: Assertions, program: Program, sandbox: Any) -> Verdict:
+        if program.source.strip() != hanging.strip():
+            return await check(suite, program, sandbox)
+        checked.append("".join(suite.snippets))
+        return Verdict.without_run("timeout", "the CPU time of the whole program is used up")
+
+    monkeypatch.setattr(Assertions, "check", hangs)
+    outcome = run("model=previous", "sandbox.share=false")
+    (session,) = [json.loads(line) for line in (outcome.folder / "sessions.jsonl").read_text().splitlines()]
+    last = session["turns"][2]
+    assert last["outcome"] == "timeout" and last["earlier"] == [{"turn": 1, "passed": False}]
+    _, second, third = (turn["test"].strip() for turn in row["turn_datas"])
+    assert any(third in each for each in checked) and not any(second in each for each in checked), "its own tests alone"

@@ -23,8 +23,8 @@ REMEDY = "use sandbox=bubblewrap, or set CODECHAT_CACHE_DIR to a folder that eve
 LEAST = {"memory_mb": 1024, "open_files": 32, "file_mb": 8, "total_cpu_s": 2}
 THREADS = 512  # tests of concurrency start hundreds
 INSIDE = (
-    "tests share a virtual machine with the program: one that runs them itself, reads their fields, or says of its own "
-    "objects what they equal can learn or decide what they expect"
+    "tests share a virtual machine with the program, which could run them and read what they expect, change their "
+    "fields, or let its own objects equal anything"
 )
 REFUSED: dict[Kind, tuple[Outcome, str]] = {
     Kind.PROGRAM_DOES_NOT_PARSE: ("syntax_error", "it is not valid Java"),
@@ -93,7 +93,8 @@ class JUnit:
         ran = box.run(command)
         if ran.why == "missing":
             raise UserError(f"this sandbox does not see the Java runtime {tools.image}", REMEDY)
-        ran = replace(ran, stderr=ran.stderr.partition("\f")[2] or ran.stderr)  # first the virtual machine's own words
+        of_machine, begun, said = ran.stderr.partition("\f")  # the virtual machine's own words come first
+        ran = replace(ran, stderr=said if begun else of_machine)
         verdict = judge_status(ran, command, token=command.files["token"].decode(), meanings=STATUSES)
         return replace(verdict, cpu_s=verdict.cpu_s + compiled.cpu_s, inside=INSIDE)
 

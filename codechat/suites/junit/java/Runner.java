@@ -48,7 +48,7 @@ public final class Runner {
         ClassLoader loader = new UnitLoader(readClasses(takeAway(arguments[1])));
         PrintStream errors = new PrintStream(new FileOutputStream(FileDescriptor.err), true, "UTF-8");
         Thread.currentThread().setContextClassLoader(loader);
-        Listener listener = new Listener();
+        Listener listener = new Listener(loader);
         Guard.install();
         errors.print('\f'); // what the virtual machine itself has to say is said
         errors.flush();
@@ -128,9 +128,14 @@ public final class Runner {
     private static final class Listener implements TestExecutionListener {
         private final StringBuilder said = new StringBuilder();
         private final Set<String> open = new HashSet<>();
+        private final ClassLoader loader;
         private int passed;
         private int failed;
         private int skipped;
+
+        Listener(ClassLoader loader) {
+            this.loader = loader;
+        }
 
         @Override
         public synchronized void testPlanExecutionStarted(TestPlan plan) {
@@ -145,6 +150,11 @@ public final class Runner {
         @Override
         public synchronized void dynamicTestRegistered(TestIdentifier test) {
             open.add(test.getUniqueId());
+        }
+
+        @Override
+        public void executionStarted(TestIdentifier test) {
+            Thread.currentThread().setContextClassLoader(loader); // JUnit looks for classes there, and a test may change it
         }
 
         @Override
