@@ -327,8 +327,7 @@ KNOWN: dict[str, tuple[str, str]] = {
     "changes the tests' fields": (
         "static int[] expected = {9}; @Test void nine() { assertArrayEquals(expected, new Solution().square(3)); }",
         """class Solution { int[] square(int n) { try { java.lang.reflect.Field f = Class.forName("AnyTest").getDeclaredField("expected");
-    f.setAccessible(true); f.set(null, new int[0]); ((int[]) f.get(null)).clone(); } catch (ReflectiveOperationException e) { }
-    return AnyTest.expected; } }""",
+    f.setAccessible(true); ((int[]) f.get(null))[0] = 1; } catch (ReflectiveOperationException e) { } return new int[] {1}; } }""",
     ),
     "objects that equal anything": (
         "@Test void nine() { assertEquals(new Solution().square(3), Integer.valueOf(9)); }",
