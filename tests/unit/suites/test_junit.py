@@ -96,8 +96,8 @@ class Uses { long memory() { return ManagementFactory.getMemoryMXBean().getHeapM
         assert check(program, tests).passed
 
     def test_the_desktops_module_is_there_for_tests_that_name_it(self, check: Check) -> None:
-        program = "class Where { java.awt.Point here() { return new java.awt.Point(1, 2); } }"
-        tests = body("@Test void at() { assertEquals(1, new Where().here().x); }")
+        program = "class Where { java.awt.Container here() { return new javax.swing.JPanel(); } }"
+        tests = body("@Test void at() { assertEquals(0, new Where().here().getComponentCount()); }")
         assert check(program, tests).outcome == "syntax_error"
         assert check(program, "import java.awt.*;\n" + tests).passed
 

@@ -8,6 +8,7 @@ import java.security.Permission;
  */
 @SuppressWarnings("removal")
 final class Guard extends SecurityManager {
+    private static final String OWN = System.getProperty("java.home") + "/lib/lib";
     private static final int LAST = 23; // later ones have no security managers, and refuse the same by an option
 
     private Guard() {}
@@ -31,7 +32,7 @@ final class Guard extends SecurityManager {
         checkPermission(permission);
     }
 
-    /** The runtime's own classes load its own libraries, which they name without a folder. */
+    /** The runtime's own classes load its own libraries, most of them without naming a folder. */
     @Override
     public void checkLink(String library) {
         Class<?> caller = null;
@@ -41,7 +42,8 @@ final class Guard extends SecurityManager {
                 break;
             }
         }
-        if (library.indexOf('/') >= 0 || caller == null || caller.getClassLoader() != null) {
+        boolean own = library.indexOf('/') < 0 || (library.startsWith(OWN) && library.indexOf('/', OWN.length()) < 0);
+        if (!own || caller == null || caller.getClassLoader() != null) {
             throw new SecurityException("not for a program: a native library");
         }
     }
