@@ -39,6 +39,7 @@ class Constrained:
     dataset: str = "multicodeif"
     options: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    judge: str = "llm"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -65,7 +66,7 @@ def write_constrained(made: Constrained, runs: Path) -> Path:
     part = "single" if made.protocol == "repair" else "levels"
     config = {
         "model": {"kind": "openai"}, "dataset": {"kind": "multicodeif", "part": part}, "protocol": settings,
-        "seed": made.seed, "choices": {"model": made.model, "dataset": "multicodeif", "protocol": made.protocol},
+        "judge": {"kind": made.judge}, "seed": made.seed, "choices": {"model": made.model, "dataset": "multicodeif", "protocol": made.protocol},
     }  # fmt: skip
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
     if made.dataset == "multicodeif":

@@ -16,6 +16,7 @@ from codechat.report.data import Column, Interval, Table, Value
 from codechat.report.study import LoadedCell, Study, V, Verdicts
 
 SPECS: Mapping[Unit, str] = {"share": ".3f", "percent": "+.1f", "count": "d", "number": ".3f", "p": "p"}
+MOST_APART = 3  # cells in a note
 INTERVALS = "Intervals: 95 %, resampled by task."
 Place = int | str | None  # where in a list or a mapping; None: the value itself
 Row = tuple[tuple[Value, ...], Mapping[str, Any], Place]  # its first values, and where in which metrics the others lie
@@ -77,6 +78,12 @@ class Sheet:
         naming, protocol = Naming(study), study.protocol
         cells = [(naming.of(found), found.cell.metrics) for found in study.in_order()]
         return cls(study.measures, naming.columns, cells, f"{protocol}_", protocol)
+
+
+def said_apart(cells: Iterable[tuple[str, Sequence[str]]]) -> str:
+    """What sets cells apart from a paper's setup, each by its label, for a table's note; the first three cells."""
+    found = [f"{label}: {', '.join(apart)}" for label, apart in cells if apart]
+    return f" What differs: {'; '.join(found[:MOST_APART])}{'; …' if len(found) > MOST_APART else ''}." if found else ""
 
 
 def tables_of(sheet: Sheet) -> Iterator[Table]:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import yaml
 
 from codechat.report.data import Column, Table, Value
+from codechat.report.generic.tables import said_apart
 from codechat.report.study import REPLAYED, LoadedCell, Study, Verdicts
 from codechat.studies.multicodeif.dataset import PUBLISHED as PUBLISHED_TASKS
 
@@ -78,10 +79,13 @@ Lines = Iterable[tuple[str, Figures]]  # a cell's rows: where the figures come f
 
 @dataclass(frozen=True)
 class Beside:
-    """What of the paper stands beside which cells: its figures by model, and a test of cells, which `needs` tells."""
+    """What of the paper stands beside which cells: its figures by model, and what sets a cell apart, in words.
+
+    They stand beside a cell that nothing sets apart; `needs` says what that takes.
+    """
 
     figures: Mapping[str, Figures]
-    comparable: Callable[[LoadedCell], bool]
+    apart: Callable[[LoadedCell], Sequence[str]]
     needs: str
 
 
@@ -98,7 +102,7 @@ def beside_table(
 ) -> Table:
     """The rows of every cell; the paper's follow the last cell of its model, those of its other models the last."""
     cells = [found.cell for found in study.in_order()]
-    stands = any(map(published.comparable, cells))
+    stands = not all(map(published.apart, cells))
     left = dict(published.figures) if stands else {}
     last = {paper().name_of(cell.model): cell for cell in cells}
     several = len(study.datasets) > 1
@@ -116,7 +120,8 @@ def beside_table(
     for model, values in left.items():
         add(model, cells[-1].dataset, PUBLISHED, values)
     heads = (Column("model", "Model"), *([Column("dataset", "Dataset")] if several else []), Column("source", "Source"))
-    told = f"{note} {SOURCE}{published.needs}.{'' if stands else NOWHERE}"
+    lacking = "" if stands else NOWHERE + said_apart((cell.label, published.apart(cell)) for cell in cells)
+    told = f"{note} {SOURCE}{published.needs}.{lacking}"
     return Table(name, title, (*heads, *columns), tuple(rows), told, group)
 
 
@@ -125,6 +130,19 @@ def is_whole(cell: LoadedCell, sessions: int, *, chains: bool = False) -> bool:
     dataset = cell.config.get("dataset") or {}
     known = cell.content in PUBLISHED_TASKS and (dataset.get("part", "single") != "single") == chains
     return known and cell.metrics["sessions"] == sessions
+
+
+def apart_in_size(cell: LoadedCell, sessions: int, *, chains: bool = False) -> list[str]:
+    """In words, that a cell has not all the published tasks; nothing if it has."""
+    whole = is_whole(cell, sessions, chains=chains)
+    return [] if whole else [f"{cell.metrics['sessions']:,} tasks, not the published {sessions:,}"]
+
+
+def apart_in_options(cell: LoadedCell, options: Mapping[str, object]) -> list[str]:
+    """In words, the options of a cell's protocol that are not these, and a judge that leaves what it is asked open."""
+    protocol, judge = cell.config.get("protocol") or {}, cell.config.get("judge") or {}
+    found = [f"protocol.{name}={protocol.get(name)}" for name, value in options.items() if protocol.get(name) != value]
+    return [*found, *(["judge=rules"] if judge.get("kind") == "rules" else [])]
 
 
 def per_cent(value: float | None) -> float | None:

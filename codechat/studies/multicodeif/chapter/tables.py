@@ -13,6 +13,8 @@ from codechat.studies.multicodeif.chapter.published import (
     TASKS,
     Beside,
     Lines,
+    apart_in_options,
+    apart_in_size,
     beside_table,
     filled,
     is_whole,
@@ -42,8 +44,8 @@ def categories(study: Study[Kept]) -> Table:
     printed = {model: dict(zip((*paper().categories, ""), row, strict=True)) for model, row in paper().accuracy.items()}
     published = Beside(
         {model: [*(row.get(name) for name in (*names, "")), None] for model, row in printed.items()},
-        lambda cell: is_whole(cell, TASKS),
-        "all tasks of dataset.part=single",
+        lambda cell: [*apart_in_size(cell, TASKS), *apart_in_options(cell, {})],
+        "all tasks of dataset.part=single, and a judge that decides what no rule does",
     )
     columns = [Column(name, words(name).capitalize(), PER_CENT) for name in names]
     columns += [Column("average", "Avg.", PER_CENT), Column("undecided", "Undecided", PER_CENT)]
@@ -68,9 +70,9 @@ def rounds(study: Study[Kept]) -> Table:
 
     published = Beside(
         {model: [*filled(row[:5], last + 1), *filled(row[5:], last)] for model, row in paper().ifrepair.items()},
-        lambda cell: is_whole(cell, TASKS) and _is_asked(cell, SETTING),
-        "all tasks of dataset.part=single, protocol.harness=official, protocol.feedback=paper, protocol.context=single "
-        "and protocol.rejudge=true",
+        lambda cell: [*apart_in_size(cell, TASKS), *apart_in_options(cell, SETTING)],
+        "all tasks of dataset.part=single, protocol.harness=official, protocol.feedback=paper, "
+        "protocol.context=single, protocol.rejudge=true and such a judge",
     )
     columns = [Column(f"ifrepair_{number}", f"IFRepair@{number}", PER_CENT) for number in range(last + 1)]
     columns += [Column(f"gain_{number}", f"Δ{number}", "+.1f") for number in range(1, last + 1)]
@@ -119,7 +121,10 @@ def levels(study: Study[Any]) -> Table:
 
     published = Beside(
         {model: printed(row) for model, row in paper().satisfaction.items()},
-        lambda cell: is_whole(cell, CHAINS, chains=True) and _is_asked(cell, {"context": "single"}),
+        lambda cell: [
+            *apart_in_size(cell, CHAINS, chains=True),
+            *([] if _is_single(cell) else ["protocol.context=full"]),
+        ],
         "all chains of dataset.part=levels and protocol.context=single",
     )
     columns = []
@@ -137,10 +142,9 @@ def _rounds_of(study: Study[Any]) -> int:
     return max(len(found.cell.metrics["gains"]) for found in study.cells)
 
 
-def _is_asked(cell: LoadedCell, options: dict[str, object]) -> bool:
-    """Whether the options of a cell's protocol are these."""
-    protocol = cell.config.get("protocol") or {}
-    return all(protocol.get(name) == value for name, value in options.items())
+def _is_single(cell: LoadedCell) -> bool:
+    """Whether every level is asked by itself."""
+    return (cell.config.get("protocol") or {}).get("context") == "single"
 
 
 COLUMNS = (

@@ -121,11 +121,20 @@ def entries(study: Study[Any], level: str) -> list[Entry]:
 
 def comparable(cell: LoadedCell) -> bool:
     """Whether the paper has figures of such a cell: all tasks of one of its datasets, asked as its script asks."""
+    return not apart(cell)
+
+
+def apart(cell: LoadedCell) -> list[str]:
+    """What sets a cell apart from those that the paper has figures of, in words."""
     size, protocol = paper().tasks.get(cell.dataset), cell.config["protocol"]
     whole = size is not None and cell.metrics["sessions"] == size["tasks"] and cell.content in PUBLISHED_TASKS
+    wanted = "of its own" if size is None else f"not the published {size['tasks']}"
+    found = [] if whole else [f"{cell.metrics['sessions']} tasks, {wanted}"]
     where = protocol.get("local_context") or paper_context(cell.dataset)
-    shown = cell.dataset in LEVELS["function"] or where == paper_context(cell.dataset)
-    return whole and shown and protocol.get("harness") == "official"
+    if cell.dataset not in LEVELS["function"] and where != paper_context(cell.dataset):
+        found.append(f"protocol.local_context={where}")
+    harness = protocol.get("harness")
+    return found if harness == "official" else [*found, f"protocol.harness={harness}"]
 
 
 def _published(settings: set[Setting]) -> Iterator[Entry]:

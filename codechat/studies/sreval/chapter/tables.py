@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from codechat.report.data import Column, Table, Value
+from codechat.report.generic.tables import said_apart
 from codechat.report.study import LoadedCell, Study
 from codechat.studies.sreval.chapter.published import (
     LEVELS,
@@ -15,6 +16,7 @@ from codechat.studies.sreval.chapter.published import (
     Entry,
     Figures,
     Setting,
+    apart,
     comparable,
     entries,
     level_of,
@@ -75,7 +77,8 @@ class Level:
         """Whose figures the tables hold."""
         if self.name == OWN:
             return BEST
-        return f" {SOURCES}{'' if any(map(comparable, self.cells)) else NOWHERE}{BEST}"
+        told = said_apart((cell.label, apart(cell)) for cell in self.cells)
+        return f" {SOURCES}{'' if any(map(comparable, self.cells)) else NOWHERE + told}{BEST}"
 
 
 def paper_tables(study: Study[Any]) -> Iterator[Table]:

@@ -148,8 +148,15 @@ def drawn(folder: Path) -> tuple[FigureFile, ...]:
 def test_published_rounds_stay_away_from_what_cannot_be_compared(tmp_path: Path, cell: Constrained) -> None:
     tables = report(tmp_path, cell)
     assert {row[1] for row in tables["repair_rounds"].rows} == {"measured", "without leaks"}
-    assert "No cell here has." in tables["repair_rounds"].note
+    assert "No cell here has. What differs: " in tables["repair_rounds"].note
     assert ("No cell here has." in tables["repair_categories"].note) == (cell.share < 1)
+
+
+def test_published_figures_stay_away_from_what_no_judge_decided(tmp_path: Path) -> None:
+    tables = report(tmp_path, Constrained("gpt4o", options={**PAPER, "rounds": 1}, judge="rules"))
+    for name in ("repair_categories", "repair_rounds"):
+        assert "published" not in {row[1] for row in tables[name].rows}
+        assert "What differs: gpt4o: judge=rules." in tables[name].note
 
 
 def test_levels_asked_in_one_dialogue_are_not_those_of_the_paper(tmp_path: Path) -> None:
