@@ -79,12 +79,13 @@ def write_cell_figures(measures: Measures, metrics: Mapping[str, Any], title: st
 
 
 def _breakdown(by: str, study: Study[Any], look: Look) -> Any:
-    """A panel per dataset and measure.
+    """A panel per dataset and measure that has a value.
 
     None if there is no value, if one group alone has all there is, or if there are too many to tell apart.
     """
     parts = [part for part in study.measures.breakdowns if part.by == by]
-    places = [(dataset, part) for dataset in study.datasets for part in parts]
+    cells_on = {dataset: [found.cell.metrics for found in study.on(dataset)] for dataset in study.datasets}
+    places = [(place, part) for place, known in cells_on.items() for part in parts if groups_in([part], known)]
     many = len(study.datasets) > 1
     titles = [f"{part.label}, {dataset}" if many else part.label for dataset, part in places]
     groups = groups_in(parts, [found.cell.metrics for found in study.cells])
