@@ -24,6 +24,10 @@ class EnvironmentConfig(Config):
         """The kind of worktree that a workspace gets: another one's if this kind stands back for it."""
         return self.kind
 
+    def networked(self, workspace: Workspace) -> bool:
+        """Whether a workspace's commands reach a network."""
+        return False
+
     def lacking(self, workspace: Workspace) -> tuple[str, str] | None:
         """What a workspace lacks for a worktree of this kind, and the remedy; None if nothing is known to lack."""
         return None

@@ -34,6 +34,11 @@ class DockerConfig(Limits):
     fallback: Literal["checkout"] | None = result_option(
         None, "where rows work that have neither Dockerfile nor image: with environment=checkout's means; null: nowhere"
     )
+    network: str | None = result_option(
+        None,
+        "the engine's network that commands reach, such as bridge; null: none. They can then send out all they see",
+        pattern=r"^[A-Za-z0-9][\w.-]*$",
+    )
     test_s: float = result_option(600.0, "seconds by the clock that a row's test command may take", gt=0)
     images: dict[str, str] = result_option({}, "images of this machine in place of a Dockerfile's bases: {base: mine}")
     build_network: bool = result_option(False, "let builds reach the network: they run what they download, as root")
@@ -49,6 +54,9 @@ class DockerConfig(Limits):
 
     def room_of(self, workspace: Workspace) -> str:
         return self.kind if self.fallback is None or self.recipe_of(workspace) is not None else self.fallback
+
+    def networked(self, workspace: Workspace) -> bool:
+        return self.network is not None and self.room_of(workspace) == self.kind
 
     def lacking(self, workspace: Workspace) -> tuple[str, str] | None:
         if self.recipe_of(workspace) is not None or self.fallback is not None:
@@ -182,6 +190,7 @@ class Docker:
             "shares_devices": False,
             "cover": [PLACE, "/sys"],
             "root": image.root,
+            "networked": self._config.network is not None,
             "environment": {**VARIABLES, **image.variables, "HOME": furnish.HOME},
         }
         return await Resident.start(command, PLACE, inside, meeting=f"{PLACE}/meeting/control")
@@ -189,9 +198,11 @@ class Docker:
     def _options(self, name: str) -> list[str]:
         """The engine's own filter and covers are off, because they forbid the namespaces of commands; ours are used."""
         config = self._config
-        options = ["--rm", "--name", name, "--pull", "never", "--network", "none", "--read-only", "--hostname", "room"]
+        options = ["--rm", "--name", name, "--pull", "never", "--read-only", "--hostname", "room"]
+        options += ["--network", config.network or "none"]
         # Of this machine, docker passes its name servers to a container, podman its table of names.
-        options += ["--dns", "127.0.0.1", "--dns-search", "."] if config.program == "docker" else ["--no-hosts"]
+        if config.network is None:
+            options += ["--dns", "127.0.0.1", "--dns-search", "."] if config.program == "docker" else ["--no-hosts"]
         options += ["--cap-drop", "ALL", "--user", f"{NOBODY}:{NOBODY}", "--workdir", "/", "--env", HOME_OF_PYTHON]
         paths = "systempaths=unconfined" if config.program == "docker" else "unmask=ALL"
         for profile in ("no-new-privileges", "seccomp=unconfined", "apparmor=unconfined", paths):

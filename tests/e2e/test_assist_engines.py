@@ -11,6 +11,11 @@ import pytest
 
 from codechat import UserError, compose, run
 from codechat.cli.app import main
+from codechat.cli.sweep import run_sweep
+from codechat.records import read_sessions
+from codechat.report.loading import load_cells
+from codechat.studies.cab.chapter.tables import differences
+from codechat.studies.cab.maintainer import NETWORK, NO_NETWORK
 from codechat.studies.cab.turns import AssistJudgement, AssistTurn
 from codechat.testing import Call, OpenAIServer
 from support import engines
@@ -131,6 +136,48 @@ def test_an_image_of_the_data_that_does_not_build_costs_nothing(
     outcome = run(compose(words(server, tmp_path, *made)))
     (session,) = outcome.sessions
     assert session.status == "errored" and "does not build here" in (session.error or "") and not server.calls
+
+
+def test_a_network_that_is_asked_for(engine: None, tmp_path: Path) -> None:
+    """Commands reach what is in the engine's network, and the maintainer is not told that there is none."""
+    name = f"codechat-{tmp_path.name}"[:60].replace("_", "-")
+    made = subprocess.run(["docker", "network", "create", name], capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        pytest.skip(f"this engine makes no networks: {made.stderr.strip()[-200:]}")
+    try:
+        shown = {}
+        for number, word in enumerate((f"environment.network={name}", "environment.network=null")):
+            say = iter(["EXPLORE: ls /sys/class/net /proc/self/net >&2; cat /proc/net/dev", "ANSWER: So."])
+            heard: list[str] = []
+
+            def speaks(call: Call, say: Iterator[str] = say, heard: list[str] = heard) -> str:
+                heard.append(call.messages[-1]["content"])
+                return next(say) if call.body["model"] == "model" else speak(call)
+
+            with OpenAIServer(speaks, models=["model", "user", "judge"]) as server:
+                given = issues(tmp_path / str(number), 1)
+                assert run(compose(words(server, tmp_path / str(number), *given, word))).status == 0
+            shown[number] = heard
+        assert NETWORK in shown[0][0] and NO_NETWORK in shown[1][0]
+        assert "eth0" in shown[0][1] and "eth0" not in shown[1][1]
+    finally:
+        subprocess.run(["docker", "network", "rm", name], capture_output=True, check=False)
+
+
+def test_table_2_by_one_command_in_small(
+    engine: None, server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recipe's setup with one model for all: nothing but the models and the count of issues is not the paper's."""
+    monkeypatch.chdir(tmp_path)
+    given = words(server, tmp_path / "runs", *issues(tmp_path, 2))
+    left_out = {"protocol=assist", "dataset=assist_starter", "dataset=cab", "environment=docker"}
+    assert run_sweep(["+sweep=cab", *(word for word in given if word not in left_out)]) == 0
+    (folder,) = (tmp_path / "runs").iterdir()
+    (cell,) = load_cells([tmp_path / "runs"])
+    assert [AssistJudgement.of(each).environment for each in read_sessions(folder / "sessions.jsonl")] == [
+        "docker", "checkout",
+    ]  # fmt: skip
+    assert differences(cell, "recent") == ["2 of 194 issues", "user user", "judge judge"]
 
 
 def test_an_image_for_rows_without_a_dockerfile_alone(engine: None, server: OpenAIServer, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from codechat.engine.settings.compose import compose
 from codechat.engine.settings.words import presets_of
 from codechat.environment import data_folder
 from codechat.errors import UserError
+from codechat.studies.cab.chapter.tables import paper as cab_paper
 from codechat.testing import Answer, OpenAIServer, dataset_tasks, reference_solver
 from support.codeif_rows import write_rows
 from support.multicodeif_rows import chain, constrained
@@ -151,7 +152,7 @@ def test_sweeps_are_composed(path: Path) -> None:
     }
     assert len(cells) > 1
     for words in cells:
-        published = {"dataset=codeif_bench", "dataset=sreval_python", "dataset=multicodeif"} & set(words)
+        published = {"dataset=codeif_bench", "dataset=sreval_python", "dataset=multicodeif", "dataset=cab"} & set(words)
         compose([*words, *(["dataset.path=tasks.jsonl"] if published else [])])
 
 
@@ -202,6 +203,31 @@ def test_the_multicodeif_recipe_decodes_as_the_paper_does(here: Path) -> None:
     asked = [call.body for call in server.calls if call.body["model"] == "m"]
     decoding = {"temperature": 0.2, "max_tokens": 4096, "top_p": 0.9, "top_k": 1}
     assert len(asked) > 6 and all(decoding.items() <= body.items() for body in asked)
+
+
+def test_presets_that_reason_are_given_time(here: Path) -> None:
+    """Their limit is no part of an id: a longer one makes no other cell."""
+    reasoning = [
+        name for name in PRESETS if name.startswith(("gpt5", "gpt_oss")) or name.endswith(("_thinking", "_r1"))
+    ]
+    assert len(reasoning) >= 13
+    for name in PRESETS:
+        config: Any = compose([*SMALL, f"model={name}"]).config.model if name not in SERVERS else None
+        if config is not None and hasattr(config, "timeout_s"):
+            assert config.timeout_s == (1800 if name in reasoning else 300), name
+            assert "timeout_s" not in config.identity()
+
+
+def test_the_cab_recipe_has_the_papers_models() -> None:
+    recipe = yaml.safe_load((data_folder("sweeps") / "cab.yaml").read_text())
+    (grid,) = recipe["grids"]
+    named = [cab_paper().name_of(model) for model in grid["model"]]
+    assert sorted(named) == sorted(cab_paper().figures["recent"])
+    roles = compose(
+        [f"model@protocol.roles.{role}={grid[f'model@protocol.roles.{role}']}" for role in ("user", "judge")]
+        + ["protocol=assist", "dataset=cab", "dataset.path=x"]
+    ).config.protocol.roles  # type: ignore[attr-defined]
+    assert {cab_paper().name_of(roles.user.name), cab_paper().name_of(roles.judge.name)} == {"Sonnet 3.7"}
 
 
 def test_presets_of_served_models_have_a_port_each() -> None:

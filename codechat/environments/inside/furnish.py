@@ -27,13 +27,15 @@ def box(config: dict[str, Any]) -> int:
     """Enter namespaces and furnish them; the handle of the PID namespace. Raises `OSError`.
 
     The folder `lower` becomes writable as `root`; the folders `cover` are empty from then on. `shares_devices`: other
-    worktrees have the same /dev, so that this one needs pseudoterminals of its own.
+    worktrees have the same /dev, so that this one needs pseudoterminals of its own. `networked`: it keeps the network.
     """
     if config["uid"] is not None:
         isolate.drop_user(config["uid"])
-    handle = isolate.enter_namespaces([], SHOWN)
-    isolate.own_proc(dict.fromkeys(("ipv4/tcp_rmem", "ipv4/tcp_wmem"), SMALL_QUEUES))
-    isolate.loopback_up()
+    networked = config.get("networked", False)
+    handle = isolate.enter_namespaces([], SHOWN, networked=networked)
+    isolate.own_proc({} if networked else dict.fromkeys(("ipv4/tcp_rmem", "ipv4/tcp_wmem"), SMALL_QUEUES))
+    if not networked:
+        isolate.loopback_up()
     isolate.mount("tmpfs", WRITABLE, "tmpfs", FLAGS, f"mode=755,size={config['disk']},nr_inodes={config['disk'] >> 12}")
     if not os.path.isdir(config["root"]):
         _make_within(PARENT, config["root"])

@@ -98,14 +98,15 @@ def drop_user(uid: int) -> None:
     libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
 
 
-def enter_namespaces(hide: list[str], shown: int | None = None) -> int:
+def enter_namespaces(hide: list[str], shown: int | None = None, *, networked: bool = False) -> int:
     """Move into namespaces of our own and return a handle on the PID namespace; raises `NotGranted` if denied.
 
     Returns in a child that is the init process there. The tree becomes read-only, and /proc and `hide` empty. The user
-    has the number `shown` there, or else its own.
+    has the number `shown` there, or else its own. If it is `networked`, it stays in the network that it is in.
     """
     uid, gid = os.getuid(), os.getgid()
-    _check(libc.unshare(NEWUSER | NEWNS | NEWUTS | NEWIPC | NEWPID | NEWNET), "unshare")
+    kinds = NEWUSER | NEWNS | NEWUTS | NEWIPC | NEWPID | (0 if networked else NEWNET)
+    _check(libc.unshare(kinds), "unshare")
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"{uid if shown is None else shown} {uid} 1")
     _write("/proc/self/gid_map", f"{gid if shown is None else shown} {gid} 1")

@@ -172,6 +172,7 @@ def _problem_of(path: str) -> str:
     return ""
 
 
+NO_NETWORK, NETWORK = "There is no network.", "The network can be reached."
 _LONGEST_COMMAND = 300
 """Characters of a command as it is told beside its output."""
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[\w+-]*[ \t]*$", re.MULTILINE)
@@ -264,6 +265,8 @@ class Maintainer:
         prompts, means = config.prompts, config.prompts.blind
         if left:
             means = fill(prompts.explore, steps=counted(left, "step"), commands=counted(config.commands, "command"))
+            if self.stage.networked:
+                means = means.replace(NO_NETWORK, NETWORK)
         if self.stage.builds and task.workspace is not None:
             means += "\n" + quote(prompts.files, dockerfile=(task.workspace.dockerfile or NOTHING).strip("\n"))
         repository, language = task.task_id.partition("#")[0], task.target.language

@@ -158,6 +158,12 @@ class Stage:
         return "none" if workspace is None or environment is None else environment.room_of(workspace)
 
     @property
+    def networked(self) -> bool:
+        """Whether commands reach a network."""
+        workspace, environment = self.task.workspace, self.environment
+        return workspace is not None and environment is not None and environment.networked(workspace)
+
+    @property
     def builds(self) -> bool:
         """Whether what the maintainer changes is built: the data has a Dockerfile, and the environment an engine."""
         workspace, environment = self.task.workspace, self.kit.environment
