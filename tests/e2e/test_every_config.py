@@ -92,7 +92,7 @@ def test_judge_presets(here: Path, server: OpenAIServer, preset: str, at: str) -
 
 def test_prompt_presets_are_two_cells_and_an_ablation(here: Path, server: OpenAIServer) -> None:
     model = ("model=gpt5_nano", *served("model", url=server.base_url))
-    plain, careful = (run(*model, f"protocol.prompts={name}") for name in presets_of("refine")[::-1])
+    plain, careful = (run(*model, f"protocol.prompts={name}") for name in ("plain", "careful"))
     assert plain.status == careful.status == 0 and plain.folder != careful.folder
     asked = json.loads((plain.folder / "sessions.jsonl").read_text())["turns"][1]
     assert asked["request"][-1]["content"] == asked["instruction"]["text"], "the instruction alone"
@@ -203,6 +203,22 @@ def test_the_multicodeif_recipe_decodes_as_the_paper_does(here: Path) -> None:
     asked = [call.body for call in server.calls if call.body["model"] == "m"]
     decoding = {"temperature": 0.2, "max_tokens": 4096, "top_p": 0.9, "top_k": 1}
     assert len(asked) > 6 and all(decoding.items() <= body.items() for body in asked)
+
+
+@pytest.mark.parametrize("name", ["rq1", "rq2"])
+def test_the_papers_recipes_have_its_limits_and_prompts(name: str) -> None:
+    """As the replication package is said to have them (docs/paper.md, second hand)."""
+    limits = {}
+    for grid in read_recipe(name).grids:
+        assert grid["protocol.prompts"] == "paper" and grid["judge"] == "paper"
+        assert grid["judge.applicability.max_tokens"] == grid["judge.adherence.max_tokens"] == 8192
+        models = grid["model"] if isinstance(grid["model"], list) else [grid["model"]]
+        limits |= {model: (grid.get("model.max_tokens"), grid.get("model.reasoning_effort")) for model in models}
+    open_models = ("llama31_8b", "llama33_70b", "qwen25_coder_7b", "qwen25_coder_14b", "qwen25_coder_32b")
+    assert limits == {
+        **dict.fromkeys(open_models, (1024, None)), "deepseek_v3": (4096, None),
+        **dict.fromkeys(("gpt5", "gpt5_nano"), (None, "medium")),
+    }  # fmt: skip
 
 
 def test_presets_that_reason_are_given_time(here: Path) -> None:

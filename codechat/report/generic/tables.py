@@ -190,14 +190,23 @@ def counts(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table
     """What was left out of the figures, and every outcome; `prefix` begins the table's name."""
     keys, counted = ("sessions", "completed", "errored"), study.measures.counts
     titles = [
-        *(key.capitalize() for key in keys), "Context overflow", *(count.label for count in counted),
-        *(name.replace("_", " ") for name in OUTCOMES),
+        *(key.capitalize() for key in keys), "Context overflow", "Replies", "Replies cut",
+        *(count.label for count in counted), *(name.replace("_", " ") for name in OUTCOMES),
     ]  # fmt: skip
-    names = [*keys, "overflowed", *(count.key for count in counted), *(f"outcome_{name}" for name in OUTCOMES)]
+    names = [
+        *keys,
+        "overflowed",
+        "replies",
+        "replies_cut",
+        *(count.key for count in counted),
+        *(f"outcome_{name}" for name in OUTCOMES),
+    ]
     rows: list[tuple[Verdicts, list[Value]]] = []
     for found in study.in_order():
         metrics = found.cell.metrics
-        values = [*(metrics[key] for key in keys), found.overflowed, *(value_of(metrics, count) for count in counted)]
+        replies = metrics.get("replies") or {}
+        values = [*(metrics[key] for key in keys), found.overflowed, replies.get("all"), replies.get("cut")]
+        values += [value_of(metrics, count) for count in counted]
         rows.append((found, [*values, *map(metrics["outcomes"].get, OUTCOMES)]))
     unscored = [sum(verdicts.count(None) for verdicts in found.passed) for found, _ in rows]
     if any(unscored):
@@ -214,7 +223,8 @@ def counts(study: Study[Any], *, prefix: str = "", group: str = "data") -> Table
         study, [Column(key, title, "d") for key, title in zip(names, titles, strict=True)], rows,
         name=f"{prefix}counts", title="Sessions, outcomes, and what is left out", group=group,
         note=" ".join(["Errored sessions (infrastructure failed) are in no figure.", *meanings,
-                       "Outcomes are of turns that were not skipped."]),
+                       "Outcomes are of turns that were not skipped. Replies cut: ended by a limit of tokens or a "
+                       "filter, of the replies at scored turns; a dash if they were not counted yet."]),
     )  # fmt: skip
 
 

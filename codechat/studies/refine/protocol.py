@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import field_validator
 
 from codechat.agendas import draw, type_of
-from codechat.config import Config, original_option
+from codechat.config import Config, original_option, result_option
 from codechat.domain import Adherence, Extraction, Failure, Instruction, Message, Reply, Usage
 from codechat.errors import ContextOverflow, UserError
 from codechat.judges import ADHERENCE, APPLICABILITY
@@ -54,11 +54,17 @@ class RefinePrompts(OpeningPrompt):
     """The prompts; `{{name}}` is filled in."""
 
     followup: str = original_option(..., "later turns; fills {{instruction}}")
+    system: str = result_option("", "stands before the dialogue as the system's message; empty: there is none")
 
     @field_validator("followup")
     @classmethod
     def _check_followup(cls, text: str) -> str:
         return require(text, "instruction")
+
+    def begin(self, task: Task) -> tuple[Message, ...]:
+        """The first request."""
+        system = (Message("system", self.system.strip("\n")),) if self.system else ()
+        return (*system, self.opening(task))
 
 
 class RefineConfig(Config):
@@ -92,7 +98,10 @@ class Refine:
         asked = round(sum(texts) / len(texts)) if texts else 0
         code = length_of(task)
         yield from growing_dialogue(
-            task, self._agenda.turns, len(self._prompts.initial), len(self._prompts.followup) + asked
+            task,
+            self._agenda.turns,
+            len(self._prompts.system) + len(self._prompts.initial),
+            len(self._prompts.followup) + asked,
         )
         share = sum(self._judge.asks(one) for one in self._instructions) / max(1, len(self._instructions))
         checks = -(-CHECKS // self._lookahead) * self._lookahead
@@ -110,7 +119,7 @@ class Refine:
 
     async def run(self, task: Task, kit: Kit) -> None:
         agenda = kit.log.agenda
-        history: tuple[Message, ...] = (self._prompts.opening(task),)
+        history = self._prompts.begin(task)
         pool = {kind: list(instructions) for kind, instructions in self._pool.items()}
         selection: Selection | None = None
         code = ""

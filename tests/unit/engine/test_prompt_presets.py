@@ -24,6 +24,20 @@ def test_plain_is_the_problem_then_the_instruction_alone() -> None:
     assert plain["initial"].split() == ["{{prompt}}", "{{signature}}"]
 
 
+def test_the_papers_layout_is_a_system_prompt_then_bare_instructions() -> None:
+    paper = prompts_of("protocol.prompts=paper")
+    assert (paper["initial"].strip(), paper["followup"].strip()) == ("{{prompt}}", "{{instruction}}")
+    for said in ("Python", "signature", "docstring", "code", "alone", "without any explanation", "without tests"):
+        assert said in paper["system"], said
+    assert "{{" not in paper["system"] and not prompts_of("protocol.prompts=plain")["system"]
+
+
+def test_a_cell_without_a_system_prompt_has_the_id_that_it_had() -> None:
+    for preset, there in (("plain", False), ("careful", False), ("paper", True)):
+        identity = compose([f"protocol.prompts={preset}"]).config.identity()
+        assert ("system" in identity["protocol"]["prompts"]) is there
+
+
 def test_the_default_by_its_name_is_the_same_cell() -> None:
     default, named, plain = (
         compose(words).config for words in ((), ("protocol.prompts=careful",), ("protocol.prompts=plain",))

@@ -73,6 +73,8 @@ def test_a_protocol_that_tests_nothing_is_reported(tmp_path: Path) -> None:
     turns = [sum(len(session.turns) for session in talks_of(each)) for each in made]
     assert [row["not_scored"] for row in rows(data, "static_counts")] == turns
     assert [row["outcome_fail"] for row in rows(data, "static_counts")] == [0, 0]
+    counted = rows(data, "static_counts")
+    assert all({"replies", "replies_cut"} <= set(row) for row in counted), "how many a limit of tokens cut"
     finals = rows(data, "static_finals")
     assert [row["passed"] for row in finals] == [None, None]
     assert all(row["ia"] is not None for row in finals)

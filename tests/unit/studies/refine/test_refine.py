@@ -45,11 +45,12 @@ async def converse(
     task: Task = TASK,
     journal_name: str = "journal.db",
     seen: list[TurnRecord] | None = None,
+    prompts: RefinePrompts = PROMPTS,
 ) -> tuple[Kit, Script, Judging]:
     """One session of refine over `POOL`."""
     judging = judge or Judging()
     protocol = refine(
-        RefineConfig(prompts=PROMPTS),
+        RefineConfig(prompts=prompts),
         Parts(AgendaConfig(turns=turns), Pool(POOL, "hash"), JudgeConfig(kind="test", lookahead=lookahead)),
     )
     kit, model, _ = await conversing.converse(
@@ -70,6 +71,16 @@ async def test_ten_turns_follow_the_agenda_and_never_repeat_an_instruction(tmp_p
     assert all(turn.passed and turn.passed_base and turn.failure is None for turn in turns)
     assert all(turn.adherence and turn.adherence.verdict == "adhered" for turn in turns[1:])
     assert turns[3].usage == Usage(10, 5, 1)
+
+
+async def test_a_system_prompt_stands_before_every_request(tmp_path: Path) -> None:
+    prompts = RefinePrompts(initial="{{prompt}}", followup="{{instruction}}", system="Code alone.\n")
+    kit, model, _ = await converse(tmp_path, turns=3, prompts=prompts)
+    system = Message("system", "Code alone.")
+    assert model.requests[0].messages == (system, Message("user", "Add two numbers."))
+    for request, turn in zip(model.requests[1:], kit.log.turns[1:], strict=True):
+        assert request.messages[0] == system and [each.role for each in request.messages].count("system") == 1
+        assert turn.instruction and request.messages[-1] == Message("user", turn.instruction.text)
 
 
 async def test_the_whole_conversation_is_sent_without_thinking(tmp_path: Path) -> None:
