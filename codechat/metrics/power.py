@@ -103,7 +103,7 @@ Sources = tuple[float, float | None]  # the variance between tasks, and within; 
 def _sources(tasks: Sequence[Sequence[float]]) -> Sources | None:
     """The variance of values by task and sample; None if there are too few."""
     known = [own for own in tasks if own]
-    split = components([[*enumerate(own)] for own in known])
+    split = components([[*enumerate(own)] for own in known], one_source="sample")
     if split is not None:  # the estimate between tasks may be negative: cut at 0, a mean of many would be too high
         return variance(map(fmean, known)) - split.within * fmean(1 / len(own) for own in known), split.within
     return (variance(own[0] for own in known), None) if len(known) > 1 else None
