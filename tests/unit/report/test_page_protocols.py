@@ -49,7 +49,8 @@ def test_a_protocols_cells_bring_its_figures(cells: tuple[LoadedCell, ...]) -> N
         ("protocol-static", "Static"),
         ("protocol-dynamic", "Dynamic"),
     ]
-    claim, board, passing, charts = static.parts
+    claim, board, passing, charts, *groups = static.parts
+    assert [type(part) for part in groups] == [str, Board] and groups[1].sort == MEASURES["static"].finals[0].label
     assert isinstance(claim, str)
     assert claim.startswith("strong leads")
     assert isinstance(passing, str)
@@ -78,7 +79,8 @@ def test_the_page_gets_it_as_json(cells: tuple[LoadedCell, ...]) -> None:
     shown = json.loads(json.dumps(overview(data, None)))
     assert shown["findings"]["kicker"] == "CodeIF-Bench, static conversation · CodeIF-Bench, dynamic conversation"
     assert [cell["setting"] for cell in shown["cells"]] == [""] * 3
-    (board,) = [part for part in shown["sections"][1]["parts"] if isinstance(part, dict)]
+    board, groups = [part for part in shown["sections"][1]["parts"] if isinstance(part, dict)]
+    assert groups["is"] == "Board" and "Strategy" in [column["title"] for column in groups["columns"]]
     assert board["is"] == "Board"
     assert board["columns"][0]["values"] == [place for place, cell in enumerate(cells) if cell.protocol == "dynamic"]
 
