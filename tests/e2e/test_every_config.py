@@ -133,6 +133,8 @@ def test_the_other_groups(here: Path, group: str) -> None:
     needed = {
         "paper": ["instructions.path=pool.csv", "judge=llm"],  # the paper's pool is not shipped
         "server": ["tracking.uri=http://127.0.0.1:5000"],
+        "recorded": ["model=replay", "model.path=sessions.jsonl"],
+        "refined": ["model=replay", "model.path=sessions.jsonl"],
     }
     Path("pool.csv").write_text("text,scope\nUse a set.,semantic\n")
     for option in options_of(group):
