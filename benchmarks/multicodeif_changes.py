@@ -58,6 +58,7 @@ _PATTERNS = [
             "Rust: an operation that the structure does not have is a function of the program, or stands in a macro",
         ),
         (r"data_structure_operation stricter", "the operation is called on another structure"),
+        (r"data_structure_size undecided", "nothing tells whether the number bounds it, as a loop's"),
         (r"data_structure_size stricter", "the digits are of another number, of a text or of a value"),
         (r"indentation milder .*indentation of", "a line that goes on with an expression is aligned to it"),
         (r"indentation milder", "brackets of generic types are no operators; signs and strings neither"),

@@ -261,7 +261,7 @@ _LIMITED = re.compile(
     rf"|\b\w{{0,40}}{_SIZE}\w{{0,40}}\s*(?::[^=\n;{{}}]{{0,60}})?(?::?=|:|\(|\s)\s*\Z|\b[nN]\s*=\s*\Z"
     r"|\b(?:make|reserve|resize|truncate|take\w*|slice|splice|subList|islice|nlargest|nsmallest|first|last|drop\w*|min)"
     r"\s*(?:::<[^>]*>)?\s*\([^()]*(?:\([^()]*\)[^()]*)*\Z"
-    r"|\[\s*-\Z|\[[^\[\]\n]*[:;]\s*-?\Z|\[[^\[\]\n]*\.\.=?\s*\Z|<[^<>=\n]*,\s*\Z|\]\s*\*\s*\Z"
+    r"|\[\s*-\Z|\[[^\[\]\n]*[:;]\s*-?\Z|\[[^\[\]\n]*\.\.=?\s*\Z|<[^<>=\n]*,\s*\Z|\]\s*\*\s*\Z|\btake\s+\Z"
     r"|\b(?!return\b)\w+[\s&*]+\w+(?:\[\w*\])*\s*\[\s*\Z|\bnew\s+[\w.]+\s*\[\s*\Z",
     re.IGNORECASE,
 )

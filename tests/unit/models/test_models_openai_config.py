@@ -133,3 +133,10 @@ def test_cached_tokens_are_read_in_both_wordings() -> None:
 def test_what_cannot_be_read_is_told_apart(body: bytes) -> None:
     with pytest.raises(Unreadable):
         reply_of("responses", body)
+
+
+def test_an_answer_that_is_no_json_shows_its_beginning() -> None:
+    page = b"<html>\n<h1>502 Bad\x1b[31m Gateway</h1>" + b"x" * 1000
+    with pytest.raises(Unreadable, match=r"not JSON \(10\d\d bytes\), it begins: <html> <h1>502 Bad") as raised:
+        reply_of("chat", page)
+    assert "\x1b" not in str(raised.value) and len(str(raised.value)) < 250

@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
+from codechat.cli.app import main
+from codechat.constraints import constraint_types
 from codechat.datasets import DATASETS
-from codechat.errors import UserError
+from codechat.engine.cell import fitting
+from codechat.engine.settings.compose import compose
+from codechat.errors import MAX_LINES, UserError
 from codechat.studies.multicodeif.rows import ConstrainedTask
 from codechat.tasks import Dataset
 
@@ -79,6 +83,38 @@ def test_the_language_is_given_or_that_of_the_constraints(
 def test_a_mistake_is_told_with_its_line(tmp_path: Path, fields: dict[str, Any], problem: str) -> None:
     with pytest.raises(UserError, match=rf"mine\.jsonl:2: .*{problem}"):
         load(tmp_path, {**ROW, "task_id": "own/0"}, {**ROW, **fields})
+
+
+def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: Path) -> None:
+    broken = [{"type": "naming", "answer": "rust"}, {"type": "brace", "answer": "java;Whitesmiths"}]
+    mistakes = [{"constraints": broken}, {"tests": ["assert True"]}, {"prompts": ""}, {"language": "java"}]
+    rows = [{**ROW, **fields, "task_id": f"own/{place}"} for place, fields in enumerate([*mistakes, mistakes[1]])]
+    with pytest.raises(UserError) as raised:
+        load(tmp_path, {**ROW, "task_id": "own/right"}, *rows)
+    lines = str(raised.value).splitlines()
+    assert len(lines) == MAX_LINES
+    assert "mine.jsonl:2: " in lines[0] and "answer 'rust'" in lines[0] and "'Whitesmiths' is none of" in lines[0]
+    assert "mine.jsonl:3: " in lines[1] and "(also in line 6)" in lines[1]
+    assert "mine.jsonl:4: " in lines[2]
+    assert lines[3].startswith("and line 5: ") and "several languages" in lines[3]
+
+
+def test_what_no_rule_knows_is_told_at_the_start(tmp_path: Path) -> None:
+    unread = [{"type": "return_type", "answer": "zig;f;Integer"}]
+    tasks = load(tmp_path, ROW, {**ROW, "task_id": "own/2", "constraints": unread}).tasks
+    judging = fitting.Judging.of(compose(["protocol=repair", "judge=llm"]).config)
+    (remark,) = judging.remarks(None, tasks)
+    assert remark.startswith("1 of 2 tasks have ") and "return_type" in remark and "zig" in remark
+
+
+def test_the_types_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "constraints"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for kind in constraint_types():
+        assert f"{kind.name} ({kind.category}) answer {' '.join(kind.form.split())}" in shown
+    assert "typescript;countWords;Integer decided by a rule, for c, cpp, csharp, go, java" in shown
+    for kind in (each for each in constraint_types() if not each.solved):
+        assert all(kind.read(example) for example in kind.examples) and kind.examples, kind.name
 
 
 def test_other_files_keep_their_hash(tmp_path: Path) -> None:
