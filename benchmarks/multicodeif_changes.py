@@ -73,6 +73,7 @@ _PATTERNS = [
         (r"naming stricter .*\| \D*line \d+: the variable", "parameters and fields are looked at"),
         (r"naming milder .*sees the function _", "a private name may begin with `_`"),
         (r"naming milder .*sees the function", "a constructor, a receiver's or another type's name is no function's"),
+        (r"naming milder kotlin [^|]*kebab", "a name in backquotes may have hyphens"),
         (r"naming milder", "names of types, members and libraries are no variables"),
         (r"parameter_signature undecided|parameter_type undecided", "Python: the types are not written"),
         (r"parameter_\w+ milder .*graph", "a map of neighbours is a graph"),
