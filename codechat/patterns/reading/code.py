@@ -64,13 +64,17 @@ class Code:
             if isinstance(node, kinds):
                 yield node
 
-    @cached_property
+    @property
     def whole(self) -> "Code":
         """The program with its main guard; this same object if there is none, or if its tree is too deep to read."""
+        return self._guarded or self
+
+    @cached_property
+    def _guarded(self) -> "Code | None":  # never itself: a program that held itself would wait for the collector
         if self.tree is None or not any(map(is_main_guard, self.tree.body)):
-            return self
+            return None
         nodes, parents, problem = _gathered(self.tree, guarded=True)
-        return self if problem else Code(self.text, self.tree, "", nodes, parents)
+        return None if problem else Code(self.text, self.tree, "", nodes, parents)
 
     @cached_property
     def lines(self) -> list[str]:
