@@ -8,7 +8,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from codechat.errors import UserError
@@ -44,32 +44,53 @@ def check_call(who: str, function: Callable[..., Any], arguments: Sequence[Any],
 
 def problem(value: Any, hint: Any, what: str = "") -> str:
     """Why a value is not what a type hint says, or nothing."""
+    found = _check_of(hint)(value)
+    return f"{what}{found}".lstrip(".") if found else ""
+
+
+@functools.cache  # every answer of a model and of a sandbox is checked
+def _check_of(hint: Any) -> Callable[[Any], str]:
+    """The check of a type hint: it gives the place in a value and what must be there, or nothing."""
     origin, parameters = get_origin(hint), get_args(hint)
+
+    def one_of(value: Any) -> str:
+        listed = ", ".join(map(repr, parameters))
+        return "" if value in parameters else f" must be one of {listed}, and is {value!r}"
+
+    def any_of(value: Any) -> str:
+        found = [_check_of(each)(value) for each in parameters if each is not type(None) or value is None]
+        return found[0] if all(found) else ""
+
     if hint is Any or isinstance(hint, TypeVar):
-        return ""
-    if origin in (Union, types.UnionType):
-        found = [problem(value, each, what) for each in parameters if each is not type(None) or value is None]
-        return "" if not all(found) else found[0]
+        return lambda _: ""
     if origin is Literal:
-        return (
-            "" if value in parameters else f"{what} must be one of {', '.join(map(repr, parameters))}, and is {value!r}"
-        )
-    if _is_protocol(hint):
-        return _lacking(value, hint, what)
-    kind = _accepted(origin or hint)
-    if not isinstance(value, kind) or (kind in (int, (int, float)) and isinstance(value, bool)):
-        return f"{what} must be {_article(origin or hint)}, and is {_shown(value)}"
-    return next(filter(None, _within(value, origin or hint, parameters, what)), "")
+        return one_of
+    if origin in (Union, types.UnionType):
+        return any_of
+    return functools.partial(_lacking, promise=hint) if _is_protocol(hint) else _whole(origin or hint, parameters)
 
 
-def _within(value: Any, kind: Any, parameters: tuple[Any, ...], what: str) -> Iterator[str]:
-    """The problems of a collection's elements, or of the fields of one of codechat's dataclasses."""
+def _whole(kind: Any, parameters: tuple[Any, ...]) -> Callable[[Any], str]:
+    """The check of a class, with a collection's elements or the fields of one of codechat's dataclasses."""
+    accepted, element, named = _accepted(kind), Any, list[tuple[str, Any]]()
     if kind in (tuple, list) and len(parameters) in (1, 2) and parameters[-1] in (..., parameters[0]):
-        yield from (problem(each, parameters[0], f"{what}[{index}]") for index, each in enumerate(value))
-    elif is_dataclass(kind) and not is_plugin(kind):
-        hints = _hints(kind)
-        for field in fields(kind):
-            yield problem(getattr(value, field.name), hints[field.name], f"{what}.{field.name}".lstrip("."))
+        element = parameters[0]
+    elif hasattr(kind, "__dataclass_fields__") and not is_plugin(kind):
+        named = [(field.name, _hints(kind)[field.name]) for field in fields(kind)]
+    number = accepted in (int, (int, float))
+
+    def check(value: Any) -> str:
+        if type(value) is not kind and (not isinstance(value, accepted) or (number and isinstance(value, bool))):
+            return f" must be {_article(kind)}, and is {_shown(value)}"
+        for name, hint in named:
+            if found := _check_of(hint)(getattr(value, name)):
+                return f".{name}{found}"
+        for index, each in enumerate(value if element is not Any else ()):
+            if found := _check_of(element)(each):
+                return f"[{index}]{found}"
+        return ""
+
+    return check
 
 
 def _accepted(kind: Any) -> Any:
@@ -79,30 +100,24 @@ def _accepted(kind: Any) -> Any:
     )
 
 
-def _lacking(component: Any, promise: Any, what: str) -> str:
+def _lacking(component: Any, promise: Any) -> str:
     missing = [name for name in _members(promise) if not hasattr(component, name)]
     if missing:
         listed = " and ".join(f"{name}()" if callable(_member(promise, name)) else name for name in missing)
-        return f"{what} must be {_article(promise)}, and {_shown(component)} has no {listed}"
+        return f" must be {_article(promise)}, and {_shown(component)} has no {listed}"
     for name in _members(promise):
         declared = _member(promise, name)
         if callable(declared) and not callable(getattr(component, name)):
-            return f"{what}.{name} must be a method".lstrip(".")
-        if isinstance(declared, property) and declared.fget is not None:
-            hint = _hints(declared.fget)["return"]
-            if found := problem(getattr(component, name), hint, f"{what}.{name}".lstrip(".")):
-                return found
+            return f".{name} must be a method"
+        if isinstance(declared, property):
+            found = _check_of(_hints(declared.fget)["return"])(getattr(component, name))
+            if found:
+                return f".{name}{found}"
     return ""
 
 
-_HINTS: dict[Any, dict[str, Any]] = {}
-
-
-def _hints(of: Any) -> dict[str, Any]:
-    """The type hints of a class or function, read once: that costs more than a check."""
-    if of not in _HINTS:
-        _HINTS[of] = get_type_hints(of)
-    return _HINTS[of]
+_hints = functools.cache(get_type_hints)
+"""The type hints of a class or function, read once: that costs more than a check."""
 
 
 @functools.cache
@@ -115,6 +130,15 @@ def _member(promise: Any, name: str) -> Any:
     return vars(promise).get(name)
 
 
+@functools.cache
+def _result_of(promise: Any, name: str) -> tuple[str | None, Any]:
+    """The method of `_Checked` that calls a promised method, None if it is none, and the type of the result."""
+    declared = _member(promise, name)
+    if not inspect.isfunction(declared):
+        return None, Any
+    return "_await" if inspect.iscoroutinefunction(declared) else "_call", _hints(declared).get("return", Any)
+
+
 class _Checked:
     """A component whose answers are checked; everything else of it is as it is."""
 
@@ -123,13 +147,8 @@ class _Checked:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._component, name)
-        declared = _member(self._promise, name)
-        if not inspect.isfunction(declared):
-            return value
-        hint = _hints(declared).get("return", Any)
-        if inspect.iscoroutinefunction(declared):
-            return functools.partial(self._await, name, value, hint)
-        return functools.partial(self._call, name, value, hint)
+        how, hint = _result_of(self._promise, name)
+        return value if how is None else functools.partial(getattr(self, how), name, value, hint)
 
     def _call(self, name: str, method: Callable[..., Any], hint: Any, *arguments: Any, **named: Any) -> Any:
         answer = method(*arguments, **named)

@@ -19,7 +19,9 @@ import hashlib
 import marshal
 import re
 import sys
+from collections.abc import Callable
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from codechat.languages.python.syntax import tree_of
@@ -74,12 +76,21 @@ _PLAIN = frozenset(
     {"args", "denominator", "e", "imag", "numerator", "pi", "real", "tau", "__class__", "__doc__", "__name__"}
 )
 _CALLABLE = frozenset(name for name, value in vars(builtins).items() if callable(value))
-_FIELDS: dict[type, tuple[str, ...]] = {
-    kind: () if kind is ast.Constant else tuple(name for name in kind._fields if name != "ctx")
-    for kind in vars(ast).values()
+
+
+def _fields_of(kind: type[ast.AST]) -> Callable[[Any], tuple[Any, ...]]:
+    """Reads the fields that are hashed: a context follows from the node above, a constant is written apart."""
+    names = [] if kind is ast.Constant else [name for name in kind._fields if name != "ctx"]
+    if len(names) == 1:
+        names.append("_fields")  # the same for each node of a kind: a getter of one name would give no tuple
+    return attrgetter(*names) if names else lambda _: ()
+
+
+_KINDS = {
+    kind: (number, _fields_of(kind))
+    for number, kind in enumerate(vars(ast).values())
     if isinstance(kind, type) and issubclass(kind, ast.AST)
 }
-"""The fields that are hashed: a context follows from the node above, a constant is written with its type."""
 
 
 @lru_cache(maxsize=4096)
@@ -89,33 +100,31 @@ def code_key(program: str, also: frozenset[str] = frozenset()) -> str | None:
         tree = tree_of(program.removesuffix("\n"))  # as the text that the program was made of, whose tree is known
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
         return None
-    found: list[Any] = []  # all of the tree in one order: each node's kind and then its fields, each list's length
-    names: set[str] = set()
+    found: list[Any] = []  # all of the tree in one order: each node's kind, each list's length, each name
+    constants: list[Any] = []
     modules: set[str] = set()
-    waiting: list[Any] = [tree]
-    while waiting:
-        part = waiting.pop()
+    parts: list[Any] = [tree]
+    for part in parts:
         kind = type(part)
         if kind is list:
             found.append(len(part))
-            waiting += part
-        elif kind in _FIELDS:
-            found.append(kind.__name__)
-            for field in _FIELDS[kind]:
-                waiting.append(getattr(part, field, None))  # half as fast by `extend`
+            parts += part
+        elif kind in _KINDS:
+            number, fields = _KINDS[kind]
+            found.append(number)
+            parts += fields(part)
             if kind is ast.Constant:
-                found += (type(part.value).__name__, part.value)
+                constants += (type(part.value).__name__, part.value)
             elif kind is ast.Import or kind is ast.ImportFrom:
                 modules |= _imported(part)
         else:
             found.append(part)
-            if kind is str:
-                names.add(part)
+    names = {part for part in found if type(part) is str}
     if not modules <= MODULES | also or any(map(_REVEALING.fullmatch, names)):
         return None
     if not _OTHERS.isdisjoint({name.lstrip("_") for name in names} - also) or _shows_addresses(tree, names):
         return None
-    return hashlib.sha256(marshal.dumps(found, 2)).hexdigest()
+    return hashlib.sha256(marshal.dumps((found, constants), 2)).hexdigest()
 
 
 def _shows_addresses(tree: ast.Module, names: set[str]) -> bool:

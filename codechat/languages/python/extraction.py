@@ -173,9 +173,10 @@ def extract(reply: str, entry_point: str) -> Extraction:
         text = tidy(reply)
         if not text:
             return no_code("the reply is empty")
-        # it is no Python if a line begins with a fence and no string can span lines
-        spans_lines = any(mark in text for mark in ('"""', "'''", "\\\n"))
-        whole = parse(text) if spans_lines or "\n```" not in text else None
+        # a line that begins with a fence is no Python, unless a string is open there
+        before, fence, _ = f"\n{text}".partition("\n```")
+        inside = any(mark in f"{before}\n" for mark in ('"""', "'''", "\\\n"))
+        whole = parse(text) if inside or not fence else None
         if whole is not None and whole.tree is not None and strength(whole.tree, entry_point):
             return _runnable(whole, entry_point, "the whole reply is code")
         answer = without_thinking(reply)

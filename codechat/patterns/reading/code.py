@@ -268,28 +268,32 @@ def _gathered(tree: ast.Module, *, guarded: bool) -> tuple[tuple[ast.AST, ...], 
     """
     nodes: list[ast.AST] = []
     parents: dict[ast.AST, ast.AST] = {}
-    stack: list[tuple[ast.AST, int]] = [(tree, 0)]
+    stack: list[Iterator[ast.AST]] = [iter((tree,))]  # what is left of each level, the innermost last
     problem = ""
     while stack and not problem:
-        node, depth = stack.pop()
-        if depth > MAX_DEPTH:
-            problem = "nested too deeply to read"
-        elif len(nodes) >= MAX_NODES:
-            problem = f"more than {MAX_NODES:,} parts"
-        elif type(node) is ast.Constant and isinstance(node.value, int) and node.value.bit_length() > MAX_BITS:
-            problem = "a number with too many digits"
-        if depth == 1 and not guarded and is_main_guard(node):  # not the program's own: dropped before anything runs
-            continue
-        nodes.append(node)
-        below = children(node)
-        depth += 1
-        for child in reversed(below):
-            parents[child] = node
-            stack.append((child, depth))
+        depth = len(stack) - 1
+        for node in stack[-1]:
+            if depth > MAX_DEPTH:
+                problem = "nested too deeply to read"
+            elif len(nodes) >= MAX_NODES:
+                problem = f"more than {MAX_NODES:,} parts"
+            elif type(node) is ast.Constant and isinstance(node.value, int) and node.value.bit_length() > MAX_BITS:
+                problem = "a number with too many digits"
+            if depth == 1 and not guarded and is_main_guard(node):  # not the program's own: dropped before it runs
+                continue
+            nodes.append(node)
+            below = children(node)
+            for child in below:
+                parents[child] = node
+            if below or problem:
+                stack.append(iter(below))
+                break
+        else:
+            stack.pop()
     return ((), {}, f"does not parse: {problem}") if problem else (tuple(nodes), parents, "")
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=512)  # 64 sessions at once come back to a program after some 400 others
 def read(text: str) -> Code:
     """Read a program. Never raises, whatever the text is."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
