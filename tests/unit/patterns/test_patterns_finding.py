@@ -1,7 +1,9 @@
 """Where patterns are found, on code that would fool a text search or a careless walk of the tree."""
 
+import gc
 import textwrap
 import tokenize
+import weakref
 from typing import Any
 
 import pytest
@@ -248,6 +250,20 @@ def test_what_does_not_parse_has_no_tree_and_says_why(text: str) -> None:
             taken = {key: value for key, value in required.items() if key in pattern.find.__annotations__}
             taken.pop("matches", None)
             pattern.present(code, taken)
+
+
+@pytest.mark.parametrize("guard", ["", 'if __name__ == "__main__":\n    f()\n'])
+def test_a_program_is_freed_without_the_collector(guard: str) -> None:
+    code = read.__wrapped__(f"def f():\n    # a comment\n    return [x for x in (1, 2)]\n{guard}")
+    held = [weakref.ref(code), weakref.ref(code.whole)]
+    gc.disable()
+    try:
+        for name in ("comment", "comprehension", "function", "unused_local", "magic_number", "trailing_space"):
+            patterns()[name].present(code.whole, {})
+        del code
+        assert [one() for one in held] == [None, None]
+    finally:
+        gc.enable()
 
 
 def test_invalid_escapes_raise_no_warning() -> None:
