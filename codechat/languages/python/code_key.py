@@ -19,10 +19,10 @@ import hashlib
 import marshal
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 from codechat.languages.python.syntax import tree_of
 
@@ -49,8 +49,11 @@ two underscores, all but the listed ones."""
 _SHOWING = frozenset(
     {"ascii", "frozenset", "logging", "print", "repr", "set", "str", "Template", "__repr__", "__str__"}
 )
-_HOLDING = frozenset({"NaN", "NewType", "TypeVar", "inf", "infinity", "namedtuple", "nan", "object", "partial"})
+_HOLDING = frozenset({"NaN", "NewType", "TypeVar", "inf", "infj", "namedtuple", "nan", "nanj", "object", "partial"})
+_NO_NUMBER = re.compile(r"(?i)[\s\d.ej+()_-]*(?:s?nan|inf|infinity)[\s\d.ej+()_-]*")
 _SHOWN = (ast.Set, ast.SetComp, ast.JoinedStr, ast.Mod)
+_IMPORTS = (ast.Import, ast.ImportFrom)
+_HELD_IF = (ast.Name, ast.Attribute, ast.Call, ast.Lambda, ast.GeneratorExp)
 _HELD = (ast.ClassDef, ast.AsyncFunctionDef, ast.Await, ast.Yield, ast.YieldFrom)
 _CALLING = frozenset(("accumulate", "defaultdict", "filter", "groupby", "map", "reduce", "starmap", "wraps"))
 """Functions that take a function or a class, and neither give it back nor show it."""
@@ -61,21 +64,23 @@ _READING = (
     | (frozenset(("min", "next", "set", "sort", "sorted", "sum", "tuple", "update")))
 )
 """Functions that read an iterator."""
-_TAKEN: dict[type, tuple[str, ...]] = {
-    ast.For: ("iter",),
-    ast.comprehension: ("iter",),
-    ast.Attribute: ("value",),
-    ast.Call: ("func",),
-    ast.Raise: ("exc",),
-    ast.ExceptHandler: ("type",),
-    ast.FunctionDef: ("decorator_list",),
-    ast.Starred: ("value",),
+_TAKEN: dict[type, str] = {
+    ast.For: "iter",
+    ast.comprehension: "iter",
+    ast.Attribute: "value",
+    ast.Call: "func",
+    ast.Raise: "exc",
+    ast.ExceptHandler: "type",
+    ast.Starred: "value",
 }
 """The places at which a function or an iterator is used up."""
 _PLAIN = frozenset(
     {"args", "denominator", "e", "imag", "numerator", "pi", "real", "tau", "__class__", "__doc__", "__name__"}
 )
 _CALLABLE = frozenset(name for name, value in vars(builtins).items() if callable(value))
+
+Nodes: TypeAlias = dict[type, list[Any]]
+"""The nodes of a tree by their kind."""
 
 
 def _fields_of(kind: type[ast.AST]) -> Callable[[Any], tuple[Any, ...]]:
@@ -100,10 +105,21 @@ def code_key(program: str, also: frozenset[str] = frozenset()) -> str | None:
         tree = tree_of(program.removesuffix("\n"))  # as the text that the program was made of, whose tree is known
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
         return None
-    found: list[Any] = []  # all of the tree in one order: each node's kind, each list's length, each name
-    constants: list[Any] = []
-    modules: set[str] = set()
-    parts: list[Any] = [tree]
+    found, nodes = _flat([tree])
+    names = {part for part in found if type(part) is str}
+    modules = {module for kind in _IMPORTS for node in nodes.get(kind, ()) for module in _imported(node)}
+    if not modules <= MODULES | also or any(map(_REVEALING.fullmatch, names)):
+        return None
+    if not _OTHERS.isdisjoint({name.lstrip("_") for name in names} - also) or _shows_addresses(nodes, names):
+        return None
+    constants = [(type(node.value).__name__, node.value) for node in nodes.get(ast.Constant, ())]
+    return hashlib.sha256(marshal.dumps((found, constants), 2)).hexdigest()
+
+
+def _flat(parts: list[Any]) -> tuple[list[Any], Nodes]:
+    """All of some trees in one order: each node's kind, each list's length, each name; and the nodes."""
+    found: list[Any] = []
+    nodes: Nodes = {}
     for part in parts:
         kind = type(part)
         if kind is list:
@@ -112,59 +128,52 @@ def code_key(program: str, also: frozenset[str] = frozenset()) -> str | None:
         elif kind in _KINDS:
             number, fields = _KINDS[kind]
             found.append(number)
+            nodes.setdefault(kind, []).append(part)
             parts += fields(part)
-            if kind is ast.Constant:
-                constants += (type(part.value).__name__, part.value)
-            elif kind is ast.Import or kind is ast.ImportFrom:
-                modules |= _imported(part)
         else:
             found.append(part)
-    names = {part for part in found if type(part) is str}
-    if not modules <= MODULES | also or any(map(_REVEALING.fullmatch, names)):
-        return None
-    if not _OTHERS.isdisjoint({name.lstrip("_") for name in names} - also) or _shows_addresses(tree, names):
-        return None
-    return hashlib.sha256(marshal.dumps((found, constants), 2)).hexdigest()
+    return found, nodes
 
 
-def _shows_addresses(tree: ast.Module, names: set[str]) -> bool:
+def _shows_addresses(nodes: Nodes, names: set[str]) -> bool:
     """Whether a program has sets or makes texts, and functions, classes, iterators or NaNs that could be in them."""
-    nodes = list(ast.walk(tree))
-    if names.isdisjoint(_SHOWING) and not any(isinstance(node, _SHOWN) for node in nodes):
+    if names.isdisjoint(_SHOWING) and nodes.keys().isdisjoint(_SHOWN):
         return False
-    known, taken, types = set(_CALLABLE), set[int](), set[int]()
-    for node in nodes:
-        for name in _TAKEN.get(type(node), ()):
-            part = getattr(node, name)
-            taken.update(map(id, part if isinstance(part, list) else [part]))
-        notes = [getattr(node, "annotation", None), getattr(node, "returns", None), getattr(node, "type", None)]
-        if isinstance(node, ast.FunctionDef):
-            known.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            known.update(alias.asname or alias.name for alias in node.names)
-        elif isinstance(node, ast.Call) and _name(node.func) == "isinstance":
-            notes += node.args[1:]
-        elif isinstance(node, ast.Call) and _name(node.func) in _READING:
-            plain = _name(node.func) in _CALLING
-            taken.update(id(part) for part in node.args if plain or isinstance(part, ast.Call | ast.GeneratorExp))
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
-            taken.add(id(node.value))
-        taken.update(id(each.value) for each in getattr(node, "keywords", ()) if each.arg in ("key", "default_factory"))
-        types.update(id(part) for note in notes if isinstance(note, ast.AST) for part in ast.walk(note))
-    said = {_name(node) for node in nodes if id(node) not in types}
-    sets = not said.isdisjoint(("set", "frozenset")) or any(isinstance(node, ast.Set | ast.SetComp) for node in nodes)
-    if not sets and said.isdisjoint(_SHOWING) and not any(isinstance(node, _SHOWN) for node in nodes):
+    known = _CALLABLE.union(
+        (node.name for node in nodes.get(ast.FunctionDef, ())),
+        (alias.asname or alias.name for alias in nodes.get(ast.alias, ())),
+    )
+    types = {id(part) for parts in _flat([*_annotations(nodes)])[1].values() for part in parts}
+    said = {_name(node) for kind in (ast.Name, ast.Attribute) for node in nodes.get(kind, ()) if id(node) not in types}
+    sets = not said.isdisjoint(("set", "frozenset")) or ast.Set in nodes or ast.SetComp in nodes
+    if not sets and said.isdisjoint(_SHOWING) and nodes.keys().isdisjoint(_SHOWN):
         return False
-    texts = {str(node.value).strip("+- \n\t").lower() for node in nodes if isinstance(node, ast.Constant)}
-    kept = _HELD + ((ast.ExceptHandler,) if sets else ())
-    if not (said | texts).isdisjoint(_HOLDING) or any(
-        isinstance(n, kept) and getattr(n, "name", 0) is not None for n in nodes
-    ):
+    kept = [node for kind in (*_HELD, *((ast.ExceptHandler,) if sets else ())) for node in nodes.get(kind, ())]
+    if not said.isdisjoint(_HOLDING) or any(getattr(node, "name", "") is not None for node in kept):
         return True
-    return any(id(node) not in taken | types and _is_held(node, known) for node in nodes)
+    if any(_NO_NUMBER.fullmatch(_text(node.value)) for node in nodes.get(ast.Constant, ())):
+        return True
+    taken = types | {id(node.value) for node in nodes.get(ast.Assign, ()) if isinstance(node.targets[0], ast.Tuple)}
+    for kind, field in _TAKEN.items():
+        taken.update(id(getattr(node, field)) for node in nodes.get(kind, ()))
+    taken.update(id(each) for node in nodes.get(ast.FunctionDef, ()) for each in node.decorator_list)
+    for call in nodes.get(ast.Call, ()):
+        if (name := _name(call.func)) in _READING:
+            read = name in _CALLING
+            taken.update(id(part) for part in call.args if read or type(part) in (ast.Call, ast.GeneratorExp))
+    taken.update(id(each.value) for each in nodes.get(ast.keyword, ()) if each.arg in ("key", "default_factory"))
+    return any(id(node) not in taken and _is_held(node, known) for kind in _HELD_IF for node in nodes.get(kind, ()))
 
 
-def _is_held(node: ast.AST, known: set[str]) -> bool:
+def _annotations(nodes: Nodes) -> Iterator[ast.AST]:
+    """Where types are named: annotations, handlers of exceptions, and what `isinstance` is given."""
+    kinds = ((ast.arg, "annotation"), (ast.AnnAssign, "annotation"), (ast.ExceptHandler, "type"))
+    for kind, field in (*kinds, (ast.FunctionDef, "returns"), (ast.AsyncFunctionDef, "returns")):
+        yield from filter(None, (getattr(node, field) for node in nodes.get(kind, ())))
+    yield from (part for call in nodes.get(ast.Call, ()) if _name(call.func) == "isinstance" for part in call.args[1:])
+
+
+def _is_held(node: ast.AST, known: frozenset[str]) -> bool:
     """Whether an expression is a function, a class, an iterator or an exception."""
     if isinstance(node, ast.Name):
         return node.id in known and isinstance(node.ctx, ast.Load)
@@ -173,7 +182,14 @@ def _is_held(node: ast.AST, known: set[str]) -> bool:
     if isinstance(node, ast.Call):
         name = _name(node.func)
         return name in _ITERATORS or name.endswith(("Error", "Exception")) or (name == "type" and len(node.args) > 1)
-    return isinstance(node, ast.Lambda | ast.GeneratorExp)
+    return True
+
+
+def _text(value: Any) -> str:
+    """A constant as `float` would read it; empty for numbers without a point, which it may not write."""
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    return "" if isinstance(value, int) else str(value)
 
 
 def _name(node: ast.AST) -> str:

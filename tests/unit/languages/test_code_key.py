@@ -267,6 +267,19 @@ def test_what_programs_often_use_is_let_through(program: str) -> None:
     assert key(program) == key(f"# a comment\n{program}\n\n# another")
 
 
+@pytest.mark.parametrize(
+    "number",
+    ["float('nan')", "float(b'\\fNaN')", "complex('1+nanj')", "Decimal('sNaN1')", "float('-Infinity\\r')", "1e999"],
+)
+def test_a_number_that_may_be_hashed_by_its_address_is_refused(number: str) -> None:
+    assert code_key(f"from decimal import Decimal\ndef f():\n    return str({{{number}}})") is None
+
+
+@pytest.mark.parametrize("harmless", ["'nanny'", "'of infinity'", "b'\\xff'", f"0x{'f' * 5000}"])
+def test_other_constants_are_let_through(harmless: str) -> None:
+    assert code_key(f"def f():\n    return str({{{harmless}}})")
+
+
 def test_tests_may_use_unittest() -> None:
     test = "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertTrue(f(1))"
     assert code_key(test) is None
