@@ -33,7 +33,8 @@ ROW = {
     "canonical_solution": "def f(x): return x",
     "base_input": [[1]],
 }
-ROWS = {"sreval_python": GROWING, "sreval_java": GROWING_JAVA, "multicodeif": CONSTRAINED, "cab": issue()}
+SAID = {"task_name": "mbpp", "task_id": 2, "prompt": "Write double.", "reference": "assert double(2) == 4"}
+ROWS = {"mint": SAID, "sreval_python": GROWING, "sreval_java": GROWING_JAVA, "multicodeif": CONSTRAINED, "cab": issue()}
 BENCHMARKS = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MbppPlus.jsonl.gz"}
 
 
@@ -95,7 +96,8 @@ def test_options(kind: str) -> None:
 
 
 def test_ids_are_unique(dataset: Dataset, kind: str) -> None:
-    assert dataset.name == {"jsonl": "tasks"}.get(kind, kind) and dataset.tasks  # own tasks are called after their file
+    called = {"jsonl": "tasks", "mint": "mint_mbpp"}  # after the file of own tasks, after the part of MINT
+    assert dataset.name == called.get(kind, kind) and dataset.tasks
     assert len({task.task_id for task in dataset.tasks}) == len(dataset.tasks)
 
 
@@ -111,7 +113,7 @@ def test_tasks_are_whole(dataset: Dataset) -> None:
                 each.url for each in dataset.tasks if isinstance(each, AssistTask)
             }
             continue
-        if task.target.language == "python":
+        if task.target.language == "python" and task.target.entry_point:
             assert task.target.signature.startswith("def ") and task.target.entry_point in task.target.signature
         assert len({each.id for each in task.requirements} | {"task"}) == len(task.requirements) + 1
         assert all(len(suite.key) == 64 for suite in task.suites)
@@ -126,7 +128,7 @@ def test_tasks_are_whole(dataset: Dataset) -> None:
         else:
             assert isinstance(task.suite, Assertions) and task.suite.snippets
         if task.reference is None:
-            assert isinstance(task.suite, Calls) and task.suite.expected_base is not None
+            assert isinstance(task.suite, Assertions) or task.suite.expected_base is not None
             continue
         if task.target.language != "python":
             continue

@@ -51,6 +51,7 @@ KEEPING = {
     "constraints": [{"type": "naming", "answer": "python;variable:snake_case"}],
 }
 ROWS = {StepTask: STEPS, ConstrainedTask: KEEPING}
+REPLAYED = ("recorded", "refined")
 
 
 @pytest.fixture(scope="module", params=[component.name for component in PROTOCOLS])
@@ -63,7 +64,13 @@ def cell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     words = [f"protocol={request.param}", "model=echo", "dataset=jsonl", f"dataset.path={path}", "tracking=none"]
     if PROTOCOLS[request.param].traits.over is AssistTask:
         words = [f"protocol={request.param}", "dataset=assist_starter", "dataset.limit=1", "tracking=none"]
-    cell = build_cell(compose([*words, "agenda.turns=3", f"runs_dir={folder / 'runs'}", "hardware.workers=1"]))
+    common = ["agenda.turns=3", "hardware.workers=1", f"runs_dir={folder / 'runs'}"]
+    if request.param in REPLAYED:  # these test again what another cell left
+        held = build_cell(compose(["protocol=refine", *words[1:], *common]))
+        assert run_built(held, ["codechat"]).status == 0
+        words += ["model=replay", f"model.path={held.folder / 'sessions.jsonl'}"]
+        words.remove("model=echo")
+    cell = build_cell(compose([*words, *common]))
     assert run_built(cell, ["codechat"]).status == 0
     return cell
 
@@ -94,7 +101,8 @@ def test_the_record(cell: Cell, sessions: list[SessionRecord]) -> None:
 
 def test_the_metrics_are_what_the_protocol_says(cell: Cell) -> None:
     metrics, measures = metrics_of(cell), cell.protocol.measures
-    assert measures.protocol == cell.config.protocol.kind  # type: ignore[attr-defined]
+    kind: str = cell.config.protocol.kind  # type: ignore[attr-defined]
+    assert measures.protocol == {"refined": "refine"}.get(kind, kind), "published refinements are shown as refinements"
     assert set(COMMON) <= set(metrics)
     for measure in (*measures.series, *measures.finals, *measures.breakdowns, *measures.counts):
         value = value_of(metrics, measure)

@@ -20,7 +20,8 @@ NAMES = [component.name for component in PROTOCOLS]
 
 
 def protocol(name: str) -> DialogueProtocol:
-    experiment = compose([f"protocol={name}"]).config
+    replayed = ["model=replay", "model.path=sessions.jsonl"] if name in ("recorded", "refined") else []
+    experiment = compose([f"protocol={name}", *replayed]).config
     pool = INSTRUCTIONS.build(experiment.instructions)
     return PROTOCOLS.build(experiment.protocol, Parts(experiment.agenda, pool, experiment.judge))
 

@@ -97,7 +97,7 @@ def test_the_package_says_what_it_offers() -> None:
         codechat.nothing  # noqa: B018
 
 
-def test_figures_are_drawn_after_the_summary_and_the_seal_is_last(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_summary_comes_last_and_a_seal_says_that_all_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     there: list[set[str]] = []
 
     class Summary(Silent):
@@ -113,5 +113,5 @@ def test_figures_are_drawn_after_the_summary_and_the_seal_is_last(monkeypatch: p
     folder = next(Path("runs").iterdir())
     assert not (folder / SEAL).exists(), "a seal says that all is there"
     run(compose(SMALL), Summary())
-    assert there == [{"metrics.json", "tables"}] * 2
+    assert there == [{"metrics.json", "tables", "figures", SEAL}], "a closed pipe loses nothing"
     assert (folder / SEAL).is_file() and not edited(folder) and (folder / "figures" / "turns.svg").is_file()
