@@ -199,6 +199,7 @@ def draw(kind: Kind, runs: Iterable[Path], size: int, seed: int) -> Drawn:
     if not found:
         protocols = " or ".join(f"protocol={name}" for name in kind.protocols)
         raise UserError(f"the runs hold no {kind.one}", f"give cells of {protocols}")
+    found = [*{one.key: one for one in found}.values()]  # of the same data in several cells, each once
     ordered = sorted(found, key=lambda one: (one.row.cell_id, one.row.task_id, one.row.turn, one.row.place))
     strata = [one.row.stratum for one in ordered]
     drawn = shuffled(draw_by_stratum(ordered, strata, size, seed, f"audit/{kind.name}"), seed)

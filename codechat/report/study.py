@@ -34,7 +34,8 @@ class LoadedCell:
     report have one name, or if they depart from it; empty if not. `setup` is all that can change a result but the
     model and the dataset: cells of one setup may be averaged. `repeats` are the cells of one seed each that this one
     pools, if any: it then has several samples of a task. `labels` are people's of its judge's decisions, by which its
-    adherence is corrected, or the reason why it is not; None if nobody asked for it.
+    adherence is corrected, or the reason why it is not; None if nobody asked for it. `scored` has by question what
+    people's labels of other kinds come to, as audit.json has it, if the report was given such.
     """
 
     folder: Path
@@ -58,6 +59,7 @@ class LoadedCell:
     differences: Mapping[str, str] = field(default_factory=dict)
     repeats: tuple["LoadedCell", ...] = ()
     labels: JudgeLabels | str | None = None
+    scored: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def source(self) -> str:

@@ -1,7 +1,9 @@
 """`codechat report`: tables, figures and one page that compare finished cells."""
 
+import json
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +47,7 @@ def run_report(words: list[str]) -> int:
     cells = [cell for cell in loaded if cell.measures is not None]
     notes = _notes(values, loaded)
     if "audit" in values:
-        cells, remarks = _with_labels(Path(values["audit"]), cells)
+        cells, remarks = _with_labels(values["audit"], cells)
         notes += remarks
     if not cells:
         raise UserError("none of these cells says what it measures", notes[-1])
@@ -93,17 +95,40 @@ def _folders(values: Mapping[str, str], out: Path) -> list[Path]:
         raise UserError(str(error), "start the server, or give runs=DIR instead") from error
 
 
-def _with_labels(place: Path, cells: list[LoadedCell]) -> tuple[list[LoadedCell], list[str]]:
+def _with_labels(named: str, cells: list[LoadedCell]) -> tuple[list[LoadedCell], list[str]]:
     """The cells with people's labels of their judge, and remarks. Raises `UserError` if none can be read."""
     from codechat.audit.people import measures_adherence, read_people, with_labels
 
     if not any(map(measures_adherence, cells)):
-        raise UserError("no cell of this report judges adherence", "audit goes with cells whose metrics.json has iar")
-    people = read_people(place, cells, options_of)
+        return _with_scores([Path(name) for name in named.split(",")], cells), []
+    people = read_people(Path(named), cells, options_of)
     found = with_labels(cells, people, options_of)
     missed = [f"Adherence of {cell.label} on {cell.dataset} is not corrected: {cell.labels}." for cell in found
               if isinstance(cell.labels, str)]  # fmt: skip
     return found, [*people.notes, *missed]
+
+
+def _with_scores(places: list[Path], cells: list[LoadedCell]) -> list[LoadedCell]:
+    """The cells with what people's labels of another kind came to: those of the protocols that have the kind."""
+    from codechat.audit.judged import kinds
+
+    protocols = {protocol for kind in kinds().values() for protocol in kind.protocols}
+    if not any(cell.protocol in protocols for cell in cells):
+        raise UserError(
+            "no cell of this report judges adherence, or has decisions of another kind that people label",
+            "audit goes with cells whose metrics.json has iar, or with those that audit export draws from",
+        )
+    scores: dict[str, Any] = {}
+    for place in places:
+        try:
+            found = json.loads((place / "audit.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{place} holds no scored labels", f"audit score labels=FILE[,FILE] out={place}") from error
+        agreed = found.get("agreement") or {}
+        for each in found["scores"].values():  # of two annotators what both say comes last, and counts
+            between = {question: (agreed.get(question) or {}).get("kappa") for question in each}
+            scores |= {question: {**score, "between": between[question]} for question, score in each.items()}
+    return [replace(cell, scored=scores) if cell.protocol in protocols else cell for cell in cells]
 
 
 def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[str]:

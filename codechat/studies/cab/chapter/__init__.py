@@ -11,7 +11,7 @@ from codechat.report.data import Drawing, Section, Table
 from codechat.report.generic.overview import board_of, section_of
 from codechat.report.study import Study
 from codechat.studies.cab.chapter.drawings import drawings
-from codechat.studies.cab.chapter.tables import GROUP, Judged, paper_tables, repeated
+from codechat.studies.cab.chapter.tables import GROUP, Judged, labelled, paper_tables, repeated
 from codechat.studies.cab.metrics import ASSIST, GRADES, GROUPED
 
 NOTE = "The judge decides, nothing is tested. A turn is an answer of the maintainer."
@@ -44,6 +44,7 @@ class AssistChapter(Chapter):
 
     def tables(self, study: Study[Any]) -> Iterator[Table]:
         yield from paper_tables(study)
+        yield from labelled(study)
         yield from super().tables(study)
         yield from repeated(study)
 

@@ -240,6 +240,46 @@ def user_and_judge(study: Study[Any]) -> Table:
     )  # fmt: skip
 
 
+ASKED: Mapping[str, tuple[str, str]] = {
+    "extracted_condition": ("Accurate conditions", "conditions of the data that say what the user needs"),
+    "extracted_conditions": ("Complete lists", "issues whose conditions say all that the user needs"),
+    "user_conditions": ("Right statuses", "replies of the simulated user that are rightly fully satisfied, or not"),
+    "user_reply": ("Fair replies", "replies of the simulated user that say only what a user could know"),
+    "condition": ("Right decisions of the judge", "the judge's decisions on conditions that are right"),
+}
+"""What people label, by the question's name in audit.json: a title, and what the share counts."""
+TABLE_4: Mapping[str, tuple[float, int]] = {"extracted_condition": (86.27, 663), "extracted_conditions": (65.71, 210)}
+"""What the paper's Table 4 prints over all languages: the share, and of how many."""
+
+
+def labelled(study: Study[Any]) -> Iterator[Table]:
+    """What people's labels say of the data's conditions and of the simulated user, if the report was given any."""
+    scored: Mapping[str, Any] = next((found.cell.scored for found in study.in_order() if found.cell.scored), {})
+    rows: list[tuple[Value, ...]] = []
+    for question, (title, _) in ASKED.items():
+        if (one := scored.get(question)) is None:
+            continue
+        kappa = (one["between"] or {}).get("value")
+        for place, share in {"all": one["accuracy"], **one["by_language"]}.items():
+            ends = None if share["value"] is None else f"{100 * share['low']:.1f}–{100 * share['high']:.1f}"
+            value = None if share["value"] is None else 100 * share["value"]
+            rows.append((title, place, MEASURED, share["of"], value, ends, kappa if place == "all" else None))
+        if question in TABLE_4:
+            value, size = TABLE_4[question]
+            rows.append((title, "all", PUBLISHED, size, value, None, None))
+    if rows:
+        columns = [Column("question", "What"), Column("language", "Language"), Column("source", "Source")]
+        columns += [Column("n", "Labelled", "d"), Column("share", "Share, %", PER_CENT)]
+        columns += [Column("interval", "95 % interval"), Column("kappa", "Kappa of two annotators", ".3f")]
+        meanings = "; ".join(f"{title.lower()}: {meaning}" for title, meaning in ASKED.values())
+        yield Table(
+            "assist_labels", "People's labels of conditions and of the simulated user (as CodeAssistBench's Table 4)",
+            tuple(columns), tuple(rows),
+            f"{meanings[0].upper()}{meanings[1:]}. Where two people labelled: the rows that both label "
+            "alike. Published: Table 4, of 70 issues with three annotators each. Intervals are Wilson's.", GROUP,
+        )  # fmt: skip
+
+
 @dataclass
 class Judged(Verdicts):
     """A cell's sessions, and by issue whether each is judged correct; an undecided one is no sample."""

@@ -3,15 +3,18 @@
 import csv
 import gzip
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from codechat.audit.judged import draw
+from codechat.audit.judged import draw, kinds
 from codechat.audit.labels import read_labels
 from codechat.cli.commands.audit import run_audit
+from codechat.cli.commands.report import run_report
 from codechat.errors import UserError
 from codechat.studies.cab.audit import CONDITIONS
 from support.assist_cells import Assisted, write_assisted
@@ -125,3 +128,54 @@ def test_cells_without_conditions_and_a_changed_dataset_are_told(runs: Path, tmp
     write_cell(tmp_path / "refine", [session("c", "t/0", [turn(1, of("cosmetic", "add")[0])])])
     with pytest.raises(UserError, match="no decision on a satisfaction condition"):
         draw(CONDITIONS, [tmp_path / "refine"], 9, 0)
+
+
+def labelled(path: Path, out: Path, label: str, says: Callable[[dict[str, str]], str]) -> Path:
+    return write(out, [{**row, label: says(row)} for row in table(path)])
+
+
+def test_conditions_and_the_simulated_user_from_a_cell_to_the_report(runs: Path, tmp_path: Path) -> None:
+    """Table 4 for one's own issues, and how often the user was at fault."""
+    asked: dict[str, tuple[str, int | None, Callable[[dict[str, str]], str]]] = {
+        "accuracy": ("accurate", 7 * 3, lambda row: "no" if row["extracted_condition"].endswith("where.") else "yes"),
+        "completeness": ("complete", 7, lambda row: "yes" if row["task_id"] == "own/tool#1" else "no"),
+        "statuses": ("full", None, lambda row: row["judge_full"]),
+        "replies": ("fair", None, lambda row: "yes" if row["turn"] == "0" else "no"),
+    }
+    folders = []
+    for name, (label, count, says) in asked.items():
+        folder = tmp_path / name
+        assert run_audit(["export", f"runs={runs}", f"out={folder}", f"{name}=1000"]) == 0
+        rows = table(folder / "sample.csv")
+        assert count in (None, len(rows)) and rows[0]["question"] and rows[0]["answer"]
+        who = [labelled(folder / "sample.csv", folder / f"{person}.csv", label, says) for person in ("ada", "bob")]
+        assert run_audit(["score", f"labels={who[0]},{who[1]}", f"out={folder}"]) == 0
+        folders.append(str(folder))
+    turns = len(table(tmp_path / "replies" / "sample.csv"))
+    assert run_report([f"runs={runs}", f"out={tmp_path / 'report'}", f"audit={','.join(folders)}"]) == 0
+    shown = table(tmp_path / "report" / "tables" / "assist_labels.csv")
+    overall = {(row["question"], row["source"]): row for row in shown if row["language"] == "all"}
+    assert float(overall["Accurate conditions", "measured"]["share"]) == pytest.approx(100 * 14 / 21)
+    assert overall["Accurate conditions", "measured"]["interval"] == "45.4–82.8"
+    assert float(overall["Complete lists", "measured"]["share"]) == pytest.approx(100 / 7)
+    assert overall["Right statuses", "measured"]["share"] == "100.0"
+    assert float(overall["Fair replies", "measured"]["share"]) == pytest.approx(100 * 7 / turns)
+    assert (overall["Accurate conditions", "published"]["share"], overall["Complete lists", "published"]["n"]) == (
+        "86.27", "210",
+    )  # fmt: skip
+    assert overall["Accurate conditions", "measured"]["kappa"] == "1.0"
+    assert len([row for row in shown if row["question"] == "Accurate conditions"]) == 1 + 7 + 1, "all, by language"
+
+
+def test_conditions_of_the_data_are_drawn_once_however_many_cells_there_are(runs: Path) -> None:
+    (cell,) = runs.glob("*")
+    shutil.copytree(cell, runs / "again")
+    sessions = runs / "again" / "sessions.jsonl"
+    sessions.write_text(sessions.read_text().replace(cell.name, "again"))
+    for name, count in (("accuracy", 21), ("completeness", 7)):
+        assert draw(kinds()[name], [runs], 1000, 0).population == count
+
+
+def test_scored_labels_need_a_cell_that_has_them(runs: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="holds no scored labels\naudit score labels="):
+        run_report([f"runs={runs}", f"out={tmp_path / 'report'}", f"audit={tmp_path / 'none'}"])
