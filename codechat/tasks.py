@@ -90,6 +90,10 @@ class Task:
         """The right answer to a turn, counted from 0, if the task has one of its own for each turn."""
         return None
 
+    def lengths(self) -> Iterator[tuple[str, str, str]]:
+        """Texts whose lengths a benchmark's paper gives: of each turn the question, the code and the tests; none."""
+        yield from ()
+
     def texts(self) -> Iterator[str]:
         """Every text of the task that can reach a model, a record or a table."""
         target = self.target

@@ -132,7 +132,8 @@ def _parse_python(value: dict[str, Any]) -> tuple[SREvalRow, StepTask]:
 def _task(row: SREvalRow) -> StepTask:
     """The task of a row. Raises `ValueError` if a reference does not parse, or nothing would run one of its tests."""
     steps = tuple(
-        Step(turn.instruction, unit_tests(turn.test, turn.solution), turn.solution) for turn in row.turn_datas
+        Step(turn.instruction, unit_tests(turn.test, turn.solution), turn.solution, turn.test)
+        for turn in row.turn_datas
     )
     entry_point = ENTRY_POINT if all(_defines(turn.solution) for turn in row.turn_datas) else ""
     for turn in row.turn_datas:
@@ -168,7 +169,7 @@ def _parse_java(value: dict[str, Any]) -> tuple[SREvalRow, StepTask]:
     """A row and its task: which class is asked for, only its instruction says."""
     row = SREvalRow.model_validate(value)
     first, last = row.turn_datas[0], row.turn_datas[-1]
-    steps = tuple(Step(turn.instruction, _junit(turn), turn.solution) for turn in row.turn_datas)
+    steps = tuple(Step(turn.instruction, _junit(turn), turn.solution, turn.test) for turn in row.turn_datas)
     return row, StepTask(row.hash_id, first.instruction, Target("java"), reference=last.solution, steps=steps)
 
 

@@ -160,7 +160,7 @@ def _task_of_python(row: SREvalRow, place: _Place, repos: Path | None, python: s
         if parse(solution) is None:
             raise ValueError(f"the solution of turn {turn.turn_num} does not parse")
         names_of_tests(turn.test)
-        steps.append(Step(turn.instruction, replace(suite, tests=turn.test), solution))
+        steps.append(Step(turn.instruction, replace(suite, tests=turn.test), solution, turn.test))
     last = steps[-1].reference or ""
     target = Target("python", name, signature_of(last, name) or f"def {name}(...):")
     return StepTask(row.hash_id, steps[0].instruction, target, reference=last, steps=tuple(steps))
@@ -245,6 +245,8 @@ def _task_of_java(row: _Row, repos: Path | None) -> StepTask:
         tests="",
         words=tuple(shlex.split(about.test_instruction)[1:]),
     )
-    steps = tuple(Step(turn.instruction, replace(suite, tests=turn.test), turn.solution) for turn in row.turn_datas)
+    steps = tuple(
+        Step(turn.instruction, replace(suite, tests=turn.test), turn.solution, turn.test) for turn in row.turn_datas
+    )
     first, last = steps[0].instruction, steps[-1].reference
     return StepTask(row.hash_id, first, Target("java"), reference=last, steps=steps, above=about.context)

@@ -32,12 +32,14 @@ PINNED: Mapping[str, str] = {
 class Step:
     """A requirement of a task that grows: its text, the suite of it alone, and a right program for it.
 
-    A later step may contradict an earlier one, so the suites need not hold together.
+    A later step may contradict an earlier one, so the suites need not hold together. `tests` is the text of the tests
+    as they were published, empty if there is none.
     """
 
     instruction: str
     suite: Suite
     reference: str | None
+    tests: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,11 @@ class StepTask(Task):
     def reference_at(self, turn: int) -> str | None:
         """The program of the turn's step."""
         return self.steps[turn].reference
+
+    def lengths(self) -> Iterator[tuple[str, str, str]]:
+        """Of each step the question, with the code above the function, the reference and the tests."""
+        for step in self.steps:
+            yield self.above + step.instruction, step.reference or "", step.tests
 
     def texts(self) -> Iterator[str]:
         """Those of any task, the code above the function, and the steps' instructions."""

@@ -16,6 +16,7 @@ from codechat.metrics.loaded import count_loaded
 from codechat.report.build import studies_of
 from codechat.report.loading import load_cells
 from codechat.studies.refine.chapter.tables import datasets
+from codechat.studies.sreval.rows import Step, StepTask
 from codechat.suites import Counted
 from codechat.suites.assertions import Assertions
 from codechat.suites.calls import Calls
@@ -42,6 +43,12 @@ def test_tests_are_counted_by_kind_whatever_the_language() -> None:
     assert not isinstance(status, Counted)
     assert count_loaded(tasks) == {"tasks": 5, "counted": 3, "original_tests": 2 + 3 + 2, "added_tests": 5}
     assert count_loaded(()) == {"tasks": 0, "counted": 0, "original_tests": 0, "added_tests": 0}
+
+
+def test_the_lengths_of_turns_are_kept_where_a_paper_gives_them() -> None:
+    steps = (Step("Ask.\nMore.", Assertions(()), "a = 1", "assert a"), Step("Ask", Assertions(()), "b", "assert\nb\n"))
+    counts = count_loaded([StepTask("a", "Ask.", steps=steps, above="x\n")])
+    assert counts["lengths"] == {"characters": [(12 + 5) / 2, (5 + 1) / 2, (8 + 9) / 2], "lines": [2.5, 1.0, 2.0]}
 
 
 def cell_with(runs: Path, dataset: str, counts: dict[str, int] | None, **options: Any) -> None:

@@ -11,7 +11,7 @@ from codechat.report.data import Drawing, Headline, Section, Table
 from codechat.report.generic.overview import charts_of, rivals_of, section_of, standing
 from codechat.report.study import LoadedCell, Study
 from codechat.studies.multicodeif.chapter import tables
-from codechat.studies.multicodeif.chapter.drawings import drawings, types
+from codechat.studies.multicodeif.chapter.drawings import by_level, drawings, types
 from codechat.studies.multicodeif.chapter.kept import Kept
 from codechat.studies.multicodeif.chapter.tables import means
 from codechat.studies.multicodeif.metrics_levels import LEVELS
@@ -72,6 +72,7 @@ class RepairChapter(_PaperChapter):
 
     def tables(self, study: Study[Any]) -> Iterator[Table]:
         yield tables.categories(study)
+        yield tables.constraints(study)
         yield from means(study)
         yield tables.rounds(study)
         yield tables.round_categories(study)
@@ -89,3 +90,7 @@ class LevelsChapter(_PaperChapter):
     def tables(self, study: Study[Any]) -> Iterator[Table]:
         yield tables.levels(study)
         yield from super().tables(study)
+
+    def drawings(self, study: Study[Any]) -> Iterator[Drawing]:
+        yield by_level(study)
+        yield from super().drawings(study)

@@ -8,11 +8,20 @@ from typing import Any
 from codechat.metrics.measures import FEW, size_text, sizes_text
 from codechat.metrics.statistics import Figure
 from codechat.report.data import Drawing
-from codechat.report.drawing import Look, bars, heat_map, panels, spread, strips
+from codechat.report.drawing import Look, bars, heat_map, legend, panels, spread, strips
 from codechat.report.study import Study
-from codechat.studies.multicodeif.chapter.kept import ALL, FEWEST, Kept, Models, categories_of, models_of, words
+from codechat.studies.multicodeif.chapter.kept import (
+    ALL,
+    FEWEST,
+    Kept,
+    Models,
+    categories_of,
+    models_of,
+    sizes_of,
+    words,
+)
 from codechat.studies.multicodeif.chapter.published import Weights
-from codechat.studies.multicodeif.chapter.tables import REPAIR
+from codechat.studies.multicodeif.chapter.tables import LEVELS, REPAIR
 from codechat.studies.multicodeif.metrics import total_of
 from codechat.studies.multicodeif.metrics_repair import BY_CATEGORY
 
@@ -24,6 +33,10 @@ DODGE = 0.5  # of a category: how far its points are spread
 
 def drawings(study: Study[Any]) -> Iterator[Drawing]:
     """Every figure that there is something for."""
+    yield Drawing(
+        "figure_5_constraints", "Constraints by type (paper, Fig. 5)",
+        "How many constraints of each type the first requests of a dataset's tasks hold, by category.", REPAIR, _sizes,
+    )  # fmt: skip
     yield Drawing(
         "figure_6_categories", "Accuracy by model and category (paper, Fig. 6)",
         f"First replies: constraints met, of those decided, in per cent. {SIZES}", REPAIR, _by_model,
@@ -47,6 +60,56 @@ def drawings(study: Study[Any]) -> Iterator[Drawing]:
         f"Tasks with all constraints met after at most so many repairs, of those decided, in per cent. {SIZES}",
         REPAIR, _by_round,
     )  # fmt: skip
+
+
+def _sizes(study: Study[Any], look: Look) -> Any:
+    """A panel per dataset: a bar for each type, in the order of categories; None if there is one type alone."""
+    known = {dataset: sizes_of(study, dataset) for dataset in study.datasets}
+    most = max(sum(map(len, found.values())) for found in known.values())
+    if most < FEWEST:
+        return None
+    titles = [dataset if len(known) > 1 else "" for dataset in known]
+    figure, axes = panels(titles, width=8.0, height=1.2 + 0.26 * most, columns=1, one_scale=False)
+    for panel, found in zip(axes, known.values(), strict=True):
+        rows = [(category, name, size) for category, each in found.items() for name, size in sorted(each.items())]
+        order = [*found]
+        for place, (category, _, size) in enumerate(rows):
+            panel.barh(-place, size, color=f"C{order.index(category) % 10}", height=0.8)
+            panel.text(size, -place, f" {size}", va="center", fontsize=8)
+        panel.set_yticks([-place for place in range(len(rows))],
+                         [f"{words(category)}: {words(name)}" for category, name, _ in rows], fontsize=8)  # fmt: skip
+        panel.set(xlabel="Constraints", ylim=(-len(rows) + 0.5, 0.5), xlim=(0, 1.12 * max(size for *_, size in rows)))
+        panel.grid(visible=False, axis="y")
+    return figure
+
+
+def by_level(study: Study[Any]) -> Drawing:
+    """SSR and HSR by level under the published harness (the paper's Figure 9)."""
+    return Drawing(
+        "figure_9_levels", "SSR and HSR by level (paper, Fig. 9)",
+        "By the published harness, with intervals by chain: constraints met, and levels with all met.", LEVELS,
+        _by_level,
+    )  # fmt: skip
+
+
+def _by_level(study: Study[Any], look: Look) -> Any:
+    """Two panels a dataset: a curve for each entrant."""
+    kinds = (("ssr_official", "SSR"), ("hsr_official", "HSR"))
+    places = [(dataset, key, title) for dataset in study.datasets for key, title in kinds]
+    many = len(study.datasets) > 1
+    figure, axes = panels([f"{title}, {dataset}" if many else title for dataset, _, title in places], 4.6, 3.4, 2)
+    for panel, (dataset, key, _) in zip(axes, places, strict=True):
+        longest = 0
+        for number, found in enumerate(cells := study.on(dataset)):
+            rates, ends = found.cell.metrics[key], found.cell.metrics["ci"][key]
+            longest = max(longest, len(rates))
+            shift = spread(number, len(cells), 0.3)
+            shown = [(place + shift, *point) for place, point in enumerate(zip(rates, ends, strict=True))]
+            bars(panel, shown, label=found.cell.label, marker="o", markersize=4, capsize=2, color=f"C{number % 10}")
+        panel.set_xticks(range(longest), [f"L{place + 1}" for place in range(longest)])
+        panel.set(ylim=(0, 1.02), xlim=(-0.5, longest - 0.5))
+    legend(figure, axes)
+    return figure
 
 
 def _by_model(study: Study[Kept], look: Look) -> Any:

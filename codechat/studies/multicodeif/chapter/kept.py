@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
+from codechat.constraints import constraint_types
 from codechat.metrics.statistics import Figure, mean_of, percentile_interval
 from codechat.metrics.tally import Tally
 from codechat.records import SessionRecord
@@ -129,3 +130,13 @@ def categories_of(cells: Sequence[Kept]) -> list[str]:
 def words(category: str) -> str:
     """A category, or a type, as a reader sees it."""
     return category.replace("_", " ")
+
+
+def sizes_of(study: Study[Any], dataset: str) -> dict[str, dict[str, int]]:
+    """By category and type the constraints of a dataset's tasks, as the cell that has most of them knows."""
+    categories = {kind.name: kind.category for kind in constraint_types()}
+    counted = [found.cell.metrics["n"]["by_type"]["undecided"] for found in study.on(dataset)]
+    found: dict[str, dict[str, int]] = {}
+    for name, size in max(counted, key=lambda each: sum(each.values()), default={}).items():
+        found.setdefault(categories.get(name, "own"), {})[name] = size
+    return dict(sorted(found.items()))

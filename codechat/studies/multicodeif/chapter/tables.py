@@ -6,7 +6,7 @@ from typing import Any
 from codechat.report.data import Column, Interval, Table, Value
 from codechat.report.generic.tables import named_table
 from codechat.report.study import LoadedCell, Study, Verdicts
-from codechat.studies.multicodeif.chapter.kept import ALL, Kept, Models, categories_of, models_of, words
+from codechat.studies.multicodeif.chapter.kept import ALL, Kept, Models, categories_of, models_of, sizes_of, words
 from codechat.studies.multicodeif.chapter.published import (
     CHAINS,
     PER_CENT,
@@ -53,6 +53,23 @@ def categories(study: Study[Kept]) -> Table:
         study, columns, lines, published, name="repair_categories", group=REPAIR,
         title="Accuracy of first replies by category, % (as MultiCodeIF's Table IV)",
         note=f"{BOTH} Avg.: of all decided tasks. Undecided: tasks that are in no rate.",
+    )  # fmt: skip
+
+
+def constraints(study: Study[Any]) -> Table:
+    """How many constraints of each type the tasks have (what the paper's Figure 5 draws)."""
+    columns = (Column("dataset", "Dataset"), Column("category", "Category"), Column("type", "Type"))
+    rows = tuple(
+        (dataset, words(category), words(name), size)
+        for dataset in study.datasets
+        for category, each in sizes_of(study, dataset).items()
+        for name, size in sorted(each.items())
+    )
+    return Table(
+        "repair_constraints", "Constraints by category and type (as MultiCodeIF's Figure 5)",
+        (*columns, Column("n", "Constraints", "d")), rows,
+        "Of the first replies of completed sessions, of the cell that has most. The paper prints no numbers for this "
+        "figure but the sum, 1,526 single tasks.", REPAIR,
     )  # fmt: skip
 
 

@@ -43,13 +43,14 @@ class Paper:
     """The paper's figures. Models go by its abbreviations, such as `OSS-20-T`, in its order.
 
     `names` has their full names with the reasoning level, `presets` the abbreviation of each of codechat's presets;
-    `tasks` is Table 1 by dataset, and `total` its last row.
+    `tasks` is Table 1 by dataset, and `total` its last row; `marks` is Table 2 by model, as the data file has it.
     """
 
     names: Mapping[str, str]
     presets: Mapping[str, str]
     tasks: Mapping[str, Mapping[str, Any]]
     figures: Mapping[str, Mapping[Setting, Figures]]
+    marks: Mapping[str, Mapping[str, Any]]
 
 
 @cache
@@ -69,7 +70,7 @@ def paper() -> Paper:
             found[model][setting] = known._replace(atc=atc)
     names = {model: about["name"] for model, about in data["models"].items()}
     presets = {about["preset"]: model for model, about in data["models"].items()}
-    return Paper(names, presets, data["tasks"], found)
+    return Paper(names, presets, data["tasks"], found, data["models"])
 
 
 OWN = "own"  # the level of all datasets that the paper does not know
@@ -110,7 +111,7 @@ def entries(study: Study[Any], level: str) -> list[Entry]:
         name = ", ".join(filter(None, [cell.model, *told(cell)]))
         entry = measured.setdefault(name, Entry(name, MEASURED, not cell.is_baseline))
         entry.figures[setting_of(cell)] = _figures(cell.metrics)
-        beside[_in_paper(cell)] += [name] if name not in beside[_in_paper(cell)] else []
+        beside[in_paper(cell)] += [name] if name not in beside[in_paper(cell)] else []
     published = {entry.name: entry for entry in _published({setting_of(cell) for cell in cells if comparable(cell)})}
     found: list[Entry] = []
     for name, entry in measured.items():
@@ -150,7 +151,7 @@ def told(cell: LoadedCell) -> Iterator[str]:
     return (words for key, words in cell.differences.items() if key not in COLUMNS)
 
 
-def _in_paper(cell: LoadedCell) -> str:
+def in_paper(cell: LoadedCell) -> str:
     """The name that the paper's model of a cell has in these tables; empty if the paper has none such."""
     preset, effort = cell.model.removesuffix(REPLAYED), (cell.config.get("model") or {}).get("reasoning_effort")
     known = paper().presets

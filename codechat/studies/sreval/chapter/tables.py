@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from codechat.metrics.loaded import LOADED
 from codechat.report.data import Column, Table, Value
 from codechat.report.generic.tables import said_apart
 from codechat.report.study import LoadedCell, Study
@@ -19,6 +20,7 @@ from codechat.studies.sreval.chapter.published import (
     apart,
     comparable,
     entries,
+    in_paper,
     level_of,
     paper,
     setting_of,
@@ -93,6 +95,8 @@ def paper_tables(study: Study[Any]) -> Iterator[Table]:
                 yield from (rounds(level, dataset) for dataset in level.within(FULL))
             yield promptings(level)
     yield sizes(study)
+    if any(level_of(cell) != OWN for cell in cells):
+        yield models(study)
 
 
 def overview(level: Level) -> Table:
@@ -166,16 +170,51 @@ def sizes(study: Study[Any]) -> Table:
     texts = (Column("dataset", "Dataset"), Column("source", "Source"))
     counts = [Column(*each, "d") for each in (("tasks", "Tasks"), ("least", "Turns, least"), ("most", "most"))]
     columns = (*texts, *counts, Column("mean", "mean", ".2f"), Column("turns", "in all", "d"))
+    lengths = tuple(Column(f"{unit}_{part}", f"{part.capitalize()}, {unit}", ".1f") for unit in UNITS for part in PARTS)
     rows: list[tuple[Value, ...]] = []
     for dataset in study.datasets:
         measured = {_counted(found.cell.metrics["n"]["acc"]) for found in study.on(dataset) if found.tasks}
-        rows += [(dataset, MEASURED, *each) for each in sorted(measured, reverse=True)]
+        long = _lengths_of(study, dataset)
+        rows += [(dataset, MEASURED, *each, *long) for each in sorted(measured, reverse=True)]
         size = paper().tasks.get(dataset)
         if size is not None:
-            rows.append((dataset, PUBLISHED, *(size[column.key] for column in columns[2:])))
+            rows.append((
+                dataset, PUBLISHED, *(size[column.key] for column in columns[2:]),
+                *(length for unit in UNITS for length in size[unit]),
+            ))  # fmt: skip
     return Table(
-        "stepwise_tasks", "Tasks and turns (as SR-Eval's Table 1)", columns, tuple(rows),
-        "Measured: of the completed sessions; a row for every number of them.", GROUP,
+        "stepwise_tasks", "Tasks and turns (as SR-Eval's Table 1)", (*columns, *lengths), tuple(rows),
+        "Measured: of the completed sessions; a row for every number of them. Lengths: means over the turns of the "
+        "tasks that a cell ran; a question of a repository has the code above the function, if the repository was "
+        "there.", GROUP,
+    )  # fmt: skip
+
+
+UNITS, PARTS = ("characters", "lines"), ("question", "code", "tests")
+
+
+def _lengths_of(study: Study[Any], dataset: str) -> list[Value]:
+    """The mean lengths of the turns of a dataset's tasks; None if no cell has kept them."""
+    known = [(found.cell.metrics.get(LOADED) or {}).get("lengths") for found in study.on(dataset)]
+    found = next(filter(None, known), None)
+    return [each for unit in UNITS for each in (found[unit] if found else [None] * len(PARTS))]
+
+
+def models(study: Study[Any]) -> Table:
+    """The paper's models with the marks of its Table 2, and the cells of this report that ask each."""
+    columns = [Column("model", "Model"), Column("short", "Abbreviation"), Column("category", "Category")]
+    columns += [Column("size", "Size"), Column("open", "Open weights"), Column("preset", "Preset")]
+    columns += [Column("cells", "Cells here", "d")]
+    asked = [in_paper(found.cell) for found in study.in_order()]
+    rows = tuple(
+        (paper().names[model], model, *(paper().marks[model][key] for key in ("category", "size", "open", "preset")),
+         asked.count(paper().names[model]))
+        for model in paper().names
+    )  # fmt: skip
+    return Table(
+        "stepwise_paper_models", "The paper's models (SR-Eval's Table 2)", tuple(columns), rows,
+        "Category and size are as the paper prints them. What an API serves under a name may have changed since.",
+        GROUP,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from codechat.report.build import build_report, headline_of, studies_of
 from codechat.report.chapters import chapter_of
 from codechat.report.data import Board, Chart, FigureFile, Table
 from codechat.report.loading import load_cells
+from codechat.studies.multicodeif.chapter.kept import words
 from support.constrained_cells import SIZES, Constrained, write_constrained
 
 PAPER: dict[str, Any] = {"harness": "official", "feedback": "paper", "rejudge": True}
@@ -125,7 +126,11 @@ def test_the_papers_figures_are_drawn(tmp_path: Path) -> None:
     cells = [Constrained(model, share=0.05, options={"rounds": 2}) for model in ("gpt4o", "qwen3_1_7b")]
     report(tmp_path, *cells, Constrained("gpt4o", "levels"))
     names = {figure.of.name for figure in drawn(tmp_path)}
-    assert {"figure_6_categories", "figure_7_means", "figure_8_weights", "figure_12_rounds"} <= names
+    assert {"figure_5_constraints", "figure_6_categories", "figure_7_means", "figure_8_weights"} <= names
+    assert {"figure_9_levels", "figure_12_rounds"} <= names
+    counted = rows_of(tmp_path, "repair_constraints")
+    assert sum(int(row["n"] or 0) for row in counted) == sum(int(size * 0.05) for size in SIZES.values())
+    assert {row["category"] for row in counted} == {words(name) for name, size in SIZES.items() if int(size * 0.05)}
     assert {"repair_types", "levels_types", "repair_gains", "levels_hsr"} <= names
     assert "repair_by_type" not in names
 

@@ -96,12 +96,23 @@ def test_promptings_are_rows_with_tokens(study: Path) -> None:
 
 def test_sizes_of_the_datasets(study: Path) -> None:
     rows = rows_of(study, "stepwise_tasks")
-    assert [[*row.values()] for row in rows] == [
+    assert [[*row.values()][:7] for row in rows] == [
         ["sreval_java", "measured", "172", "3", "5", str(788 / 172), "788"],
         ["sreval_java", "published", "172", "3", "5", "4.58", "788"],
         ["sreval_python", "measured", "142", "3", "5", str(560 / 142), "560"],
         ["sreval_python", "published", "142", "3", "5", "3.94", "560"],
     ]
+
+
+def test_the_lengths_and_marks_that_the_paper_prints(study: Path) -> None:
+    (printed,) = (row for row in rows_of(study, "stepwise_tasks")
+                  if (row["dataset"], row["source"]) == ("sreval_python", "published"))  # fmt: skip
+    assert [printed[f"characters_{part}"] for part in ("question", "code", "tests")] == ["233.3", "1234.4", "2023.3"]
+    assert [printed[f"lines_{part}"] for part in ("question", "code", "tests")] == ["2.2", "36.3", "50.0"]
+    models = {row["short"]: row for row in rows_of(study, "stepwise_paper_models")}
+    assert len(models) == 11 and [name for name, row in models.items() if row["open"] == "no"] == ["G5-M"]
+    assert (models["DS-T"]["category"], models["DS-T"]["size"]) == ("large reasoning model", "370B")
+    assert int(models["OSS-20"]["cells"]) > 0 == int(models["QW3-30"]["cells"])
 
 
 @pytest.mark.parametrize(
@@ -161,7 +172,7 @@ def test_repositories_are_a_level_of_their_own(tmp_path: Path) -> None:
 def test_without_full_history_there_are_promptings_alone(tmp_path: Path) -> None:
     data = report(tmp_path, Steps("mine", prompting="cumulative"))
     names = [table.name for table in data.tables if table.group == "stepwise_paper"]
-    assert names == ["stepwise_prompting_function", "stepwise_tasks"]
+    assert names == ["stepwise_prompting_function", "stepwise_tasks", "stepwise_paper_models"]
 
 
 def test_the_claim_and_each_chart_keep_to_one_setting(study: Path) -> None:

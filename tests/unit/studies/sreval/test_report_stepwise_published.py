@@ -13,9 +13,11 @@ import pytest
 import yaml
 
 from codechat.cli.commands.listing import options_of
+from codechat.datasets import DATASETS
 from codechat.domain import Target
 from codechat.engine.settings.compose import compose
 from codechat.languages import fence
+from codechat.metrics.loaded import count_loaded
 from codechat.studies.sreval.chapter.published import DATA, LEVELS, Figures, Setting, paper
 from codechat.studies.sreval.protocol import StepwiseConfig, layout
 from codechat.studies.sreval.rows import Step, StepTask
@@ -185,6 +187,16 @@ def test_the_papers_tokens_tell_where_the_code_above_stands(
     assert estimated == {"every": every, "first": first}
     fits, other = (every, first) if language == "python" else (first, every)
     assert abs(fits - printed) < 0.07 * printed and abs(other - printed) > 0.5 * printed
+
+
+@published
+@pytest.mark.parametrize("kind", ["sreval_python", "sreval_java"])
+def test_the_lengths_of_functions_are_those_of_table_1(kind: str) -> None:
+    path = Path(DATA_FOLDER or "", f"{kind}_function.jsonl.gz")
+    dataset = DATASETS.build(DATASETS.validate({"kind": kind, "path": str(path)}))
+    found, printed = count_loaded(dataset.tasks)["lengths"], RAW["tasks"][kind]
+    for unit in ("characters", "lines"):
+        assert found[unit] == pytest.approx(printed[unit], abs=0.06 if unit == "lines" else 0.5), unit
 
 
 @published
