@@ -26,7 +26,7 @@ _WORD = r"(?P<word>[^\W\d]\w{0,80})\b"
 _DECLARED = (
     # `ArrayList<A> name =`, `std::vector<int>& name)`
     re.compile(
-        rf"(?<![<,\w.:])(?:std::)?{_WORD}\s?(?:<[^;(){{}}=]{{0,200}}>)?[\s&*]{{1,9}}{_NAME}\s{{0,9}}(?=[=;)\[{{])"
+        rf"(?<![<,\w.:])(?:std::)?{_WORD}\s?(?:<[^;(){{}}=]{{0,200}}?>)?[\s&*]{{1,9}}{_NAME}\s{{0,9}}(?=[=;,)\[{{])"
     ),
     # `name: &mut Vec<A>`, `name: dict[str, int]`
     re.compile(rf"{_NAME}\s?:\s{{0,9}}(?:&\s?(?:'\w{{1,80}}\s)?)?(?:mut\s)?{_PATH}{_WORD}"),
@@ -240,7 +240,7 @@ _NUMBER = re.compile(r"(?<![\w.])(\d[\d_']*)(?:[uUlL]{1,3}|[iu](?:8|16|32|64|128
 _NO_SIZE = re.compile(
     r"\b(?:input|sum|score|grade|value|val|age|price|amount|year|percent\w*|temp\w*|\w*(?:Score|Price|Value|_score|_price"
     r"|_value))\s*(?:[<>]=?|[=!]=)\s*\Z"
-    r"|\b(?:sleep\w*|setTimeout|delay|of(?:Seconds|Millis)|from_(?:secs|millis))\s*\((?:[^()]|\([^()]*\))*\Z"
+    r"|\b(?:sleep\w*|setTimeout|delay|parse_?int|format_?int|from_str_radix|toString|toInt32|of(?:Seconds|Millis)|from_(?:secs|millis))\s*\((?:[^()]|\([^()]*\))*\Z"
     r"|\b(?:push|push_back|push_front|add|append|insert|put|offer|enqueue|addFirst|addLast)\s*\([^()]*\Z"
     r"|\d\s*[*/]\s*\Z",
     re.IGNORECASE,
@@ -345,7 +345,10 @@ def _bounds(text: str, number: re.Match[str], others: frozenset[str], made_by: s
     one_of_many = re.search(r"\d\s*,\s*\Z", before) and re.match(r"\s*,\s*\d|\s*[}\]]", after)
     if _NO_SIZE.search(before) or _COMPUTED.search(before) or one_of_many or (made and made[1].lower() in others):
         return False
-    if (made and (made[1].lower() in made_by or made[1][0].isupper())) or (declares and declares[1].lower() in made_by):
+    method = made is not None and before[: made.start()].endswith(".")
+    if (made and (made[1].lower() in made_by or (made[1][0].isupper() and not method))) or (
+        declares and declares[1].lower() in made_by
+    ):
         return True
     if _LIMITED.search(before) or _LIMITS.match(after):
         return True
