@@ -73,7 +73,8 @@ class Kit:
 
     def finish_turn(self, turn: TurnRecord) -> None:
         """Append a finished turn to the session's record, with the calls of further roles. Turns come in order."""
-        turn = turn.model_copy(update={"tested_as": self._tested.finish(turn.turn)})
+        if (equal := self._tested.finish(turn.turn)) is not None:
+            turn = turn.model_copy(update={"tested_as": equal})
         if self._services.has_roles:
             turn = turn.model_copy(update=by_role(self._calls[turn.turn]))
         self.log.turns.append(turn)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TypeGuard
+from typing import TypeGuard, get_args
 
 from codechat.languages.python.syntax import parameters, tree_of
 
@@ -23,6 +23,8 @@ _PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.)(?: |$)")
 
 Compound = ast.If | ast.For | ast.AsyncFor | ast.While | ast.With | ast.AsyncWith | ast.Try | ast.TryStar | ast.Match
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_PLACED = {ast.Return, ast.Break, ast.Continue, *get_args(Definition), *get_args(Compound)}
+"""The statements that can be misplaced, or hold one that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,8 @@ def _misplaced(tree: ast.Module) -> str:
     stack = [(statement, False, False) for statement in reversed(tree.body)]
     while stack:
         node, in_function, in_loop = stack.pop()
+        if type(node) not in _PLACED:
+            continue
         if isinstance(node, ast.Return) and not in_function:
             return f"line {node.lineno}: 'return' outside function"
         if isinstance(node, ast.Break | ast.Continue) and not in_loop:

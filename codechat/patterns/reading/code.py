@@ -60,9 +60,17 @@ class Code:
     def find(self, *kinds: type[N]) -> Iterator[N]: ...
     def find(self, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
         """The nodes of these kinds, in source order."""
+        wanted = [kind for kind in _with_subclasses(kinds) if kind in self._by_kind]
+        if len(wanted) < 2:
+            return iter(self._by_kind[wanted[0]] if wanted else ())
+        return (node for node in self.nodes if type(node) in wanted)
+
+    @cached_property
+    def _by_kind(self) -> dict[type[ast.AST], list[Any]]:
+        found: dict[type[ast.AST], list[Any]] = {}
         for node in self.nodes:
-            if isinstance(node, kinds):
-                yield node
+            found.setdefault(type(node), []).append(node)
+        return found
 
     @property
     def whole(self) -> "Code":
@@ -123,7 +131,7 @@ class Code:
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:
-        return tuple(node for node in self.nodes if isinstance(node, FUNCTIONS))
+        return tuple(self.find(*FUNCTIONS))
 
     @cached_property
     def string_lines(self) -> frozenset[int]:
@@ -152,12 +160,10 @@ class Code:
     def _bound(self) -> dict[ast.AST, set[str]]:
         """The names that each function, each lambda and the module bind by assignment, definition or parameter."""
         names: dict[ast.AST, set[str]] = {}
-        for node in self.nodes:
-            name = getattr(node, "name", None) if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else None
+        for node in self.find(*FUNCTIONS, ast.ClassDef, ast.Name, ast.arg):
+            name = getattr(node, "name", None) or getattr(node, "arg", None)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 name = node.id
-            elif isinstance(node, ast.arg):
-                name = node.arg
             if name is not None:
                 names.setdefault(self._scope(node), set()).add(name)
         return names
@@ -247,6 +253,12 @@ class Code:
     def function_of(self, node: ast.AST) -> Function | None:
         """The innermost function around a node; its defaults and decorators count as inside."""
         return next((above for above in self.ancestors(node) if isinstance(above, FUNCTIONS)), None)
+
+
+@lru_cache(maxsize=1024)
+def _with_subclasses(kinds: tuple[type[ast.AST], ...]) -> list[type[ast.AST]]:
+    every = (kind for kind in vars(ast).values() if isinstance(kind, type))
+    return [kind for kind in every if issubclass(kind, kinds)]
 
 
 def is_hint(code: Code, node: ast.AST) -> bool:
