@@ -15,7 +15,12 @@ from codechat.audit.sampling import AuditDecision
 from codechat.files import content_hash
 
 _FOLDER = Path(__file__).parent
-_READ = {"prompt": "The task", "question": "The issue", "thread": "The thread that followed it"}
+_READ = {
+    "prompt": "The task",
+    "question": "The issue",
+    "thread": "The thread that followed it",
+    "conditions": "What satisfies the user, by the data",
+}
 """The titles of the texts that a decision rests on, other than the judged one, by column."""
 
 

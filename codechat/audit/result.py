@@ -1,10 +1,12 @@
 """The files of an audit: audit.json, audit.md, confusion.csv and the disagreements to discuss."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import combinations
 from pathlib import Path
-from typing import Literal
+from statistics import fmean
+from typing import Any, Literal
 
 from codechat.audit.labels import LabelRow, Row, read_labels
 from codechat.audit.scoring import (
@@ -16,6 +18,7 @@ from codechat.audit.scoring import (
     Score,
     Share,
     agreement,
+    interval,
     items_of,
     questions_of,
     score,
@@ -51,21 +54,22 @@ class Dispute:
 
 @dataclass(frozen=True)
 class Audit:
-    """Scores by labels: one per annotator's file, and `agreed` by the rows that two annotators label alike."""
+    """Scores by labels: one per annotator's file, and `agreed` by the rows that all annotators label alike.
+
+    `pairs` has by two annotators' names (`ada, bob`) how far they agree.
+    """
 
     scores: Mapping[str, Mapping[Question, Score]]
-    agreement: Mapping[Question, Agreement] | None
+    pairs: Mapping[str, Mapping[Question, Agreement]]
     disputes: tuple[Dispute, ...]
     by_verdict: int = 0
     """The number of rows that were drawn by verdict, for the correction of adherence."""
 
 
 def audit(paths: list[Path]) -> Audit:
-    """Score one annotator's labels, or two's. Raises `UserError` if a file is wrong or their samples differ."""
-    if len(paths) > 2:
-        raise UserError(
-            f"{len(paths)} files of labels were given", "give one annotator's, or two's: labels=FILE[,FILE]"
-        )
+    """Score the labels of one annotator or of several. Raises `UserError` if a file is wrong or samples differ."""
+    if twice := [path for number, path in enumerate(paths) if path in paths[:number]]:
+        raise UserError(f"{twice[0]} is given twice", "give each annotator's file once: labels=FILE[,FILE]")
     files = [read_labels(path) for path in paths]
     rows = [{sample: row for sample, (_, row) in file.items()} for file in files]
     names = [path.stem for path in paths]
@@ -76,38 +80,48 @@ def audit(paths: list[Path]) -> Audit:
         for name, each in zip(names, rows, strict=True)
     }
     by_verdict = sum(isinstance(row, LabelRow) and row.counts_for == "correction" for row in rows[0].values())
-    if len(rows) == 1:
-        return Audit(scores, None, tuple(_disputes(rows[0], None)), by_verdict)
-    for sample, (line, _) in files[1].items():
-        if sample not in files[0]:
-            raise UserError(f"{paths[1]}:{line}: {paths[0]} has no such row", "both must label one and the same sample")
+    for path, file in zip(paths[1:], files[1:], strict=True):
+        for sample, (line, _) in file.items():
+            if sample not in files[0]:
+                raise UserError(f"{path}:{line}: {paths[0]} has no such row", "all must label one and the same sample")
     questions = questions_of(rows[0].values())
-    both = {question: agreement(rows[0], rows[1], question) for question in questions}
-    scores[AGREED] = {question: score(_agreed_rows(rows[0], rows[1], question), question) for question in questions}
-    return Audit(scores, both, tuple(_disputes(*rows)), by_verdict)
+    pairs = {
+        f"{one}, {two}": {question: agreement(first, second, question) for question in questions}
+        for (one, first), (two, second) in combinations(zip(names, rows, strict=True), 2)
+    }
+    if pairs:
+        scores[AGREED] = {question: score(_agreed_rows(rows, question), question) for question in questions}
+    return Audit(scores, pairs, tuple(_disputes(rows)), by_verdict)
 
 
-def _agreed_rows(first: Mapping[str, Row], second: Mapping[str, Row], question: Question) -> list[Row]:
-    """The first annotator's rows that have the same label as the second's."""
-    other = {item.row.sample: item.label for item in items_of(second.values(), question)}
-    return [item.row for item in items_of(first.values(), question) if other.get(item.row.sample) == item.label]
+def _agreed_rows(rows: Sequence[Mapping[str, Row]], question: Question) -> list[Row]:
+    """The first annotator's rows that have the same label as all others'."""
+    first, *others = _items_by_annotator(rows, question)
+    return [
+        item.row
+        for sample, item in first.items()
+        if all(sample in other and other[sample].label == item.label for other in others)
+    ]
 
 
-def _disputes(first: Mapping[str, Row], second: Mapping[str, Row] | None) -> Iterator[Dispute]:
-    for question in questions_of(first.values()):
-        other = {} if second is None else {item.row.sample: item for item in items_of(second.values(), question)}
-        for item in items_of(first.values(), question):
-            twin = other.get(item.row.sample)
-            if twin is not None and twin.label != item.label:
-                yield _dispute(question, item, twin, "annotators")
+def _items_by_annotator(rows: Sequence[Mapping[str, Row]], question: Question) -> list[dict[str, Item]]:
+    return [{item.row.sample: item for item in items_of(each.values(), question)} for each in rows]
+
+
+def _disputes(rows: Sequence[Mapping[str, Row]]) -> Iterator[Dispute]:
+    for question in questions_of(rows[0].values()):
+        first, *others = _items_by_annotator(rows, question)
+        for sample, item in first.items():
+            items = [item, *(other[sample] for other in others if sample in other)]
+            if len({each.label for each in items}) > 1:
+                yield _dispute(question, items, "annotators")
             elif not item.right and item.judged != "undecided":
-                yield _dispute(question, item, twin, "labels and judge")
+                yield _dispute(question, items, "labels and judge")
 
 
-def _dispute(
-    question: Question, item: Item, twin: Item | None, between: Literal["annotators", "labels and judge"]
-) -> Dispute:
-    row, both = item.row, [item] if twin is None else [item, twin]
+def _dispute(question: Question, items: Sequence[Item], between: Literal["annotators", "labels and judge"]) -> Dispute:
+    item = items[0]
+    row = item.row
     return Dispute(
         question=question,
         between=between,
@@ -115,20 +129,21 @@ def _dispute(
         task_id=row.task_id,
         turn=row.turn,
         instruction=row.instruction,
-        labels=" / ".join(dict.fromkeys(one.label for one in both)),
+        labels=" / ".join(dict.fromkeys(one.label for one in items)),
         judged=item.judged,
         judge=item.judge,
         reason=item.reason,
-        notes=" / ".join(one.row.note for one in both if one.row.note),
+        notes=" / ".join(one.row.note for one in items if one.row.note),
     )
 
 
 def write_audit(found: Audit, folder: Path) -> None:
     """Write all files, replacing those of an earlier scoring."""
-    agreed = found.agreement.items() if found.agreement is not None else ()
+    pairs = {pair: {question: asdict(one) for question, one in each.items()} for pair, each in found.pairs.items()}
     values = {
         "scores": {name: {q: asdict(one) for q, one in each.items()} for name, each in found.scores.items()},
-        "agreement": {question: asdict(one) for question, one in agreed} or None,
+        "agreement": next(iter(pairs.values())) if len(pairs) == 1 else None,
+        "pairs": pairs,
         "disputes": len(found.disputes),
     }
     write_atomically(folder / "audit.json", json.dumps(values, indent=1, ensure_ascii=False) + "\n")
@@ -160,16 +175,20 @@ def markdown(found: Audit) -> str:
         lines += ["", f"## {question.capitalize()}"]
         if question == "adherence" and found.by_verdict:
             lines += ["", BY_VERDICT.format(found.by_verdict)]
-        if found.agreement is not None:
-            one = found.agreement[question]
+        for pair, agreed in found.pairs.items():
+            one, who = agreed[question], "the annotators" if len(found.pairs) == 1 else markdown_text(pair)
             lines += [
                 "",
-                f"- the annotators agree on {show(one.same_label)}",
+                f"- {who} agree on {show(one.same_label)}",
                 f"- Cohen's kappa of their labels: {show_kappa(one.kappa)}",
                 f"- of whether the judge is right, as the paper counts: {show_kappa(one.kappa_on_correctness)}",
             ]
         for name, each in found.scores.items():
-            who = "Where both label alike" if name == AGREED else f"By the labels of {markdown_text(name)}"
+            who = (
+                f"Where {'both' if len(found.pairs) == 1 else 'all'} label alike"
+                if name == AGREED
+                else f"By the labels of {markdown_text(name)}"
+            )
             lines += ["", f"### {who}", ""]
             lines += _section(each[question])
     return "\n".join([*lines, "", f"Rows to discuss: {len(found.disputes)} (disagreements.csv)", ""])
@@ -205,3 +224,42 @@ def show(one: Share) -> str:
 def show_kappa(one: Kappa | None) -> str:
     """`0.709 [0.502, 0.916]`; a dash if all is one class."""
     return "—" if one is None else f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]"
+
+
+def read_scores(folder: Path) -> dict[Question, dict[str, Any]]:
+    """What people's labels come to by question, from the audit.json of a folder; empty if there is none.
+
+    `labelled` by group (`all`, and each group that the question is scored by) has the mean share over the annotators,
+    how many labels it rests on, and Wilson's interval for as many rows as they label in common. `same` and `kappa` are
+    means over the pairs of annotators, None without a pair; `kappa_interval` is that of a single pair.
+    """
+    try:
+        values = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    own = [each for name, each in values["scores"].items() if name != AGREED]
+    known: dict[str, Mapping[str, Any]] = values.get("pairs") or {"both": values.get("agreement") or {}}
+    found = {}
+    for question in own[0]:
+        pairs = [each[question] for each in known.values() if question in each]
+        kappas = [pair["kappa"] for pair in pairs if pair["kappa"]]
+        same = [pair["same_label"]["value"] for pair in pairs if pair["same_label"]["value"] is not None]
+        found[question] = {
+            "labelled": _pooled([each[question] for each in own]),
+            "same": fmean(same) if same else None,
+            "kappa": fmean(each["value"] for each in kappas) if kappas else None,
+            "kappa_interval": [kappas[0]["low"], kappas[0]["high"]] if len(kappas) == len(pairs) == 1 else None,
+        }
+    return found
+
+
+def _pooled(scores: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The annotators' shares together, by group."""
+    groups = [{"all": each["accuracy"], **each["by_category"], **each["by_language"]} for each in scores]
+    found = {}
+    for name in dict.fromkeys(name for each in groups for name in each):
+        shares = [each[name] for each in groups if name in each]
+        count, of = (sum(share[key] for share in shares) for key in ("count", "of"))
+        low, high = interval(count / len(shares), of / len(shares)) if of else (None, None)
+        found[name] = {"count": count, "of": of, "value": count / of if of else None, "low": low, "high": high}
+    return found

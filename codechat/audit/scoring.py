@@ -164,12 +164,15 @@ def agreement(first: Mapping[str, Row], second: Mapping[str, Row], question: Que
 
 def share(count: int, of: int) -> Share:
     """A share with Wilson's interval."""
-    if not of:
-        return Share(count, of)
+    return Share(count, of, count / of, *interval(count, of)) if of else Share(count, of)
+
+
+def interval(count: float, of: float) -> tuple[float, float]:
+    """Wilson's interval of the share `count / of`."""
     from statsmodels.stats.proportion import proportion_confint
 
     low, high = proportion_confint(count, of, method="wilson")
-    return Share(count, of, count / of, float(low), float(high))
+    return float(low), float(high)
 
 
 def kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> Kappa | None:

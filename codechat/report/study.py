@@ -35,7 +35,7 @@ class LoadedCell:
     model and the dataset: cells of one setup may be averaged. `repeats` are the cells of one seed each that this one
     pools, if any: it then has several samples of a task. `labels` are people's of its judge's decisions, by which its
     adherence is corrected, or the reason why it is not; None if nobody asked for it. `scored` has by question what
-    people's labels of other kinds come to, as audit.json has it, if the report was given such.
+    people's labels of other kinds come to (`audit.result.read_scores`), if the report was given such.
     """
 
     folder: Path

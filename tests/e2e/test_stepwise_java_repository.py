@@ -66,7 +66,9 @@ def test_references_pass_by_what_the_command_says(here: Path) -> None:
     assert outcome.metrics is not None and outcome.metrics["acc"] == [1.0, 1.0]
     requests = [turn["request"][-1]["content"] for turn in turns_of(outcome)]
     shown = [ABOVE, ""]  # the paper's tokens say that Java repositories show it once (Table 6)
-    assert all(request.startswith(f"{above}programming problem:\n") for above, request in zip(shown, requests, strict=True))
+    assert all(
+        request.startswith(f"{above}programming problem:\n") for above, request in zip(shown, requests, strict=True)
+    )
     assert {path: Path("repos/shop", path).read_text() for path in FILES} == FILES
 
 

@@ -150,7 +150,7 @@ def _summary_of_decisions(sample: "DrawnSample") -> str:
 
 def _score(words: list[str]) -> int:
     allowed = {
-        "labels": "one annotator's labels, or two's: FILE[,FILE]",
+        "labels": "the labels of one annotator, or of several: FILE[,FILE]",
         "out": "folder for the tables and the disagreements",
     }
     values = parse_words(words, allowed, required=("labels", "out"))

@@ -1,8 +1,7 @@
 """`codechat report`: tables, figures and one page that compare finished cells."""
 
-import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ KEYS = {
     "experiment": "the MLflow experiment whose cells are compared, instead of runs",
     "filter": "with experiment: an MLflow filter, such as tags.`codechat.sweep` = 'rq1'",
     "uri": "with experiment: the tracking URI; SQLite mlflow/store.db in the working folder unless given",
-    "audit": "an audit's folder with people's labels: adherence corrected for the judge's errors, beside the raw",
+    "audit": "folders of audits, DIR[,DIR]: adherence corrected by people's labels; scored labels of other kinds shown",
     "out": "the folder that tables, figures and the page are written to",
 }
 
@@ -47,7 +46,7 @@ def run_report(words: list[str]) -> int:
     cells = [cell for cell in loaded if cell.measures is not None]
     notes = _notes(values, loaded)
     if "audit" in values:
-        cells, remarks = _with_labels(values["audit"], cells)
+        cells, remarks = _with_labels([Path(name) for name in values["audit"].split(",")], cells)
         notes += remarks
     if not cells:
         raise UserError("none of these cells says what it measures", notes[-1])
@@ -95,40 +94,56 @@ def _folders(values: Mapping[str, str], out: Path) -> list[Path]:
         raise UserError(str(error), "start the server, or give runs=DIR instead") from error
 
 
-def _with_labels(named: str, cells: list[LoadedCell]) -> tuple[list[LoadedCell], list[str]]:
-    """The cells with people's labels of their judge, and remarks. Raises `UserError` if none can be read."""
+def _with_labels(places: Sequence[Path], cells: list[LoadedCell]) -> tuple[list[LoadedCell], list[str]]:
+    """The cells with people's labels of what judges decided, and remarks.
+
+    Labels of adherence correct it; those of other kinds are shown, as `audit score` has scored them. Raises `UserError`
+    if there are none, or no cell that they are of.
+    """
     from codechat.audit.people import measures_adherence, read_people, with_labels
 
+    cells, rest = _with_scores(places, cells)
+    if not rest:
+        return cells, []
     if not any(map(measures_adherence, cells)):
-        return _with_scores([Path(name) for name in named.split(",")], cells), []
-    people = read_people(Path(named), cells, options_of)
+        raise UserError(f"{rest[0]} holds no scored labels", f"audit score labels=FILE[,FILE] out={rest[0]}")
+    if len(rest) > 1:
+        raise UserError(f"labels of adherence are in {rest[0]} and in {rest[1]}", "put the files into one folder")
+    people = read_people(rest[0], cells, options_of)
     found = with_labels(cells, people, options_of)
     missed = [f"Adherence of {cell.label} on {cell.dataset} is not corrected: {cell.labels}." for cell in found
               if isinstance(cell.labels, str)]  # fmt: skip
     return found, [*people.notes, *missed]
 
 
-def _with_scores(places: list[Path], cells: list[LoadedCell]) -> list[LoadedCell]:
-    """The cells with what people's labels of another kind came to: those of the protocols that have the kind."""
+def _with_scores(places: Sequence[Path], cells: list[LoadedCell]) -> tuple[list[LoadedCell], list[Path]]:
+    """The cells with what people's scored labels of other kinds come to, and the places that have none of these."""
     from codechat.audit.judged import kinds
+    from codechat.audit.people import measures_adherence
+    from codechat.audit.result import read_scores
 
-    protocols = {protocol for kind in kinds().values() for protocol in kind.protocols}
-    if not any(cell.protocol in protocols for cell in cells):
+    protocols = {kind.row.question: kind.protocols for kind in kinds().values()}
+    known = {protocol for each in protocols.values() for protocol in each}
+    if not any(measures_adherence(cell) or cell.protocol in known for cell in cells):
         raise UserError(
             "no cell of this report judges adherence, or has decisions of another kind that people label",
             "audit goes with cells whose metrics.json has iar, or with those that audit export draws from",
         )
     scores: dict[str, Any] = {}
+    rest: list[Path] = []
     for place in places:
-        try:
-            found = json.loads((place / "audit.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise UserError(f"{place} holds no scored labels", f"audit score labels=FILE[,FILE] out={place}") from error
-        agreed = found.get("agreement") or {}
-        for each in found["scores"].values():  # of two annotators what both say comes last, and counts
-            between = {question: (agreed.get(question) or {}).get("kappa") for question in each}
-            scores |= {question: {**score, "between": between[question]} for question, score in each.items()}
-    return [replace(cell, scored=scores) if cell.protocol in protocols else cell for cell in cells]
+        found = {question: one for question, one in read_scores(place).items() if question in protocols}
+        for question in found:
+            if not any(cell.protocol in protocols[question] for cell in cells):
+                wanted = " or ".join(f"protocol={name}" for name in protocols[question])
+                raise UserError(f"{place}: no cell of this report has a {question}, which was labelled there",
+                                f"give cells of {wanted} too, or leave the folder out")  # fmt: skip
+        scores |= found
+        rest += [] if found else [place]
+    return [
+        replace(cell, scored={name: one for name, one in scores.items() if cell.protocol in protocols[name]})
+        for cell in cells
+    ], rest
 
 
 def _notes(values: Mapping[str, str], loaded: tuple[LoadedCell, ...]) -> list[str]:

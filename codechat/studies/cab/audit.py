@@ -76,13 +76,15 @@ def _answers(session: SessionRecord) -> list[tuple[int, str]]:
     return [(turn, answer) for turn, answer in found if answer is not None]
 
 
-def _dialogue(session: SessionRecord, last: int | None = None) -> str:
-    """All answers with the user's replies to them, up to a turn."""
+def _dialogue(session: SessionRecord, last: int | None = None, *, unreplied: bool = False) -> str:
+    """All answers with the user's replies to them, up to a turn; `unreplied` leaves the reply of that turn out."""
     said: list[str] = []
-    for own in (AssistTurn.of(turn) for turn in session.turns if last is None or turn.turn <= last):
+    for turn in (turn for turn in session.turns if last is None or turn.turn <= last):
+        own = AssistTurn.of(turn)
         if own.answer is not None:
             said.append(f"maintainer:\n{own.answer}")
-            said += [f"user:\n{own.user.text}"] if own.user is not None else []
+            if own.user is not None and not (unreplied and turn.turn == last):
+                said.append(f"user:\n{own.user.text}")
     return "\n\n".join(said)
 
 
@@ -196,7 +198,11 @@ def _completeness(cell: LoadedCell, task: AssistTask, session: SessionRecord) ->
 
 
 def _replies(row: type[StatusRow] | type[KnowledgeRow]) -> Asked:
-    """The user's readable replies, each with the dialogue up to it."""
+    """The user's readable replies, each with the dialogue up to it.
+
+    Who labels a status does not see the reply itself, which gives the status away; who labels what a user could know
+    sees the conditions and the thread, from which its model could have it.
+    """
 
     def ask(cell: LoadedCell, task: AssistTask, session: SessionRecord) -> Iterator[JudgedDecision]:
         for turn in session.turns:
@@ -208,7 +214,8 @@ def _replies(row: type[StatusRow] | type[KnowledgeRow]) -> Asked:
             said = {"judge": _model_of(cell, "user"), "judge_reason": reply.reason}
             at, met = (turn.turn, 0), reply.status == "FULLY_SATISFIED" if whole else True
             known = row.of(cell, session, at, met, language=session.language, **asked, **said)
-            yield JudgedDecision(known, {"question": task.prompt, "answer": _dialogue(session, turn.turn)})
+            told = {"question": task.prompt} if whole else {**_thread_of(task), "conditions": _numbered(task)}
+            yield JudgedDecision(known, {**told, "answer": _dialogue(session, turn.turn, unreplied=whole)})
 
     return ask
 
@@ -235,14 +242,15 @@ register(
     Kind(
         StatusRow, ("decision", "statuses"), "status of a simulated user", _OF_ASSIST,
         partial(_over_tasks, _replies(StatusRow)),
-        "Would somebody who has these conditions be fully satisfied at this point of the dialogue?", heading="Dialogue",
+        "Would somebody with these conditions be fully satisfied by what the maintainer has said so far?",
+        heading="Dialogue",
     )
 )  # fmt: skip
 register(
     Kind(
         KnowledgeRow, ("decision", "replies"), "reply of a simulated user", _OF_ASSIST,
         partial(_over_tasks, _replies(KnowledgeRow)),
-        "Does the last reply say only what the person who opened the issue could know at that point?",
+        "Does the user's last reply say only what the person who opened the issue could know at that point?",
         heading="Dialogue",
     )
 )  # fmt: skip

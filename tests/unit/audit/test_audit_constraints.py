@@ -11,6 +11,7 @@ import yaml
 from codechat.audit.judged import draw
 from codechat.audit.labels import read_labels
 from codechat.cli.commands.audit import run_audit
+from codechat.cli.commands.report import run_report
 from codechat.errors import UserError
 from codechat.metrics.measures import FIELD
 from codechat.records import SessionRecord, TurnRecord, write_sessions
@@ -147,6 +148,9 @@ def test_two_annotators_agree_or_not(runs: Path, tmp_path: Path) -> None:
     assert run_audit(["score", f"labels={one},{two}", f"out={out}"]) == 0
     agreement = json.loads((out / "audit.json").read_text())["agreement"]["constraint"]
     assert agreement["same_label"]["count"] == 8
+    assert run_report([f"runs={runs}", f"out={tmp_path / 'report'}", f"audit={out}"]) == 0
+    (shown, *_) = table(tmp_path / "report" / "tables" / "levels_labels.csv")
+    assert (shown["question"], shown["group"], shown["n"]) == ("Right verdicts", "all", "16"), "both people's, decided"
 
 
 def test_an_altered_row_is_told(runs: Path, tmp_path: Path) -> None:

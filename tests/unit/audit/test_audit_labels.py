@@ -144,7 +144,7 @@ def test_one_annotator(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> 
     score = found.scores["ada"]
     assert (score["applicability"].accuracy.count, score["applicability"].accuracy.of) == (6, 12)
     assert (score["adherence"].accuracy.count, score["adherence"].accuracy.of) == (6, 6)
-    assert found.agreement is None
+    assert not found.pairs
     assert {(one.between, one.labels, one.judged, one.notes) for one in found.disputes} == {
         ("labels and judge", "yes", "no", "hm")
     }
@@ -159,11 +159,8 @@ def test_two_annotators_and_the_files(tmp_path: Path, decisions: tuple[AuditDeci
     found = audit([first, second])
     assert set(found.scores) == {"ada", "bob", "agreed"}
     assert found.scores["agreed"]["applicability"].labelled == 11
-    assert found.agreement is not None
-    assert (found.agreement["applicability"].same_label.count, found.agreement["applicability"].same_label.of) == (
-        11,
-        12,
-    )
+    same = found.pairs["ada, bob"]["applicability"].same_label
+    assert (same.count, same.of) == (11, 12)
     split = [one for one in found.disputes if one.between == "annotators"]
     assert {(one.sample, one.labels) for one in split} >= {(decisions[0].key, "yes / no")}
     write_audit(found, tmp_path / "out")
@@ -195,8 +192,20 @@ def test_two_samples_do_not_mix(tmp_path: Path, decisions: tuple[AuditDecision, 
         path.write_bytes(whole.read_bytes())
     assert set(audit(list(both)).scores) == {*map(str, both), "agreed"}
     assert audit([whole, half]).scores["b"]["applicability"].unlabelled == 12
-    with pytest.raises(UserError, match="3 files"):
-        audit([half, half, half])
+    with pytest.raises(UserError, match=r"a\.csv is given twice"):
+        audit([half, half])
+
+
+def test_three_annotators_are_three_pairs(tmp_path: Path, decisions: tuple[AuditDecision, ...]) -> None:
+    alike, other = all_yes(decisions), [("no", ""), *all_yes(decisions)[1:]]
+    said = {"ada": alike, "bob": other, "eve": alike}
+    found = audit([labelled(tmp_path / f"{name}.csv", decisions, *labels) for name, labels in said.items()])
+    same = {pair: each["applicability"].same_label.count for pair, each in found.pairs.items()}
+    assert same == {"ada, bob": 11, "ada, eve": 12, "bob, eve": 11}
+    assert found.scores["agreed"]["applicability"].labelled == 11, "where all three label alike"
+    split = [one for one in found.disputes if one.between == "annotators" and one.question == "applicability"]
+    assert [(one.sample, one.labels) for one in split] == [(decisions[0].key, "yes / no")]
+    assert "- bob, eve agree on" in markdown(found) and "### Where all label alike" in markdown(found)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from codechat.metrics.repeats import Part, all_of, any_of, mean_over_tasks, size
 from codechat.metrics.statistics import Figure
 from codechat.records import SessionRecord
 from codechat.report.data import Column, Table, Value, columns_of
+from codechat.report.generic.labels import ALL, Asked, labels_table
 from codechat.report.generic.repeats import pooled_in, table_of_k
 from codechat.report.generic.tables import named_table
 from codechat.report.study import REPLAYED, LoadedCell, Study, Verdicts
@@ -32,12 +33,16 @@ class Paper:
     """The paper's Table 2. `figures` has by cohort and model three triples by verdict (correct, partially correct,
     incorrect): shares in per cent, turns of the real thread, rounds.
 
-    `issues` counts the paper's sample by cohort; `known` has the paper's name of a model by its plain one.
+    `issues` counts the paper's sample by cohort; `known` has the paper's name of a model by its plain one. `conditions`
+    is Table 4 by language: conditions that were labelled, those found accurate, the share of these, and the share of
+    lists found complete, in per cent; `same` what two people labelled alike, in per cent.
     """
 
     figures: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]
     issues: Mapping[str, int]
     known: Mapping[str, str]
+    conditions: Mapping[str, Sequence[float]]
+    same: float
 
     def name_of(self, model: str) -> str:
         """The paper's name of a model; empty if the paper has none such."""
@@ -50,7 +55,8 @@ def paper() -> Paper:
     """The data file's content."""
     data: dict[str, Any] = yaml.safe_load(DATA.read_text(encoding="utf-8"))
     known = {plain: name for name, plains in data["models"].items() for plain in plains}
-    return Paper({cohort: data[cohort] for cohort in COHORTS}, data["issues"], known)
+    figures = {cohort: data[cohort] for cohort in COHORTS}
+    return Paper(figures, data["issues"], known, data["conditions"], data["same"])
 
 
 GROUP = "assist_paper"
@@ -70,6 +76,12 @@ SOURCE = (
     "of all time), judged by Sonnet 3.7 under prompts that are worded otherwise, at temperature 0. What else differs "
     "from its setup stands behind each of its rows, of the cell above it or else of the nearest one."
 )
+TABLE_4 = (
+    "Published: the paper's Table 4, of 70 issues, ten of a language, that three people each labelled, all labels "
+    "counted; lists are 30 of a language."
+)
+LISTS = 30
+"""The labels of whole lists that Table 4 has of a language: ten issues, three people."""
 NOWHERE = "What the paper prints stands here only if a cell has CodeAssistBench's published issues, and none has."
 
 
@@ -240,44 +252,33 @@ def user_and_judge(study: Study[Any]) -> Table:
     )  # fmt: skip
 
 
-ASKED: Mapping[str, tuple[str, str]] = {
-    "extracted_condition": ("Accurate conditions", "conditions of the data that say what the user needs"),
-    "extracted_conditions": ("Complete lists", "issues whose conditions say all that the user needs"),
-    "user_conditions": ("Right statuses", "replies of the simulated user that are rightly fully satisfied, or not"),
-    "user_reply": ("Fair replies", "replies of the simulated user that say only what a user could know"),
-    "condition": ("Right decisions of the judge", "the judge's decisions on conditions that are right"),
-}
-"""What people label, by the question's name in audit.json: a title, and what the share counts."""
-TABLE_4: Mapping[str, tuple[float, int]] = {"extracted_condition": (86.27, 663), "extracted_conditions": (65.71, 210)}
-"""What the paper's Table 4 prints over all languages: the share, and of how many."""
-
-
 def labelled(study: Study[Any]) -> Iterator[Table]:
-    """What people's labels say of the data's conditions and of the simulated user, if the report was given any."""
-    scored: Mapping[str, Any] = next((found.cell.scored for found in study.in_order() if found.cell.scored), {})
-    rows: list[tuple[Value, ...]] = []
-    for question, (title, _) in ASKED.items():
-        if (one := scored.get(question)) is None:
-            continue
-        kappa = (one["between"] or {}).get("value")
-        for place, share in {"all": one["accuracy"], **one["by_language"]}.items():
-            ends = None if share["value"] is None else f"{100 * share['low']:.1f}–{100 * share['high']:.1f}"
-            value = None if share["value"] is None else 100 * share["value"]
-            rows.append((title, place, MEASURED, share["of"], value, ends, kappa if place == "all" else None))
-        if question in TABLE_4:
-            value, size = TABLE_4[question]
-            rows.append((title, "all", PUBLISHED, size, value, None, None))
-    if rows:
-        columns = [Column("question", "What"), Column("language", "Language"), Column("source", "Source")]
-        columns += [Column("n", "Labelled", "d"), Column("share", "Share, %", PER_CENT)]
-        columns += [Column("interval", "95 % interval"), Column("kappa", "Kappa of two annotators", ".3f")]
-        meanings = "; ".join(f"{title.lower()}: {meaning}" for title, meaning in ASKED.values())
-        yield Table(
-            "assist_labels", "People's labels of conditions and of the simulated user (as CodeAssistBench's Table 4)",
-            tuple(columns), tuple(rows),
-            f"{meanings[0].upper()}{meanings[1:]}. Where two people labelled: the rows that both label "
-            "alike. Published: Table 4, of 70 issues with three annotators each. Intervals are Wilson's.", GROUP,
-        )  # fmt: skip
+    """What people's labels say of the data's conditions and of the simulated user, if the report was given any.
+
+    The paper's Table 4 stands beside labels of the published issues alone.
+    """
+    known = any(is_published(found.cell) for found in study.in_order())
+    table_4 = paper().conditions if known else {}
+    lists = {place: (LISTS * (len(table_4) - 1 if place == ALL else 1), row[3]) for place, row in table_4.items()}
+    asked = {
+        "extracted_condition": Asked(
+            "Accurate conditions", "conditions of the data that say what the user needs",
+            {place: (int(row[0]), row[2]) for place, row in table_4.items()}, paper().same,
+        ),
+        "extracted_conditions": Asked(
+            "Complete lists", "issues whose conditions say all that the user needs", lists
+        ),
+        "user_conditions": Asked(
+            "Right statuses", "replies of the simulated user that are rightly fully satisfied, or rightly not"
+        ),
+        "user_reply": Asked("Fair replies", "replies of the simulated user that say only what a user could know"),
+        "condition": Asked("Right decisions", "the judge's decisions on conditions that are right"),
+    }  # fmt: skip
+    yield from labels_table(
+        study, asked, "Language", name="assist_labels", group=GROUP,
+        title="People's labels of conditions and of the simulated user (as CodeAssistBench's Table 4)",
+        note=f" {TABLE_4 if known else NOWHERE}",
+    )  # fmt: skip
 
 
 @dataclass

@@ -8,6 +8,7 @@ from typing import Any
 from codechat.metrics import Measures
 from codechat.report.chapters import Chapter, register
 from codechat.report.data import Drawing, Headline, Section, Table
+from codechat.report.generic.labels import Asked, labels_table
 from codechat.report.generic.overview import charts_of, rivals_of, section_of, standing
 from codechat.report.study import LoadedCell, Study
 from codechat.studies.multicodeif.chapter import tables
@@ -46,6 +47,14 @@ class _PaperChapter(Chapter):
     """A chapter whose tables and figures of the paper come before the generic ones."""
 
     leads = False
+
+    def tables(self, study: Study[Any]) -> Iterator[Table]:
+        asked = {"constraint": Asked("Right verdicts", "verdicts on constraints that are right")}
+        yield from labels_table(
+            study, asked, "Category", name=f"{study.protocol}_labels", group=f"{study.protocol}_paper",
+            title="People's labels of verdicts on constraints",
+        )  # fmt: skip
+        yield from super().tables(study)
 
     def groups(self, study: Study[Any]) -> dict[str, str]:
         return {f"{study.protocol}_paper": TITLES["paper"], study.protocol: TITLES["generic"]}

@@ -13,10 +13,13 @@ import yaml
 
 from codechat.audit.judged import draw, kinds
 from codechat.audit.labels import read_labels
+from codechat.audit.scoring import share
 from codechat.cli.commands.audit import run_audit
 from codechat.cli.commands.report import run_report
 from codechat.errors import UserError
+from codechat.languages import language_of
 from codechat.studies.cab.audit import CONDITIONS
+from codechat.studies.cab.chapter.tables import LISTS, paper
 from support.assist_cells import Assisted, write_assisted
 from support.audit_cells import of, session, turn, write_cell
 from support.cab_rows import issue
@@ -148,23 +151,33 @@ def test_conditions_and_the_simulated_user_from_a_cell_to_the_report(runs: Path,
         assert run_audit(["export", f"runs={runs}", f"out={folder}", f"{name}=1000"]) == 0
         rows = table(folder / "sample.csv")
         assert count in (None, len(rows)) and rows[0]["question"] and rows[0]["answer"]
+        assert ("thread" in rows[0]) == (name != "statuses") and "And then?" not in rows[0]["answer"] * (
+            name == "statuses"
+        )
         who = [labelled(folder / "sample.csv", folder / f"{person}.csv", label, says) for person in ("ada", "bob")]
-        assert run_audit(["score", f"labels={who[0]},{who[1]}", f"out={folder}"]) == 0
+        if name == "accuracy":  # a third, as in the paper, who finds everything accurate
+            who.append(labelled(folder / "sample.csv", folder / "eve.csv", label, lambda row: "yes"))
+        assert run_audit(["score", f"labels={','.join(map(str, who))}", f"out={folder}"]) == 0
         folders.append(str(folder))
     turns = len(table(tmp_path / "replies" / "sample.csv"))
     assert run_report([f"runs={runs}", f"out={tmp_path / 'report'}", f"audit={','.join(folders)}"]) == 0
     shown = table(tmp_path / "report" / "tables" / "assist_labels.csv")
-    overall = {(row["question"], row["source"]): row for row in shown if row["language"] == "all"}
-    assert float(overall["Accurate conditions", "measured"]["share"]) == pytest.approx(100 * 14 / 21)
-    assert overall["Accurate conditions", "measured"]["interval"] == "45.4–82.8"
+    overall = {(row["question"], row["source"]): row for row in shown if row["group"] == "all"}
+    accurate, complete = overall["Accurate conditions", "measured"], overall["Complete lists", "measured"]
+    assert (accurate["n"], float(accurate["share"])) == ("63", pytest.approx(100 * (14 + 14 + 21) / 63))
+    wilson = share(1, 7)
+    assert wilson.low is not None and float(complete["interval_low"]) == pytest.approx(100 * wilson.low)
+    assert float(accurate["same"]) == pytest.approx(100 * (1 + 14 / 21 + 14 / 21) / 3)
+    assert (float(accurate["kappa"]), accurate["kappa_interval_low"]) == (pytest.approx(1 / 3), ""), "the mean of pairs"
+    assert (float(complete["kappa"]), float(complete["kappa_interval_low"])) == (1.0, 1.0)
     assert float(overall["Complete lists", "measured"]["share"]) == pytest.approx(100 / 7)
     assert overall["Right statuses", "measured"]["share"] == "100.0"
     assert float(overall["Fair replies", "measured"]["share"]) == pytest.approx(100 * 7 / turns)
-    assert (overall["Accurate conditions", "published"]["share"], overall["Complete lists", "published"]["n"]) == (
-        "86.27", "210",
-    )  # fmt: skip
-    assert overall["Accurate conditions", "measured"]["kappa"] == "1.0"
-    assert len([row for row in shown if row["question"] == "Accurate conditions"]) == 1 + 7 + 1, "all, by language"
+    printed = overall["Accurate conditions", "published"]
+    assert (printed["share"], printed["same"], printed["differs"]) == ("86.27", "82.39", "63 of 663 labels")
+    assert overall["Complete lists", "published"]["differs"] == "14 of 210 labels"
+    assert len([row for row in shown if row["question"] == "Accurate conditions"]) == 2 * (1 + 7), "all, by language"
+    assert not any(row["source"] == "published" for row in shown if "ight" in row["question"])
 
 
 def test_conditions_of_the_data_are_drawn_once_however_many_cells_there_are(runs: Path) -> None:
@@ -179,3 +192,23 @@ def test_conditions_of_the_data_are_drawn_once_however_many_cells_there_are(runs
 def test_scored_labels_need_a_cell_that_has_them(runs: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no scored labels\naudit score labels="):
         run_report([f"runs={runs}", f"out={tmp_path / 'report'}", f"audit={tmp_path / 'none'}"])
+    (tmp_path / "of_code").mkdir()
+    scores = {
+        "scores": {"ada": {"constraint": {"accuracy": {"count": 1, "of": 2}, "by_category": {}, "by_language": {}}}}
+    }
+    (tmp_path / "of_code" / "audit.json").write_text(json.dumps(scores))
+    with pytest.raises(UserError, match="no cell of this report has a constraint"):
+        run_report([f"runs={runs}", f"out={tmp_path / 'report'}", f"audit={tmp_path / 'of_code'}"])
+
+
+def test_table_4_as_printed() -> None:
+    """Its sums and shares, of 30 lists in each language."""
+    rows = {name: row for name, row in paper().conditions.items() if name != "all"}
+    total, accurate, share_accurate, complete = paper().conditions["all"]
+    assert (total, accurate) == tuple(sum(row[place] for row in rows.values()) for place in (0, 1)) == (663, 572)
+    for size, good, printed, _ in paper().conditions.values():
+        assert round(100 * good / size, 2) == printed
+    lists = [round(LISTS * row[3] / 100) for row in rows.values()]
+    assert all(round(100 * one / LISTS, 2) == row[3] for one, row in zip(lists, rows.values(), strict=True))
+    assert complete == round(100 * sum(lists) / (LISTS * len(rows)), 2) and share_accurate == 86.27
+    assert all(language_of(name).names[0] == name for name in rows), "as records name them"
