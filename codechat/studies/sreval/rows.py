@@ -71,9 +71,10 @@ class StepTask(Task):
         return self.steps[turn].reference
 
     def lengths(self) -> Iterator[tuple[str, str, str]]:
-        """Of each step the question, with the code above the function, the reference and the tests."""
+        """Of each step the question (below the code above the function), the reference and the tests."""
         for step in self.steps:
-            yield self.above + step.instruction, step.reference or "", step.tests
+            question = "\n\n".join(part for part in (self.above, step.instruction) if part)
+            yield question, step.reference or "", step.tests
 
     def texts(self) -> Iterator[str]:
         """Those of any task, the code above the function, and the steps' instructions."""

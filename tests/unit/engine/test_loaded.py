@@ -47,8 +47,8 @@ def test_tests_are_counted_by_kind_whatever_the_language() -> None:
 
 def test_the_lengths_of_turns_are_kept_where_a_paper_gives_them() -> None:
     steps = (Step("Ask.\nMore.", Assertions(()), "a = 1", "assert a"), Step("Ask", Assertions(()), "b", "assert\nb\n"))
-    counts = count_loaded([StepTask("a", "Ask.", steps=steps, above="x\n")])
-    assert counts["lengths"] == {"characters": [(12 + 5) / 2, (5 + 1) / 2, (8 + 9) / 2], "lines": [2.5, 1.0, 2.0]}
+    counts = count_loaded([StepTask("a", "Ask.", steps=steps, above="x")])
+    assert counts["lengths"] == {"characters": [(13 + 6) / 2, (5 + 1) / 2, (8 + 9) / 2], "lines": [3.5, 1.0, 2.0]}
 
 
 def cell_with(runs: Path, dataset: str, counts: dict[str, int] | None, **options: Any) -> None:

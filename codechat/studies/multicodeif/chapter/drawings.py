@@ -79,6 +79,7 @@ def _sizes(study: Study[Any], look: Look) -> Any:
         panel.set_yticks([-place for place in range(len(rows))],
                          [f"{words(category)}: {words(name)}" for category, name, _ in rows], fontsize=8)  # fmt: skip
         panel.set(xlabel="Constraints", ylim=(-len(rows) + 0.5, 0.5), xlim=(0, 1.12 * max(size for *_, size in rows)))
+        panel.locator_params(axis="x", integer=True)
         panel.grid(visible=False, axis="y")
     return figure
 
@@ -93,7 +94,7 @@ def by_level(study: Study[Any]) -> Drawing:
 
 
 def _by_level(study: Study[Any], look: Look) -> Any:
-    """Two panels a dataset: a curve for each entrant."""
+    """Two panels a dataset: a curve for each entrant; None if nothing was decided."""
     kinds = (("ssr_official", "SSR"), ("hsr_official", "HSR"))
     places = [(dataset, key, title) for dataset in study.datasets for key, title in kinds]
     many = len(study.datasets) > 1
@@ -108,6 +109,8 @@ def _by_level(study: Study[Any], look: Look) -> Any:
             bars(panel, shown, label=found.cell.label, marker="o", markersize=4, capsize=2, color=f"C{number % 10}")
         panel.set_xticks(range(longest), [f"L{place + 1}" for place in range(longest)])
         panel.set(ylim=(0, 1.02), xlim=(-0.5, longest - 0.5))
+    if not any(panel.lines for panel in axes):
+        return None
     legend(figure, axes)
     return figure
 

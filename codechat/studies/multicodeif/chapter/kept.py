@@ -139,4 +139,5 @@ def sizes_of(study: Study[Any], dataset: str) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for name, size in max(counted, key=lambda each: sum(each.values()), default={}).items():
         found.setdefault(categories.get(name, "own"), {})[name] = size
-    return dict(sorted(found.items()))
+    order = [*paper().categories]
+    return dict(sorted(found.items(), key=lambda each: order.index(each[0]) if each[0] in order else len(order)))

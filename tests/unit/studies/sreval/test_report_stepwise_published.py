@@ -149,6 +149,13 @@ def rows(name: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
+def turns_of(row: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (
+        row["turn_datas"] if isinstance(row["turn_datas"], list) else json.loads(row["turn_datas"])
+    )
+    return found
+
+
 def tokens(language: str, shown: str, prompting: str) -> float:
     """A task's tokens, estimated at four characters each: the references are the replies.
 
@@ -159,7 +166,7 @@ def tokens(language: str, shown: str, prompting: str) -> float:
     assert isinstance(config, StepwiseConfig)
     found = []
     for row in rows(f"sreval_{language}_repository"):
-        given = row["turn_datas"] if isinstance(row["turn_datas"], list) else json.loads(row["turn_datas"])
+        given = turns_of(row)
         steps = tuple(Step(turn["instruction"], Assertions(()), turn["solution"]) for turn in given)
         above = row["metadata"].get("context") or "x" * 11_366
         task = StepTask(row["hash_id"], steps[0].instruction, Target(language), steps=steps, above=above)
@@ -197,6 +204,20 @@ def test_the_lengths_of_functions_are_those_of_table_1(kind: str) -> None:
     found, printed = count_loaded(dataset.tasks)["lengths"], RAW["tasks"][kind]
     for unit in ("characters", "lines"):
         assert found[unit] == pytest.approx(printed[unit], abs=0.06 if unit == "lines" else 0.5), unit
+
+
+@published
+@pytest.mark.parametrize(("language", "first"), [("python", 1), ("java", 0)])
+def test_the_lengths_of_functions_in_repositories_are_those_of_table_1(language: str, first: int) -> None:
+    """Without their repositories Python's questions lack the code above them."""
+    tasks = [
+        StepTask(row["hash_id"], "", Target(language), above=row["metadata"].get("context") or "", steps=tuple(
+            Step(turn["instruction"], Assertions(()), turn["solution"], turn["test"]) for turn in turns_of(row)))
+        for row in rows(f"sreval_{language}_repository")
+    ]  # fmt: skip
+    found, printed = count_loaded(tasks)["lengths"], RAW["tasks"][f"sreval_{language}_repository"]
+    for unit in ("characters", "lines"):
+        assert found[unit][first:] == pytest.approx(printed[unit][first:], abs=0.06), unit
 
 
 @published
