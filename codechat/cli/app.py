@@ -98,6 +98,11 @@ COMMANDS = {
         "runs=DIR [difference=0.5 metric=mst] [out=DIR]",
         "from pilot cells: which differences so many tasks and samples detect, and what that costs",
     ),
+    "construct": Command(
+        "codechat.cli.commands.construct:run_construct",
+        "recipe=RECIPE out=DIR [seeds=FILE …]",
+        "make tasks from seeds, by agents, tests and people",
+    ),
     "rescore": Command(
         "codechat.cli.commands.rescore:run_rescore",
         "run=DIR [judge=J] out=DIR",

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from textwrap import indent
 from typing import Any
 
@@ -14,7 +15,7 @@ from codechat.domain import Message, Usage
 from codechat.engine.answering.endpoints import shown
 from codechat.engine.cell import Cell
 from codechat.engine.cell.estimate import ASSUMPTIONS, Estimate
-from codechat.engine.run import Outcome
+from codechat.engine.results.tracked import Tracking
 from codechat.engine.settings.words import parse_word, quoted
 from codechat.environment import shell_command
 from codechat.judges import QUESTIONS
@@ -118,18 +119,17 @@ def inside_line(metrics: Mapping[str, Any], sessions: Iterable[SessionRecord]) -
 USUAL = "mlflow"
 
 
-def show_tracking(outcome: Outcome) -> None:
+def show_tracking(tracking: Tracking, config: Config, folder: Path) -> None:
     """Print where a cell is tracked; if the store failed, a warning with the command that sends the cell later."""
-    if outcome.tracking.failure:
-        config = outcome.cell.config.tracking
-        later = [shell_command("codechat"), "upload", f"run={outcome.folder}", *store_words(config)]
+    if tracking.failure:
+        later = [shell_command("codechat"), "upload", f"run={folder}", *store_words(config)]
         err.print(
-            f"warning: not tracked: {outcome.tracking.failure}\n"
+            f"warning: not tracked: {tracking.failure}\n"
             f"The records are safe. Later: {shlex.join(later)}{_password_of(config)}",
             markup=False,
         )
-    elif outcome.tracking.run is not None:
-        show_tracked(outcome.tracking.run)
+    elif tracking.run is not None:
+        show_tracked(tracking.run)
 
 
 def store_words(config: Config) -> Iterator[str]:

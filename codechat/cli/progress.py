@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from rich.console import RenderableType
 from rich.progress import BarColumn, Progress, TextColumn
@@ -12,22 +12,34 @@ from rich.text import Text
 from codechat.calls import traffic
 from codechat.cli.terminal import err
 from codechat.engine.cell.budget import Budget
-from codechat.engine.running.observer import Counts
 from codechat.journal import Ledger
-from codechat.launchers import TurnCounts
 
 REFRESHES_PER_S = 4
 MARGIN = 100  # the width of both lines
 
 
-class ProgressBar:
-    """Turns and sessions done, the share that passes, time left; below it the spending. On a terminal only.
+class Counted(Protocol):
+    """Running counts of work: of a cell's turns, or of items that are made."""
 
-    Turns from the journal count as done but not for the speed: the time left is estimated from the pace of this
+    planned: int
+    new: int
+
+    @property
+    def done(self) -> int:
+        """How much of what is `planned` is done; `new` of it by this process."""
+
+    def words(self, sessions: int) -> list[str]:
+        """The counts in words; `sessions` is the number of all sessions or seeds."""
+
+
+class ProgressBar:
+    """The counts of a cell or a construction, and the time left; below it the spending. On a terminal only.
+
+    Work from the journal count as done but not for the speed: the time left is estimated from the pace of this
     process.
     """
 
-    def __init__(self, sessions: int, counts: Counts, ledger: Ledger, budget: Budget) -> None:
+    def __init__(self, sessions: int, counts: Counted, ledger: Ledger, budget: Budget) -> None:
         self._sessions, self._counts = sessions, counts
         self._ledger, self._budget = ledger, budget
         self._began, self._tokens_before, self._traffic_before = time.monotonic(), ledger.tokens, traffic()
@@ -47,14 +59,9 @@ class ProgressBar:
         """Show a line above the bar."""
         self._bar.console.print(text, markup=False)
 
-    def tally(self) -> TurnCounts:
-        """The counts, for the bar of a whole sweep."""
-        counts = self._counts
-        return TurnCounts(counts.turns, counts.planned, counts.passed, counts.scored)
-
     def update(self) -> None:
         """Move the bar to the current counts."""
-        done, planned = self._counts.turns, self._counts.planned
+        done, planned = self._counts.done, self._counts.planned
         self._bar.update(self._task, completed=done, total=planned, facts=" · ".join(self.headline()))
 
     def renderable(self) -> RenderableType:
@@ -64,12 +71,7 @@ class ProgressBar:
     def headline(self) -> list[str]:
         """The progress so far."""
         counts, elapsed = self._counts, time.monotonic() - self._began
-        left = counts.planned - counts.turns
-        facts = [f"{counts.turns:,}/{counts.planned:,} turns", f"{counts.sessions:,}/{self._sessions:,} sessions"]
-        if counts.scored:
-            facts.append(f"{100 * counts.passed / counts.scored:.0f} % pass")
-        if counts.errored:
-            facts.append(f"{counts.errored:,} errored")
+        left, facts = counts.planned - counts.done, counts.words(self._sessions)
         if counts.new and left > 0:
             facts.append(f"{clock(elapsed / counts.new * left)} left")
         return [*facts, clock(elapsed)]

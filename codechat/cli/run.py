@@ -29,7 +29,7 @@ from codechat.engine.running.shards import Part, without_shard
 from codechat.engine.settings.compose import Composed
 from codechat.journal import Ledger
 from codechat.judges import JUDGES
-from codechat.launchers import Report
+from codechat.launchers import Report, TurnCounts
 from codechat.models import MODELS
 from codechat.models.roles import models_in
 from codechat.records import SessionRecord, TurnRecord, read_sessions
@@ -44,6 +44,7 @@ class Terminal(Silent):
         self._cell: Cell | None = None
         self._budget: Budget | None = None
         self._bar: ProgressBar | None = None
+        self._counts = Counts()
         self._finished = ""
 
     def finished(self, cell: Cell, words: str) -> None:
@@ -62,6 +63,7 @@ class Terminal(Silent):
 
     def watching(self, counts: Counts, ledger: Ledger) -> AbstractContextManager[object]:
         assert self._cell is not None and self._budget is not None
+        self._counts = counts
         self._bar = ProgressBar(len(self._cell.tasks), counts, ledger, self._budget)
         return self._bar
 
@@ -79,7 +81,8 @@ class Terminal(Silent):
 
     def _report_counts(self) -> None:
         if self._report is not None and self._bar is not None:
-            self._report(self._bar.tally())
+            counts = self._counts
+            self._report(TurnCounts(counts.turns, counts.planned, counts.passed, counts.scored))
 
     def measured(self, cell: Cell, metrics: Mapping[str, Any], seconds: float) -> None:
         title = f"\n{escape(cell.name)} ({seconds:.1f} s)"
@@ -115,7 +118,7 @@ def _report(outcome: Outcome, command: Sequence[str]) -> Outcome:
     if outcome.status == INTERRUPTED:
         err.print(f"interrupted; everything finished is kept. Resume: {shlex.join(command)}", markup=False)
         return outcome
-    show_tracking(outcome)
+    show_tracking(outcome.tracking, outcome.cell.config.tracking, outcome.folder)
     if outcome.part is not None:
         _show_part(outcome.part, command)
     if outcome.unfinished:

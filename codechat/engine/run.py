@@ -98,7 +98,7 @@ def run_built(
     watcher, brake, started, words = observer or Silent(), Brake(), time.monotonic(), shlex.join(command)
     budget, tracker, abandoned = Budget.of(cell.config), TRACKING.build(cell.config.tracking), cell.abandoned()
     with following(tracker, budget, lambda: finished_cell(cell, None, sweep, words)) as follow:
-        with caches_in(cell.config.hardware.scratch), lock(cell):
+        with caches_in(cell.config.hardware.scratch), lock(cell.folder):
             merge(cell)  # 1. what shards recorded
             with contextlib.closing(Journal(cell.folder / "journal.db")) as journal:
                 cell, finished = _begin(cell, journal, watcher, brake, budget, abandoned=abandoned)  # 2. who answers

@@ -1,4 +1,4 @@
-"""Decide by a model: a question with a closed set of answers, read strictly, else undecided.
+"""Decide by a model: a question with a closed set of answers, or a form to fill in, read strictly, else undecided.
 
 The judged text is quoted between marker lines whose mark is a hash of that text, so no text can hold its own end
 marker. A decision counts only if the model's answer ends with it and has each label on one line alone, with one of its
@@ -9,11 +9,14 @@ unreachable model is an `InfrastructureError`.
 """
 
 import hashlib
+import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from codechat.domain import Message, Spent
 from codechat.errors import ContextOverflow, InfrastructureError
@@ -21,12 +24,17 @@ from codechat.languages import without_thinking
 from codechat.models import Model, Request
 from codechat.template import fill
 
+M = TypeVar("M", bound=BaseModel)
+R = TypeVar("R")
+
 MAX_REASON = 300
 MAX_LINE = 100
 """Characters of a line with an answer."""
 VERDICT = "VERDICT"
+NO_ROOM = "the question does not fit the judge's context"
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_FENCED = re.compile(r"^ {0,3}```[^`\n]*\n(.*?)^ {0,3}```[ \t]*$", re.MULTILINE | re.DOTALL)
 _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[^`]*")
 _INDENTED = re.compile(r" {0,3}\t| {4}")
 _REASON_LINE = re.compile(r"^[\s>*_`#]*REASON[\s*_`]*:[\s*_`]*(.+)$", re.IGNORECASE)
@@ -74,24 +82,94 @@ async def decide(model: Model, question: Question, place: Request) -> Decision:
 
     `place` has the task, turn and role; its messages are replaced by the question.
     """
-    messages, spent = [Message("user", question.prompt)], Spent(cached=True)
-    for _ in range(question.max_reasks + 1):
+    found, why, spent = await _first_readable(
+        model, question.prompt, question.max_reasks, place,
+        read=lambda answer: read_answer(answer, question.answers) or "no readable verdict",
+        again=lambda _: question.reask,
+    )  # fmt: skip
+    if found is None:
+        why = why if why == NO_ROOM else f"no readable verdict in {question.max_reasks + 1} replies"
+        return Decision(None, why, **spent.fields())
+    return Decision(found.answers, found.reason, **spent.fields())
+
+
+@dataclass(frozen=True, slots=True)
+class Form(Generic[M]):
+    """A request that is answered by one JSON object: the whole reply, or its only fence.
+
+    `reask` is sent after an answer that does not fit the `schema`, at most `max_reasks` times; `{{problem}}` in it says
+    why it did not.
+    """
+
+    prompt: str
+    schema: type[M]
+    reask: str
+    max_reasks: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Filled(Spent, Generic[M]):
+    """The object; None if no reply held one that fits, and then `problem` says why the last one did not."""
+
+    value: M | None
+    problem: str = ""
+
+
+async def fill_in(model: Model, form: Form[M], place: Request) -> Filled[M]:
+    """Ask until the reply fits the schema, or give up. Raises `InfrastructureError` if the model cannot be asked."""
+    found, why, spent = await _first_readable(
+        model, form.prompt, form.max_reasks, place,
+        read=lambda answer: read_object(answer, form.schema),
+        again=lambda problem: form.reask.replace("{{problem}}", problem),
+    )  # fmt: skip
+    return Filled(found, why, **spent.fields())
+
+
+def read_object(answer: str, schema: type[M]) -> M | str:
+    """The one JSON object of a reply, if it fits the schema; else why not, in words."""
+    fences = _FENCED.findall(answer)
+    if len(fences) > 1:
+        return f"{len(fences)} fences, and one JSON object was asked for"
+    try:
+        return schema.model_validate(json.loads(fences[0] if fences else answer))
+    except ValidationError as error:
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc'])) or 'the object'}: {first['msg'].removeprefix('Value error, ')}"
+    except (ValueError, RecursionError) as error:
+        return f"no JSON object: {str(error)[:100]}"
+
+
+async def _first_readable(
+    model: Model,
+    prompt: str,
+    max_reasks: int,
+    place: Request,
+    *,
+    read: Callable[[str], R | str],
+    again: Callable[[str], str],
+) -> tuple[R | None, str, Spent]:
+    """The first reply that `read` can read, or why the last one cannot be, in words; and the usage of all replies.
+
+    `again` words the re-ask after a reply that could not be read.
+    """
+    messages, spent, problem = [Message("user", prompt)], Spent(cached=True), ""
+    for _ in range(max_reasks + 1):
         try:
             reply = await model.complete(replace(place, messages=tuple(messages)))
         except ContextOverflow:
-            spent = replace(spent, cached=False)
-            return Decision(None, "the question does not fit the judge's context", **spent.fields())
+            return None, NO_ROOM, replace(spent, cached=False)
         except InfrastructureError as error:
             error.retries += spent.retries
             error.rate_limited += spent.rate_limited
             raise
         spent = spent.plus(reply)
         answer = without_thinking(reply.text, quotes_code=True)
-        found = None if reply.finish_reason == "length" else read_answer(answer, question.answers)
-        if found is not None:
-            return Decision(found.answers, found.reason, **spent.fields())
-        messages += [Message("assistant", answer.strip() or "(no text)"), Message("user", question.reask)]
-    return Decision(None, f"no readable verdict in {question.max_reasks + 1} replies", **spent.fields())
+        found = "the reply was cut off" if reply.finish_reason == "length" else read(answer)
+        if not isinstance(found, str):
+            return found, "", spent
+        problem = found
+        messages += [Message("assistant", answer.strip() or "(no text)"), Message("user", again(problem))]
+    return None, problem, spent
 
 
 def reask(template: str, answers: Mapping[str, tuple[str, ...]]) -> str:

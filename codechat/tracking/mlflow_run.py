@@ -41,6 +41,8 @@ from codechat.tracking.traces import MOST, log_traces
 
 TABLES = "tables"
 FILES = ("config.yaml", "sessions.jsonl", "metrics.json")
+MADE = ("items.jsonl", "dropped.jsonl", "questions.jsonl", "yield.json", "card.md")
+"""The files of tasks that were made (`codechat construct`)."""
 FOLDERS = (TABLES, "figures")
 INCOMPLETE = "FAILED"
 """A run's state until everything is logged: whatever ends the process or the store, no run is left RUNNING.
@@ -195,7 +197,7 @@ def _fill(store: Store, run_id: str, cell: FinishedCell) -> None:
     for batch in batches(metrics, METRICS_PER_BATCH):
         store.client.log_batch(run_id, metrics=batch)
     log_params(store, run_id, run.data.params, cell)
-    for name in (*FILES, SEAL):
+    for name in (*FILES, *MADE, SEAL):
         if (cell.folder / name).is_file():
             store.client.log_artifact(run_id, str(cell.folder / name))
     for name in FOLDERS:

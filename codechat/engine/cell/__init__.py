@@ -190,27 +190,27 @@ def session_id(cell: str, task_id: str) -> str:
 
 
 @contextlib.contextmanager
-def lock(cell: Cell) -> Iterator[None]:
-    """Keep the cell's folder for this process. Raises `UserError` if another process has it.
+def lock(folder: Path, key: str = "runs_dir") -> Iterator[None]:
+    """Keep a folder, which the setting `key` places, for this process. Raises `UserError` if another process has it.
 
     A mistake that ends the cell before anything of it is recorded leaves no folder that was not there before.
     """
-    new = not cell.folder.exists()
+    new = not folder.exists()
     try:
-        cell.folder.mkdir(parents=True, exist_ok=True)
-        file = FileLock(cell.folder / ".lock", timeout=0)
+        folder.mkdir(parents=True, exist_ok=True)
+        file = FileLock(folder / ".lock", timeout=0)
         file.acquire()
     except Timeout:
         raise UserError(
-            f"the cell {cell.folder} is in use by another process", "wait for it, or stop it; its results are kept"
+            f"the folder {folder} is in use by another process", "wait for it, or stop it; its results are kept"
         ) from None
     except OSError as error:
-        raise UserError(f"cannot write {cell.folder}: {error.strerror}", "set runs_dir to a writable folder") from error
+        raise UserError(f"cannot write {folder}: {error.strerror}", f"set {key} to a writable folder") from error
     try:
         yield
     except UserError:
         if new:
-            _remove_prepared(cell.folder)
+            _remove_prepared(folder)
         raise
     finally:
         file.release()

@@ -1,5 +1,6 @@
 """The prices of a cell's calls, and its budget over all its processes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from codechat.calls import Brake
@@ -91,10 +92,14 @@ def tariff_of(
         serving = [each for place, each in judging.items() if role_of(place) == name or role_of(place) not in roles]
         theirs = [_price(each) for each in serving]
         prices[name] = theirs[0] if theirs and all(price == theirs[0] for price in theirs) else None
-    prices.update({role_of(place): _price(each) for place, each in further.items()})
-    places = {"model": model, **judging, **further}
-    unpriced = [place for place, each in places.items() if each.prices is None and not is_free(each)]
-    return Tariff(prices, roles, tuple(unpriced))
+    prices.update(tariff_of_roles(further).prices)
+    return Tariff(prices, roles, tariff_of_roles({"model": model, **judging, **further}).unpriced)
+
+
+def tariff_of_roles(models: Mapping[str, ModelConfig]) -> Tariff:
+    """The prices of models by role; each stands at a place of the config that ends with its role."""
+    unpriced = [place for place, each in models.items() if each.prices is None and not is_free(each)]
+    return Tariff({role_of(place): _price(each) for place, each in models.items()}, (), tuple(unpriced))
 
 
 def is_free(model: ModelConfig) -> bool:

@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -12,7 +12,7 @@ from codechat.engine.cell import Cell, journals_in, session_id
 from codechat.engine.cell.budget import is_free
 from codechat.journal import Journal
 from codechat.metrics.spending import Costs, Tariff, spent_usd
-from codechat.models import UNDER_TEST
+from codechat.models import UNDER_TEST, ModelConfig
 from codechat.models.roles import models_in, role_of
 from codechat.protocols import Ask
 from codechat.protocols.expecting import CHECKS, PROSE
@@ -79,15 +79,24 @@ def _sum(one: float | None, other: float | None) -> float | None:
 def estimate_of(cell: Cell, tariff: Tariff, journals: Iterable[Path] | None = None) -> Estimate:
     """The estimate for the part of a cell that no journal (null: of its folder) holds yet. Calls no model."""
     protocol, known = cell.protocol, _count_replies(cell, journals_in(cell.folder) if journals is None else journals)
-    sizes = _Sizes.of(cell)
-    needs = {role: Need() for role in tariff.prices}
-    sessions = turns = 0
+    config = cell.config
+    models = {UNDER_TEST: config.model, **{role_of(place): each for place, each in models_in(config.protocol, "")}}
+    judges = dict(models_in(config.judge, "judge")) if "judge" in cell.uses else {}
+    sizes = Sizes.of(models, {role_of(place): each for place, each in judges.items()})
+    missing, turns = list[tuple[Iterable[Ask], int]](), 0
     for task in cell.tasks:
         done, planned = known.get(task.task_id, 0), protocol.turns(task)
-        if done >= planned:
-            continue
-        sessions, turns = sessions + 1, turns + planned - done
-        for role, need in sizes.session(protocol.asks(task), done).items():
+        if done < planned:
+            missing.append((protocol.asks(task), done))
+            turns += planned - done
+    return sum_of(missing, turns, sizes, tariff)
+
+
+def sum_of(sessions: Sequence[tuple[Iterable[Ask], int]], turns: int, sizes: "Sizes", tariff: Tariff) -> Estimate:
+    """The estimate for sessions, or items, each with its expected calls and the turns that are answered already."""
+    needs = {role: Need() for role in tariff.prices}
+    for asks, done in sessions:
+        for role, need in sizes.session(asks, done).items():
             needs.setdefault(role, Need()).add(need)
     tokens = {role: need.usage for role, need in needs.items()}
     calls = {role: round(need.calls) for role, need in needs.items()}
@@ -97,7 +106,7 @@ def estimate_of(cell: Cell, tariff: Tariff, journals: Iterable[Path] | None = No
         if not any(count for role, count in calls.items() if tariff.sum_name(role) == payer):
             usd[payer] = uncached_usd[payer] = 0.0
     seconds = {role: need.seconds(sizes.at_once.get(role, 1)) for role, need in needs.items()}
-    return Estimate(sessions, turns, calls, tokens, usd, uncached_usd, seconds)
+    return Estimate(len(sessions), turns, calls, tokens, usd, uncached_usd, seconds)
 
 
 def total(estimates: Iterable[Estimate]) -> Estimate:
@@ -153,7 +162,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sizes:
+class Sizes:
     """The sizes by which expected calls become tokens and time.
 
     Each role's longest reply and its calls at once, and the roles that cost nothing.
@@ -164,13 +173,10 @@ class _Sizes:
     free: frozenset[str]
 
     @classmethod
-    def of(cls, cell: Cell) -> "_Sizes":
-        config = cell.config
-        models = {UNDER_TEST: config.model, **{role_of(place): each for place, each in models_in(config.protocol, "")}}
+    def of(cls, models: Mapping[str, ModelConfig], judges: Mapping[str, ModelConfig]) -> "Sizes":
+        """The sizes of the models of roles, and of those that judge instructions."""
         free = {role for role, model in models.items() if is_free(model)}
-        judges = dict(models_in(config.judge, "judge")) if "judge" in cell.uses else {}
-        at_once = {role_of(place): each.max_concurrency for place, each in judges.items()}
-        at_once |= {role: model.max_concurrency for role, model in models.items()}
+        at_once = {role: model.max_concurrency for role, model in {**judges, **models}.items()}
         return cls({role: model.longest_reply() for role, model in models.items()}, at_once, frozenset(free))
 
     def session(self, asks: Iterable[Ask], done: int) -> dict[str, Need]:

@@ -41,7 +41,11 @@ class Tracking:
 
 def track(cell: Cell, tracker: Tracker, metrics: Mapping[str, Any], sweep: str | None, command: str) -> Tracking:
     """Write the tracked values beside the records, then send them; a failing store does not fail the cell."""
-    finished = finished_cell(cell, metrics, sweep, command)
+    return send(finished_cell(cell, metrics, sweep, command), tracker)
+
+
+def send(finished: FinishedCell, tracker: Tracker) -> Tracking:
+    """Write the tracked values of a cell, or of tasks that were made, beside the records, then send them."""
     write_tracking(finished)
     try:
         return Tracking(tracker.log(finished))

@@ -52,6 +52,19 @@ class Counts:
             self._count(turn)
         self.session(session, planned)
 
+    @property
+    def done(self) -> int:
+        """The turns that have ended."""
+        return self.turns
+
+    def words(self, sessions: int) -> list[str]:
+        """The counts in words, of so many sessions in all."""
+        passing = [f"{100 * self.passed / self.scored:.0f} % pass"] if self.scored else []
+        errored = [f"{self.errored:,} errored"] if self.errored else []
+        return [
+            f"{self.turns:,}/{self.planned:,} turns", f"{self.sessions:,}/{sessions:,} sessions", *passing, *errored
+        ]  # fmt: skip
+
     def progress(self, ledger: Ledger, budget: Budget) -> dict[str, float]:
         """The figures that a store shows: sessions, their share of passing turns, tokens, dollars, errored sessions.
 
@@ -66,6 +79,13 @@ class Counts:
             **({"dollars": dollars} if dollars is not None else {}),
             "errors": self.errored,
         }
+
+
+class Progressing(Protocol):
+    """Running counts that a store can show: of a cell, or of items that are made."""
+
+    def progress(self, ledger: Ledger, budget: Budget) -> dict[str, float]:
+        """The figures that a store shows. May be called in another thread than the one that counts."""
 
 
 class Observer(Protocol):
@@ -161,7 +181,7 @@ class Follow:
     shown: Shown | None = None
 
     @contextlib.contextmanager
-    def sessions(self, counts: Counts, ledger: Ledger, note: Callable[[str], None]) -> Iterator[None]:
+    def sessions(self, counts: Progressing, ledger: Ledger, note: Callable[[str], None]) -> Iterator[None]:
         """Surrounds a cell's sessions within the event loop: shows their running counts and usage."""
         if not isinstance(self.tracker, LiveStore):
             yield

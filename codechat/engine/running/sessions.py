@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -173,18 +173,18 @@ async def _run_sessions(cell: Cell, journal: Journal, observer: Observer, brake:
         return
     BRAKE.set(brake)
     WITNESS.set(Register(cell.endpoints, journal, observer.note))
-    async with services_of(cell, journal, observer.note, brake) as services, _finish_steps(journal):
+    async with services_of(cell, journal, observer.note, brake) as services, finish_steps(journal):
         if "sandbox" in cell.uses:
             sandbox, note = cell.config.sandbox, observer.note
             progress, stopped = now_and_then(note), lambda: brake.interrupted
             references = References(cell.dataset, services.tests, sandbox, note, progress, stopped)
-            await _unwrap_group(references.refuse(cell.tasks))
+            await unwrap_group(references.refuse(cell.tasks))
         workers = _Workers(cell, protocol, services, Progress(), observer)
         # Twice as many sessions as slots: a session being tested leaves no slot idle, and a cell of middling size
         # does not end with a few late sessions that fill only some of the slots.
         count = min(len(missing), 2 * (cell.config.model.max_concurrency + cell.resources.workers))
         queue = iter(missing)
-        await _unwrap_group(_run_together([workers.work(queue) for _ in range(count)]))
+        await unwrap_group(run_together([workers.work(queue) for _ in range(count)]))
 
 
 def first_request(cell: Cell) -> tuple[Message, ...]:
@@ -205,7 +205,7 @@ def first_request(cell: Cell) -> tuple[Message, ...]:
 
 
 @contextlib.asynccontextmanager
-async def _finish_steps(journal: Journal) -> AsyncIterator[None]:
+async def finish_steps(journal: Journal) -> AsyncIterator[None]:
     """Wait on leaving for the steps under way, unless cancelled."""
     try:
         try:
@@ -257,7 +257,7 @@ class _Workers:
             last = self.progress.last_failure
             return self._record(task, kit.log, f"not attempted: too many failures in a row; the last: {last}"), False
         try:
-            await _unwrap_group(self.protocol.run(task, kit))
+            await unwrap_group(self.protocol.run(task, kit))
             if not kit.log.turns and kit.log.ended is None:
                 raise UserError(
                     f"protocol={self.cell.protocol_name} recorded no turn of {task.task_id}",
@@ -291,13 +291,14 @@ class _Workers:
         )
 
 
-async def _run_together(coroutines: list[Coroutine[Any, Any, None]]) -> None:
+async def run_together(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run coroutines at once; raises an exception group."""
     async with asyncio.TaskGroup() as group:
         for coroutine in coroutines:
             group.create_task(coroutine)
 
 
-async def _unwrap_group(coroutine: Coroutine[Any, Any, None]) -> None:
+async def unwrap_group(coroutine: Awaitable[None]) -> None:
     """Await; from an exception group raise the most important member: a bug, then a `UserError`, then the rest."""
     try:
         await coroutine

@@ -86,7 +86,7 @@ class Part:
 @contextlib.contextmanager
 def hold(cell: Cell, shard: Shard) -> Iterator[None]:
     """Keep a shard for this process. Raises `UserError` if it is run already, alone or within another one."""
-    with lock(shard.part_of(cell)):
+    with lock(shard.part_of(cell).folder):
         (shard.part_of(cell).folder / ENDED).unlink(missing_ok=True)
         for other, folder in _shards(cell).items():
             if other != shard and other.overlaps(shard) and is_held(folder):

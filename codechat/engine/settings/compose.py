@@ -13,7 +13,7 @@ from codechat.environment import data_folder
 from codechat.errors import UserError, nearest
 from codechat.models import MODELS
 from codechat.models.roles import PRESET, presets_in
-from codechat.registry import Component
+from codechat.registry import Component, Registry
 
 NAMED = ("model", "model.name", "dataset", "agenda", "agenda.turns")
 """Keys that every cell's name already shows."""
@@ -26,6 +26,18 @@ ELSEWHERE = {
 """Options that belong to another group: what to say, and what to do."""
 MISPLACED = re.compile(r"Could not override 'model@([^'=]+)'")
 """Hydra's words for a model at a place that has none, `model@protocol.roles.nobody=gpt5`."""
+
+
+@dataclass(frozen=True)
+class Root:
+    """What a command line composes: a file of `conf/`, its groups, and the group whose option has further roles."""
+
+    file: str
+    groups: Mapping[str, Registry[Any, Any]]
+    asking: str
+
+
+CELL = Root("config", GROUPS, "protocol")
 
 
 @dataclass(frozen=True)
@@ -102,32 +114,35 @@ def names_cell(config: CellConfig, override: str) -> bool:
     return kind is None or is_identity(kind)
 
 
-def compose_values(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The composed values before validation, and the chosen options. Raises `UserError`."""
+def compose_values(overrides: Sequence[str], root: Root = CELL) -> tuple[dict[str, Any], dict[str, str]]:
+    """The composed values before validation, and the chosen options: of a cell, or of another root.
+
+    Raises `UserError`.
+    """
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    offer_components()
+    offer_components({**GROUPS, **root.groups})
     conf = str(data_folder("conf"))
     words = read_words(overrides)
     try:
         with initialize_config_dir(config_dir=conf, version_base="1.3", job_name="codechat"):
-            config = hydra_compose("config", words.overrides, return_hydra_config=True)
-        labels = {key: value for key, value in config.hydra.runtime.choices.items() if key in GROUPS}
+            config = hydra_compose(root.file, words.overrides, return_hydra_config=True)
+        labels = {key: value for key, value in config.hydra.runtime.choices.items() if key in root.groups}
         OmegaConf.set_struct(config, False)
         del config["hydra"]
         values = OmegaConf.to_container(config, resolve=True)
     except (HydraException, OmegaConfBaseException) as error:
-        raise _explain(error, overrides) from error
+        raise _explain(error, overrides, root) from error
     assert isinstance(values, dict)
     words.place_texts(values)
     return {str(key): value for key, value in values.items()}, labels
 
 
-def _explain(error: Exception, overrides: Sequence[str]) -> UserError:
+def _explain(error: Exception, overrides: Sequence[str], root: Root) -> UserError:
     """A Hydra error in the user's terms: the mistake, and the nearest valid name."""
     from hydra.errors import MissingConfigException
 
@@ -140,14 +155,14 @@ def _explain(error: Exception, overrides: Sequence[str]) -> UserError:
         return UserError(what, f"{nearest(option, options)} (`codechat list {group}` describes them)")
     key = getattr(error.__cause__, "full_key", None) or getattr(error, "full_key", None)
     if key and "not in struct" in str(error.__cause__ or error):
-        return _unknownkey_of(str(key), overrides)
+        return _unknownkey_of(str(key), overrides, root)
     if "@judge." in str(error):
         return UserError(
             str(error).splitlines()[0],
             "choose judge=llm for model@judge.ROLE, or judge=hybrid for model@judge.llm.ROLE: others ask no model",
         )
     if misplaced := MISPLACED.match(str(error)):
-        return _no_role(misplaced[1], overrides)
+        return _no_role(misplaced[1], overrides, root)
     if str(error).startswith("Ambiguous value"):
         word = next((each for each in overrides if f"'{each}'" in str(error)), "key=value")
         quote = f"or quote the value, for the shell and within: {quoted(*word.split('=', 1))}"
@@ -155,23 +170,25 @@ def _explain(error: Exception, overrides: Sequence[str]) -> UserError:
     return UserError(str(error).strip().splitlines()[0], str(error.__cause__ or "").partition("\n")[0])
 
 
-def _no_role(place: str, overrides: Sequence[str]) -> UserError:
-    """Say which roles there are in the protocol that the overrides choose."""
-    values, choices = compose_values([word for word in overrides if key_of(word) == "protocol"])
-    roles = [f"protocol.roles.{role}" for role in sorted(_at(values, "protocol.roles") or {})]
-    remedy = nearest(place, roles) if roles else f"leave it out: protocol={choices['protocol']} asks model=NAME alone"
+def _no_role(place: str, overrides: Sequence[str], root: Root) -> UserError:
+    """Say which roles there are in the protocol, or recipe, that the overrides choose."""
+    asking = root.asking
+    values, choices = compose_values([word for word in overrides if key_of(word) == asking], root)
+    roles = [f"{asking}.roles.{role}" for role in sorted(_at(values, f"{asking}.roles") or {})]
+    asked = "model=NAME alone" if root is CELL else "no model"
+    remedy = nearest(place, roles) if roles else f"leave it out: {asking}={choices[asking]} asks {asked}"
     return UserError(f"there is no role {place}", remedy)
 
 
-def _unknownkey_of(key: str, overrides: Sequence[str]) -> UserError:
+def _unknownkey_of(key: str, overrides: Sequence[str], root: Root) -> UserError:
     """Suggest the options that have an unknown key, or the nearest keys of the chosen ones."""
     chosen = [
         text for text in overrides if "=" in text and "." not in text.partition("=")[0] and not text.startswith("+")
     ]
-    chosen = [text for text in chosen if text.partition("=")[0] in GROUPS]
+    chosen = [text for text in chosen if text.partition("=")[0] in root.groups]
     if key == "sweep":
         return UserError("there is no option sweep", "a recipe is run by -m +sweep=NAME")
-    node, choices = compose_values(chosen)
+    node, choices = compose_values(chosen, root)
     group, _, rest = key.partition(".")
     *parents, last = key.split(".")
     for index, name in enumerate(parents):
@@ -184,7 +201,7 @@ def _unknownkey_of(key: str, overrides: Sequence[str]) -> UserError:
     deeper = [f"{place}.{each}" for each in _keys_below(known) if each.endswith(f".{last}")]
     if deeper:
         return UserError(f"there is no option {key}", f"set {' or '.join(deeper[:4])}")
-    able = owners(group, rest.split(".")) if group in GROUPS and rest else []
+    able = owners(group, rest.split("."), root) if group in root.groups and rest else []
     if able:
         having = ", ".join(f"{group}={name}" for name in able)
         return UserError(
@@ -204,7 +221,7 @@ def _keys_below(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 _offered: set[Component[Any, Any]] = set()
 
 
-def offer_components() -> None:
+def offer_components(groups: Mapping[str, Registry[Any, Any]] = GROUPS) -> None:
     """Make every registered kind an option of its group, with its defaults, unless a YAML has that name.
 
     A role has its preset model unless `model@<group>.<role>=NAME` names another.
@@ -213,7 +230,7 @@ def offer_components() -> None:
     from omegaconf import OmegaConf
 
     store = ConfigStore.instance()
-    for group, registry in GROUPS.items():
+    for group, registry in groups.items():
         for component in registry:
             if component in _offered:
                 continue
@@ -241,6 +258,6 @@ def has_key(config: type[Config], names: Sequence[str]) -> bool:
     return has_key(kind, names[1:]) if isinstance(kind, type) and issubclass(kind, Config) else True
 
 
-def owners(group: str, names: Sequence[str]) -> list[str]:
+def owners(group: str, names: Sequence[str], root: Root = CELL) -> list[str]:
     """The kinds of a group that have a key, by name."""
-    return [component.name for component in GROUPS[group] if has_key(component.config, names)]
+    return [component.name for component in root.groups[group] if has_key(component.config, names)]

@@ -18,7 +18,7 @@ def cell(tmp_path: Path) -> Cell:
 
 
 def fail(cell: Cell, record: Callable[[Journal], object]) -> None:
-    with pytest.raises(UserError), lock(cell):
+    with pytest.raises(UserError), lock(cell.folder):
         with closing(Journal(cell.folder / "journal.db")) as journal:
             record(journal)
         (cell.folder / "config.yaml").write_text("seed: 0\n")

@@ -1,0 +1,296 @@
+"""Takes all items of a recipe through its stages: concurrently, journalled, under one budget."""
+
+import asyncio
+import contextlib
+import traceback
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from codechat.calls import BRAKE, Brake
+from codechat.construct.ends import Calls, Counts, End, Standing, end_of
+from codechat.construct.interface import Dropped, Item, Kept, Outcome, Settled, Spread, Waits
+from codechat.construct.kit import Kit, Services
+from codechat.construct.making import Construction
+from codechat.construct.people import Answer
+from codechat.construct.recipe import Stage
+from codechat.engine.answering.endpoints import Register
+from codechat.engine.cell.budget import Budget
+from codechat.engine.running.sessions import FAILURES_IN_A_ROW, finish_steps, run_together, unwrap_group
+from codechat.environment import collect_seldom
+from codechat.errors import BrokenTask, ContextOverflow, InfrastructureError, Stopped, UserError
+from codechat.hardware import HARDWARE
+from codechat.journal import Journal, Ledger
+from codechat.models import MODELS
+from codechat.models.endpoints import WITNESS
+from codechat.protocols.services import CheckOnce
+from codechat.sandbox import SANDBOXES, Sandbox, admit
+from codechat.suites.checker import Checker, NoSandbox
+
+
+class Watcher(Protocol):
+    """Who looks on: the terminal."""
+
+    def begin(self, made: Construction, budget: Budget) -> None:
+        """A construction begins."""
+
+    def note(self, text: str) -> None:
+        """Show a remark."""
+
+    def watching(self, counts: Counts, ledger: Ledger) -> AbstractContextManager[object]:
+        """Surrounds the items; both arguments have running sums."""
+
+    def interruptible(self, brake: Brake) -> AbstractContextManager[object]:
+        """Surrounds the items within the event loop: pulling the brake ends them."""
+
+
+@dataclass
+class Made:
+    """What has become of the items: their ends without texts, part by part of the way, each in the order of the seeds.
+
+    `held`: items that stand before a stage of all items together, until the others are settled. `bug` is the first.
+    """
+
+    parts: list[list[End]] = field(default_factory=list)
+    held: bool = False
+    bug: Exception | None = None
+
+    @property
+    def final(self) -> list[End]:
+        """The last end of every item, in the order of the seeds; not those of items that became others."""
+        found = [
+            end for number, ends in enumerate(self.parts, 1) for end in ends
+            if end.status != "spread" and (end.status != "kept" or number == len(self.parts))
+        ]  # fmt: skip
+        return sorted(found, key=lambda end: end.path)
+
+    @property
+    def kept(self) -> list[End]:
+        """The ends of items that came through."""
+        return [] if self.held else [end for end in self.final if end.status == "kept"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A construction that runs in this process; `answers` are people's, by question."""
+
+    made: Construction
+    journal: Journal
+    answers: Mapping[str, Answer]
+    watcher: Watcher
+    budget: Budget
+    brake: Brake = field(default_factory=Brake)
+    counts: Counts = field(default_factory=Counts)
+
+
+@contextlib.asynccontextmanager
+async def services_of(run: Run) -> AsyncIterator[Services]:
+    """Build the roles' models and the sandbox, and close them at the end."""
+    config = run.made.config
+    async with contextlib.AsyncExitStack() as stack:
+        models = {role: MODELS.build(each) for role, each in run.made.roles.items()}
+        for model in models.values():
+            stack.push_async_callback(model.aclose)
+        sandbox: Sandbox = NoSandbox(config.sandbox)
+        if run.made.recipe.sandbox:
+            sandbox = SANDBOXES.build(config.sandbox, workers=HARDWARE.build(config.hardware).workers)
+            stack.push_async_callback(sandbox.aclose)
+            admit(sandbox, config.sandbox)
+            if sandbox.notice:
+                run.watcher.note(sandbox.notice)
+        gate, tests = CheckOnce(*models.values()), Checker(sandbox)
+        on_question = config.recipe.on_question
+        yield Services(models, gate, run.journal, tests, run.brake, config.seed, run.answers, on_question)
+
+
+async def make(run: Run, found: Made) -> None:
+    """Take the items as far as they come: to the end, to `until`, or until a budget or the user stops them.
+
+    `found` gets their ends, of which those before an interruption stay.
+    """
+    journal, brake = run.journal, run.brake
+
+    def check_budget(_: object = None) -> None:
+        if reason := run.budget.reason_to_stop(journal.ledger):
+            brake.pull(reason)
+
+    journal.watch = check_budget
+    check_budget()
+    BRAKE.set(brake)
+    WITNESS.set(Register(run.made.endpoints, journal, run.watcher.note))
+    with run.watcher.interruptible(brake), collect_seldom():
+        try:
+            async with services_of(run) as services, finish_steps(journal):
+                await _Making(run.made, services, run.counts, found).run()
+        finally:
+            await journal.settle()
+
+
+class _Making:
+    """One run over all parts of the way: stages of single items, between those that take all items together."""
+
+    def __init__(self, made: Construction, services: Services, counts: Counts, result: Made) -> None:
+        self._made, self._services, self._counts, self._result = made, services, counts, result
+        self._journal, self._brake = services.journal, services.brake
+        most = max((each.max_concurrency for each in made.roles.values()), default=0)
+        self._slots = asyncio.Semaphore(2 * (most + HARDWARE.build(made.config.hardware).workers))
+        self._ids = {item.id for item in made.items}
+        self._failures, self._failure = 0, ""
+        self._last = False  # whether the part under way is the last one
+
+    async def run(self) -> None:
+        """Make what is missing."""
+        if self._made.recipe.prepare is not None:
+            kit = Kit(self._made.unit("prepare"), "", self._services)
+            kit.stage = "prepare"
+            await unwrap_group(self._made.recipe.prepare(self._made.items, kit))
+        standing = [Standing(item, (number,), item.id) for number, item in enumerate(self._made.items)]
+        self._counts.planned = len(standing)
+        for number, part in enumerate(self._made.parts):
+            if number:
+                standing = [after for end in self._result.parts[-1] for after in self._after(end)]
+            self._last = number == len(self._made.parts) - 1
+            unsettled = any(not end.settled for each in self._result.parts for end in each)
+            if part[0].together is not None and (self._brake.reason or unsettled):
+                self._result.held = bool(standing)
+                break
+            ends: list[End] = []
+            self._result.parts.append(ends)
+            if part[0].together is not None:
+                ends += await self._together(standing, number, part[0])
+            else:
+                await unwrap_group(run_together(self._climb(at, number, part, ends) for at in standing))
+            ends.sort(key=lambda end: end.path)
+
+    def _after(self, end: End) -> Iterable[Standing]:
+        """The item, if it goes on to the next part. Texts are in the journal, so that memory holds one part's."""
+        return End.model_validate_json(self._journal.record(end.unit) or "").standing() if end.status == "kept" else ()
+
+    async def _climb(self, at: Standing, number: int, part: Sequence[Stage], ends: list[End]) -> None:
+        """Take an item, and those that it becomes, through a part of the way."""
+        async with self._slots:
+            end = None if self._brake.interrupted else await self._end(at, number, part)
+        if end is None:
+            return
+        ends.append(end.outline())
+        if end.status == "spread":
+            children = [*end.standing()]
+            for child in children:
+                self._take_id(child.item)
+            await run_together(self._climb(child, number, part, ends) for child in children)
+
+    def _take_id(self, item: Item) -> None:
+        if item.id in self._ids:
+            raise UserError(f"two items have the id '{item.id}'", "a stage that spreads an item gives each a new id")
+        self._ids.add(item.id)
+
+    async def _end(self, at: Standing, number: int, part: Sequence[Stage]) -> End | None:
+        """The end of an item in a part: the recorded one, or a new one; None if the user interrupted it."""
+        unit, upto = self._made.unit(number, at.item.id, at.item.data), part[-1].name
+        known = self._journal.outline(unit, completed=True)
+        if known is not None and (end := End.model_validate_json(known)).upto == upto:
+            self._count(end, new=False)
+            return End.model_validate_json(self._journal.record(unit) or "") if end.status == "spread" else end
+        kit = Kit(unit, at.item.id, self._services)
+        end = End(id=at.item.id, origin=at.origin, path=at.path, unit=unit, upto=upto, status="errored", visited=[])
+        if self._failures >= FAILURES_IN_A_ROW:
+            detail = f"not attempted: too many failures in a row; the last: {self._failure}"
+            return await self._finish(end.model_copy(update={"detail": detail}), kit)
+        visited: list[str] = []
+        try:
+            outcome: Outcome = Kept(at.item)
+            for stage in part:
+                if not isinstance(outcome, Kept):
+                    break
+                at = replace(at, item=outcome.item)
+                visited.append(stage.name)
+                kit.stage = stage.name
+                outcome = await _outcome_of(stage, at.item, kit)
+            end = end_of(end, at.item, outcome, visited, kit)
+            self._failures = 0
+        except Exception as error:  # noqa: BLE001  one seed never stops the others; a bug is raised when they have ended
+            if isinstance(error, Stopped) and self._brake.interrupted:
+                return None
+            end = end.model_copy(update={"visited": visited, "calls": Calls.of(kit.used), "detail": self._noted(error)})
+        return await self._finish(end, kit)
+
+    def _noted(self, error: Exception) -> str:
+        """Why an item errored, in words. A `UserError` is raised again; a bug is kept, and the other items go on."""
+        if isinstance(error, UserError):
+            raise error
+        if isinstance(error, Stopped):
+            return f"not finished: {error}"
+        if isinstance(error, InfrastructureError):
+            self._failures, self._failure = self._failures + 1, str(error) or type(error).__name__
+            return self._failure
+        self._result.bug = self._result.bug or error
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        return f"bug: {type(error).__name__}: {error} ({last.filename}:{last.lineno})"
+
+    async def _together(self, standing: Sequence[Standing], number: int, stage: Stage) -> list[End]:
+        """The ends of all items in a stage that takes them at once; its calls are counted with the first of them."""
+        assert stage.together is not None
+        if not standing:
+            return []
+        reached = [[at.item.id, at.item.data] for at in standing]
+        common = Kit(self._made.unit(number, stage.name, reached), stage.name, self._services)
+        common.stage = stage.name
+        outcomes = await stage.together([at.item for at in standing], common)
+        if len(outcomes) != len(standing):
+            raise ValueError(f"the stage {stage.name} gave {len(outcomes)} outcomes for {len(standing)} items")
+        ends: list[End] = []
+        for at, outcome in zip(standing, outcomes, strict=True):
+            unit = self._made.unit(number, at.item.id, at.item.data)
+            kit = Kit(unit, at.item.id, self._services)
+            kit.stage, kit.used = stage.name, {} if ends else common.used
+            end = End(
+                id=at.item.id, origin=at.origin, path=at.path, unit=unit, upto=stage.name, status="errored", visited=[]
+            )
+            found = end_of(end, at.item, _after_people(stage, at.item, outcome, kit), [stage.name], kit)
+            kit.provisional = True  # it depends on all the others: decided again in every run
+            ends.append((await self._finish(found, kit)).outline())
+        return ends
+
+    async def _finish(self, end: End, kit: Kit) -> End:
+        """Record an end. One that may change yet is found again by its steps, and counts as unfinished."""
+        completed = end.settled and not kit.provisional
+        await self._journal.finish(
+            end.unit, end.model_dump_json(), end.outline().model_dump_json(), completed=completed
+        )
+        self._count(end, new=kit.new)
+        return end
+
+    def _count(self, end: End, *, new: bool) -> None:
+        if end.status != "kept" or self._last:
+            self._counts.add(end, new=new)
+
+
+async def _outcome_of(stage: Stage, item: Item, kit: Kit) -> Outcome:
+    """What a stage decides; what the user wants, if it ends in a question without an answer."""
+    assert stage.work is not None
+    try:
+        outcome = await stage.work(item, kit)
+    except Settled as settled:
+        return settled.outcome
+    except ContextOverflow as overflow:
+        return Dropped("context overflow", str(overflow))
+    except BrokenTask as broken:
+        return Dropped("broken tests", str(broken))
+    return _after_people(stage, item, outcome, kit)
+
+
+def _after_people(stage: Stage, item: Item, outcome: Outcome, kit: Kit) -> Outcome:
+    """The outcome, with people's answer in the item if a stage waited for one."""
+    if not isinstance(outcome, Kept | Spread | Dropped | Waits):
+        raise TypeError(f"the stage {stage.name} must give Kept, Spread, Dropped or Waits, and gave {outcome!r:.80}")
+    if isinstance(outcome, Kept) and outcome.item.id != item.id:
+        raise ValueError(f"the stage {stage.name} gave the item '{item.id}' another id: Spread makes new items")
+    if not isinstance(outcome, Waits):
+        return outcome
+    try:
+        answer = kit.people(outcome.question, outcome.suggestion)
+    except Settled as settled:
+        return settled.outcome
+    answers = {**item.data.get("answers", {}), **({} if answer is None else {stage.name: answer})}
+    return Kept(item.having(answers=answers) if answers else item)
