@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("metrics", "suites", "sandbox", "judges", "calls", "journal", "engine", "protocols")
 EQUIVALENT = Path(__file__).with_name("mutations_equivalent.yaml")
 MARKS = "not engines and not browser and not slurm and not postgres and not ray and not simulations"
-LOADED = ("hypothesis", "numpy", "omegaconf", "pydantic", "pytest_asyncio", "pytest_timeout", "yaml")
+LOADED = ("numpy", "pydantic", "pytest", "yaml")  # no plugin of pytest: those are loaded by it
 BATCHES = (3, 6, 12, 24)
 TEST_S = 60
 NEAR = 3  # steps between a test and the changed file, over imports
@@ -153,7 +153,8 @@ def _changes(node: Any) -> Iterator[Change]:
         new = COUNTED[type(node.op)][1]
         yield (*_span(node), f"(({ast.unparse(node.left)}) {new} ({ast.unparse(node.right)}))", "arithmetic")
     elif isinstance(node, ast.Constant) and type(node.value) in (int, float, bool):
-        yield (*_span(node), repr(not node.value if isinstance(node.value, bool) else node.value + 1), "constant")
+        value: Any = node.value
+        yield (*_span(node), repr(not value if isinstance(value, bool) else value + 1), "constant")
     elif isinstance(node, ast.Return) and node.value is not None and ast.unparse(node.value) != "None":
         yield (*_span(node), "return None", "return")
     elif (isinstance(node, ast.Expr) and isinstance(node.value, (ast.Call, ast.Await))) or isinstance(
@@ -184,7 +185,7 @@ def drawn(count: int, seed: int) -> list[Mutant]:
 @cache
 def _imports(path: Path) -> frozenset[Path]:
     """The files of the package and of the tests' support that a file imports, wherever in it."""
-    found = set()
+    found = set[Path]()
     for node in ast.walk(ast.parse(path.read_text())):
         names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -197,7 +198,7 @@ def _imports(path: Path) -> frozenset[Path]:
 
 
 def nearest(file: Path) -> list[Path]:
-    """The files of tests within NEAR imports of a file, nearest first; of one distance, those of its own room first."""
+    """The files of tests within NEAR imports of a file, nearest first; those of its own room are half a step nearer."""
     reached, edge, distance = {file: 0}, {file}, 0
     sources = [*(ROOT / "codechat").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
     while edge and distance < NEAR:
@@ -210,12 +211,7 @@ def nearest(file: Path) -> list[Path]:
     def rank(test: Path) -> tuple[Any, ...]:
         parts = test.relative_to(ROOT / "tests").parts
         of_room = room in parts or (parts[0] != "unit" and room.rstrip("s") in test.stem)
-        return (
-            not of_room and parts[0] == "unit",
-            reached.get(test, NEAR + 1) - 2 * of_room,
-            order.get(parts[0], 5),
-            str(test),
-        )
+        return reached.get(test, NEAR + 1) - 0.5 * of_room, order.get(parts[0], 5), str(test)
 
     tests = [test for test in sources if test.name.startswith("test_")]
     found = {test for test in tests if test in reached or f"tests/unit/{room}/" in str(test)}
@@ -282,7 +278,7 @@ def _child(copy: Path, tests: Sequence[str], writer: int, without: Sequence[str]
 
     failed, words = Failed(), ["-x", "-q", "-p", "no:cacheprovider", "-o", "addopts=--strict-markers", "-m", MARKS]
     words += ["-p", "no:randomly", f"--timeout={TEST_S}", "-o", "timeout_method=signal"]
-    status = 0
+    status = 1
     try:
         status = int(pytest.main([*words, *(f"--deselect={each}" for each in without), *tests], plugins=[failed]))
     finally:
@@ -301,6 +297,10 @@ class Trial:
         words = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "codechat", "tests"]
         subprocess.run(words, cwd=self.copy, check=True)
         self._false: dict[str, bool] = {}
+        if broken := run_tests(
+            self.copy, [str(next((ROOT / "tests/unit/calls").glob("test_*.py")).relative_to(ROOT))], limit_s
+        ):
+            raise SystemExit(f"tests fail without any change: {broken}")
 
     def outcome(self, mutant: Mutant) -> tuple[str, str]:
         """`killed` and the test that does, or `survived` and how many files of tests ran."""

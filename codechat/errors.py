@@ -45,6 +45,14 @@ class InfrastructureError(Exception):
     rate_limited: int = 0
 
 
+class BrokenTest(InfrastructureError):
+    """A test that was made during the session, by a model for one, and can decide nothing; a suite raises it.
+
+    The session is errored, without a score, and the others go on, unless the protocol catches it to leave the turn
+    unscored. It says nothing of what is outside: any number in a row stops no cell.
+    """
+
+
 class EndpointDown(InfrastructureError):
     """An endpoint that cannot be reached: a user's mistake at the start, later a failure of infrastructure."""
 

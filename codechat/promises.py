@@ -29,6 +29,11 @@ def kept_to_type(component: Any, promise: Any, who: str) -> Any:
     return _Checked(component, promise, who) if _is_protocol(promise) else component
 
 
+def check_type(value: Any, hint: Any, who: str, what: str) -> None:
+    """Raise `UserError` if a value that another package gives is not what a type hint says."""
+    _refuse(problem(value, hint), who, what)
+
+
 def check_call(who: str, function: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any]) -> None:
     """Raise `UserError` if a factory does not take what it is called with."""
     try:
@@ -185,4 +190,4 @@ def _shown(value: Any) -> str:
     return "None" if value is None else _article(type(value))
 
 
-__all__ = ["check_call", "is_plugin", "kept_to_type", "problem"]
+__all__ = ["check_call", "check_type", "is_plugin", "kept_to_type", "problem"]

@@ -9,13 +9,12 @@ from typing import Any
 from codechat.cli.interruption import termination_as_interrupt
 from codechat.cli.run import run_cell
 from codechat.cli.terminal import err
-from codechat.cli.words import SAMPLES
 from codechat.config import Config
 from codechat.engine.cell import Cell, build_cell
 from codechat.engine.run import BUG, DONE, INTERRUPTED, MISTAKE
 from codechat.engine.running.shards import Shard, errors_in
 from codechat.engine.settings.compose import key_of
-from codechat.engine.settings.words import parse_word
+from codechat.engine.settings.words import SAMPLES, parse_word
 from codechat.errors import UserError
 from codechat.launchers import LAUNCHERS, Job, Report, Result
 from codechat.seal import SEAL, edited

@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 from codechat.errors import UserError, nearest
 
-SAMPLES = "samples"
 SAMPLES_MEANING = "run so many seeds, from seed on: a cell each, which reports pool"
 
 

@@ -26,11 +26,15 @@ class ExportConfig(Config):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The file's text, what is in it in words, and what a user should know of it."""
+    """The file's text, what is in it in words, and what a user should know of it.
+
+    `suffix` is that of the only names by which the other tool opens such a file; empty if it takes any.
+    """
 
     text: Iterable[str]
     counts: str
     remarks: list[str] = field(default_factory=list)
+    suffix: str = ""
 
 
 EXPORTS: Registry[Exported, NoTraits] = Registry(

@@ -38,7 +38,7 @@ def evalplus_samples(config: EvalPlusExport) -> Exported:
     remarks = [f"{counted(empty, 'reply', 'replies')} had no code: an empty program, which fails"] if empty else []
     remarks.append("EvalPlus takes a file only if it has every task: not that of a cell with errors or dataset.limit")
     text = (json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    return Exported(text, f"{counted(len(lines), 'program')} of turn {config.turn}", remarks)
+    return Exported(text, f"{counted(len(lines), 'program')} of turn {config.turn}", remarks, ".jsonl")
 
 
 def program_at(session: SessionRecord, turn: int) -> str:

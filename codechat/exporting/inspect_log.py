@@ -46,7 +46,7 @@ def inspect_log(config: InspectExport) -> Exported:
         "stats": {**times, "model_usage": _used_by_model(sessions)},
         "samples": [_sample(session) for session in sessions],
     }
-    return Exported((json.dumps(log, ensure_ascii=False),), counted(len(sessions), "dialogue"))
+    return Exported((json.dumps(log, ensure_ascii=False),), counted(len(sessions), "dialogue"), suffix=".json")
 
 
 def _header(folder: Path, sessions: Sequence[SessionRecord], metrics: Any, began: str) -> dict[str, Any]:

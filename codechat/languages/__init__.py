@@ -15,6 +15,7 @@ from codechat.languages.coded import Plain
 from codechat.languages.grammar import Parsed
 from codechat.languages.replies import without_thinking
 from codechat.plugins import import_all
+from codechat.promises import check_type, is_plugin
 
 _BACKTICKS = re.compile("`+")
 LONGEST_CODE = 200_000
@@ -87,8 +88,16 @@ def _discover() -> None:
 
 
 def extract(reply: str, target: Target) -> Extraction:
-    """The code of a reply that should be `target`, and the program to run. Raises only as `languages` does."""
-    return language_of(target.language).extract(reply, target)
+    """The code of a reply that should be `target`, and the program to run.
+
+    Raises only as `languages` does, and `UserError` if another package's language gives anything else.
+    """
+    language = language_of(target.language)
+    found = language.extract(reply, target)
+    if is_plugin(type(language)):
+        who = f"language={target.language} of {type(language).__module__}"
+        check_type(found, Extraction, who, "the result of extract()")
+    return found
 
 
 def fence(code: str, language: str) -> str:

@@ -1,29 +1,32 @@
 """A model with answers written beforehand, for tests and demonstrations, on the same path as a real one."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal
 
 from codechat.config import original_option
 from codechat.domain import Reply
-from codechat.errors import UserError
+from codechat.errors import UserError, nearest
 from codechat.models import MODELS, ModelConfig, Request
 
 Answer = str | Reply | Exception
-Script = Sequence[Answer] | Callable[[Request], Answer | Awaitable[Answer]]
+Script = Sequence[Answer] | Mapping[str, Sequence[Answer]] | Callable[[Request], Answer | Awaitable[Answer]]
 
 
 class ScriptedConfig(ModelConfig):
-    """The script: one reply per turn, the same for every task."""
+    """The script: one reply per turn, the same for every task or for each its own."""
 
     kind: Literal["scripted"] = original_option("scripted", "which provider answers")
     name: str = original_option("scripted", "the name that the records show", min_length=1)
-    replies: list[str] = original_option(..., "the replies, entry t for turn t", min_length=1)
+    replies: list[str] | dict[str, list[str]] = original_option(
+        ..., "the replies, entry t for turn t, or such a list for every task id", min_length=1
+    )
 
 
 class Scripted:
-    """Answers from a list by turn, or by calling a function (which may be a coroutine) with the request.
+    """Answers from a list by turn, one for all tasks or one for each by its id, or calls a function with the request.
 
+    The function may be a coroutine.
     A `str` is a reply, an `Exception` is raised. The answer depends only on the request, never on the order of calls.
     """
 
@@ -44,12 +47,17 @@ class Scripted:
         if callable(self._script):
             answer = self._script(request)
             return await answer if inspect.isawaitable(answer) else answer
-        if request.turn >= len(self._script):
+        script = self._script
+        if isinstance(script, Mapping):
+            if request.task_id not in script:
+                raise UserError(f"the script has no task {request.task_id}", nearest(request.task_id, script))
+            script = script[request.task_id]
+        if request.turn >= len(script):
             raise UserError(
-                f"the script ended: it has {len(self._script)} replies, and turn {request.turn} was asked",
+                f"the script ended: it has {len(script)} replies, and turn {request.turn} was asked",
                 "give model.replies one entry per turn",
             )
-        return self._script[request.turn]
+        return script[request.turn]
 
     async def aclose(self) -> None:
         """Nothing to release."""
@@ -57,5 +65,5 @@ class Scripted:
 
 @MODELS.register("scripted", ScriptedConfig, offline=True)
 def from_config(config: ScriptedConfig) -> Scripted:
-    """Replies written in the config, one per turn (for tests; offline)."""
+    """Replies written in the config, one per turn, for all tasks or by task (for tests; offline)."""
     return Scripted(config.replies)

@@ -3,6 +3,7 @@
 A solver answers with the reference solutions of a dataset's tasks.
 """
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Iterable
@@ -104,7 +105,25 @@ def stall(seconds: float) -> Fault:
     return Fault(stall_s=seconds, body="{}")
 
 
+HTML = Fault(200, "<!doctype html>\n<title>Sign in</title>\n<p>Please sign in.\n", {"content-type": "text/html"})
+GATEWAY = Fault(502, "<html><h1>502 Bad Gateway</h1></html>", {"content-type": "text/html"})
+FAULTS = {
+    "html": HTML, "gateway": GATEWAY, "limit": rate_limited(1), "error": error(500, "internal error"),
+    "overflow": overflow(), "reset": RESET, "cut": CUT_SHORT, "truncated": TRUNCATED_JSON, "empty": EMPTY_CHOICES,
+}  # fmt: skip
+"""By name, what an endpoint may answer instead of a reply."""
+
 Solver = Callable[[Call], Result]
+
+
+def troubled(solver: Solver, slow_s: float = 0.0, fault: str | None = None, every: int = 1) -> Behaviour:
+    """A solver that waits before each answer, and to each call whose number `every` divides answers with a fault."""
+
+    async def answer(call: Call) -> Result:
+        await asyncio.sleep(slow_s)
+        return FAULTS[fault] if fault is not None and (call.number + 1) % every == 0 else solver(call)
+
+    return answer
 
 
 def dataset_tasks(dataset: str, path: str | None = None) -> tuple[Task, ...]:

@@ -13,7 +13,7 @@ from codechat.datasets import DATASETS
 from codechat.errors import UserError
 from codechat.tasks import Task
 from codechat.template import counted
-from codechat.testing.behaviour import dataset_tasks, fading_solver, reference_solver
+from codechat.testing.behaviour import FAULTS, dataset_tasks, fading_solver, reference_solver, troubled
 from codechat.testing.server import OpenAIServer
 
 # Blocked and waited for, not handled: a program that a script starts in the background inherits SIGINT as ignored.
@@ -64,7 +64,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--created", type=int, help="when the model was made, in seconds since 1970; default: not told")
     parser.add_argument("--max-model-len", type=int, help="the context in tokens, as it is told; default: not told")
     parser.add_argument("--fingerprint", help="the system_fingerprint of its replies; default: none")
+    parser.add_argument("--slow", type=_positive, default=0.0, help="seconds before each answer; default: none")
+    parser.add_argument("--fault", choices=sorted(FAULTS), help="what it answers instead of a reply; default: no fault")
+    parser.add_argument("--every", type=int, choices=range(1, 1001), metavar="N", default=1,
+                        help="with --fault: every Nth call fails; default: all")  # fmt: skip
     return parser
+
+
+def _positive(word: str) -> float:
+    seconds = float(word)
+    if not 0 <= seconds < 3600:
+        raise argparse.ArgumentTypeError(f"'{word}' is no such time: give seconds from 0 to 3600")
+    return seconds
 
 
 def _port(word: str) -> int:
@@ -77,7 +88,7 @@ def _serve(tasks: tuple[Task, ...], chosen: argparse.Namespace) -> None:
     solvable = [task for task in tasks if task.reference is not None]
     if not solvable:
         raise UserError(f"no task of {chosen.dataset} has a reference solution", "choose another --dataset or --path")
-    behaviour = BEHAVIOURS[chosen.behaviour](solvable)
+    behaviour = troubled(BEHAVIOURS[chosen.behaviour](solvable), chosen.slow, chosen.fault, chosen.every)
     told = {key: getattr(chosen, key) for key in ("root", "created", "max_model_len")}
     facts = {key: value for key, value in told.items() if value is not None}
     with contextlib.ExitStack() as stack:

@@ -213,8 +213,8 @@ async def _send(fault: Fault, writer: asyncio.StreamWriter) -> bool:
     if fault.stall_s:
         await asyncio.sleep(fault.stall_s)
     data = (fault.body if isinstance(fault.body, str) else json.dumps(fault.body)).encode()
-    extra = "".join(f"{name}: {value}\r\n" for name, value in fault.headers.items())
-    line = f"HTTP/1.1 {fault.status} X\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n{extra}"
+    headers = {"content-type": "application/json", "content-length": len(data), **fault.headers}
+    line = f"HTTP/1.1 {fault.status} X\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     head = f"{line}\r\n".encode()
     if fault.cut is not None:
         writer.write(head + data[: fault.cut] if fault.cut else b"")

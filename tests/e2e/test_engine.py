@@ -10,11 +10,16 @@ import pytest
 
 import codechat
 from codechat import compose, run
+from codechat.domain import Program, Verdict
 from codechat.engine.cell import Cell
 from codechat.engine.cell.budget import Budget
 from codechat.engine.running.observer import Silent
+from codechat.errors import BrokenTest
 from codechat.records import SessionRecord, TurnRecord
+from codechat.sandbox import Sandbox
 from codechat.seal import SEAL, edited
+from codechat.suites.calls import Calls
+from codechat.testing import dataset_tasks
 
 RENDERED = True
 SMALL = ["model=echo", "dataset.limit=2", "agenda.turns=3", "tracking=none", "hardware.workers=1"]
@@ -89,6 +94,24 @@ def test_a_judge_that_the_protocol_does_not_use_is_neither_built_nor_asked() -> 
     outcome = run(compose([*words, "judge=llm", "judge.applicability.base_url=http://127.0.0.1:9/v1"]))
     assert outcome.status == 0
     assert outcome.cell.pool is None
+
+
+def test_broken_tests_end_their_sessions_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any number in a row, too: nothing outside failed."""
+    tests = Calls.check
+
+    async def check(suite: Calls, program: Program, sandbox: Sandbox) -> Verdict:
+        if suite.name in broken:
+            raise BrokenTest("the model's test does not parse")
+        return await tests(suite, program, sandbox)
+
+    monkeypatch.setattr(Calls, "check", check)
+    broken = {task.task_id for task in dataset_tasks("starter")[:7]}
+    words = ["model=echo", "dataset.limit=8", "agenda.turns=2", "tracking=none", "hardware.workers=1"]
+    outcome = codechat.run(codechat.compose(words))
+    errors = [session.error for session in outcome.sessions]
+    assert outcome.status == 3
+    assert errors == ["a test decides nothing: the model's test does not parse"] * 7 + [None]
 
 
 def test_the_package_says_what_it_offers() -> None:

@@ -92,6 +92,18 @@ def test_mistakes(words: list[str], told: str, folder: Path, capsys: pytest.Capt
     assert not Path("out.json").exists()
 
 
+@pytest.mark.parametrize(("tool", "out", "right"), [("inspect", "x.eval", "x.json"), ("evalplus", "y", "y.jsonl")])
+def test_a_name_that_the_other_tool_does_not_open_is_refused(
+    tool: str, out: str, right: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, sessions = cell("dataset=starter", "dataset.limit=1", "agenda.turns=2")
+    (run / "sessions.jsonl").write_text(sessions[0].model_copy(update={"task_id": "HumanEval/0"}).line() + "\n")
+    words = ["export", f"format={tool}", f"run={run}", *(["turn=1"] if tool == "evalplus" else [])]
+    assert main([*words, f"out={out}"]) == 2
+    assert f"out={right}" in capsys.readouterr().err and not Path(out).exists()
+    assert main([*words, f"out={right}"]) == 0
+
+
 def test_a_log_has_every_message_once_and_every_decision(folder: Path) -> None:
     run, sessions = cell("dataset=starter", "dataset.limit=3", "agenda.turns=4")
     assert main(["export", "format=inspect", f"run={run}", "out=log.json"]) == 0

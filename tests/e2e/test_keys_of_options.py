@@ -30,6 +30,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "protocol.context=full",
             "protocol=refine has no option protocol.context\nprotocol=levels, protocol=repair, protocol=static, protocol=stepwise ",
         ),
+        ("sampels=3", "there is no option sampels\ndid you mean 'samples'"),
         ("model.nmae=x", "there is no option model.nmae\ndid you mean 'name'"),
         ("+nonsense=1", "error: nonsense is not an option\n"),
     ],

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from codechat.models import MODELS, Request
 from codechat.tasks import Task
 from codechat.template import fill
 from codechat.testing import Call, Fault, OpenAIServer, dataset_tasks, fading_solver, reference_solver
+from codechat.testing.behaviour import troubled
+from codechat.testing.openai_server import main as serve
 
 ROOT = Path(__file__).parents[2]
 INITIAL = (ROOT / "conf" / "prompts" / "refine" / "careful" / "initial.md").read_text(encoding="utf-8")
@@ -143,6 +146,30 @@ def test_a_taken_port_is_reported_by_the_command() -> None:
     assert f"error: --port: cannot listen on port {port}: " in done.stderr
     assert "--port 0 takes a free one" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+async def test_it_may_be_slow_and_fail_at_every_nth_call() -> None:
+    solve = troubled(reference_solver(tasks_of("starter")), 0.2, "html", 2)
+    began = time.monotonic()
+    with OpenAIServer(solve) as server:
+        host, path = server.base_url.removeprefix("http://").split("/", 1)
+        seen = []
+        for _ in range(4):
+            connection = http.client.HTTPConnection(host)
+            question = {"model": "x", "messages": [{"role": "user", "content": tasks_of("starter")[0].prompt}]}
+            connection.request("POST", f"/{path}/chat/completions", json.dumps(question))
+            response = connection.getresponse()
+            seen.append((response.status, response.getheader("content-type"), response.read()[:1]))
+            connection.close()
+    assert seen == [(200, "application/json", b"{"), (200, "text/html", b"<")] * 2
+    assert time.monotonic() - began >= 0.8
+
+
+def test_what_the_server_does_wrong_is_named_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--slow", "-1"], ["--slow", "nan"], ["--fault", "hmtl"], ["--every", "0"]):
+        with pytest.raises(SystemExit):
+            serve(words)
+        assert words[0] in capsys.readouterr().err
 
 
 def test_plain_http_is_spoken() -> None:

@@ -76,6 +76,7 @@ def test_a_protocol_with_two_roles_and_a_tool(tmp_path: Path, server: OpenAIServ
     assert turns[1]["usage_by_role"]["user"]["input_tokens"] == 10
     assert turns[1]["usage_by_role"]["reviewer"]["input_tokens"] == 20, "asked again once"
     assert [call["role"] for call in turns[1]["calls"]] == ["user", "model", "reviewer"]
+    assert turns[1]["calls"][2]["response"] == "VERDICT: SAME", "a decision is recorded by its answer"
     assert metrics["words"] == [4, 2, 0]
     assert metrics["tokens"]["user"] == {"input_tokens": 20, "output_tokens": 8, "cached_input_tokens": 0}
     assert metrics["cost_usd"]["reviewer"] == pytest.approx((40 * 1 + 16 * 10) / 1e6)

@@ -321,6 +321,9 @@ def _export_to_tool(words: list[str]) -> int:
     target = Path(values.pop("out"))
     _, notes = one_cell(Path(values["run"]))
     exported = EXPORTS.build(EXPORTS.validate(values))
+    if exported.suffix not in ("", target.suffix):
+        form = f"what format={chosen} writes is opened only as *{exported.suffix}, not as {target.name}"
+        raise UserError(form, f"out={target.with_suffix(exported.suffix)}")
     write_atomically(target, exported.text)
     for note in (*notes, *exported.remarks):
         err.print(f"note: {note}", markup=False)

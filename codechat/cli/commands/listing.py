@@ -9,14 +9,14 @@ from rich.table import Table
 
 from codechat.cli.app import COMMANDS
 from codechat.cli.terminal import out, plain_table
-from codechat.cli.words import SAMPLES, SAMPLES_MEANING
+from codechat.cli.words import SAMPLES_MEANING
 from codechat.config import Config
 from codechat.constraints import constraint_types
 from codechat.domain import CHANGES, SCOPES
 from codechat.engine.run import MISTAKE
 from codechat.engine.settings.compose import compose_values
 from codechat.engine.settings.config import GROUPS, CellConfig
-from codechat.engine.settings.words import PROMPTS, presets_of
+from codechat.engine.settings.words import PROMPTS, SAMPLES, presets_of
 from codechat.environment import data_folder
 from codechat.errors import UserError, nearest
 from codechat.importing import FORMATS

@@ -21,7 +21,7 @@ from codechat.engine.cell.references import References, now_and_then
 from codechat.engine.running.observer import Counting, Counts, Follow, Observer
 from codechat.environment import collect_seldom
 from codechat.environments import ENVIRONMENTS, Environment
-from codechat.errors import InfrastructureError, Stopped, UserError
+from codechat.errors import BrokenTest, InfrastructureError, Stopped, UserError
 from codechat.files import write_atomically
 from codechat.journal import Journal
 from codechat.judges import JUDGES
@@ -236,18 +236,21 @@ class _Workers:
         for task in queue:
             if brake.interrupted:
                 break
-            record, stopped = await self._session(task)
-            if stopped and self.services.brake.interrupted:
+            record, apart = await self._session(task)
+            if apart and self.services.brake.interrupted:
                 break
             completed = record.status == "completed"
             outline = record.slim()
             await journal.finish(record.session_id, record.line(), outline.line(), completed=completed)
-            if not stopped:
+            if not apart:
                 self.progress.add(outline)
             self.observer.session(outline, self.protocol.turns(task))
 
     async def _session(self, task: Task) -> tuple[SessionRecord, bool]:
-        """Run a session: its record, and whether a budget or an interruption cut it short."""
+        """Run a session: its record, and whether its end says nothing of what is outside.
+
+        So it is if a budget or an interruption cut it short, or a test is broken.
+        """
         identity = session_id(self.cell.id, task.task_id)
         kit = Kit(
             task, identity, self.cell.config.seed, self.services, lambda turn, new: self.observer.turn(turn, new=new)
@@ -265,6 +268,8 @@ class _Workers:
                 )
         except Stopped as stop:
             return self._record(task, kit.log, f"not finished: {stop}"), True
+        except BrokenTest as broken:
+            return self._record(task, kit.log, f"a test decides nothing: {broken}"), True
         except InfrastructureError as error:
             return self._record(task, kit.log, str(error) or type(error).__name__), False
         finally:

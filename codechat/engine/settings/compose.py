@@ -8,7 +8,7 @@ from typing import Any
 
 from codechat.config import Config, defaults_of, is_identity
 from codechat.engine.settings.config import GROUPS, CellConfig
-from codechat.engine.settings.words import quoted, read_prompt, read_words
+from codechat.engine.settings.words import SAMPLES, quoted, read_prompt, read_words
 from codechat.environment import data_folder
 from codechat.errors import UserError, nearest
 from codechat.models import MODELS
@@ -196,7 +196,7 @@ def _unknownkey_of(key: str, overrides: Sequence[str], root: Root) -> UserError:
             key, last = ".".join(parents[: index + 1]), name
             break
         node = node[name]
-    known = node if isinstance(node, dict) else {}
+    known = {**(node if isinstance(node, dict) else {}), **({} if len(parents) else {SAMPLES: None})}
     place = key.rpartition(".")[0]
     deeper = [f"{place}.{each}" for each in _keys_below(known) if each.endswith(f".{last}")]
     if deeper:

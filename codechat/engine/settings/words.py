@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 FILE = "@"
 """Begins the value of a prompt that is in a file: `protocol.prompts.initial=@my.md`."""
+SAMPLES = "samples"
+"""The one option of a run that no cell has: how many seeds are run."""
 PROMPTS = "prompts"
 """The option that holds prompts; `protocol.prompts=plain` names a preset for all of them."""
 

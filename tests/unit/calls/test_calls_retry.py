@@ -220,3 +220,13 @@ async def test_a_cancelled_call_leaves_nothing_behind() -> None:
 )
 def test_retry_after_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers, 1_800_000_000) == seconds
+
+
+@pytest.mark.parametrize(("usage", "estimate", "used"), [(Usage(10, 5), 4, 15), (Usage(), 4, 4), (Usage(), 0, 1)])
+async def test_an_answer_used_its_tokens_or_the_estimate_or_at_least_one(
+    usage: Usage, estimate: int, used: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint, left = Endpoint(Clock().timing), list[int]()
+    monkeypatch.setattr(endpoint, "leave", lambda ticket, used: left.append(used))
+    await call_with_retries(attempts(TROUBLE, Reply("x", usage=usage)), policy(), endpoint, estimate)
+    assert left == [0, used]

@@ -56,6 +56,14 @@ async def test_a_list_script_answers_by_turn_and_raises_at_its_end() -> None:
         await model.complete(ask(2))
 
 
+async def test_a_script_may_have_replies_for_every_task() -> None:
+    model = build(kind="scripted", replies={"T/0": ["zero", "one"], "T/1": ["other"]})
+    assert (await model.complete(ask(1))).text == "one"
+    assert (await model.complete(ask(0, task_id="T/1"))).text == "other"
+    with pytest.raises(UserError, match=r"no task T/2[\s\S]*'T/0'"):
+        await model.complete(ask(0, task_id="T/2"))
+
+
 async def test_a_script_may_raise_be_a_function_or_a_coroutine() -> None:
     with pytest.raises(InfrastructureError, match="down"):
         await Scripted([InfrastructureError("down")]).complete(ask())

@@ -8,14 +8,16 @@ from typing import Any, Literal
 import pytest
 from pydantic import create_model
 
+import codechat.languages
 from codechat.cli.app import main
 from codechat.config import Config, result_option
 from codechat.datasets import DATASETS, DatasetConfig
-from codechat.domain import Adherence, Message, Program, Reply, Verdict
+from codechat.domain import Adherence, Extraction, Message, Program, Reply, Target, Verdict
 from codechat.engine.settings.config import GROUPS
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.judges import JUDGES, Judge, JudgeConfig
+from codechat.languages import extract
 from codechat.metrics import Final, Measures
 from codechat.models import MODELS, Model, ModelConfig, Request
 from codechat.plugins import import_all
@@ -51,6 +53,36 @@ def config_of(base: type[Config], **more: Any) -> type[Config]:
     fields: dict[str, Any] = {"kind": (Literal["mine"], result_option("mine", "which")), **more}
     name = ("name", (str, result_option("mine", "its name")))
     return create_model("MineConfig", __base__=base, **{**fields, **dict([name] if base is ModelConfig else [])})
+
+
+@pytest.mark.parametrize(
+    ("found", "wrong"),
+    [
+        (Extraction("x", 5, None, ""), "program of the result of extract() must be a str, and is an int"),  # type: ignore[arg-type]
+        (
+            Extraction("x", "x", "odd", ""),
+            "problem of the result of extract() must be one of 'no_code', 'syntax_error'",
+        ),  # type: ignore[arg-type]
+        ("x", "the result of extract() must be an Extraction, and is a str"),
+        (None, "the result of extract() must be an Extraction, and is None"),
+    ],
+)
+def test_what_a_language_of_a_plugin_extracts_is_held_to_its_type(
+    found: Any, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Mine:
+        names = ("minelang",)
+
+        def extract(self, reply: str, target: Target) -> Any:
+            return found
+
+        def defines(self, code: str) -> frozenset[str]:
+            return frozenset()
+
+    monkeypatch.setitem(codechat.languages._REGISTERED, "minelang", Mine())
+    with pytest.raises(UserError) as caught:
+        extract("```\nx\n```", Target(language="minelang"))
+    assert wrong in str(caught.value) and HERE in str(caught.value)
 
 
 @pytest.fixture
