@@ -270,13 +270,13 @@ def run_tests(copy: Path, tests: Sequence[str], left_s: float, without: Sequence
 def _child(copy: Path, tests: Sequence[str], writer: int, without: Sequence[str]) -> None:
     os.chdir(copy)
     os.environ |= {"PYTHONPATH": str(copy), "PYTHONSAFEPATH": ""}
-    sys.path.insert(0, str(copy))
     quiet = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(quiet, number)
     import pytest
 
     failed, words = Failed(), ["-x", "-q", "-p", "no:cacheprovider", "-o", "addopts=--strict-markers", "-m", MARKS]
+    words += ["-o", "pythonpath=. tests"]  # before what is installed
     words += ["-p", "no:randomly", f"--timeout={TEST_S}", "-o", "timeout_method=signal"]
     status = 1
     try:
