@@ -1,48 +1,68 @@
 """Small changes of the code that decides, drawn by chance: how many of them does a test notice?
 
-    python benchmarks/mutations.py run JOURNAL [--count 200] [--seed 28] [--seconds S] [--again] [--limit 120]
+    python benchmarks/mutations.py map LINES [TESTS ...]
+    python benchmarks/mutations.py run LINES JOURNAL [--count 200] [--seed 28] [--seconds S] [--again] [--limit 120]
     python benchmarks/mutations.py report JOURNAL
 
 A mutant is one change of a comparison, a condition, a sum, a number, a returned value, or a statement that is left out,
-in the rooms below. `run` draws COUNT of all there are, copies the repository to a temporary folder, makes one change
-after the other there, and runs the tests nearest to the changed file, nearest first, until one fails: that mutant is
-killed. A test that fails without the change too counts for nothing. A mutant that no test notices within LIMIT seconds
-survives. Each result is a line of JOURNAL: the next `run` goes on behind it, `--seconds` ends one after that time, and
-`--again` tries the survivors again, with the tests of now. `report` prints the share by room, with its 95 % interval
-(Wilson), and the survivors; those that `mutations_equivalent.yaml` lists, with the reason, change nothing that a test
-could see, and are left out of the share.
+in the rooms below. What no verdict hangs on is not changed: annotations, declared fields, texts and what is printed in
+them, `__repr__`, limits of time. `map` runs the tests once and writes down which lines each test executes and how long
+it takes; files of tests that LINES has already are left out. `run` draws COUNT of all mutants, copies the repository to
+a temporary folder, makes one change after the other there, and runs the tests that execute the changed line, quickest
+first, until one fails: that mutant is killed. Lines that run in a box's processes, where none is counted, are tried
+with the tests that start one. A mutant that no test notices within LIMIT seconds survives. Each result is a line of
+JOURNAL: the next `run` goes on behind it, `--seconds` ends one after that time, and `--again` tries the survivors again
+with every test as it is now. `report` prints the share by room, with its 95 % interval (Wilson), and the survivors;
+those that `mutations_equivalent.yaml` lists, with the reason, change nothing that a test could see, and are counted
+apart.
 
 Every run is forked out of one process that has loaded the libraries already, and takes seconds.
 """
 
 import argparse
 import ast
+import contextlib
+import hashlib
 import json
 import math
 import os
-import random
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from functools import cache
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from codechat.environment import cache_root
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("metrics", "suites", "sandbox", "judges", "calls", "journal", "engine", "protocols")
 EQUIVALENT = Path(__file__).with_name("mutations_equivalent.yaml")
 MARKS = "not engines and not browser and not slurm and not postgres and not ray and not simulations"
-LOADED = ("numpy", "pydantic", "pytest", "yaml")  # no plugin of pytest: those are loaded by it
-BATCHES = (3, 6, 12, 24)
+LOADED = ("numpy", "pydantic", "yaml")  # no plugin of pytest: those are loaded by it
 TEST_S = 60
-NEAR = 3  # steps between a test and the changed file, over imports
+BATCH_S, MOST = 15.0, 40  # tests that run together
+SLOW_S = 2.0
+Mapped = dict[str, tuple[float, dict[str, list[int]]]]
+"""Of every test its seconds, and by file the lines that it executes."""
+FOLLOWED = 40  # calls of a function that are followed in one test
+BOXED = (
+    "tests/unit/sandbox/",
+    "tests/unit/suites/",
+    "tests/contract/test_s",
+    "tests/contract/test_a",
+    "tests/attacks/",
+)
 COMPARED = {
     ast.Eq: "!=", ast.NotEq: "==", ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">",
     ast.In: "not in", ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is",
@@ -71,6 +91,7 @@ class Mutant:
     kind: str
     row: int
     line: str
+    nth: int  # among equal changes of equal lines
 
     @property
     def room(self) -> str:
@@ -79,7 +100,8 @@ class Mutant:
     @property
     def key(self) -> str:
         """It and no other change, wherever its line stands."""
-        return f"{self.file}: {self.kind}: {self.line.strip()} -> {self.changed().strip()}"
+        which = f" ({self.nth + 1})" if self.nth else ""
+        return f"{self.file}: {self.kind}: {self.line.strip()} -> {self.changed().strip()}{which}"
 
     def changed(self) -> str:
         """The first line as it becomes."""
@@ -107,26 +129,49 @@ def _mutants_of(path: Path) -> Iterator[Mutant]:
     def place(row: int, column: int) -> int:
         return len(data[: starts[row - 1] + column].decode())
 
+    equal = Counter[tuple[str, str, str]]()
     for node in _decided(ast.parse(text)):
         for begin, end, new, kind in _changes(node):
             start = place(*begin)
             line = text[text.rfind("\n", 0, start) + 1 :].split("\n")[0]
-            yield Mutant(str(path.relative_to(ROOT)), start, place(*end), new, kind, begin[0], line)
+            this = Mutant(str(path.relative_to(ROOT)), start, place(*end), new, kind, begin[0], line, 0)
+            same = this.kind, this.line.strip(), this.changed().strip()
+            yield replace(this, nth=equal[same])
+            equal[same] += 1
 
 
 def _decided(tree: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of code that runs: no annotations, decorators, base classes, texts or declared fields."""
+    """The nodes that a verdict or a figure may hang on."""
     for field, value in ast.iter_fields(tree):
         if field in ("annotation", "returns", "decorator_list", "bases", "type_params"):
             continue
         for node in value if isinstance(value, list) else [value]:
-            if isinstance(node, ast.AnnAssign) and isinstance(tree, ast.ClassDef):
-                continue  # a field: its default is an option's, held by the tests of the config
-            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-                continue
-            if isinstance(node, ast.AST):
+            if isinstance(node, ast.AST) and not _is_declared(node, tree):
                 yield node
-                yield from _decided(node)
+                if not isinstance(node, (ast.JoinedStr, ast.Raise)):  # what a message shows
+                    yield from _decided(node)
+
+
+def _is_declared(node: ast.AST, parent: ast.AST) -> bool:
+    """Fields of classes, texts of objects, imports for types, limits of time, and the kernel's numbers."""
+    match node:
+        case ast.AnnAssign():
+            return isinstance(parent, ast.ClassDef) or _is_time(node.target)
+        case ast.FunctionDef(name=name):
+            return name in ("__repr__", "__str__")
+        case ast.If(test=test):
+            return ast.unparse(test) == "TYPE_CHECKING"
+        case ast.Assign(targets=[target, *_]):
+            return _is_time(target) or (isinstance(parent, ast.Module) and isinstance(target, (ast.Tuple, ast.Name)) and
+                                        not any(isinstance(each, ast.Call) for each in ast.walk(node.value)) and
+                                        ast.unparse(target).replace(", ", "_").isupper())  # fmt: skip
+        case ast.keyword(arg=str(name)):
+            return name.endswith(("_s", "timeout"))
+    return False
+
+
+def _is_time(target: ast.expr) -> bool:
+    return ast.unparse(target).lower().endswith("_s")
 
 
 Change = tuple[tuple[int, int], tuple[int, int], str, str]
@@ -174,52 +219,99 @@ def _text(node: ast.BinOp) -> bool:
 
 
 def drawn(count: int, seed: int) -> list[Mutant]:
-    """COUNT of all, by chance, in the order in which they were drawn."""
-    every = mutants()
-    return random.Random(seed).sample(every, min(count, len(every)))
+    """COUNT of all, by chance, in the order drawn; they stay the same if the code changes elsewhere."""
+    return sorted(mutants(), key=lambda each: hashlib.sha256(f"{seed} {each.key}".encode()).digest())[:count]
 
 
-# -- the tests that are near ----------------------------------------------------------------------------------------
+# -- which tests execute a line -------------------------------------------------------------------------------------
 
 
-@cache
-def _imports(path: Path) -> frozenset[Path]:
-    """The files of the package and of the tests' support that a file imports, wherever in it."""
-    found = set[Path]()
-    for node in ast.walk(ast.parse(path.read_text())):
-        names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
-        for name in names:
-            for base in (ROOT, ROOT / "tests", path.parent):
-                at = base.joinpath(*name.split("."))
-                found.update(each for each in (at.with_suffix(".py"), at / "__init__.py") if each.is_file())
-    return frozenset(found)
+class Lines:
+    """A plugin that notes of every test how long it took and which lines of the rooms it executed in this process."""
+
+    def __init__(self, root: Path, notes: Path) -> None:
+        self._start, self._notes = f"{root}/", notes
+        self._names: dict[Any, str] = {}
+        self._failed = set[str]()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed or report.skipped:
+            self._failed.add(report.nodeid)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: Any) -> Generator[None, Any, Any]:
+        lines: dict[str, set[int]] = defaultdict(set)
+        calls = Counter[Any]()
+
+        def entered(frame: Any, event: str, argument: Any) -> Any:
+            code = frame.f_code
+            if code not in self._names:
+                name = code.co_filename.removeprefix(self._start)
+                self._names[code] = name if name.startswith(tuple(f"codechat/{room}/" for room in ROOMS)) else ""
+            if not (name := self._names[code]) or calls[code] >= FOLLOWED:
+                return None
+            calls[code] += 1
+            executed = lines[name]
+            executed.add(frame.f_lineno)
+
+            def inside(frame: Any, event: str, argument: Any) -> Any:
+                executed.add(frame.f_lineno)
+                return inside
+
+            return inside
+
+        began = time.monotonic()
+        threading.settrace(entered)
+        sys.settrace(entered)
+        try:
+            answer = yield
+        finally:
+            sys.settrace(None)
+            threading.settrace(None)
+        if item.nodeid not in self._failed:
+            rows = {name: sorted(each) for name, each in lines.items()}
+            with self._notes.open("a") as stream:
+                stream.write(json.dumps((item.nodeid, round(time.monotonic() - began, 3), rows)) + "\n")
+        return answer
 
 
-def nearest(file: Path) -> list[Path]:
-    """The files of tests within NEAR imports of a file, nearest first; those of its own room are half a step nearer."""
-    reached, edge, distance = {file: 0}, {file}, 0
-    sources = [*(ROOT / "codechat").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
-    while edge and distance < NEAR:
-        distance += 1
-        edge = {each for each in sources if each not in reached and _imports(each) & edge}
-        reached |= dict.fromkeys(edge, distance)
-    room = file.relative_to(ROOT / "codechat").parts[0]
-    order = {"unit": 0, "contract": 1, "golden": 2, "attacks": 3, "e2e": 4}
+def map_lines(options: argparse.Namespace) -> int:
+    """Run the files of tests that are not in the map yet, each in a fork."""
+    known = options.lines.read_text() if options.lines.exists() else ""
+    named = [ROOT / "tests" / each for each in options.tests]
+    files = [test for each in named for test in ([each] if each.is_file() else sorted(each.rglob("test_*.py")))]
+    with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
+        trial = Trial(Path(folder), options.limit, {})
+        for name in [str(test.relative_to(ROOT)) for test in files]:
+            if json.dumps(name) not in known:
+                ended = run_tests(trial.copy, [name], options.limit, Lines(trial.copy, options.lines.resolve()))
+                with options.lines.open("a") as stream:
+                    stream.write(json.dumps((name, 0, {})) + "\n")
+                print(f"{name}{'' if ended is not None else ': not all of its tests'}", flush=True)
+    return 0
 
-    def rank(test: Path) -> tuple[Any, ...]:
-        parts = test.relative_to(ROOT / "tests").parts
-        of_room = room in parts or (parts[0] != "unit" and room.rstrip("s") in test.stem)
-        return reached.get(test, NEAR + 1) - 0.5 * of_room, order.get(parts[0], 5), str(test)
 
-    tests = [test for test in sources if test.name.startswith("test_")]
-    found = {test for test in tests if test in reached or f"tests/unit/{room}/" in str(test)}
-    if not any(test in reached for test in tests):  # what runs in a box alone is imported by nothing
-        found |= {
-            test for test in tests if "attacks" in test.parts or test.stem.startswith(("test_sandbox", "test_suites"))
-        }
-    return sorted(found, key=rank)
+def read_lines(path: Path) -> Mapped:
+    """Of every test of the map its seconds and its lines by file."""
+    noted = [json.loads(line) for line in path.read_text().splitlines()]
+    return {name: (seconds, rows) for name, seconds, rows in noted if "::" in name}
+
+
+def chosen(mutant: Mutant, mapped: Mapped) -> list[str]:
+    """The tests that execute the changed line; if none does, those of the file or of boxes. Quickest first."""
+    text = (ROOT / mutant.file).read_text()
+    rows = range(mutant.row, mutant.row + text[mutant.start : mutant.end].count("\n") + 1)
+    on_line, on_file, rest = list[str](), list[str](), list[str]()
+    for name in sorted(mapped, key=lambda name: mapped[name][0]):
+        lines = mapped[name][1]
+        if any(row in lines.get(mutant.file, ()) for row in rows):
+            on_line.append(name)
+        elif mutant.file in lines:
+            on_file.append(name)
+        elif mutant.file.startswith("codechat/sandbox/") and name.startswith(BOXED):
+            rest.append(name)
+    boxed = mutant.file.startswith("codechat/sandbox/inside/")
+    return on_line + on_file + rest if boxed or not on_line else on_line
 
 
 # -- one run --------------------------------------------------------------------------------------------------------
@@ -236,102 +328,98 @@ class Failed:
             self.test = report.nodeid
 
     def pytest_collectreport(self, report: Any) -> None:
-        if report.failed and not self.test:
-            self.test = report.nodeid
+        self.pytest_runtest_logreport(report)
 
 
-def run_tests(copy: Path, tests: Sequence[str], left_s: float, without: Sequence[str] = ()) -> str | None:
+def run_tests(copy: Path, tests: Sequence[str], left_s: float, lines: Lines | None = None) -> str | None:
     """The first test that fails, empty if none does, None if time runs out. In a fork of this process."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        os.close(reader)
-        _child(copy, tests, writer, without)
-    os.close(writer)
-    until = time.monotonic() + left_s
-    ended = False
-    while not ended and time.monotonic() < until:
-        ended = os.waitpid(child, os.WNOHANG)[0] == child
-        time.sleep(0 if ended else 0.05)
-    for _ in range(2):
-        try:
+    with tempfile.TemporaryFile() as said:
+        child = os.fork()
+        if child == 0:
+            os.setsid()
+            _child(copy, tests, said.fileno(), lines)
+        until = time.monotonic() + left_s
+        while not (ended := os.waitpid(child, os.WNOHANG)[0] == child) and time.monotonic() < until:
+            time.sleep(0.05)
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)  # what its tests left behind, too
-        except ProcessLookupError:
-            break
         if not ended:
             os.waitpid(child, 0)
-            break
-    with os.fdopen(reader) as stream:
-        said = stream.read() if ended else ""
-    return None if not ended else said.partition("\n")[0] if said else "the run itself"
+            return None
+        said.seek(0)
+        answer = said.read().decode()
+        return "" if answer == "passed" else answer or "the run itself"
 
 
-def _child(copy: Path, tests: Sequence[str], writer: int, without: Sequence[str]) -> None:
+def _child(copy: Path, tests: Sequence[str], said: int, lines: Lines | None) -> None:
     os.chdir(copy)
-    os.environ |= {"PYTHONPATH": str(copy), "PYTHONSAFEPATH": ""}
+    os.environ |= {"PYTHONPATH": str(copy), "PYTHONSAFEPATH": "", "CODECHAT_CACHE_DIR": str(copy.with_name("caches"))}
     quiet = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(quiet, number)
-    import pytest
-
-    failed, words = Failed(), ["-x", "-q", "-p", "no:cacheprovider", "-o", "addopts=--strict-markers", "-m", MARKS]
-    words += ["-o", "pythonpath=. tests"]  # before what is installed
-    words += ["-p", "no:randomly", f"--timeout={TEST_S}", "-o", "timeout_method=signal"]
-    status = 1
+    failed = Failed()
+    words = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-o", "addopts=--strict-markers", "-m", MARKS]
+    words += [
+        "-o",
+        "pythonpath=. tests",
+        f"--timeout={TEST_S}",
+        "-o",
+        "timeout_method=signal",
+    ]  # before what is installed
+    words += [] if lines else ["-x"]
+    answer = "the run itself"
+    for name in [name for name in sys.modules if name.partition(".")[0] == "codechat"]:
+        del sys.modules[name]  # the copy's is loaded
     try:
-        status = int(pytest.main([*words, *(f"--deselect={each}" for each in without), *tests], plugins=[failed]))
+        status = int(pytest.main([*words, *tests], plugins=[lines or failed]))
+        answer = failed.test or ("passed" if status in (0, 5) else f"pytest's status {status}")
     finally:
-        broken = failed.test or ("" if status in (0, 5) else f"pytest's status {status}")
-        os.write(writer, f"{broken}\n".encode())
+        os.write(said, answer.encode())
         os._exit(0)
 
 
 class Trial:
-    """A copy of the repository in which one file at a time is changed."""
+    """A copy of the repository, with caches of its own, in which one file at a time is changed."""
 
-    def __init__(self, folder: Path, limit_s: float) -> None:
-        self.copy, self.limit_s = folder / "copy", limit_s
-        left_out = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".mypy_cache", ".ruff_cache", "runs")
+    def __init__(self, folder: Path, limit_s: float, mapped: Mapped) -> None:
+        self.copy, self.limit_s, self.mapped = folder / "copy", limit_s, mapped
+        left_out = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".hypothesis", "runs")
         shutil.copytree(ROOT, self.copy, ignore=left_out, symlinks=True)
         words = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "codechat", "tests"]
         subprocess.run(words, cwd=self.copy, check=True)
-        self._false: dict[str, bool] = {}
-        if broken := run_tests(
-            self.copy, [str(next((ROOT / "tests/unit/calls").glob("test_*.py")).relative_to(ROOT))], limit_s
-        ):
-            raise SystemExit(f"tests fail without any change: {broken}")
+        (folder / "caches").mkdir()
+        for name in ("java", "expected"):  # files are replaced there, never written in place
+            if (kept := cache_root() / name).is_dir():
+                subprocess.run(["cp", "-al", str(kept), str(folder / "caches" / name)], check=True)
+        self._fails: dict[str, bool] = {}
 
     def outcome(self, mutant: Mutant) -> tuple[str, str]:
-        """`killed` and the test that does, or `survived` and how many files of tests ran."""
-        path, began = self.copy / mutant.file, time.monotonic()
-        text = path.read_text()
-        tests = [str(test.relative_to(ROOT)) for test in nearest(ROOT / mutant.file)]
-        ran, without = 0, list[str]()
-        for size in BATCHES:
-            batch = tests[ran : ran + size]
-            while batch and (left := self.limit_s - (time.monotonic() - began)) > 0:
-                path.write_text(text[: mutant.start] + mutant.new + text[mutant.end :])
-                try:
-                    failed = run_tests(self.copy, batch, left, without)
-                finally:
-                    path.write_text(text)
-                if failed is None:
-                    return "survived", f"{ran} files of tests, then the time ran out"
-                if not failed:
-                    break
-                if not self._fails_anyway(failed):
-                    return "killed", failed
-                without.append(failed)
-            ran += len(batch)
-        return "survived", f"{ran} files of tests"
+        """`killed` and the test that does, or `survived` and how many tests ran."""
+        path, until = self.copy / mutant.file, time.monotonic() + self.limit_s
+        text, tests, ran = path.read_text(), chosen(mutant, self.mapped), 0
+        while tests and (left := until - time.monotonic()) > 0:
+            batch = [name for name, total in zip(tests, accumulate(self.mapped[name][0] for name in tests), strict=True)
+                     if total < BATCH_S][:MOST] or tests[:1]  # fmt: skip
+            path.write_text(text[: mutant.start] + mutant.new + text[mutant.end :])
+            try:
+                failed = run_tests(self.copy, batch, left)
+            finally:
+                path.write_text(text)
+            if failed is None:
+                return "survived", f"{ran} tests, then the time ran out"
+            if failed and not self._fails_anyway(failed):
+                return "killed", failed
+            done = [failed] if failed else batch
+            tests, ran = [name for name in tests if name not in done], ran + len(done)
+        return "survived", f"{ran} tests"
 
     def _fails_anyway(self, test: str) -> bool:
-        if "::" not in test:
+        """Whether a slow test, or one that the map does not have, fails without the change too."""
+        if "::" not in test or self.mapped.get(test, (SLOW_S,))[0] < SLOW_S:
             return False
-        if test not in self._false:
-            self._false[test] = run_tests(self.copy, [test], self.limit_s) != ""
-        return self._false[test]
+        if test not in self._fails:
+            self._fails[test] = run_tests(self.copy, [test], self.limit_s) != ""
+        return self._fails[test]
 
 
 # -- the journal and the report ----------------------------------------------------------------------------------------
@@ -345,19 +433,11 @@ def read(journal: Path) -> dict[str, dict[str, Any]]:
 
 def run(options: argparse.Namespace) -> int:
     """Try what the journal does not have yet; with `--again`, what survived."""
-    for name in LOADED:
-        import_module(name)
-    done, until = read(options.journal), time.monotonic() + options.seconds
-    chosen = drawn(options.count, options.seed)
-    known = equivalent()
-    if options.again:
-        todo = [
-            each for each in chosen if done.get(each.key, {}).get("outcome") == "survived" and each.key not in known
-        ]
-    else:
-        todo = [each for each in chosen if each.key not in done]
+    done, until, known = read(options.journal), time.monotonic() + options.seconds, equivalent()
+    todo = [each for each in drawn(options.count, options.seed) if each.room in options.rooms and each.key not in known
+            and done.get(each.key, {}).get("outcome") == ("survived" if options.again else None)]  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
-        trial = Trial(Path(folder), options.limit) if todo else None
+        trial = Trial(Path(folder), options.limit, read_lines(options.lines)) if todo else None
         for mutant in todo:
             if time.monotonic() > until or trial is None:
                 break
@@ -409,15 +489,26 @@ def report(options: argparse.Namespace) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("run", "report"))
-    parser.add_argument("journal", type=Path)
-    parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=28)
-    parser.add_argument("--seconds", type=float, default=math.inf)
-    parser.add_argument("--limit", type=float, default=120.0)
-    parser.add_argument("--again", action="store_true")
+    commands = parser.add_subparsers(required=True)
+    mapping, running, reporting = (commands.add_parser(name) for name in ("map", "run", "report"))
+    mapping.set_defaults(command=map_lines)
+    running.set_defaults(command=run)
+    reporting.set_defaults(command=report)
+    for command in (mapping, running):
+        command.add_argument("lines", type=Path)
+        command.add_argument("--limit", type=float, default=120.0)
+    mapping.add_argument("tests", nargs="*", default=["unit", "contract", "golden", "e2e", "attacks"])
+    for command in (running, reporting):
+        command.add_argument("journal", type=Path)
+        command.add_argument("--count", type=int, default=200)
+        command.add_argument("--seed", type=int, default=28)
+    running.add_argument("--seconds", type=float, default=math.inf)
+    running.add_argument("--again", action="store_true")
+    running.add_argument("--rooms", nargs="+", default=ROOMS, help="only those of the drawn that are in these rooms")
     options = parser.parse_args()
-    return run(options) if options.command == "run" else report(options)
+    for name in LOADED:
+        import_module(name)
+    return int(options.command(options))
 
 
 if __name__ == "__main__":

@@ -8,15 +8,16 @@ fenced code; if none is asked for, a reply may also be code without a fence.
 
 import re
 from functools import cache
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from codechat.domain import Extraction, Target
+from codechat.domain import Extraction, Program, Target
 from codechat.languages.coded import Plain
 from codechat.languages.grammar import Parsed
 from codechat.languages.replies import without_thinking
 from codechat.plugins import import_all
 from codechat.promises import check_type, is_plugin
 
+T = TypeVar("T")
 _BACKTICKS = re.compile("`+")
 LONGEST_CODE = 200_000
 """Characters of code that is checked: a rule may take seconds for more."""
@@ -55,7 +56,11 @@ _REGISTERED: dict[str, Language] = {}
 
 
 def register(language: Language) -> None:
-    """Register a language by its names. Raises `ValueError` for a name that is taken or not in lower case."""
+    """Register a language by its names.
+
+    Raises `ValueError` for a name that is taken or not in lower case, `UserError` for what is no language.
+    """
+    _hold(language, language, Language, "it")
     for name in language.names:
         if name != name.lower():
             raise ValueError(f"the language name '{name}' must be in lower case")
@@ -93,11 +98,21 @@ def extract(reply: str, target: Target) -> Extraction:
     Raises only as `languages` does, and `UserError` if another package's language gives anything else.
     """
     language = language_of(target.language)
-    found = language.extract(reply, target)
+    return _hold(language, language.extract(reply, target), Extraction, "the result of extract()")
+
+
+def code_key(program: Program) -> str | None:
+    """What `ComparesCode` gives for a program; None if its language compares none. Raises as `extract` does."""
+    language = language_of(program.target.language)
+    asked = getattr(language, "code_key", None)  # `isinstance` takes as long as reading the program
+    return None if asked is None else _hold(language, asked(program.source), str | None, "the result of code_key()")
+
+
+def _hold(language: Language, value: T, hint: Any, what: str) -> T:
+    """What a language of another package is or gives, if it is what its type says. Raises `UserError`."""
     if is_plugin(type(language)):
-        who = f"language={target.language} of {type(language).__module__}"
-        check_type(found, Extraction, who, "the result of extract()")
-    return found
+        check_type(value, hint, f"{type(language).__name__} of {type(language).__module__}", what)
+    return value
 
 
 def fence(code: str, language: str) -> str:

@@ -19,7 +19,7 @@ from codechat.domain import Program, Target, Verdict
 from codechat.environment import VERSION, cache_root
 from codechat.errors import UserError
 from codechat.files import content_hash
-from codechat.languages import language_of
+from codechat.languages import code_key
 from codechat.sandbox import Sandbox, SandboxConfig
 from codechat.sandbox.process import secret_folder
 from codechat.suites import Suite
@@ -48,13 +48,12 @@ def shared_key(program: Program, suite: Suite, sandbox: Sandbox) -> str | None:
 
     What codechat's own interpreter reads says nothing of programs that another version runs.
     """
-    # `SharesVerdicts` and `ComparesCode`, by their one member: `isinstance` takes as long as reading the program
+    # `SharesVerdicts` by its one member: `isinstance` takes as long as reading the program
     if not getattr(suite, "shares", False) or not sandbox.config.share:
         return None
-    code_key = getattr(language_of(program.target.language), "code_key", None)
-    if code_key is None or sandbox.config.libraries().minor != sys.version_info[:2]:
+    if sandbox.config.libraries().minor != sys.version_info[:2]:
         return None
-    code = code_key(program.source)
+    code = code_key(program)
     return None if code is None else _key(("compiled code", code), program.target, suite.kind, suite.key)
 
 

@@ -17,7 +17,7 @@ from codechat.engine.settings.config import GROUPS
 from codechat.errors import UserError
 from codechat.files import content_hash
 from codechat.judges import JUDGES, Judge, JudgeConfig
-from codechat.languages import extract
+from codechat.languages import code_key, extract
 from codechat.metrics import Final, Measures
 from codechat.models import MODELS, Model, ModelConfig, Request
 from codechat.plugins import import_all
@@ -55,34 +55,50 @@ def config_of(base: type[Config], **more: Any) -> type[Config]:
     return create_model("MineConfig", __base__=base, **{**fields, **dict([name] if base is ModelConfig else [])})
 
 
+class Mine:
+    """A language of another package."""
+
+    names = ("minelang",)
+    found: Any = None
+
+    def extract(self, reply: str, target: Target) -> Any:
+        return self.found
+
+    def defines(self, code: str) -> None:
+        return None
+
+    def code_key(self, program: str) -> Any:
+        return 5
+
+
 @pytest.mark.parametrize(
     ("found", "wrong"),
     [
         (Extraction("x", 5, None, ""), "program of the result of extract() must be a str, and is an int"),  # type: ignore[arg-type]
-        (
-            Extraction("x", "x", "odd", ""),
-            "problem of the result of extract() must be one of 'no_code', 'syntax_error'",
-        ),  # type: ignore[arg-type]
+        (Extraction("x", "x", "odd", ""), "problem of the result of extract() must be one of 'no_code', 'syntax_error'"),  # type: ignore[arg-type]
         ("x", "the result of extract() must be an Extraction, and is a str"),
         (None, "the result of extract() must be an Extraction, and is None"),
     ],
-)
-def test_what_a_language_of_a_plugin_extracts_is_held_to_its_type(
+)  # fmt: skip
+def test_what_a_language_of_a_plugin_gives_is_held_to_its_type(
     found: Any, wrong: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Mine:
-        names = ("minelang",)
-
-        def extract(self, reply: str, target: Target) -> Any:
-            return found
-
-        def defines(self, code: str) -> frozenset[str]:
-            return frozenset()
-
+    monkeypatch.setattr(Mine, "found", found)
     monkeypatch.setitem(codechat.languages._REGISTERED, "minelang", Mine())
     with pytest.raises(UserError) as caught:
         extract("```\nx\n```", Target(language="minelang"))
-    assert wrong in str(caught.value) and HERE in str(caught.value)
+    assert wrong in str(caught.value) and f"Mine of {HERE}" in str(caught.value)
+    with pytest.raises(UserError, match=r"Mine of .*the result of code_key\(\) must be a str, and is an int"):
+        code_key(Program("x", Target(language="minelang")))
+
+
+def test_a_plugin_registers_nothing_that_is_no_language() -> None:
+    class Named(Mine):
+        names = "minelang"  # type: ignore[assignment]
+
+    for wrong, said in ((Named(), "names must be a tuple, and is a str"), (object(), "it must be a Language")):
+        with pytest.raises(UserError, match=said):
+            codechat.languages.register(wrong)  # type: ignore[arg-type]
 
 
 @pytest.fixture
