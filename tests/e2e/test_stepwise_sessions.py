@@ -83,6 +83,14 @@ def test_a_served_model_in_every_layout(server: OpenAIServer, prompting: str) ->
     assert json.loads(Path("again/metrics.json").read_text())["acc"] == found["acc"]
 
 
+def test_reasoning_stays_in_the_history_of_the_published_harness_alone(server: OpenAIServer) -> None:
+    words = ["model=openai", f"model.base_url={server.base_url}", "model.name=m", "model.api_key_env=null"]
+    for harness in ("guarded", "official"):
+        session, *_ = run(*words, f"protocol.harness={harness}").sessions
+        asked = [message.content for message in session.turns[2].request if message.role == "assistant"]
+        assert len(asked) == 2 and {text.startswith("<think>hm</think>") for text in asked} == {harness == "official"}
+
+
 def test_a_report_and_an_export(here: Path) -> None:
     run("model=reference")
     run("model=previous")
