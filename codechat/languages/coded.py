@@ -9,6 +9,8 @@ from codechat.languages.grammar import Grammar
 from codechat.languages.replies import Block, Fences, split, without_prose, without_thinking
 
 MAX_REASON = 300
+INDENTED_BLOCK = 4
+"""Columns by which Markdown indents code without a fence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def _best(kinds: Sequence[Kind]) -> list[tuple[str, str]]:
 def _extraction(answer: str, found: list[tuple[str, str]], target: Target, *, unfenced: bool) -> Extraction:
     """The first of the codes that has the entry point as a word; if `unfenced`, of a reply without a fence too."""
     if not found and unfenced and "```" not in answer and "~~~" not in answer:
-        found = [(code, "a reply without a fence") for code in [without_prose(answer)] if code]
+        found = [(code, "a reply without a fence") for code in [unfenced_code(answer)] if code]
     if not found:
         return no_code("no fence holds code" if answer.strip() else "the reply is empty, but for what it thinks")
     word = re.compile(rf"(?<!\w){re.escape(target.entry_point)}(?!\w)")
@@ -103,6 +105,11 @@ def without_indent(block: Block) -> str:
     while len(shared.expandtabs(4)) > block.indent or not all(margin.startswith(shared) for margin in margins):
         shared = shared[:-1]
     return re.sub(rf"(?m)^{re.escape(shared)}", "", text) if shared else text
+
+
+def unfenced_code(answer: str) -> str:
+    """The code of a reply without a fence, which may be an indented block of Markdown; empty if it is prose."""
+    return without_indent(Block(without_prose(answer), "", INDENTED_BLOCK))
 
 
 def no_code(reason: str) -> Extraction:

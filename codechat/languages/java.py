@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from codechat.domain import Extraction, Target
 from codechat.languages import register
-from codechat.languages.coded import no_code, without_indent
+from codechat.languages.coded import no_code, unfenced_code, without_indent
 from codechat.languages.compiling import Attempt, Version, at_line
 from codechat.languages.customs import Customs, Written
 from codechat.languages.grammar import Grammar
-from codechat.languages.replies import Block, Fences, split, without_prose, without_thinking
+from codechat.languages.replies import Block, Fences, split, without_thinking
 
 _ERROR = re.compile(r"(?m)^[^\n:]+\.java:(\d+): error: (.*)((?:\n {2}.*)*)")
 _IMPORT = re.compile(r"(?m)^[ \t]*import\s+(static\s+)?([\w.]+?)\.(\w+|\*)\s*;")
@@ -195,7 +195,7 @@ class Java:
         found = [(without_indent(block), where) for block, where in self._ranked(blocks)]
         if not found and _START.match(answer):
             found = [(answer.strip(), "a reply that is nothing but code")]
-        if not found and not target.entry_point and "```" not in answer and (code := without_prose(answer)):
+        if not found and not target.entry_point and "```" not in answer and (code := unfenced_code(answer)):
             found = [(code, "a reply without a fence")]
         if not found:
             return no_code("no fence holds code" if answer.strip() else "the reply is empty, but for what it thinks")

@@ -35,6 +35,10 @@ QUESTIONS = """
 (binary_expression operator: _ @operator)
 (binary_expression left: (binary_expression left: (identifier) @type operator: "<") operator: ">"
   right: (parenthesized_expression))
+(binary_expression left: (binary_expression left: (identifier) @call operator: "<") operator: ">"
+  right: (parenthesized_expression))
+(binary_expression left: (binary_expression left: (navigation_expression (identifier) @call .) operator: "<") operator: ">"
+  right: (parenthesized_expression))
 (binary_expression left: (binary_expression left: (identifier) operator: "<" @bracket) operator: ">"
   right: (parenthesized_expression))
 (binary_expression left: (binary_expression left: (identifier) operator: "<") operator: ">" @bracket

@@ -21,6 +21,8 @@ _SAID = re.compile(
     r"""\blang(?:uage)?\s*=\s*["']?([\w+#-]+)|\bclass\s*=\s*["']?(?:[\w -]*\s)?lang(?:uage)?-([\w+#-]+)""",
     re.IGNORECASE,
 )
+_BEGUN = re.compile(r"[ \t]*<[A-Za-z][\w+#-]{0,40}(?:\s[^<>]{0,1000})?\Z")
+_MOST_LINES_OF_TAG, _DEEPEST_TAGS = 8, 3
 _CDATA = re.compile(r"\A\s*<!\[CDATA\[(.*?)(?:\]\]>\s*)?\Z", re.DOTALL)
 _CLOSE_INDENT = 3
 """Columns by which a closing fence may be indented more than its opening (CommonMark)."""
@@ -143,8 +145,12 @@ class _Open:
 
 def _split(text: str, fences: Fences) -> Markdown:
     splitter = _Splitter(fences)
-    for line in text.split("\n"):
-        splitter.take(line)
+    lines = text.split("\n")
+    place = 0
+    while place < len(lines):
+        taken = 1 if splitter.current is not None else _lines_of_tag(lines, place, fences)
+        splitter.take(" ".join(lines[place : place + taken]))
+        place += taken
     if splitter.current is not None:
         splitter.blocks += splitter.current.block(closed=False)
     return Markdown(tuple(splitter.blocks), "\n".join(splitter.outside))
@@ -198,9 +204,25 @@ class _Splitter:
         elif (element := _element(line, self.fences)) and element.end is not None:
             self.outside.append(element.fence.before)
             after = element.lines.pop()
+            for _ in range(_DEEPEST_TAGS):  # tags in tags, on one line
+                inner = _element(after, self.fences)
+                if inner is None or inner.fence.before.strip() or bool(inner.tag) < bool(element.tag):
+                    break
+                element, after = inner, inner.lines.pop()
+            assert element.end is not None
             self._take_in_tag(element, after, element.end)
         else:
             self.outside.append(line)
+
+
+def _lines_of_tag(lines: list[str], place: int, fences: Fences) -> int:
+    """How many lines the line at a place makes with those after it: more than one if they are a tag for code."""
+    if _BEGUN.match(lines[place]):
+        for number in range(2, _MOST_LINES_OF_TAG + 1):
+            if ">" in "".join(lines[place + number - 1 : place + number]):
+                joined = " ".join(lines[place : place + number])
+                return number if _element(joined, fences) else 1
+    return 1
 
 
 def _element(line: str, fences: Fences) -> _Open | None:

@@ -77,7 +77,7 @@ def test_a_language_of_a_type_has_labels_of_both_kinds_or_stays_undecided() -> N
                 assert constraint.unknown and constraint.check("f(1)").met is None, (kind.name, language)
 
 
-@pytest.mark.parametrize("place", ["", "third.yaml", "fourth.yaml", "fifth.yaml"])
+@pytest.mark.parametrize("place", ["", "third.yaml", "fourth.yaml", "fifth.yaml", "sixth.yaml"])
 def test_guarded_is_right(findings: list[tuple[dict[str, Any], Finding]], place: str) -> None:
     chosen = [(pair, found) for pair, found in findings if pair["place"].startswith(place)]
     unlike = [
