@@ -37,8 +37,8 @@ QUESTIONS = """
   right: (parenthesized_expression))
 (binary_expression left: (binary_expression left: (identifier) @call operator: "<") operator: ">"
   right: (parenthesized_expression))
-(binary_expression left: (binary_expression left: (navigation_expression (identifier) @call .) operator: "<") operator: ">"
-  right: (parenthesized_expression))
+(binary_expression left: (binary_expression left: (navigation_expression (identifier) @call .) operator: "<")
+  operator: ">" right: (parenthesized_expression))
 (binary_expression left: (binary_expression left: (identifier) operator: "<" @bracket) operator: ">"
   right: (parenthesized_expression))
 (binary_expression left: (binary_expression left: (identifier) operator: "<") operator: ">" @bracket

@@ -43,7 +43,21 @@ def _own(base: str, given: str, body: str) -> str:
     return f"class Own({base}):\n    {body}\ndef solve(n): return Own({given})\n"
 
 
+# How a class comes to answer for its objects by its metaclass, or after they were made.
+MADE: dict[str, str] = {
+    "by its metaclass": "class M(type):\n    def __eq__(s, o): return True\n    def __hash__(s): return hash({base})\n"
+    "class Own({base}, metaclass=M):\n    def __eq__(s, o): return True\n    def __hash__(s): return 9\n",
+    "in another order": "class M(type):\n    def mro(c): return [c, {base}, object]\n"
+    "class Own({base}, metaclass=M):\n    def __iter__(s): return iter([9])\n    def __index__(s): return 9\n",
+    "afterwards": "class Own({base}): pass\ndef late(one):\n    Own.__eq__ = lambda s, o: True\n    Own.__hash__ = lambda s: 9\n    return one\n",
+    "as the builtin": "class Own({base}):\n    def __eq__(s, o): return True\n    def __hash__(s): return 9\n{base} = Own\n",
+}  # fmt: skip
+PLAIN = ("int", "float", "str", "bytes", "list", "tuple", "dict", "set", "frozenset", "bytearray")
 VALUES: dict[str, str] = {
+    f"{base} made {way}": f"{head.format(base=base)}def solve(n): return {'late' if way == 'afterwards' else ''}(Own())\n"
+    for base in PLAIN
+    for way, head in MADE.items()
+} | {
     f"{kind} that {way}": _own(base, given, body) for kind, (base, given) in OF.items() for way, body in ANSWERS.items()
 } | {
     "an enumeration of numbers": "import enum\nclass E(enum.IntEnum):\n    A = 1\n    def __eq__(s, o): return True\n    __hash__ = int.__hash__\ndef solve(n): return E.A",
@@ -93,6 +107,9 @@ VALUES: dict[str, str] = {
     "the tests' mock": "from unittest.mock import ANY\ndef solve(n): return ANY",
     "a sentinel": "from unittest.mock import sentinel\ndef solve(n): return sentinel.nine",
 }  # fmt: skip
+# What is equal to all items of an array by having none.
+NOTHING = ("[]", "()", "[[]]", "numpy.zeros(0)", "numpy.zeros((0, 1))", "(numpy.zeros(0),)", "numpy.array([], object)")
+EMPTY = {f"nothing: {text}": f"import numpy\ndef solve(n): return {text}" for text in NOTHING}
 # Names that tests use and do not define: builtins, those of other modules, the runner's own, dunder names.
 JUDGES = ("all", "any", "abs", "sum", "len", "round", "max", "min", "isinstance", "sorted", "int", "float", "str", "list", "set", "zip", "enumerate", "map", "type", "repr", "range", "bool", "tuple", "pow", "divmod", "callable", "iter", "next", "filter", "reversed", "getattr", "hasattr", "AssertionError", "Exception", "StopIteration", "RuntimeError", "ValueError", "isclose", "approx", "allclose", "raises", "check", "verify", "math", "np", "unittest", "_", "_unittest", "_cases", "_result", "_wrong", "_stop", "_test", "_one", "name", "__import__", "__build_class__", "__name__", "__builtins__", "__debug__x", "EPSILON")  # fmt: skip
 ALWAYS = "class Always:\n    def __init__(s, *a, **k): pass\n    def __call__(s, *a, **k): return s\n    def __getattr__(s, n): return s\n    def __eq__(s, o): return True\n    __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __eq__\n    def __bool__(s): return True\n    def __iter__(s): return iter(())\n    def __sub__(s, o): return s\n    __rsub__ = __sub__\n    __hash__ = None\n"  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from attack_chosen import ADDRESSES, CHOSEN, VALUES
+from attack_chosen import ADDRESSES, CHOSEN, EMPTY, VALUES
 
 from codechat.domain import Program, Target
 from codechat.errors import UserError
@@ -41,6 +41,14 @@ TESTS: dict[str, str] = {
     "checked": "def check(candidate):\n    for n in (2, 3): assert candidate(n) == n * n",
     "annotated": "assert solve.__annotations__ == {'n': int, 'return': int} and solve(3) == 9",
 }  # fmt: skip
+OF_ALL_ITEMS: dict[str, str] = {
+    "method": "import numpy as np\nassert (np.array([9.0]) == solve(3)).all()",
+    "function": "import numpy\nassert numpy.all(solve(3) == numpy.array([9]))",
+    "counted": "import numpy as np\nassert np.sum(solve(3) != np.array([9])) == 0",
+    "difference": "import numpy as np\nassert np.all(np.abs(np.array([9.0]) - solve(3)) < 1e-6)",
+    "largest": "import numpy as np\nassert np.max(np.abs(solve(3) - np.array([9.0])), initial=0) < 1e-6",
+    "chain": "import numpy as np\nassert ((8 < np.array([9.0])) & (np.array([9.0]) <= solve(3))).all()",
+}
 AT_ONCE = 4
 CALLS = Calls("solve", RIGHT, base=((2,), (3,)), plus=((70,),), atol=1e-6)
 
@@ -96,6 +104,13 @@ async def test_a_right_program_passes_all_tests_outside(sandbox: Any) -> None:
 async def test_what_a_program_chooses_does_not_pass_outside(sandbox: Any, group: str) -> None:
     numbered = [(number, name) for number, name in enumerate(CHOSEN) if name.startswith(f"{group}:")]
     assert not await passing(sandbox, [(name, CHOSEN[name], chosen(number)) for number, name in numbered])
+
+
+async def test_what_has_no_items_equals_no_array(sandbox: Any) -> None:
+    TESTS.update(OF_ALL_ITEMS)
+    programs = {"right": RIGHT, "an array": "import numpy\ndef solve(n): return numpy.array([n * n])", **EMPTY}
+    passed = await passing(sandbox, [(name, program, [*OF_ALL_ITEMS]) for name, program in programs.items()])
+    assert {name for name, _ in passed} == {"right", "an array"} and len(passed) == 2 * len(OF_ALL_ITEMS)
 
 
 async def test_nor_does_it_pass_calls(sandbox: Any) -> None:

@@ -54,7 +54,18 @@ DEEPEST = 50
 
 
 class Guarded(ast.NodeTransformer):
-    """Replaces comparisons, and the comparing methods of test cases, by guarded ones."""
+    """Replaces comparisons, and the comparing methods of test cases, by guarded ones; `differences`: those by a minus,
+    too."""
+
+    def __init__(self, differences: bool = False) -> None:
+        self._differences = differences
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if not (self._differences and isinstance(node.op, ast.Sub)):
+            return node
+        call = ast.Call(ast.Name(COMPARE, ast.Load()), [ast.Constant("-"), node.left, node.right], [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
@@ -110,7 +121,7 @@ def _place_named(node: ast.Call) -> None:
 def names(path: str, mocks: bool) -> dict[str, Callable[..., Any]]:
     """The functions of guarded comparisons, made before the program's code runs. `path` is the program's file;
     `mocks`: the assertions use `unittest.mock` themselves."""
-    plain, operators, zip_, solid = _plainly(path, mocks), dict(OPERATORS.values()), zip, _solid()
+    plain, operators, solid = _plainly(path, mocks), dict(OPERATORS.values()), _solid()
 
     def pair(one: Any, other: Any) -> tuple[Any, Any]:
         one, other = solid(one, other), solid(other, one)
@@ -119,6 +130,31 @@ def names(path: str, mocks: bool) -> dict[str, Callable[..., Any]]:
 
     def compare(sign: str, one: Any, other: Any) -> Any:
         return operators[sign](*pair(one, other))
+
+    return {COMPARE: compare, CHAIN: _chain(compare), PAIR: pair}
+
+
+def names_of_arrays() -> dict[str, Callable[..., Any]]:
+    """The same for tests in a process of their own that use NumPy: no result equals all items by having none."""
+    import numpy
+
+    operators: dict[str, Any] = {**dict(OPERATORS.values()), "-": operator.sub}
+    array, size, dimensions = numpy.ndarray, numpy.size, numpy.ndim
+
+    def pair(one: Any, other: Any) -> tuple[Any, Any]:
+        arrays = (isinstance(one, array) or isinstance(other, array)) and dimensions(one) and dimensions(other)
+        if arrays and (size(one) == 0) != (size(other) == 0):
+            raise AssertionError("an empty array is compared with another one")
+        return one, other
+
+    def compare(sign: str, one: Any, other: Any) -> Any:
+        return operators[sign](*(pair(one, other) if "in" not in sign else (one, other)))
+
+    return {COMPARE: compare, CHAIN: _chain(compare), PAIR: pair}
+
+
+def _chain(compare: Callable[[str, Any, Any], Any]) -> Callable[..., Any]:
+    zip_ = zip
 
     def chain(signs: tuple[str, ...], one: Any, other: Any, *later: Callable[[], Any]) -> Any:
         result = compare(signs[0], one, other)
@@ -129,7 +165,7 @@ def names(path: str, mocks: bool) -> dict[str, Callable[..., Any]]:
             result = compare(sign, one, other)
         return result
 
-    return {COMPARE: compare, CHAIN: chain, PAIR: pair}
+    return chain
 
 
 def _solid() -> Callable[[Any, Any], Any]:

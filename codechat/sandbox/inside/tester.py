@@ -29,7 +29,7 @@ from typing import Any, NoReturn
 from codechat.sandbox.inside import wire
 from codechat.sandbox.inside.candidate import Channel, describe, prepare
 from codechat.sandbox.inside.carry import NotCarried, Numbered, Reads, build, fill, flatten
-from codechat.sandbox.inside.comparing import CLOSE
+from codechat.sandbox.inside.comparing import CLOSE, Guarded, names_of_arrays
 from codechat.sandbox.inside.decode import decode
 from codechat.sandbox.inside.responder import PROGRAM, Link, write_program
 from codechat.sandbox.inside.snippets import class_level_names, compile_pieces, runners
@@ -69,7 +69,7 @@ def run(job: dict[str, Any], results: socket.socket, shared: mmap.mmap, peer: so
             linecache.cache[name] = (len(snippet), None, snippet.splitlines(keepends=True), name)
         tester.wait_for_program()
         if job["arrays"] != "none":
-            refuse_empty()
+            tester.refuse_empty()
         for index, name in enumerate(names):
             tester.run_snippet(index, name)
         tester.finish()
@@ -92,6 +92,7 @@ class Tester:
         self._entry, self._names = job["entry"], dict[str, bool]()
         self._reads = Reads(job["arrays"], lambda attribute: self._inside("object"))
         self._space = Space(self._find)
+        self._guarded: Guarded | None = None
 
     def wait_for_program(self) -> None:
         """Wait until the program is loaded, or pass on why it was not."""
@@ -117,6 +118,13 @@ class Tester:
         sys.modules["candidate"] = module
         self._space.update(__name__="candidate", __file__=self._path, __builtins__=builtins, **runners())
 
+    def refuse_empty(self) -> None:
+        """Let tests that use NumPy fail if they compare an array with something that alone is empty."""
+        with contextlib.suppress(ImportError):
+            refuse_empty()
+            self._space.update(names_of_arrays())
+            self._guarded = Guarded(differences=True)
+
     def run_snippet(self, index: int, name: str) -> None:
         """Run one snippet; raises what it raises."""
         self._index = index
@@ -131,7 +139,7 @@ class Tester:
         for used in class_level_names(snippet):  # a class's own statements look names up past `__missing__`
             with contextlib.suppress(KeyError):
                 self._space[used]
-        for code in compile_pieces(snippet, name, self._job["entry"], self._job["used"]):
+        for code in compile_pieces(snippet, name, self._job["entry"], self._job["used"], self._guarded):
             exec(code, self._space)
 
     def finish(self) -> None:
@@ -340,11 +348,8 @@ def reading_hints(hints: Callable[[str], dict[str, Any]]) -> None:
 
 
 def refuse_empty() -> None:
-    """Let NumPy's comparisons fail if one side is empty and the other is not: nothing is close to everything."""
-    try:
-        import numpy.testing
-    except ImportError:
-        return
+    """Let NumPy's comparisons fail if one side is empty and the other is not. Raises `ImportError` without NumPy."""
+    import numpy.testing
 
     def strict(function: Any) -> Any:
         @functools.wraps(function)
