@@ -137,6 +137,11 @@ class TurnRecord(BaseModel):
         return {name: value for name, value in (self.model_extra or {}).items() if name in (INSIDE, BY_PROGRAM)}
 
     @property
+    def of_protocol(self) -> dict[str, Any]:
+        """The fields that the protocol added, without those about a process that program and tests shared."""
+        return {name: value for name, value in (self.model_extra or {}).items() if name not in (INSIDE, BY_PROGRAM)}
+
+    @property
     def moved(self) -> bool:
         """Whether the program itself brought it about, when it ran, that it shared a process with its tests."""
         return bool((self.model_extra or {}).get(BY_PROGRAM))

@@ -4,12 +4,14 @@ One file per format: a registered factory that reads the sources which its confi
 null or zero; nothing is invented.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from codechat.config import Config, original_option, place_option
 from codechat.records import SessionRecord
-from codechat.registry import NoTraits, Registry
+from codechat.registry import Registry
 
 
 class ImportConfig(Config):
@@ -36,8 +38,20 @@ class Imported:
     parts: dict[str, list[SessionRecord]] = field(default_factory=dict)
 
 
-FORMATS: Registry[Imported, NoTraits] = Registry(
-    "format", "codechat.importing", NoTraits, Imported, ImportConfig, key="format"
+def nothing(config: Any) -> Iterable[str]:
+    """No remarks."""
+    return ()
+
+
+@dataclass(frozen=True)
+class FormatTraits:
+    """`preview` gives the remarks that are said before the source is converted, such as how its columns are read."""
+
+    preview: Callable[[Any], Iterable[str]] = nothing
+
+
+FORMATS: Registry[Imported, FormatTraits] = Registry(
+    "format", "codechat.importing", FormatTraits, Imported, ImportConfig, key="format"
 )
 
-__all__ = ["FORMATS", "ImportConfig", "Imported"]
+__all__ = ["FORMATS", "FormatTraits", "ImportConfig", "Imported"]

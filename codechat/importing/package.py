@@ -11,7 +11,7 @@ import json
 import re
 import zipfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, get_args
@@ -49,7 +49,10 @@ TRUE, FALSE = (
     ("true", "yes", "1", "adhered", "adherent"),
     ("false", "no", "0", "violated", "not adhered", "non-adherent"),
 )
+DEEPEST = 3
+"""Lists within each other in which records may stand: models, dialogues, turns."""
 _TURN = re.compile(r"(?:^|[^a-z])(?:turn|round|iter(?:ation)?|step|t)[ _.-]*(\d{1,2})(?!\d)", re.IGNORECASE)
+_HIDDEN = re.compile(r"(?:^|/)(?:\.|__MACOSX/)")
 _LAST_NUMBER = re.compile(r"(?:^|[_.\- ])(\d{1,2})$")
 _DATASET = re.compile(r"(humaneval|human[_-]eval|mbpp)[ _-]?(?:plus|\+)?", re.IGNORECASE)
 
@@ -94,21 +97,30 @@ class _Found:
     turns: dict[_Place, dict[int, PublishedTurn]] = field(default_factory=lambda: defaultdict(dict))
     recognised: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     unused: Counter[str] = field(default_factory=Counter)
+    named: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """What the names of files and folders say, by part."""
     said: Counter[str] = field(default_factory=Counter)
 
 
-@FORMATS.register("codechat", PackageImport)
+def _preview(config: PackageImport) -> Iterator[str]:
+    found = _Found()
+    _recognise(found, _records(dict(_files(Path(config.source))), config.columns), config)
+    yield from _recognised(found)
+
+
+@FORMATS.register("codechat", PackageImport, preview=_preview)
 def package(config: PackageImport) -> Imported:
     """CodeChat-Eval's replication package: a file of sessions for each model and dataset (out=FOLDER)."""
     files = dict(_files(Path(config.source)))
     pool = _pool(files)
     found = _Found()
-    for name in sorted(files):
-        if name.lower().endswith((".jsonl", ".json")):
-            for line, row in _rows(name, files[name]):
-                _take(found, config, pool, (name, line), row)
+    rows = list(_records(files, config.columns))
+    _recognise(found, rows, config)
+    for at, row in rows:
+        _take(found, config, pool, at, row)
     if not found.turns:
-        raise UserError(f"{config.source} holds no record with a task and a code", _columns_remedy(found, "task"))
+        part = "code" if "task" in found.recognised else "task"
+        raise UserError(f"{config.source} holds no record with a task and a code", _columns_remedy(found, part))
     shift = min(number for turns in found.turns.values() for number in turns)
     parts: dict[str, list[Any]] = defaultdict(list)
     broken: list[str] = []
@@ -130,29 +142,63 @@ def package(config: PackageImport) -> Imported:
 def _files(source: Path) -> Iterator[tuple[str, bytes]]:
     if source.is_dir():
         paths = sorted(path for path in source.rglob("*") if path.suffix.lower() in (".jsonl", ".json", ".csv"))
-        yield from ((path.relative_to(source).as_posix(), path.read_bytes()) for path in paths)
+        named = [(path.relative_to(source).as_posix(), path) for path in paths]
+        yield from ((name, path.read_bytes()) for name, path in named if not _HIDDEN.search(name))
     elif zipfile.is_zipfile(source):
         with zipfile.ZipFile(source) as archive:
-            yield from ((name, archive.read(name)) for name in archive.namelist() if not name.endswith("/"))
+            names = [name for name in archive.namelist() if not _HIDDEN.search(name)]
+            yield from ((name, archive.read(name)) for name in names if not name.endswith("/"))
     elif source.is_file():
         yield source.name, source.read_bytes()
     else:
         raise UserError(f"source: there is no {source}", "source=PACKAGE names the folder or the zip file")
 
 
-def _rows(name: str, blob: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON objects of a file, line by line, or of the list that it is."""
+def _records(files: Mapping[str, bytes], columns: Columns) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
+    """The records of all files, each with its file and line."""
+    for name in sorted(files):
+        if name.lower().endswith((".jsonl", ".json")):
+            for line, value in _values(name, files[name]):
+                yield from (((name, line), row) for row in _flat(value, columns) if isinstance(value, dict))
+
+
+def _values(name: str, blob: bytes) -> Iterator[tuple[int, Any]]:
+    """The JSON values of a file, line by line, or of the list or the object that it is."""
     text = blob.decode("utf-8-sig", "replace")
     try:
-        if text.lstrip()[:1] == "[":
-            values = list(enumerate(json.loads(text), 1))
-        else:
-            values = [(number, json.loads(line)) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    except ValueError as error:
-        raise UserError(
-            f"{name}: not JSON lines: {error}", "source=PACKAGE names the folder or the zip file"
-        ) from error
-    yield from ((number, value) for number, value in values if isinstance(value, dict))
+        yield from enumerate(values if isinstance(values := json.loads(text), list) else [values], 1)
+        return
+    except ValueError:
+        lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    for number, line in lines:
+        try:
+            value = json.loads(line)
+        except ValueError as error:
+            remedy = "source=PACKAGE names the folder or the zip file"
+            raise UserError(f"{name}:{number}: not JSON: {error}", remedy) from error
+        yield number, value
+
+
+def _flat(row: dict[str, Any], columns: Columns, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """The row; of one without code that holds a list of records, such as a dialogue's turns, these with its columns."""
+    lists = {
+        name: items for name, value in row.items()
+        if isinstance(value, list) and (items := [item for item in value if isinstance(item, dict)])
+    }  # fmt: skip
+    if len(chosen := [name for name in lists if any(_has(item, "code", columns) for item in lists[name])]) != 1:
+        chosen = list(lists)
+    if depth == DEEPEST or _has(row, "code", columns) or len(chosen) != 1:
+        yield row
+        return
+    outer = {name: value for name, value in row.items() if name != chosen[0]}
+    for number, item in enumerate(lists[chosen[0]]):
+        of_dialogue = _has(outer, "task", columns) and not _has(item, "turn", columns)
+        yield from _flat({**outer, **({"turn": number} if of_dialogue else {}), **item}, columns, depth + 1)
+
+
+def _has(row: Mapping[str, Any], part: str, columns: Columns) -> bool:
+    names = {*NAMES[part], *(NAMES["reply"] if part == "code" else ())}
+    return any(_plain(name) in names or name in (getattr(columns, part), columns.reply) for name in row)
 
 
 def _plain(name: str) -> str:
@@ -162,9 +208,7 @@ def _plain(name: str) -> str:
 def _column(row: Mapping[str, Any], part: str, chosen: str | None, place: str) -> str | None:
     """The column of a part. Raises `UserError` if two that say different things may be it."""
     if chosen is not None:
-        if chosen not in row:
-            raise UserError(f"{place}: there is no column {chosen}", f"columns.{part} names one of {', '.join(row)}")
-        return chosen
+        return chosen if chosen in row else None
     fitting = [name for wanted in NAMES[part] for name in row if _plain(name) == wanted]
     if part == "code":  # of a code and a reply, the code
         fitting = [name for name in fitting if isinstance(row[name], str | None)]
@@ -181,6 +225,30 @@ def _columns_remedy(found: _Found, part: str) -> str:
     return f"columns.{part}=NAME names the column{f'; there are {seen}' if seen else ''}"
 
 
+def _recognise(found: _Found, rows: Iterable[tuple[tuple[str, int], dict[str, Any]]], config: PackageImport) -> None:
+    """Note where each part is read from. Raises `UserError` for a named column that no record has."""
+    columns = config.columns
+    for at, row in rows:
+        taken = {part: _column(row, part, getattr(columns, part), f"{at[0]}:{at[1]}") for part in NAMES}
+        for part, name in taken.items():
+            if name is not None:
+                found.recognised[part][name] += 1
+        found.unused.update(name for name in row if name not in taken.values())
+        path = PurePosixPath(at[0])
+        dataset, turn = _DATASET.search(at[0]), _number(None, path)
+        by_name = {
+            "model": config.model or _model(path),
+            "dataset": dataset and dataset[0],
+            "turn": None if turn is None else str(turn),
+        }
+        for part, said in by_name.items():
+            if taken[part] is None and said:
+                found.named[part].add(said)
+    for part in NAMES:
+        if (chosen := getattr(columns, part)) and part not in found.recognised:
+            raise UserError(f"there is no column {chosen}", _columns_remedy(found, part))
+
+
 def _take(
     found: _Found, config: PackageImport, pool: Mapping[str, tuple[Scope, Change]], at: tuple[str, int],
     row: dict[str, Any],
@@ -188,10 +256,6 @@ def _take(
     place, path = f"{at[0]}:{at[1]}", PurePosixPath(at[0])
     columns = {part: _column(row, part, getattr(config.columns, part), place) for part in NAMES}
     values = {part: row[name] for part, name in columns.items() if name is not None}
-    for part, name in columns.items():
-        if name is not None:
-            found.recognised[part][name] += 1
-    found.unused.update(name for name in row if name not in columns.values())
     if "task" not in values or ("code" not in values and "reply" not in values):
         found.said["records without a task, or without code and reply, are left out"] += 1
         return
@@ -283,7 +347,7 @@ def _one_of(value: Any, names: Any) -> Any:
 def _truth(value: Any, place: str) -> bool | None:
     if value is None or isinstance(value, bool):
         return value
-    said = str(value).strip().lower()
+    said = f"{value:g}" if isinstance(value, float) else str(value).strip().lower()
     if said in ("", "null", "none", "nan", "skip", "skipped"):
         return None
     if said in TRUE or said in FALSE:
@@ -342,10 +406,16 @@ def _with_skips(turns: Sequence[PublishedTurn]) -> list[PublishedTurn]:
 
 
 def _remarks(found: _Found) -> Iterator[str]:
+    yield from _recognised(found)
+    yield from (f"{count} {said}" for said, count in found.said.items())
+
+
+def _recognised(found: _Found) -> Iterator[str]:
     for part, names in found.recognised.items():
         yield f"{part.replace('_', ' ')}: {', '.join(f'{name} ({count})' for name, count in names.items())}"
-    if missing := [part for part in NAMES if part not in found.recognised]:
+    for part, values in found.named.items():
+        yield f"{part}: {', '.join(sorted(values)[:12])} (by the names of files and folders, or model=)"
+    if missing := [part for part in NAMES if part not in found.recognised and part not in found.named]:
         yield f"not recognised: {', '.join(missing)} (columns.PART=NAME names one)"
     if found.unused:
         yield f"columns not used: {', '.join(sorted(found.unused)[:20])}"
-    yield from (f"{count} {said}" for said, count in found.said.items())

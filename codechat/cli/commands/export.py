@@ -19,7 +19,7 @@ from codechat.errors import UserError, nearest
 from codechat.exporting import EXPORTS
 from codechat.files import write_atomically
 from codechat.protocols import PROTOCOLS
-from codechat.records import INSIDE, SessionRecord, TurnRecord, read_sessions
+from codechat.records import SessionRecord, TurnRecord, read_sessions
 from codechat.report.loading import cell_folders, content_notes, load_cells
 from codechat.seal import edited
 from codechat.spreadsheet import csv_text
@@ -54,9 +54,7 @@ def own_columns(sessions: Iterable[SessionRecord], taken: set[str]) -> list[Expo
     parts: dict[str, dict[str, set[type]]] = {}
     for session in sessions:
         for turn in session.turns:
-            for name, value in (turn.model_extra or {}).items():
-                if name == INSIDE:  # not of the protocol's own
-                    continue
+            for name, value in turn.of_protocol.items():
                 if isinstance(value, Mapping):
                     for key, part in value.items():
                         parts.setdefault(name, {}).setdefault(str(key), set()).add(type(part))

@@ -19,10 +19,14 @@ def run_import(words: list[str]) -> int:
     target = Path(values.pop("out"))
     if target.resolve() == Path(values["source"]).resolve():
         raise UserError("out is the source itself", "choose another out=FILE")
-    imported = FORMATS.build(FORMATS.validate(_nested(values)))
+    config = FORMATS.validate(_nested(values))
+    said = list(FORMATS[values["format"]].traits.preview(config))
+    for remark in said:
+        out.print(f"note        {remark}", markup=False, soft_wrap=True)
+    imported = FORMATS.build(config)
     for path in imported.companions:
         out.print(f"with        {path}", markup=False, soft_wrap=True)
-    for remark in imported.remarks:
+    for remark in [each for each in imported.remarks if each not in said]:
         out.print(f"note        {remark}", markup=False, soft_wrap=True)
     if imported.parts:
         for name, sessions in imported.parts.items():

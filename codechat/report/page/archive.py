@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codechat.domain import Outcome
-from codechat.records import INSIDE, SessionRecord, TurnRecord
+from codechat.records import SessionRecord, TurnRecord
 
 CODE_LIMIT = 16_000  # characters: differences need whole codes, so they are cut later than replies
 REQUIREMENT = "requirement"  # the field of a turn that asks for a verifiable instruction
@@ -67,7 +67,7 @@ def _turn(
     turn: TurnRecord, instructions: Mapping[tuple[str, ...], int], replies: list[str | None], limit: int | None
 ) -> dict[str, Any]:
     key = instruction_key(turn)
-    more = (turn.model_extra or {}).items()  # of the protocol's own, but what is shown already
+    more = turn.of_protocol.items()
     values = {
         "instruction": None if key is None else instructions[key],
         "candidates": [[each.id, each.applicable, each.by] for each in turn.candidates],
@@ -81,11 +81,7 @@ def _turn(
         "tokens": [turn.usage.input_tokens, turn.usage.output_tokens, turn.usage.cached_input_tokens],
         "judge_tokens": [turn.judge_usage.input_tokens, turn.judge_usage.output_tokens],
         "seconds": [round(turn.latency_s, 3), round(turn.cpu_s, 3)],
-        "more": {
-            name: value
-            for name, value in more
-            if value is not None and name != INSIDE and not (key and name == REQUIREMENT)
-        },
+        "more": {name: value for name, value in more if value is not None and not (key and name == REQUIREMENT)},
     }
     return {name: value for name, value in values.items() if value not in (None, [], {})}
 

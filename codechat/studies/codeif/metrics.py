@@ -16,7 +16,7 @@ from codechat.metrics.measures import Breakdown, Final, Measures, Series
 from codechat.metrics.spending import Costs, Effort, Tokens, add_tokens, no_tokens, spending_of
 from codechat.metrics.statistics import Figure, Interval, TaskBootstrap
 from codechat.metrics.tally import WHOLE, Part, Tally, size
-from codechat.records import INSIDE, SessionRecord, TurnRecord
+from codechat.records import SessionRecord, TurnRecord
 
 TASK = "task"
 """The id of the task itself, the first instruction of every conversation."""
@@ -78,7 +78,7 @@ class Exchange(_Part):
     @classmethod
     def of(cls, turn: TurnRecord) -> "Exchange":
         """The fields of a recorded turn."""
-        return cls.model_validate({name: value for name, value in (turn.model_extra or {}).items() if name != INSIDE})
+        return cls.model_validate(turn.of_protocol)
 
     @property
     def own(self) -> CheckRecord:

@@ -77,7 +77,30 @@ def in_one(folder: Path) -> Path:
     return folder
 
 
-SHAPES = {"by_turn": by_turn, "by_folder": by_folder, "in_one": in_one}
+def nested(folder: Path) -> Path:
+    """An object of models, whose dialogues hold their turns without a number, beside what a file system left."""
+    dialogues = [
+        {
+            "task_id": f"HumanEval/{task}",
+            "turns": [
+                {"final code": CODES[n], "adherence": None if ADHERED[n] is None else float(bool(ADHERED[n])),
+                 "instruction": TEXTS.get(n), "scope": SCOPES.get(n), "messages": [{"role": "user", "content": "x"}]}
+                for n in range(4)
+            ],
+        }
+        for task in (0, 1)
+    ]  # fmt: skip
+    for model in ("model-a", "model-b"):
+        (folder / f"{model}.json").write_text(
+            json.dumps({"model": model, "dataset": "humaneval", "results": dialogues}, indent=1)
+        )
+    (folder / "._model-a.json").write_bytes(b"\0\5")
+    (folder / "__MACOSX").mkdir()
+    (folder / "__MACOSX" / "x.json").write_bytes(b"\0\5")
+    return folder
+
+
+SHAPES = {"by_turn": by_turn, "by_folder": by_folder, "in_one": in_one, "nested": nested}
 
 
 @pytest.fixture(params=SHAPES)
@@ -110,6 +133,26 @@ def test_what_is_not_used_or_recognised_is_said(tmp_path: Path) -> None:
     assert "columns not used: seconds" in remarks
     assert any(remark.startswith("not recognised: ") and "reply" in remark for remark in remarks)
     assert any("leading verbs" in remark for remark in remarks), "the change of an instruction was not written"
+
+
+def test_what_is_recognised_is_said_before_anything_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "p"
+    write(source / "mine_mbpp_turn_0.jsonl", [{"nr": 2, "text": "a = 1"}])
+    write(source / "mine_mbpp_turn_1.jsonl", [{"nr": 2, "text": "a = 2", "ok": "perhaps"}])
+    words = ["import", "format=codechat", f"source={source}", f"out={tmp_path / 'out'}"]
+    with pytest.raises(UserError, match="columns.task"):
+        main(words)
+    assert "columns not used: nr, ok, text" in capsys.readouterr().out
+    named = ["columns.task=nr", "columns.code=text"]
+    with pytest.raises(UserError, match="neither true nor false"):
+        main([*words, *named, "columns.adherence=ok"])
+    said = capsys.readouterr().out
+    assert "code: text (2)" in said and "adherence: ok (1)" in said
+    assert "model: mine" in said and "dataset: mbpp" in said and "turn: 0, 1" in said
+    assert main([*words, *named]) == 0, "a column that some records lack may be named"
+    assert capsys.readouterr().out.count("code: text (2)") == 1
 
 
 def test_a_part_that_two_columns_may_be_is_refused_until_one_is_named(tmp_path: Path) -> None:
