@@ -33,7 +33,7 @@ class EvalPlusImport(ImportConfig):
 @FORMATS.register("evalplus_turns", EvalPlusImport)
 def evalplus_turns(config: EvalPlusImport) -> Imported:
     """EvalPlus's samples of several turns. Raises `UserError` naming the first wrong line."""
-    path, found = Path(config.source), defaultdict[str, dict[int, PublishedTurn]](dict)
+    path, found, unnumbered = Path(config.source), defaultdict[str, dict[int, PublishedTurn]](dict), set[str]()
     for place, row in _samples(path):
         if not isinstance(row, dict) or not isinstance(row.get("task_id"), str):
             raise UserError(f"{place}: no task_id", REMEDY)
@@ -41,12 +41,16 @@ def evalplus_turns(config: EvalPlusImport) -> Imported:
             raise UserError(f"{place}: no solution; a completion alone lacks its prompt", REMEDY)
         turns, order = (
             found[row["task_id"]],
-            next((row[name] for name in ORDERS if isinstance(row.get(name), int)), None),
+            next((int(row[name]) for name in ORDERS if str(row.get(name)).isdigit()), None),
         )
+        if turns and (order is None) != (row["task_id"] in unnumbered):
+            raise UserError(f"{place}: of {row['task_id']} only some lines say their turn", "number all, or none")
         if order is None and turns and config.lines is None:
             raise UserError(
                 f"{place}: a second line of {row['task_id']} without a turn", "if these are turns, add lines=turns"
             )
+        if order is None:
+            unnumbered.add(row["task_id"])
         order = len(turns) if order is None else order
         if order in turns:
             raise UserError(f"{place}: a second line for turn {order} of {row['task_id']}", "import one run at a time")

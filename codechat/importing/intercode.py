@@ -4,14 +4,13 @@ Each action is a turn, and what was observed before it its request. A reward of 
 a reward has no verdict. The file is one JSON object, by the number of the task.
 """
 
-import json
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from codechat.config import original_option
-from codechat.datasets.reading.lines import lines_of, problem_of
+from codechat.datasets.reading.lines import problem_of, rows_of
 from codechat.domain import Message
 from codechat.errors import UserError
 from codechat.importing import FORMATS, ImportConfig, Imported
@@ -55,11 +54,11 @@ def intercode(config: InterCodeImport) -> Imported:
     """InterCode's logs of one model and environment. Raises `UserError` naming the first wrong task."""
     path, sessions = Path(config.source), []
     try:
-        logs = json.loads(b"\n".join(line for _, line in lines_of(path, "source")))
-        items = logs.items() if isinstance(logs, dict) else enumerate(logs)
-    except (ValueError, TypeError) as error:
-        raise UserError(f"{path}: {problem_of(error)}", REMEDY) from error
-    for key, value in items:
+        logs = [value for _, value in rows_of(path)]
+    except UserError as error:
+        raise UserError(str(error).partition("\n")[0], REMEDY) from error
+    by_task = len(logs) == 1 and isinstance(logs[0], dict) and all(isinstance(one, dict) for one in logs[0].values())
+    for key, value in logs[0].items() if by_task else enumerate(logs):
         try:
             log = _Log.model_validate(value)
         except ValidationError as error:
@@ -84,4 +83,4 @@ def _turns(log: _Log) -> list[PublishedTurn]:
         history.append(Message("assistant", action))
         if number < len(log.observations):
             history.append(Message("user", str(log.observations[number])))
-    return turns
+    return turns or [PublishedTurn(None, None, outcome="no_code", request=history)]

@@ -27,7 +27,7 @@ class LatsImport(ImportConfig):
 class _Row(BaseModel):
     model_config = ConfigDict(frozen=True)
 
-    implementations: list[str]
+    implementations: list[str | None] = []
     is_solved: bool | None = None
     solution: str | None = None
     task_id: str | int | None = None
@@ -50,6 +50,8 @@ def lats(config: LatsImport) -> Imported:
             raise UserError(
                 f"{place}: {'a second log of ' + name if name in sessions else 'no task_id or name'}", REMEDY
             )
+        if not row.implementations and row.solution is None:
+            raise UserError(f"{place}: neither implementations nor a solution", REMEDY)
         sessions[name] = dialogue(name, "lats", config.model or path.name.split(".")[0], _turns(row))
     if not sessions:
         raise UserError(f"{path} holds no task", REMEDY)

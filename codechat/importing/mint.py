@@ -67,6 +67,8 @@ def mint(config: MintImport) -> Imported:
             result = _Result.model_validate(row)
         except ValidationError as error:
             raise UserError(f"{place}: not a dialogue of MINT: {problem_of(error)}", REMEDY) from error
+        if result.task.id is None and result.task.task_id is None:
+            raise UserError(f"{place}: not a dialogue of MINT: its task has no id", REMEDY)
         name = result.task.name()
         if known is not None and name not in known:
             raise UserError(f"{place}: there is no task {name} in {config.tasks}", "tasks=FILE names its tasks")

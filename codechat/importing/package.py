@@ -238,7 +238,7 @@ def _recognise(found: _Found, rows: Iterable[tuple[tuple[str, int], dict[str, An
         dataset, turn = _DATASET.search(at[0]), _number(None, path)
         by_name = {
             "model": config.model or _model(path),
-            "dataset": dataset and dataset[0],
+            "dataset": dataset and dataset[0].strip(" _-"),
             "turn": None if turn is None else str(turn),
         }
         for part, said in by_name.items():

@@ -101,6 +101,21 @@ def test_a_turn_of_a_conversation_is_decided_inside_if_one_of_its_checks_was(tmp
         assert places == ["outside", "outside", "inside"]
 
 
+@pytest.mark.parametrize("protocol", ["refine", "static", "dynamic"])
+def test_a_program_that_brings_itself_inside_is_counted_in_every_study(tmp_path: Path, protocol: str) -> None:
+    own = "class Own:\n    def __init__(self, x):\n        self.x = x\n"
+    edge = {"type": "Edge Case Handling", "text": "0 gives 0.", "tests": "assert double(0).x == 0"}
+    row = ROWS[0] | {"tests": ["assert double(2).x == 4"], "requirements": [edge]}
+    row |= {"canonical_solution": f"{own}\ndef double(x):\n    return Own(2 * x)\n"}
+    given = words(tmp_path, f"protocol={protocol}", *(["agenda.turns=2"] if protocol == "refine" else []))
+    (tmp_path / "tasks.jsonl").write_text(json.dumps(row) + "\n")
+    outcome: Outcome = run_composed(compose(given))
+    assert outcome.status == 0
+    (turns,) = turns_of(outcome.folder).values()
+    assert all(turn["inside_by_program"] for turn in turns if turn["decided"] == "inside")
+    assert metrics_of(outcome.folder)["decided"]["by_program"] == sum(turn["decided"] == "inside" for turn in turns) > 0
+
+
 def test_verify_counts_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words(tmp_path)
     samples = [{"task_id": row["task_id"], "solution": row["canonical_solution"]} for row in ROWS]

@@ -76,3 +76,44 @@ def test_intercode_has_its_actions_as_turns(tmp_path: Path) -> None:
     assert official(session) == [None]
     with pytest.raises(UserError, match=r"task 0: .*actions"):
         run("intercode", tmp_path / "i.json", {"0": {"query": "x"}})
+
+
+def test_files_that_are_one_object_over_several_lines(tmp_path: Path) -> None:
+    results = {"date": "", "eval": {"Mbpp/2": [{"solution": "a = 1", "base_status": "pass", "plus_status": None}]}}
+    (session,) = run("evalplus_turns", tmp_path / "r.json", json.dumps(results, indent=2))
+    assert official(session) == [True]
+    log = {"task_id": 7, "turn_history": {"actions": ["ls"], "rewards": [1]}}
+    (session,) = run("intercode", tmp_path / "i.json", json.dumps({"0": log}, indent=2))
+    assert (session.task_id, official(session)) == ("intercode/7", [True])
+    assert [each.task_id for each in run("intercode", tmp_path / "i.jsonl", lines(log, {"actions": []}))] == [
+        "intercode/7", "intercode/1"
+    ]  # fmt: skip
+
+
+def test_turns_are_numbered_all_or_none(tmp_path: Path) -> None:
+    rows = [{"task_id": "Mbpp/2", "solution": f"a = {n}", "turn": str(n)} for n in (2, 1)]
+    (session,) = run("evalplus_turns", tmp_path / "t.jsonl", lines(*rows))
+    assert [turn.code for turn in session.turns] == ["a = 1", "a = 2"]
+    with pytest.raises(UserError, match="only some lines say their turn"):
+        run(
+            "evalplus_turns",
+            tmp_path / "t.jsonl",
+            lines(rows[0], {"task_id": "Mbpp/2", "solution": "b"}),
+            lines="turns",
+        )
+
+
+def test_logs_that_lack_implementations(tmp_path: Path) -> None:
+    simple = {"task_id": "HumanEval/0", "is_solved": True, "solution": "a = 1"}
+    broken = {"task_id": "HumanEval/1", "is_solved": False, "implementations": [None, "a = 2"]}
+    first, second = run("lats", tmp_path / "l.jsonl", lines(simple, broken))
+    assert ([turn.code for turn in first.turns], official(first)) == (["a = 1"], [True])
+    assert ([turn.code for turn in second.turns], official(second)) == ([None, "a = 2"], [None, False])
+    with pytest.raises(UserError, match=r"l\.jsonl:1: neither implementations nor a solution"):
+        run("lats", tmp_path / "l.jsonl", lines({"task_id": "HumanEval/0", "is_solved": True}))
+
+
+def test_a_dialogue_of_no_task_is_refused(tmp_path: Path) -> None:
+    state = {"history": [{"role": "assistant", "content": "<solution>a = 1</solution>"}], "success": True}
+    with pytest.raises(UserError, match=r"m\.jsonl:1: .* no id"):
+        run("mint", tmp_path / "m.jsonl", lines({"state": state, "task": {"task_name": "mbpp"}}))

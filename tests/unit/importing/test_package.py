@@ -142,15 +142,14 @@ def test_what_is_recognised_is_said_before_anything_is_refused(
     write(source / "mine_mbpp_turn_0.jsonl", [{"nr": 2, "text": "a = 1"}])
     write(source / "mine_mbpp_turn_1.jsonl", [{"nr": 2, "text": "a = 2", "ok": "perhaps"}])
     words = ["import", "format=codechat", f"source={source}", f"out={tmp_path / 'out'}"]
-    with pytest.raises(UserError, match="columns.task"):
-        main(words)
-    assert "columns not used: nr, ok, text" in capsys.readouterr().out
+    assert main(words) == 2
+    said = capsys.readouterr()
+    assert "columns not used: nr, ok, text" in said.out and "columns.task" in said.err
     named = ["columns.task=nr", "columns.code=text"]
-    with pytest.raises(UserError, match="neither true nor false"):
-        main([*words, *named, "columns.adherence=ok"])
-    said = capsys.readouterr().out
-    assert "code: text (2)" in said and "adherence: ok (1)" in said
-    assert "model: mine" in said and "dataset: mbpp" in said and "turn: 0, 1" in said
+    assert main([*words, *named, "columns.adherence=ok"]) == 2
+    said = capsys.readouterr()
+    assert "code: text (2)" in said.out and "adherence: ok (1)" in said.out and "neither true nor" in said.err
+    assert "model: mine" in said.out and "dataset: mbpp" in said.out and "turn: 0, 1" in said.out
     assert main([*words, *named]) == 0, "a column that some records lack may be named"
     assert capsys.readouterr().out.count("code: text (2)") == 1
 
