@@ -228,13 +228,24 @@ def lines_of(text: str) -> list[str]:
     lines = [line for line in _LINE_END.split(text) if line.strip()]
     if len(lines) > 1 and _FENCE.match(lines[0]) and _FENCE.fullmatch(lines[-1]) and lines[-1].strip() in lines[0]:
         lines = lines[1:-1]
-    found, fenced = list[str](), False
+    found, fence = list[str](), ""
     for line in lines:
-        if _FENCE.match(line):
-            fenced = not fenced
+        opens = _FENCE.match(line)
+        if opens and not fence:
+            fence = opens[0]
+        elif opens and _closes(opens[0], fence):
+            fence = ""
         else:
-            found.append(f"> {line.strip()}" if fenced or _INDENTED.match(line) else line.strip())
+            found.append(f"> {line.strip()}" if fence or _INDENTED.match(line) else line.strip())
     return found
+
+
+def _closes(line: str, opening: str) -> bool:
+    """Whether a line of marks closes a fence: as many of the same, nothing behind them, indented about as much."""
+    marks, opened = line.strip(), opening.strip()
+    run = re.match(r"`+|~+", opened)
+    indents = len(line) - len(line.lstrip()), len(opening) - len(opening.lstrip())
+    return run is not None and set(marks) == {opened[0]} and len(marks) >= len(run[0]) and indents[0] <= indents[1] + 3
 
 
 def is_quoted(line: str) -> bool:
