@@ -15,6 +15,7 @@ Outcome = Literal["pass", "fail", "timeout", "no_code", "syntax_error", "crash"]
 Decided = Literal["outside", "inside"]
 AdherenceVerdict = Literal["adhered", "violated", "undecided"]
 CommandEnd = Literal["exit", "timeout", "memory", "killed"]
+Unrun = Literal["unfit", "none", "some"]
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 CHANGES: tuple[Change, ...] = get_args(Change)
@@ -171,7 +172,8 @@ class Verdict:
 
     `inside` says why program and tests shared a process, so that the program could have forged the verdict: empty if
     they did not, None if the suite does not tell. `by_program`: the program brought this about when it ran, as any
-    program can.
+    program can. `unrun` says why tests did not run, if the suite can tell this from tests that fail: they do not
+    compile with a program that compiles by itself (`unfit`), there is none (`none`), or some are skipped or do not end.
     """
 
     outcome: Outcome
@@ -180,6 +182,7 @@ class Verdict:
     cpu_s: float = 0.0
     inside: str | None = None
     by_program: bool = False
+    unrun: Unrun | None = None
 
     @property
     def decided(self) -> Decided | None:

@@ -60,7 +60,12 @@ EXAMPLES: dict[str, Example] = {
     ),
     "assertions": Example(
         {"tests": ["assert double(2) == 4"]},
-        {"tests": ["assert double(2) == 4", "assert double(1) == 2"], "needs": ["threads"], "cpu_s": 99.0},
+        {
+            "tests": ["assert double(2) == 4", "assert double(1) == 2"],
+            "needs": ["threads"],
+            "cpu_s": 99.0,
+            "one_file": True,
+        },
     ),
     "repository": Example(
         {

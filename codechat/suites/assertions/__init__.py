@@ -236,9 +236,10 @@ class AssertionsConfig(Config):
     tests: list[str] = result_option(..., "Python snippets that follow the program", min_length=1)
     needs: list[Need] = result_option([], "what they cannot do without, such as commands or network")
     cpu_s: float | None = result_option(None, "CPU seconds that they may take at least; null: the sandbox's", gt=0)
+    one_file: bool = result_option(False, "the program stands before them in one file: its imports are theirs")
 
 
 @SUITES.register("assertions", AssertionsConfig)
 def assertions(config: AssertionsConfig) -> Assertions:
     """Python snippets that follow the program and make assertions about it."""
-    return Assertions(tuple(config.tests), frozenset(config.needs), config.cpu_s)
+    return Assertions(tuple(config.tests), frozenset(config.needs), config.cpu_s, config.one_file)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from codechat.config import Config, result_option
-from codechat.domain import Failure, Outcome, Program, Verdict
+from codechat.domain import Failure, Outcome, Program, Unrun, Verdict
 from codechat.errors import BrokenTask, UserError
 from codechat.files import content_hash
 from codechat.sandbox import Box, Command, Sandbox, SandboxConfig
@@ -35,8 +35,10 @@ REFUSED: dict[Kind, tuple[Outcome, str]] = {
     Kind.TOO_LONG: ("timeout", "compiling it takes too long"),
     Kind.ENDED: ("crash", "it takes the compiler down"),
 }
+UNRUN: dict[Kind, Unrun] = {Kind.TESTS_DO_NOT_FIT: "unfit", Kind.SHADOWS: "none"}
 STATUSES = {10: "a test fails", 11: "no test runs", 12: "a test is skipped", 13: "not all of its tests end"}
 """The meanings of the exit statuses of `Runner.java`."""
+NOT_RUN: dict[str, Unrun] = {STATUSES[11]: "none", STATUSES[12]: "some", STATUSES[13]: "some"}
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ class JUnit:
         if compiled.kind is not Kind.COMPILED:
             outcome, reason = REFUSED[compiled.kind]
             said = compiled.text.strip() or None
-            return Verdict(outcome, False, Failure(reason, exception=said), compiled.cpu_s, inside="")
+            unrun = UNRUN.get(compiled.kind)
+            return Verdict(outcome, False, Failure(reason, exception=said), compiled.cpu_s, inside="", unrun=unrun)
         command = Command(
             argv=tuple(tools.run(config.memory_mb, compiled.text.split())),
             files={"token": secrets.token_hex(16).encode(), "unit": compiled.unit},
@@ -96,7 +99,8 @@ class JUnit:
         of_machine, begun, said = ran.stderr.partition("\f")  # the virtual machine's own words come first
         ran = replace(ran, stderr=said if begun else of_machine)
         verdict = judge_status(ran, command, token=command.files["token"].decode(), meanings=STATUSES)
-        return replace(verdict, cpu_s=verdict.cpu_s + compiled.cpu_s, inside=INSIDE)
+        unrun = NOT_RUN.get(verdict.failure.reason) if verdict.failure else None
+        return replace(verdict, cpu_s=verdict.cpu_s + compiled.cpu_s, inside=INSIDE, unrun=unrun)
 
 
 def _refuse_little(config: SandboxConfig) -> None:

@@ -34,6 +34,7 @@ TESTS = "-Dtest="
 RAN = "Tests run: "
 COUNT = re.compile(r"^\[\w+\] Tests run: (\d+), Failures: 0, Errors: 0, Skipped: (\d+)\s*$", re.MULTILINE)
 ERROR = "[ERROR]"
+UNFIT = ":testCompile "  # the goal that compiles the tests, once the program is compiled
 SHOWN = 12  # lines of what Maven reports
 OTHERS = "use the repositories that the tasks were made from"
 _WORKING: dict[str, str] = {}  # by repository and test: why that does not run even untouched; empty if it does
@@ -209,11 +210,12 @@ def judge_build(ran: Ran, command: Command, named: int) -> Verdict:
     run, skipped = (sum(numbers) for numbers in zip(*counts, strict=True)) if counts else (0, 0)
     if verdict.passed and (skipped or run < named):
         reason = f"{run - skipped} of {max(run, named)} tests were run to their end"
-        return replace(verdict, outcome="fail", passed_base=False, failure=Failure(reason))
+        return replace(verdict, outcome="fail", passed_base=False, failure=Failure(reason), unrun="some")
     if verdict.failure is None or not said:
         return verdict
     reason = "it does not compile" if "COMPILATION ERROR" in ran.stdout else verdict.failure.reason
-    return replace(verdict, failure=replace(verdict.failure, reason=reason, exception="\n".join(said[:SHOWN])))
+    failure = replace(verdict.failure, reason=reason, exception="\n".join(said[:SHOWN]))
+    return replace(verdict, failure=failure, unrun="unfit" if any(UNFIT in line for line in said) else None)
 
 
 class MavenConfig(Config):

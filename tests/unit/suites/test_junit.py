@@ -65,13 +65,13 @@ class TestOneUnit:
     def test_lines_of_messages_are_those_of_the_program(self, check: Check) -> None:
         verdict = check("package shop;\n" + SHOP.replace("List.of(2)", "List.off(2)"))
         assert verdict.outcome == "syntax_error" and verdict.failure is not None
-        assert verdict.failure.reason == "it does not compile"
+        assert verdict.failure.reason == "it does not compile" and verdict.unrun is None
         assert str(verdict.failure.exception).startswith("line 4: cannot find symbol")
 
     def test_tests_that_do_not_fit_count_their_own_lines(self, check: Check) -> None:
         verdict = check(SHOP.replace("sell", "give"))
         assert verdict.outcome == "fail" and verdict.failure is not None
-        assert verdict.failure.reason == "its tests do not compile with it"
+        assert verdict.failure.reason == "its tests do not compile with it" and verdict.unrun == "unfit"
         assert str(verdict.failure.exception).startswith("line 5: cannot find symbol")
 
     def test_what_is_no_java_is_a_syntax_error(self, check: Check) -> None:
@@ -124,6 +124,7 @@ class TestVerdicts:
     def test_a_failure_names_the_test_its_values_and_its_line(self, check: Check) -> None:
         verdict = check(SHOP.replace("of(2)", "of(3)"))
         assert verdict.outcome == "fail" and verdict.failure is not None and verdict.failure.reason == "a test fails"
+        assert verdict.unrun is None
         said = str(verdict.failure.exception)
         assert "sells()" in said and "expected: <[2]> but was: <[3]>" in said
 
@@ -140,6 +141,7 @@ class TestVerdicts:
     def test_it_passes_only_if_all_tests_ran_and_passed(self, check: Check, tests: str, reason: str) -> None:
         verdict = check(SHOP, body(tests))
         assert not verdict.passed and verdict.failure is not None and verdict.failure.reason == reason
+        assert verdict.unrun == {"no test runs": "none", "a test is skipped": "some"}.get(reason)
 
     def test_a_program_that_does_not_end_runs_out_of_time(self, check: Check) -> None:
         verdict = check(SHOP.replace("return", "while (System.nanoTime() != 0) { } return"))

@@ -45,3 +45,11 @@ def test_a_build_passes_by_its_tests_alone(said: str, named: int, passes: bool) 
     verdict = judge_build(Ran(0, stdout=said), Command(argv=("mvn",)), named)
     assert verdict.passed is passes
     assert passes or (verdict.failure is not None and "were run to their end" in verdict.failure.reason)
+
+
+@pytest.mark.parametrize(("goal", "unrun"), [("testCompile", "unfit"), ("compile", None), ("test", None)])
+def test_tests_that_do_not_compile_are_told_from_those_that_fail(goal: str, unrun: str | None) -> None:
+    begun = "[INFO] --- maven-compiler-plugin:3.8.1:testCompile (default-testCompile) @ shop ---\n"
+    said = f"{begun}[ERROR] Failed to execute goal a:maven-plugin:3.8.1:{goal} (default-{goal}) on project shop\n"
+    verdict = judge_build(Ran(1, stdout=said), Command(argv=("mvn",)), 1)
+    assert not verdict.passed and verdict.unrun == unrun
