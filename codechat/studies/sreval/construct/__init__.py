@@ -1,1 +1,224 @@
-"""How tasks of SR-Eval's kind are made: one requirement becomes several, each with a program and tests of its own."""
+"""How tasks of SR-Eval's kind are made: one requirement becomes several, each with a program and tests of its own.
+
+Sections 3.1.2 and 3.1.3 of the paper. `seeds.py` has what it begins with, `agents.py` who is asked, `order.py` the
+graph of the steps, `algorithm.py` Algorithm 1 and `checking.py` Algorithm 2.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from codechat.config import original_option, result_option
+from codechat.construct import RECIPES, Dropped, Item, Kept, Kit, Outcome, Recipe, RecipeConfig, Stage
+from codechat.datasets.reading.rows import make_suite
+from codechat.domain import Program, Verdict
+from codechat.errors import UserError
+from codechat.protocols import Ask
+from codechat.studies.sreval.construct.agents import (
+    RECALLS,
+    Agents,
+    Aligned,
+    Analyzed,
+    Converted,
+    Decomposed,
+    Evaluated,
+    StepsPrompts,
+    StepsRoles,
+)
+from codechat.studies.sreval.construct.algorithm import ALIGNMENT, DISTINCTIVENESS, Limits, Skippable, make_turns
+from codechat.studies.sreval.construct.seeds import filtered, place_of, read_seeds, refuse_failing
+from codechat.suites import SUITES
+from codechat.template import counted
+
+NO_ANSWER = "no readable answer"
+LOADS = {"python": "pass", "java": "class LoadsTest {\n    @org.junit.jupiter.api.Test void loads() { }\n}\n"}
+"""Tests that every program passes which can be run here at all, for seeds without tests."""
+
+
+class StepsConfig(RecipeConfig):
+    """Options of `recipe=steps`."""
+
+    kind: Literal["steps"] = original_option("steps", "which recipe")
+    rounds: int = result_option(6, "decompositions of a seed: six in the paper's 4.5, five in its 3.1.2", ge=1)
+    attempts: int = result_option(10, "programs and tests that the coder may write for a turn", ge=1)
+    orders: int = result_option(3, "times that new tests must pass, each in another order and a fresh process", ge=1)
+    earlier: Literal["all", "previous"] = result_option(
+        "all", "the solutions that new tests must not pass: of all turns before, or as in the paper the previous one"
+    )
+    roles: StepsRoles = original_option(..., "who makes the tasks")
+    prompts: StepsPrompts = original_option(..., "each as a text or @FILE")
+
+
+class Steps:
+    """The stages. The journal has the results of all that they ask and run, so that each can be run again."""
+
+    def __init__(self, config: StepsConfig) -> None:
+        self._config = config
+        self._items = None if config.rows is not None else tuple(self._read())
+        self._recalls = [role for role in RECALLS if getattr(config.roles, role) is not None]
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The roles that are asked."""
+        converted = self._items is None or any(not item.data["instruction"] for item in self._items)
+        aligned = ALIGNMENT not in self._config.skip
+        always = ("decomposer", "evaluator", "analyzer", "coder")
+        return (*["converter"] * converted, *always, *["alignment"] * aligned, *self._recalls)
+
+    def seeds(self) -> Sequence[Item]:
+        """The seeds of the file."""
+        return self._items or ()
+
+    def _read(self) -> Iterator[Item]:
+        if self._config.seeds is None:
+            raise UserError("recipe=steps makes tasks from finished programs", "seeds=FILE, as docs/sreval.md says")
+        return read_seeds(Path(self._config.seeds).expanduser())
+
+    async def prepare(self, items: Sequence[Item], kit: Kit) -> None:
+        """Raises `UserError` if a seed that stands alone fails its own tests, or does not even load, and if a
+        repository lacks a function: one that is there and fails is dropped instead."""
+
+        async def tested(item: Item) -> tuple[str, Verdict]:
+            place, solution = place_of(item.data), item.data["solution"]
+            fields = place.suite_fields("\n".join(item.data["tests"]) or LOADS[place.language], solution)
+            if place.language == "python":
+                fields["tests"] = item.data["tests"] or [LOADS["python"]]
+            return item.id, await kit.check(
+                Program(solution, place.target), make_suite(SUITES.validate(fields, "tests"), item.id)
+            )
+
+        for item in items:
+            if "place" in item.data:
+                suite = place_of(item.data).suite_of("\n".join(item.data["tests"]), "")
+                await asyncio.to_thread(suite.place)  # type: ignore[attr-defined]
+        alone = [item for item in items if "place" not in item.data]
+        refuse_failing(await asyncio.gather(*map(tested, alone)))
+
+    async def filter(self, item: Item, kit: Kit) -> Outcome:
+        """A repository's function must pass in place, be long enough, and depend on its own file alone (3.1.1)."""
+        if "place" not in item.data:
+            return Kept(item)
+        checked = await self._agents(item, kit).check_seed()
+        if not checked.correct:
+            return Dropped("fails in place", checked.feedback)
+        return filtered(item.data) or Kept(item)
+
+    async def recall(self, item: Item, kit: Kit) -> Outcome:
+        """A repository's function that a model writes without the repository is known by heart (3.1.1)."""
+        agents = self._agents(item, kit)
+        for role in self._recalls if "place" in item.data else ():
+            if await agents.knows_by_heart(role, item.data["signature"], item.data["docstring"]):
+                return Dropped("contaminated", f"{role} ({getattr(self._config.roles, role).name}) writes it by heart")
+        return Kept(item)
+
+    async def convert(self, item: Item, kit: Kit) -> Outcome:
+        """A repository's function gets the instruction by which one would ask for it."""
+        if item.data["instruction"]:
+            return Kept(item)
+        agents = self._agents(item, kit)
+        found = await agents.convert(item.data["signature"], item.data["docstring"], item.data["body"])
+        return Kept(item.having(instruction=found)) if found else Dropped(NO_ANSWER, "of the converter")
+
+    async def decompose(self, item: Item, kit: Kit) -> Outcome:
+        """The instruction becomes steps, which the evaluator retains, in an order that their graph allows (3.1.2).
+
+        After the last round people revise the steps, as in the paper.
+        """
+        agents, instruction = self._agents(item, kit), item.data["instruction"]
+        steps, feedback = list[str](), ""
+        for number in range(1, self._config.rounds + 1):  # noqa: B007  it is noted
+            parts = await agents.decompose(instruction, (steps, feedback) if steps else None)
+            evaluated = await agents.evaluate(instruction, parts) if parts else None
+            if parts is None or evaluated is None:
+                return Dropped(NO_ANSWER, f"of the {'evaluator' if parts else 'decomposer'}")
+            steps, feedback = parts, evaluated.feedback
+            if evaluated.decision == "RETAIN":
+                break
+        else:
+            refused = f"These steps were refused {counted(self._config.rounds, 'time')}; give others, one a line. "
+            answer = kit.people(refused + feedback, "\n".join(" ".join(step.split()) for step in steps))
+            steps = [line.strip() for line in answer.splitlines() if line.strip()] if answer else steps
+        arranged = await agents.arrange(steps)
+        if isinstance(arranged, Dropped):
+            return arranged
+        order, edges = arranged
+        made = item.having(steps=[steps[step - 1] for step in order])
+        return Kept(made.noting(rounds=number, edges=[list(edge) for edge in edges], order=list(order)))
+
+    async def tests(self, item: Item, kit: Kit) -> Outcome:
+        """Every step gets a program and tests (Algorithm 1)."""
+        config = self._config
+        skip: list[Skippable] = [part for part in (ALIGNMENT, DISTINCTIVENESS) if part in config.skip]
+        limits = Limits(config.attempts, config.orders, config.earlier, skip)
+        made = await make_turns(item.data["steps"], self._agents(item, kit), limits)
+        if isinstance(made, Dropped):
+            return made
+        turns = [
+            {"instruction": turn.requirement, "solution": turn.draft.code, "tests": turn.draft.test} for turn in made
+        ]
+        attempts, told_by = [turn.attempts for turn in made], [turn.told_by for turn in made]
+        return Kept(item.having(turns=turns).noting(attempts=attempts, told_by=told_by, skip=skip))
+
+    def row(self, item: Item) -> Mapping[str, Any]:
+        """The line of a task, as `dataset=jsonl` reads it for `protocol=stepwise`."""
+        place = place_of(item.data)
+        turns = [
+            {
+                "instruction": turn["instruction"],
+                "solution": turn["solution"],
+                "suite": place.suite_fields(turn["tests"], turn["solution"]),
+            }
+            for turn in item.data["turns"]
+        ]
+        name = {"entry_point": place.entry_point} if place.entry_point else {}
+        return {"task_id": item.id, "language": place.language, **name, "turns": turns}
+
+    def distributions(self, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Mapping[str, int]]:
+        """Counts for the card: turns of a task, the coder's attempts at a turn, and how tests told a step."""
+        made = [row["provenance"] for row in rows]
+        counts: dict[str, Counter[str]] = {
+            "turns of a task": Counter(str(len(row["turns"])) for row in rows),
+            "language": Counter(row["language"] for row in rows),
+            "attempts at a turn": Counter(str(count) for each in made for count in each["attempts"]),
+            "the previous solution": Counter(str(end) for each in made for end in each["told_by"][1:]),
+        }
+        return {title: dict(sorted(count.items())) for title, count in counts.items()}
+
+    def asks(self, item: Item) -> Iterator[Ask]:
+        """The calls that a seed is expected to need: 27 with 7,800 and 32,200 tokens for an average one (issue)."""
+        whole, code = len(item.data["instruction"]), len(item.data["solution"])
+        steps, step, tests = whole + 400, 230, 2000
+        if "place" in item.data:
+            yield Ask("converter", 0, 1200 + code, 900)
+            yield from (Ask(role, 0, 500 + len(item.data["docstring"]), code) for role in self._recalls)
+        yield Ask("decomposer", 0, 1900 + whole + code + steps, steps, times=3)
+        yield Ask("evaluator", 0, 1600 + whole + code + steps, 500, times=3)
+        yield Ask("analyzer", 0, 1000 + steps, 200)
+        yield Ask("coder", 0, 2000 + step + 2 * code + tests // 2, code + tests, times=10)
+        if ALIGNMENT not in self._config.skip:
+            yield Ask("alignment", 0, 1700 + 3 * step + code + tests, 400, times=10)
+
+    def _agents(self, item: Item, kit: Kit) -> Agents:
+        data = item.data
+        return Agents(kit, self._config.prompts, place_of(data), data["solution"], "\n".join(data["tests"]))
+
+
+@RECIPES.register("steps", StepsConfig)
+def steps(config: StepsConfig) -> Recipe:
+    """Tasks whose requirements come step by step, each with a program and tests of its own (SR-Eval)."""
+    made = Steps(config)
+    works = {"filter": made.filter, "recall": made.recall, "convert": made.convert, "decompose": made.decompose}
+    return Recipe(
+        seeds=made.seeds,
+        stages=[Stage(name, work) for name, work in {**works, "tests": made.tests}.items()],
+        row=made.row,
+        roles=made.roles,
+        schemas=(Converted, Decomposed, Evaluated, Analyzed, Aligned),
+        optional=(ALIGNMENT, DISTINCTIVENESS),
+        sandbox=True,
+        distributions=made.distributions,
+        asks=made.asks,
+        prepare=made.prepare,
+    )

@@ -1,0 +1,284 @@
+"""Seeds: finished programs from which steps are made, and the filters of those from repositories (SR-Eval, 3.1.1)."""
+
+import ast
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from codechat.construct import Dropped, Item
+from codechat.datasets.reading.lines import read_values
+from codechat.datasets.reading.rows import as_list
+from codechat.domain import Verdict
+from codechat.errors import UserError
+from codechat.languages import language_of
+from codechat.languages.python.assembly import assemble
+from codechat.languages.python.syntax import parse
+from codechat.studies.sreval.construct.checking import Place
+from codechat.suites.placing import read_source
+
+SETTING = "seeds"
+REMEDY = (
+    "a line is one JSON object with id, instruction, solution, language and optional tests, entry_point; or a task of "
+    "BigCodeBench or HumanEval+; or a function of a repository with id, signature, docstring, body, tests, place"
+)
+LEAST_LINES = 10
+"""Lines of code in the body of a repository's function: shorter ones are completed in one go."""
+Tests = Annotated[list[str], BeforeValidator(as_list)]
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+
+class OwnRow(_Row):
+    """A seed in words of one's own; `tests` are those of the whole program."""
+
+    id: str = Field(min_length=1)
+    instruction: str = Field(min_length=1)
+    solution: str = Field(min_length=1)
+    tests: Tests = []
+    language: Literal["python", "java"]
+    entry_point: str = ""
+
+    def data(self) -> dict[str, Any]:
+        """The item's data."""
+        return self.model_dump(exclude={"id"})
+
+
+class BigCodeBenchRow(_Row):
+    """A task of BigCodeBench: the instruction as one gives it to a chat model, and tests of unittest."""
+
+    task_id: str = Field(min_length=1)
+    instruct_prompt: str = Field(min_length=1)
+    complete_prompt: str
+    code_prompt: str = ""
+    canonical_solution: str = Field(min_length=1)
+    test: str = Field(min_length=1)
+    entry_point: str = Field(min_length=1)
+
+    @property
+    def id(self) -> str:
+        """The task's id."""
+        return self.task_id
+
+    def data(self) -> dict[str, Any]:
+        """The item's data."""
+        solution = (self.code_prompt or self.complete_prompt) + self.canonical_solution
+        known = {"language": "python", "entry_point": self.entry_point}
+        return {"instruction": self.instruct_prompt, "solution": solution, "tests": [self.test], **known}
+
+
+class HumanEvalRow(_Row):
+    """A task of HumanEval's form; its calls (`base_input`) are no tests of their reference, which gives the results."""
+
+    task_id: str = Field(min_length=1)
+    prompt: str = Field(min_length=1)
+    canonical_solution: str = Field(min_length=1)
+    entry_point: str = Field(min_length=1)
+    test: str = ""
+    tests: Tests = []
+
+    @property
+    def id(self) -> str:
+        """The task's id."""
+        return self.task_id
+
+    def data(self) -> dict[str, Any]:
+        """The item's data. Raises `ValueError` if prompt and solution make no program."""
+        solution = assemble(self.prompt, self.canonical_solution, self.entry_point)
+        tests = self.tests or ([self.test] if self.test.strip() else [])
+        known = {"language": "python", "entry_point": self.entry_point}
+        return {"instruction": self.prompt, "solution": solution, "tests": tests, **known}
+
+
+class Dependencies(BaseModel):
+    """Names that a function uses, as DevEval lists them: of its class, of its file, and of other files."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    intra_class: list[str] = []
+    intra_file: list[str] = []
+    cross_file: list[str] = []
+
+
+class RepositoryRow(_Row):
+    """A function of a repository. `place` has the fields of the suite `inserted` (Python) or `maven` (Java).
+
+    Its `tests`, which `place` lacks, are those of the whole function. Without an instruction the converter writes one.
+    """
+
+    id: str = Field(min_length=1)
+    signature: str = Field(min_length=1)
+    docstring: str = ""
+    body: str = Field(min_length=1)
+    tests: Tests = Field(min_length=1)
+    place: dict[str, Any]
+    instruction: str = ""
+    dependencies: Dependencies | None = None
+
+    @model_validator(mode="after")
+    def _has_a_place(self) -> Self:
+        if self.place.get("kind") not in ("inserted", "maven"):
+            raise ValueError("place: kind is inserted (a function in Python) or maven (a method in Java)")
+        language = "python" if self.place["kind"] == "inserted" else "java"
+        Place(language, "", self.place).suite_of("\n".join(self.tests), self.body)
+        return self
+
+    def data(self) -> dict[str, Any]:
+        """The item's data."""
+        python = self.place["kind"] == "inserted"
+        head, body = textwrap.dedent(self.signature).strip(), textwrap.dedent(self.body).strip("\n")
+        if python:
+            solution = f"{head if head.endswith(':') else head + ':'}\n{textwrap.indent(body, '    ')}\n"
+        else:
+            solution = f"{head} {body}\n" if body.lstrip().startswith("{") else f"{head} {{\n{body}\n}}\n"
+        known = {"language": "python" if python else "java", "entry_point": self.place["function"] if python else ""}
+        shown = {"signature": self.signature, "docstring": self.docstring, "body": self.body, "place": self.place}
+        found = {"dependencies": self.dependencies.model_dump()} if self.dependencies else {}
+        return {"instruction": self.instruction, "solution": solution, "tests": self.tests, **known, **shown, **found}
+
+
+def read_seeds(path: Path) -> Iterator[Item]:
+    """The seeds of a file, `.jsonl` or `.jsonl.gz`, in order, each in one of the four forms.
+
+    Raises `UserError` with file and line for a row that is none, a solution without a function, and an id that is there
+    twice.
+    """
+    seen = set[str]()
+
+    def read(value: Mapping[str, Any]) -> Item:
+        form: type[OwnRow] | type[BigCodeBenchRow] | type[HumanEvalRow] | type[RepositoryRow] = OwnRow
+        if "place" in value:
+            form = RepositoryRow
+        elif "instruct_prompt" in value:
+            form = BigCodeBenchRow
+        elif "canonical_solution" in value:
+            form = HumanEvalRow
+        row = form.model_validate(value)
+        if row.id in seen:
+            raise ValueError(f"the seed {row.id} is there twice")
+        seen.add(row.id)
+        data = row.data()
+        return Item(row.id, {**data, "entry_point": function_of(data)}, {"seed": row.id})
+
+    found = [item for _, item in read_values(path, read, REMEDY, SETTING)]
+    if not found:
+        raise UserError(f"{path} holds no seed", REMEDY)
+    return iter(found)
+
+
+def function_of(data: Mapping[str, Any]) -> str:
+    """The name that every step's program must define; empty in Java, and if there are several without a choice.
+
+    Raises `ValueError` if the solution does not parse, or has no such function.
+    """
+    solution, wanted = data["solution"], data["entry_point"]
+    if data["language"] == "java":
+        if "place" not in data and not language_of("java").defines(solution):
+            raise ValueError("the solution declares no class in Java")
+        return ""
+    tree = parse(solution)
+    if tree is None:
+        raise ValueError("the solution is not valid Python")
+    names = [node.name for node in tree.body if isinstance(node, Function | ast.ClassDef)]
+    if wanted and wanted not in names:
+        raise ValueError(f"the solution has no function {wanted}")
+    if not names:
+        raise ValueError("the solution has no function")
+    return wanted or (names[0] if len(names) == 1 else "")
+
+
+def place_of(data: Mapping[str, Any]) -> Place:
+    """Where the programs of an item stand."""
+    return Place(data["language"], data["entry_point"], data.get("place"))
+
+
+def refuse_failing(ends: Iterable[tuple[str, Verdict]]) -> None:
+    """Raises `UserError` that names the seeds whose solution does not pass its own tests."""
+    wrong = [(name, verdict) for name, verdict in ends if not verdict.passed]
+    if not wrong:
+        return
+    names = ", ".join(name for name, _ in wrong[:8]) + (f", … ({len(wrong)} in all)" if len(wrong) > 8 else "")
+    failure = wrong[0][1].failure
+    why = " ".join(filter(None, [failure.reason, failure.exception])) if failure else wrong[0][1].outcome
+    words = " ".join(why.split())[-200:]
+    raise UserError(f"the solution fails its own tests: {names}\n{wrong[0][0]}: {words}", "mend these seeds")
+
+
+def lines_of_code(body: str, language: str) -> int:
+    """The lines of a body that hold code: not blank, no brace, comment or docstring alone."""
+    marks, lines = ("#",) if language == "python" else ("//", "/*", "*"), body.splitlines()
+    tree = parse("def f():\n" + textwrap.indent(textwrap.dedent(body), " ")) if language == "python" else None
+    first = next(iter(tree.body[0].body), None) if tree and isinstance(tree.body[0], ast.FunctionDef) else None
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        lines = lines[(first.end_lineno or 1) - 1 :]
+    return sum(1 for line in lines if line.strip(" \t{}") and not line.lstrip().startswith(marks))
+
+
+def filtered(data: Mapping[str, Any]) -> Dropped | None:
+    """Why a repository's function is no seed, though it passes its tests in place; None if it is one.
+
+    As in the paper: the body is long enough, and it depends on its class or its file, and on no other file. Without a
+    list of dependencies only Python's are found.
+    """
+    lines = lines_of_code(data["body"], data["language"])
+    if lines < LEAST_LINES:
+        return Dropped("short body", f"{lines} lines of code, and {LEAST_LINES} are the least")
+    if "dependencies" in data:
+        found = Dependencies.model_validate(data["dependencies"])
+    elif data["language"] == "python":
+        found = dependencies_of(data["place"])
+    else:
+        return None
+    if found.cross_file:
+        return Dropped("needs other files", ", ".join(found.cross_file))
+    return None if found.intra_class or found.intra_file else Dropped("stands alone", "it uses nothing of its file")
+
+
+def dependencies_of(place: Mapping[str, Any]) -> Dependencies:
+    """What a function in Python uses of its class, of its file, and of the repository's other files."""
+    root = Path(place["folder"]).expanduser()
+    tree = read_source(root / place["file"]).tree
+    imported, own = dict[str, bool](), set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                module = node.module if isinstance(node, ast.ImportFrom) else alias.name
+                inside = getattr(node, "level", 0) > 0 or _is_of(root, module or "")
+                imported[(alias.asname or alias.name).partition(".")[0]] = inside
+    for statement in tree.body:
+        if isinstance(statement, Function | ast.ClassDef):
+            own.add(statement.name)
+        own |= {each.id for each in ast.walk(statement) if isinstance(statement, ast.Assign | ast.AnnAssign)
+                and isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}  # fmt: skip
+    function, owner = _function_in(tree, place["function"], place["lines"][0])
+    used = {each.id for each in ast.walk(function) if isinstance(each, ast.Name)}
+    receiver = function.args.args[0].arg if owner is not None and function.args.args else ""
+    attributes = [each for each in ast.walk(function) if isinstance(each, ast.Attribute)]
+    members = {each.attr for each in attributes if isinstance(each.value, ast.Name) and each.value.id == receiver}
+    return Dependencies(
+        intra_class=sorted(members - {function.name}),
+        intra_file=sorted((used & own) - {function.name} - set(imported)),
+        cross_file=sorted(name for name in used if imported.get(name)),
+    )
+
+
+def _is_of(root: Path, module: str) -> bool:
+    top = module.partition(".")[0]
+    return bool(top) and any(
+        (folder / top).is_dir() or (folder / f"{top}.py").is_file() for folder in (root, root / "src")
+    )
+
+
+def _function_in(tree: ast.Module, name: str, line: int) -> tuple[Function, ast.ClassDef | None]:
+    owners: list[ast.Module | ast.ClassDef] = [tree]
+    owners += [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    for owner in owners:
+        for node in owner.body:
+            if isinstance(node, Function) and (node.name, node.lineno) == (name, line):
+                return node, owner if isinstance(owner, ast.ClassDef) else None
+    raise UserError(f"there is no function {name} at line {line}", "mend the seed's place")

@@ -1,0 +1,252 @@
+"""The recipe `steps`: from seeds to tasks that a cell runs, with agents behind a server."""
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codechat import compose, run
+from codechat.cli.app import main
+from codechat.testing.behaviour import Call
+from codechat.testing.server import OpenAIServer
+
+QUOTED = re.compile(r"<<<BEGIN (\w+) (\w+)>>>\n(.*?)\n<<<END \1 \2>>>", re.DOTALL)
+ROLES = ("converter", "decomposer", "evaluator", "analyzer", "coder", "alignment")
+MARKS = {"testability": "pass", "completeness": "pass", "distinctiveness": "pass", "authenticity": "pass"}
+PLAIN = {"naming": "pass", "message": "pass", "decision": "RETAIN"}
+
+
+def parts_of(call: Call) -> dict[str, str]:
+    """What a prompt quotes, by name; without re-asks."""
+    return {name.lower(): text for name, _, text in QUOTED.findall(call.messages[0]["content"])}
+
+
+def steps_of(seed: str, count: int) -> list[str]:
+    return [f"Let f add {number} to its argument ({seed})." for number in range(1, count + 1)]
+
+
+def program(number: int) -> str:
+    return f"def f(x):\n    return x + {number}\n"
+
+
+def checks_of(number: int, body: str = "") -> str:
+    body = body or f"self.assertEqual(f(1), {1 + number})"
+    return f"import unittest\n\n\nclass TestF(unittest.TestCase):\n    def test_f(self):\n        {body}\n"
+
+
+def blocks(*texts: str) -> str:
+    return "First the program, then its tests.\n\n" + "\n".join(f"```python\n{text}```\n" for text in texts)
+
+
+@dataclass
+class Agents:
+    """Agents that make of every seed `count` steps; a test replaces whom it wants to answer otherwise."""
+
+    count: int = 2
+    others: dict[str, Callable[[dict[str, str], int], str]] = field(default_factory=dict)
+    delay_s: float = 0.0
+    asked: Counter[str] = field(default_factory=Counter)
+
+    async def __call__(self, call: Call) -> str:
+        role, parts = call.body["model"], parts_of(call)
+        self.asked[role] += 1
+        await asyncio.sleep(self.delay_s)
+        if role in self.others:
+            return self.others[role](parts, self.asked[role])
+        return self.answer(role, parts)
+
+    def answer(self, role: str, parts: dict[str, str]) -> str:
+        if role == "decomposer":
+            return json.dumps({"instructions": steps_of(parts["instruction"], self.count)})
+        if role == "evaluator":
+            return json.dumps({**MARKS, "decision": "RETAIN"})
+        if role == "analyzer":
+            return json.dumps({"edges": [[step, step + 1] for step in range(1, self.count)]})
+        if role == "alignment":
+            return json.dumps(PLAIN)
+        number = int(re.findall(r"add (\d+)", parts["requirement"])[0])
+        return blocks(program(number), checks_of(number))
+
+
+def write(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def seeds(count: int) -> list[dict[str, Any]]:
+    whole = {"solution": program(9), "tests": "assert f(1) == 10", "language": "python"}
+    return [{"id": f"s{number}", "instruction": f"s{number}", **whole} for number in range(count)]
+
+
+Construct = Callable[..., int]
+
+
+@pytest.fixture
+def construct(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Construct]:
+    """Runs the command with agents; `OUT` is its folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(agents: Agents, rows: Sequence[dict[str, Any]], *words: str, out: str = "out") -> int:
+        write(tmp_path / "seeds.jsonl", rows)
+        with OpenAIServer(agents, models=ROLES) as server:
+            place = "construct.roles"
+            models = [f"model@{place}.{role}=openai" for role in ROLES]
+            named = [f"{place}.{role}.name={role}" for role in ROLES]
+            at = [
+                f"{place}.{role}.{key}" for role in ROLES for key in (f"base_url={server.base_url}", "api_key_env=null")
+            ]
+            given = ["recipe=steps", "seeds=seeds.jsonl", f"out={out}", "tracking=none"]
+            return main(["construct", *given, *models, *named, *at, *words])
+
+    yield command
+
+
+def test_tasks_load_as_they_are_and_their_references_pass(construct: Construct, tmp_path: Path) -> None:
+    assert construct(Agents(), seeds(2)) == 0
+    items = read(tmp_path / "out" / "items.jsonl")
+    assert [item["task_id"] for item in items] == ["s0", "s1"]
+    assert items[0]["provenance"]["attempts"] == [1, 1] and items[0]["provenance"]["told_by"] == [None, "fails"]
+    cell = ["model=reference", "protocol=stepwise", "dataset=jsonl", "dataset.path=out/items.jsonl", "tracking=none"]
+    outcome = run(compose(cell))
+    assert outcome.status == 0 and outcome.metrics is not None and outcome.metrics["complete_rate"] == 1.0
+    before = run(compose([*cell, "model=previous"]))
+    assert before.metrics is not None and before.metrics["acc"] == [1.0, 0.0]
+
+
+def test_a_refused_decomposition_sees_itself_and_the_feedback(construct: Construct, tmp_path: Path) -> None:
+    heard: list[dict[str, str]] = []
+
+    def decomposer(parts: dict[str, str], number: int) -> str:
+        heard.append(parts)
+        return Agents().answer("decomposer", parts)
+
+    def evaluator(parts: dict[str, str], number: int) -> str:
+        retained = json.dumps({**MARKS, "decision": "RETAIN"})
+        refused = json.dumps({**MARKS, "testability": "fail", "decision": "REJECT", "feedback": "say the value"})
+        return retained if number > 1 else refused
+
+    assert construct(Agents(others={"decomposer": decomposer, "evaluator": evaluator}), seeds(1)) == 0
+    assert (
+        "attempt" not in heard[0]
+        and heard[1]["feedback"] == "say the value"
+        and "1. Let f add 1" in heard[1]["attempt"]
+    )
+    assert read(tmp_path / "out" / "items.jsonl")[0]["provenance"]["rounds"] == 2
+
+
+def test_after_the_last_round_people_give_the_steps(construct: Construct, tmp_path: Path) -> None:
+    refused = json.dumps({**MARKS, "testability": "fail", "decision": "REJECT", "feedback": "vague"})
+    agents = Agents(others={"evaluator": lambda parts, number: refused})
+    assert construct(agents, seeds(1), "construct.rounds=2") == 0
+    assert agents.asked["decomposer"] == 2 and not read(tmp_path / "out" / "items.jsonl")
+    (question,) = read(tmp_path / "out" / "questions.jsonl")
+    assert question["item"] == "s0" and "refused 2 times" in question["question"]
+    write(tmp_path / "answers.jsonl", [{"question": question["id"], "answer": "add 1 first\n\nadd 2 then"}])
+    assert construct(agents, seeds(1), "construct.rounds=2", "answers=answers.jsonl") == 0
+    assert agents.asked["decomposer"] == 2  # no reply is paid twice
+    (item,) = read(tmp_path / "out" / "items.jsonl")
+    assert [turn["instruction"] for turn in item["turns"]] == ["add 1 first", "add 2 then"]
+
+
+def test_an_invalid_graph_goes_back_once_and_then_drops_the_seed(construct: Construct, tmp_path: Path) -> None:
+    heard: list[dict[str, str]] = []
+
+    def analyzer(parts: dict[str, str], number: int) -> str:
+        heard.append(parts)
+        good = "s0" in parts["steps"] and "feedback" in parts
+        return json.dumps({"edges": [[1, 2]] if good else [[2, 2]], "order": [2, 1]})
+
+    agents = Agents(others={"analyzer": analyzer})
+    assert construct(agents, seeds(2), "hardware.workers=1") == 0
+    assert agents.asked["analyzer"] == 4
+    assert "cycle" in next(parts["feedback"] for parts in heard if "feedback" in parts)
+    (item,) = read(tmp_path / "out" / "items.jsonl")
+    assert item["provenance"]["order"] == [1, 2]  # the proposed order was none
+    (dropped,) = read(tmp_path / "out" / "dropped.jsonl")
+    assert (dropped["id"], dropped["stage"], dropped["reason"]) == ("s1", "decompose", "no graph")
+
+
+def test_the_coder_sees_nothing_of_a_seed_that_stands_alone(construct: Construct) -> None:
+    heard: list[dict[str, str]] = []
+
+    def coder(parts: dict[str, str], number: int) -> str:
+        heard.append(parts)
+        return "I cannot." if number == 1 else Agents().answer("coder", parts)
+
+    assert construct(Agents(others={"coder": coder}), seeds(1)) == 0
+    assert [sorted(parts) for parts in heard] == [["requirement"], ["requirement"], ["previous", "requirement"]]
+    assert heard[2]["previous"].strip() == program(1).strip()
+
+
+def test_a_question_about_a_requirement_waits_and_is_answered(construct: Construct, tmp_path: Path) -> None:
+    unclear = {**PLAIN, "naming": "fail", "naming_reason": "which f?", "decision": "QUESTION_REFINE"}
+
+    def alignment(parts: dict[str, str], number: int) -> str:
+        clear = "clearly" in parts["requirement"] or "add 1" in parts["requirement"]
+        return json.dumps(PLAIN if clear else {**unclear, "instruction": "Let f clearly add 2."})
+
+    agents = Agents(others={"alignment": alignment})
+    assert construct(agents, seeds(2)) == 0
+    questions = read(tmp_path / "out" / "questions.jsonl")
+    assert [each["item"] for each in questions] == ["s0", "s1"] and "which f?" in questions[0]["question"]
+    assert {each["suggestion"] for each in questions} == {"Let f clearly add 2."}
+    answers = [{"question": questions[0]["id"], "do": "suggestion"}, {"question": questions[1]["id"], "do": "drop"}]
+    write(tmp_path / "answers.jsonl", answers)
+    assert construct(agents, seeds(2), "answers=answers.jsonl") == 0
+    (item,) = read(tmp_path / "out" / "items.jsonl")
+    assert item["turns"][1]["instruction"] == "Let f clearly add 2."
+    assert [each["id"] for each in read(tmp_path / "out" / "dropped.jsonl")] == ["s1"]
+
+
+SHARE, MANY = 5, 20  # every fifth seed has one kind of defect, every fifth the other
+
+
+class Planted:
+    """A coder with defects: at the last turn tests that any code passes, or that ask for a message nobody spoke of."""
+
+    def __init__(self) -> None:
+        self.agents = Agents(others={"coder": self.coder, "alignment": self.alignment})
+
+    def coder(self, parts: dict[str, str], number: int) -> str:
+        seed, step = (
+            int(re.findall(r"\(s(\d+)\)", parts["requirement"])[0]),
+            int(re.findall(r"add (\d)", parts["requirement"])[0]),
+        )
+        if step == 1:
+            return Agents().answer("coder", parts)
+        if seed % SHARE == 0:
+            return blocks(program(step), checks_of(step, "self.assertIsInstance(f(1), int)"))
+        if seed % SHARE == 1:
+            shouts = "def f(x):\n    if x is None:\n        raise ValueError('nothing to add')\n    return x + 2\n"
+            return blocks(shouts, checks_of(step, "self.assertRaisesRegex(ValueError, 'nothing to add', f, None)"))
+        return Agents().answer("coder", parts)
+
+    def alignment(self, parts: dict[str, str], number: int) -> str:
+        refine = {**PLAIN, "message": "fail", "message_reason": "no words were asked for", "decision": "TEST_REFINE"}
+        return json.dumps(refine if "nothing to add" in parts["tests"] else PLAIN)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("skip", "lets_through"),
+    [("[]", set()), ("[alignment]", {1}), ("[distinctiveness]", {0}), ("[alignment,distinctiveness]", {0, 1})],
+)
+def test_each_check_stops_its_own_kind_of_defect(
+    construct: Construct, tmp_path: Path, skip: str, lets_through: set[int]
+) -> None:
+    planted = Planted()
+    assert construct(planted.agents, seeds(MANY), f"skip={skip}", "construct.attempts=2", "construct.orders=1") == 0
+    kept = {int(item["task_id"][1:]) for item in read(tmp_path / "out" / "items.jsonl")}
+    stopped = {0, 1} - lets_through
+    assert kept == {seed for seed in range(MANY) if seed % SHARE not in stopped}
+    assert planted.agents.asked["alignment"] == 0 if "alignment" in skip else planted.agents.asked["alignment"] > 0
