@@ -2,7 +2,7 @@
 
 import hashlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +49,13 @@ def run_sweep(words: Sequence[str], flag: Sequence[str] = ("-m",)) -> int:
     settings = [word for word in own if not word.startswith("+sweep=")]
     if len(names) > 1:
         raise UserError("a sweep has one recipe", f"choose one of {', '.join(names)}")
-    grids = [[*_grid(grid, settings), *settings] for grid in read_recipe(names[0]).grids] if names else [settings]
+    recipe = read_recipe(names[0]).grids if names else []
+    grids = [[*_grid(grid, settings), *settings] for grid in recipe] if names else [settings]
     # Every cell is composed and validated before the first one runs.
     sampled = [split_samples(grid) for grid in grids]
     combinations, dropped = fit_words(
-        [words for samples, grid in sampled for each in expand(grid) for words in with_seeds(each, samples)]
+        [words for samples, grid in sampled for each in expand(grid) for words in with_seeds(each, samples)],
+        {key for grid in recipe for key in grid if _group_of(key) in {_key_of(word) for word in settings}},
     )
     cells = different([compose(overrides) for overrides in combinations])
     name = names[0] if names else sweep_name(settings, cells)
@@ -130,17 +132,21 @@ def expand(settings: Sequence[str]) -> list[tuple[str, ...]]:
     return list(itertools.product(*choices))
 
 
-def fit_words(combinations: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], list[str]]:
+def fit_words(
+    combinations: Sequence[tuple[str, ...]], replaced: Collection[str] = ()
+) -> tuple[list[tuple[str, ...]], list[str]]:
     """The different combinations, each without the words that only options of other cells have; and those words.
 
     With `judge=rules,llm`, a key of the judging models is for the cells of `judge=llm` alone. A key that no option of
-    the sweep has stays, so that it is refused.
+    the sweep has stays, so that it is refused, unless it is one of `replaced`: a recipe's, for an option in whose place
+    the command line chose another.
     """
     kinds: dict[tuple[str, str | None], type[Config]] = {}
 
     def fits(word: str, words: tuple[str, ...]) -> bool:
-        group, _, rest = word.partition("=")[0].rpartition("@")[2].partition(".")
-        if group not in GROUPS or not rest or word.startswith(("+", "~")):
+        key = _key_of(word)
+        group, _, rest = key.removeprefix("+" if key in replaced else "").rpartition("@")[2].partition(".")
+        if group not in GROUPS or not rest or group.startswith(("+", "~")):
             return True
         choice = next((each for each in reversed(words) if each.startswith(f"{group}=")), None)
         if (group, choice) not in kinds:
@@ -148,7 +154,7 @@ def fit_words(combinations: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, 
             kinds[group, choice] = GROUPS[group].chosen_by(values).config
         return has_key(kinds[group, choice], rest.split("."))
 
-    used = {word for words in combinations for word in words if fits(word, words)}
+    used = {word for words in combinations for word in words if _key_of(word) in replaced or fits(word, words)}
     kept = [tuple(word for word in words if word not in used or fits(word, words)) for words in combinations]
     lost = [word for before, after in zip(combinations, kept, strict=True) for word in before if word not in after]
     return list(dict.fromkeys(kept)), list(dict.fromkeys(lost))
@@ -166,6 +172,15 @@ def read_recipe(name: str) -> Recipe:
                 raise UserError(f"{path} is no recipe: {error}", "it needs `question` and `grids`") from error
     known = {path.stem for folder in folders for path in folder.glob("*.yaml")}
     raise UserError(f"there is no sweep '{name}'", nearest(name, known))
+
+
+def _key_of(word: str) -> str:
+    return word.partition("=")[0]
+
+
+def _group_of(key: str) -> str:
+    """The group that a key such as `+model.extra_body.top_p` is of."""
+    return key.removeprefix("+").partition(".")[0]
 
 
 def _grid(grid: dict[str, Any], settings: Sequence[str]) -> list[str]:

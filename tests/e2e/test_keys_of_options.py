@@ -6,6 +6,7 @@ import pytest
 
 from codechat.cli.app import main
 from codechat.cli.sweep import fit_words, run_sweep
+from codechat.errors import UserError
 from codechat.testing import OpenAIServer, dataset_tasks, reference_solver
 
 SMALL = ("model=echo", "dataset.limit=1", "agenda.turns=2", "tracking=none", "hardware.workers=1")
@@ -66,6 +67,27 @@ def test_a_key_that_no_option_of_the_sweep_has_is_refused(capsys: pytest.Capture
     assert fit_words([misspelt, ("judge=rules", misspelt[1])])[0][0] == misspelt
     assert main(["-m", "judge=rules,llm", misspelt[1], "tracking=none"]) == 2
     assert "there is no option judge.adherense" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("recipe", "words", "dropped"),
+    [
+        ("cab", ["environment=none", "model=gpt41_mini", "dataset.path=x"], "environment.fallback"),
+        ("paper", ["judge=rules", "model=echo"], "judge.adherence.max_tokens"),
+        ("rq1", ["model=echo"], "model.max_tokens"),
+        ("multicodeif", ["model=reference", "judge=rules", "dataset.path=x"], "+model.extra_body.top_k"),
+    ],
+)
+def test_a_recipes_keys_go_with_the_option_that_the_command_line_replaces(
+    recipe: str, words: list[str], dropped: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every cell is composed, without the keys that the option in its place does not have."""
+    monkeypatch.setattr("codechat.cli.sweep._launch", lambda *_: pytest.fail("composed"))
+    with pytest.raises(pytest.fail.Exception, match="composed"):
+        run_sweep([f"+sweep={recipe}", *words])
+    assert f"whose options have it: {dropped}=" in capsys.readouterr().out
+    with pytest.raises(UserError, match="no option"):
+        run_sweep([f"+sweep={recipe}", *words, "judge.nothing=1"])
 
 
 def test_judges_are_compared_with_servers_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
