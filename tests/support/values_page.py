@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from codechat.constraints import Answer, Constraint, ConstraintType, Finding
+from codechat.construct import Dropped, Item, Kept, Recipe, Spread, Stage, Waits
 from codechat.domain import (
     Adherence,
     Applicability,
@@ -21,7 +22,7 @@ from codechat.domain import (
     Verdict,
 )
 from codechat.judges import ConstraintQuestion
-from codechat.judges.deciding import Decision, Question
+from codechat.judges.deciding import Decision, Filled, Form, Question
 from codechat.metrics import Breakdown, Final, Measures, Series
 from codechat.models import Request
 from codechat.protocols import Ask, Parts
@@ -66,7 +67,8 @@ VALUES = {
     "codechat.sandbox": (Command, Ran),
     "codechat.protocols": (Ask, Parts),
     "codechat.judges": (ConstraintQuestion,),
-    "codechat.judges.deciding": (Question, Decision),
+    "codechat.judges.deciding": (Question, Decision, Form, Filled),
+    "codechat.construct": (Item, Kept, Spread, Dropped, Waits, Stage, Recipe),
     "codechat.metrics": (Measures, Series, Final, Breakdown),
     "codechat.records": (SessionRecord, TurnRecord),
 }

@@ -12,9 +12,11 @@ from codechat.cli.terminal import out, plain_table
 from codechat.cli.words import SAMPLES_MEANING
 from codechat.config import Config
 from codechat.constraints import constraint_types
+from codechat.construct.config import ROOT
+from codechat.construct.recipe import RECIPES
 from codechat.domain import CHANGES, SCOPES
 from codechat.engine.run import MISTAKE
-from codechat.engine.settings.compose import compose_values
+from codechat.engine.settings.compose import CELL, compose_values
 from codechat.engine.settings.config import GROUPS, CellConfig
 from codechat.engine.settings.words import PROMPTS, SAMPLES, presets_of
 from codechat.environment import data_folder
@@ -28,8 +30,12 @@ from codechat.models.roles import presets_in
 from codechat.registry import Registry
 from codechat.suites import SUITES
 
-LISTED: Mapping[str, Registry[Any, Any]] = {**GROUPS, LAUNCHERS.group: LAUNCHERS, SUITES.group: SUITES}
+LISTED: Mapping[str, Registry[Any, Any]] = {
+    **GROUPS, LAUNCHERS.group: LAUNCHERS, RECIPES.group: RECIPES, SUITES.group: SUITES
+}  # fmt: skip
+SHOWN = (*GROUPS, LAUNCHERS.group, RECIPES.group)
 BESIDE = {
+    RECIPES.group: "how `codechat construct recipe=…` makes tasks",
     LAUNCHERS.group: "where the cells of a sweep run, and how many at once; in no cell's config or id",
     SUITES.group: "the kinds of tests that a row of dataset=jsonl can name: suite: {kind: …}",
 }
@@ -67,7 +73,7 @@ def list_components(arguments: list[str]) -> int:
             )
         return _list_pool(settings)
     if not arguments:
-        for group in (*GROUPS, LAUNCHERS.group):
+        for group in SHOWN:
             _print_options(group)
         return 0
     group = arguments[0]
@@ -79,11 +85,18 @@ def list_components(arguments: list[str]) -> int:
         models.setdefault(component.config, []).append(component.name)
     for model, names in models.items():
         out.print(f"\n[bold]keys of {group}={'|'.join(names)}[/bold]")
-        composed = compose_values([f"{group}={names[0]}"])[0][group] if any(presets_in(model)) else {}
+        composed = _composed(group, names[0]) if any(presets_in(model)) else {}
         out.print(_table((f"{group}.{key}", default, text) for key, default, text in _fields(model, composed)))
     if group == "instructions":
         print_pool(INSTRUCTIONS.build(INSTRUCTIONS.validate({"kind": "default"})))
     return 0
+
+
+def _composed(group: str, name: str) -> Mapping[str, Any]:
+    """The values of an option of a group, with the models of its roles."""
+    values, _ = compose_values([f"{group}={name}"], ROOT if group == RECIPES.group else CELL)
+    found: Mapping[str, Any] = values[group]
+    return found
 
 
 def _list_constraints() -> int:
@@ -221,7 +234,7 @@ def print_help() -> int:
     lines = ((f"{name} {each.usage.replace('FORMAT', formats)}", each.summary) for name, each in COMMANDS.items())
     out.print(_explained(lines))
     out.print("\n[bold]Groups[/bold] (group=option; `list GROUP` describes them and their keys)")
-    out.print(_explained((group, ", ".join(options_of(group))) for group in (*GROUPS, LAUNCHERS.group)))
+    out.print(_explained((group, ", ".join(options_of(group))) for group in SHOWN))
     out.print("\n[bold]Keys[/bold]")
     own = [row for row in _fields(CellConfig, {}) if row[0].partition(".")[0] not in GROUPS]
     out.print(_table([*own, (SAMPLES, "1", SAMPLES_MEANING)]))
