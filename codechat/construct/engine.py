@@ -167,10 +167,10 @@ class _Making:
         """The item, if it goes on to the next part. Texts are in the journal, so that memory holds one part's."""
         return End.model_validate_json(self._journal.record(end.unit) or "").standing() if end.status == "kept" else ()
 
-    async def _climb(self, at: Standing, number: int, part: Sequence[Stage], ends: list[End]) -> None:
-        """Take an item, and those that it becomes, through a part of the way."""
+    async def _climb(self, at: Standing, number: int, part: Sequence[Stage], ends: list[End], first: int = 0) -> None:
+        """Take an item, and those that it becomes, through a part of the way, from its `first` stage on."""
         async with self._slots:
-            end = None if self._brake.interrupted else await self._end(at, number, part)
+            end = None if self._brake.interrupted else await self._end(at, number, part, first)
         if end is None:
             return
         ends.append(end.outline())
@@ -178,14 +178,15 @@ class _Making:
             children = [*end.standing()]
             for child in children:
                 self._take_id(child.item)
-            await run_together(self._climb(child, number, part, ends) for child in children)
+            after = first + len(end.visited)
+            await run_together(self._climb(child, number, part, ends, after) for child in children)
 
     def _take_id(self, item: Item) -> None:
         if item.id in self._ids:
             raise UserError(f"two items have the id '{item.id}'", "a stage that spreads an item gives each a new id")
         self._ids.add(item.id)
 
-    async def _end(self, at: Standing, number: int, part: Sequence[Stage]) -> End | None:
+    async def _end(self, at: Standing, number: int, part: Sequence[Stage], first: int) -> End | None:
         """The end of an item in a part: the recorded one, or a new one; None if the user interrupted it."""
         unit, upto = self._made.unit(number, at.item.id, at.item.data), part[-1].name
         known = self._journal.outline(unit, completed=True)
@@ -200,7 +201,7 @@ class _Making:
         visited: list[str] = []
         try:
             outcome: Outcome = Kept(at.item)
-            for stage in part:
+            for stage in part[first:]:
                 if not isinstance(outcome, Kept):
                     break
                 at = replace(at, item=outcome.item)
