@@ -137,7 +137,8 @@ class Kind:
     """A kind of decision that people label.
 
     `what` names one decision and the subject of decisions, `one` names it in full. `decisions_of` takes a cell of
-    one of the `protocols` and returns the function that finds the decisions in its completed sessions. `ask` is the
+    one of the `protocols` and returns the function that finds the decisions in its completed sessions; `made` finds
+    those of a kind that is of no cell, in the folders that are given. `ask` is the
     question of the labelling page, which shows the judged text under `heading`.
     """
 
@@ -145,14 +146,20 @@ class Kind:
     what: tuple[str, str]
     one: str
     protocols: tuple[str, ...]
-    decisions_of: Callable[[LoadedCell], Callable[[SessionRecord], Iterator[JudgedDecision]]]
+    decisions_of: Callable[[LoadedCell], Callable[[SessionRecord], Iterator[JudgedDecision]]] | None
     ask: str
     heading: str = "Code"
+    made: Callable[[Iterable[Path]], Iterator[JudgedDecision]] | None = None
 
     @property
     def name(self) -> str:
         """The subject of the decisions, which also is the name of the setting that draws them."""
         return self.what[1]
+
+    @property
+    def sources(self) -> str:
+        """The folders that such decisions are drawn from, in words."""
+        return f"cells of {' and '.join(self.protocols)}" if self.protocols else "folders that `construct` made"
 
     @property
     def several(self) -> str:
@@ -191,14 +198,19 @@ def draw(kind: Kind, runs: Iterable[Path], size: int, seed: int) -> Drawn:
 
     Raises `UserError` if there is nothing to draw, or a cell's tasks cannot be read.
     """
-    cells = [cell for cell in load_cells(list(runs)) if cell.protocol in kind.protocols]
+    cells: list[LoadedCell] = []
     found: list[JudgedDecision] = []
+    if kind.made is not None:
+        found += kind.made(runs)
+    elif kind.decisions_of is not None:
+        cells += (cell for cell in load_cells(list(runs)) if cell.protocol in kind.protocols)
     for cell in cells:
+        assert kind.decisions_of is not None
         find = kind.decisions_of(cell)
         found += [one for session in cell.sessions() if session.status == "completed" for one in find(session)]
     if not found:
-        protocols = " or ".join(f"protocol={name}" for name in kind.protocols)
-        raise UserError(f"the runs hold no {kind.one}", f"give cells of {protocols}")
+        protocols = "cells of " + " or ".join(f"protocol={name}" for name in kind.protocols)
+        raise UserError(f"the runs hold no {kind.one}", f"give {protocols if kind.protocols else kind.sources}")
     found = [*{one.key: one for one in found}.values()]  # of the same data in several cells, each once
     ordered = sorted(found, key=lambda one: (one.row.cell_id, one.row.task_id, one.row.turn, one.row.place))
     strata = [one.row.stratum for one in ordered]

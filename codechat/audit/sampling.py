@@ -206,7 +206,9 @@ def _population_of(runs: Iterable[Path]) -> _Population:
                 unknown += missed
     if not decisions:
         others = (
-            f"of {' and '.join(kind.protocols)}, {kind.name}=100 draws {kind.several}" for kind in kinds().values()
+            f"of {' and '.join(kind.protocols)}, {kind.name}=100 draws {kind.several}"
+            for kind in kinds().values()
+            if kind.protocols
         )
         remedy = "; ".join(("give cells whose turns have instructions, after the first turn", *others))
         raise UserError("the runs hold no decision of a judge about an instruction to draw from", remedy)

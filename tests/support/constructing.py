@@ -72,11 +72,17 @@ def _usual() -> ConstructionConfig:
         return compose_construction([*words, "construct.roles.poet.name=x"])[0]
 
 
+def _poet() -> ModelConfig:
+    recipe = _usual().recipe
+    assert isinstance(recipe, TrialConfig) and recipe.roles.poet is not None
+    return recipe.roles.poet
+
+
 def config_of(out: Path, server: OpenAIServer | None, options: Mapping[str, Any], **top: Any) -> ConstructionConfig:
     """The config of a trial, without composing: `options` are the recipe's, `top` the others."""
     poet = None
     if server is not None:
-        usual = getattr(_usual().recipe, "roles").poet
+        usual = _poet()
         changed = {"base_url": server.base_url, "name": "x", "api_key_env": None, "cache": False, "max_concurrency": 4}
         poet = usual.model_copy(update={**changed, **options.get("poet", {})})
     own = {name: value for name, value in options.items() if name != "poet"}

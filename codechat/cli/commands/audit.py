@@ -37,10 +37,7 @@ def _keys_of_export() -> dict[str, str]:
         "adherence": "instead of n: judged changes to draw for adherence, apart from those (the paper: 100)",
         "correction": "instead of n: judged changes to draw by which `report … audit=DIR` corrects adherence best",
         "pilot": "with correction: the folder of an earlier audit, whose labels say how often the judge errs",
-        **{
-            name: f"instead of n: {kind.several} to draw, of cells of {' and '.join(kind.protocols)}"
-            for name, kind in kinds().items()
-        },
+        **{name: f"instead of n: {kind.several} to draw, of {kind.sources}" for name, kind in kinds().items()},
         "seed": "seed of the draw (default 0)",
     }
 
