@@ -136,8 +136,8 @@ def _with_scores(places: Sequence[Path], cells: list[LoadedCell]) -> tuple[list[
         for question in found:
             if not any(cell.protocol in protocols[question] for cell in cells):
                 wanted = " or ".join(f"protocol={name}" for name in protocols[question])
-                raise UserError(f"{place}: no cell of this report has a {question}, which was labelled there",
-                                f"give cells of {wanted} too, or leave the folder out")  # fmt: skip
+                remedy = f"give cells of {wanted} too, or leave the folder out" if wanted else "leave the folder out"
+                raise UserError(f"{place}: no cell of this report has a {question}, which was labelled there", remedy)
         scores |= found
         rest += [] if found else [place]
     return [
