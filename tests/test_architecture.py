@@ -186,6 +186,13 @@ def test_a_study_imports_no_other(study: str) -> None:
             assert name.split(".")[2] == study, f"{path}: what two studies need belongs in a room below them"
 
 
+def test_no_study_imports_the_engine() -> None:
+    """Nor what runs a recipe: a study takes the interface of construction, which stands above the engine."""
+    for path, name, _ in imported_in("studies"):
+        assert room_named(name) != "engine" or not name.startswith("codechat."), f"{path} imports {name}"
+        assert name not in ("codechat.construct.engine", "codechat.construct.run"), f"{path} imports {name}"
+
+
 def test_no_room_names_a_study() -> None:
     names = [path.name for path in (PACKAGE / "studies").iterdir() if (path / "__init__.py").exists()]
     for path in MODULES:

@@ -56,11 +56,22 @@ def compose_construction(words: Sequence[str]) -> tuple[ConstructionConfig, Mapp
         if needed not in keys:
             remedy = nearest("", (each.name for each in RECIPES)) if needed == "recipe" else "out=DIR, a folder"
             raise UserError(f"construct needs {needed}=…", remedy)
-    values, choices = compose_values([_placed(word) for word in words], ROOT)
+    values, choices = compose_values([_placed(word) for word in _with_new_roles(words)], ROOT)
     parts = {group: registry.validate(values.get(group) or {}, group) for group, registry in GROUPS.items()}
     recipe = parts.pop(RECIPES.group)
     rest = {name: value for name, value in values.items() if name not in GROUPS}
     return validate(ConstructionConfig, {**rest, **parts, "recipe": recipe}, ""), choices
+
+
+def _with_new_roles(words: Sequence[str]) -> list[str]:
+    """The words, with a `+` before the model of a role that the recipe leaves without one: Hydra adds it then."""
+    place = f"model@{RECIPES.group}.roles."
+    if not any(word.startswith(place) for word in words):
+        return [*words]
+    recipe = next(_placed(word) for word in words if key_of(word) == "recipe")
+    roles = compose_values([recipe], ROOT)[0][RECIPES.group].get("roles") or {}
+    empty = {f"{place}{role}" for role, model in roles.items() if model is None}
+    return [f"+{word}" if key_of(word) in empty and word.startswith(place) else word for word in words]
 
 
 def _placed(word: str) -> str:

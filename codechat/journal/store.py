@@ -1,6 +1,7 @@
-"""The journal's file. A step is found by session, name and the digest of its inputs.
+"""The journal's file. A step is found by its unit of work, its name and the digest of its inputs.
 
-So a resumed session replays its recorded steps and computes only the missing ones.
+A unit is a session of a cell, or an item that is made; the tables, which are older, call both a session. A resumed unit
+replays its recorded steps and computes only the missing ones.
 """
 
 import asyncio
@@ -73,7 +74,7 @@ class Journal:
     """One SQLite file in WAL mode. All puts of one moment share a transaction and one fsync.
 
     A step that was begun is finished and recorded even if its caller was cancelled: a paid reply is not lost because
-    something else in its session failed. `ledger` sums the usage of all processes; `watch` is called with it after
+    something else in its unit failed. `ledger` sums the usage of all processes; `watch` is called with it after
     every call.
     """
 
@@ -92,8 +93,8 @@ class Journal:
             raise
         self.watch: Callable[[Ledger], None] = lambda _: None
         self._begun: set[asyncio.Task[Any]] = set()
-        self._steps: dict[str, set[tuple[str, str]]] = {}  # of unfinished sessions
-        self._unwritten: dict[str, asyncio.Future[None]] = {}  # the last free step of a session
+        self._steps: dict[str, set[tuple[str, str]]] = {}  # of unfinished units
+        self._unwritten: dict[str, asyncio.Future[None]] = {}  # the last free step of a unit
         self._pending: list[_Put] = []
         self._flusher: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "journal")
@@ -102,7 +103,7 @@ class Journal:
 
     async def step(
         self,
-        session: str,
+        unit: str,
         name: str,
         digest: str,
         kind: Any,
@@ -114,20 +115,20 @@ class Journal:
         """The recorded value of a step, or the computed one once it is on disk, the same either way (`writable`).
 
         `payer` is the role that the step asks and that its value (`Spent`) is charged to. A `free` step returns before
-        it is written; it is on disk before the session's next step that is not free begins. If the caller is cancelled,
+        it is written; it is on disk before the unit's next step that is not free begins. If the caller is cancelled,
         a free step is dropped; any other is finished and recorded.
         """
-        key = (session, name, digest)
-        if session not in self._steps:  # read once, so that a new step costs no query
+        key = (unit, name, digest)
+        if unit not in self._steps:  # read once, so that a new step costs no query
             query = "SELECT name, digest FROM steps WHERE session=?"
-            self._steps[session] = set(self._db.read(query, (session,)))
-        if key[1:] in self._steps[session]:
+            self._steps[unit] = set(self._db.read(query, (unit,)))
+        if key[1:] in self._steps[unit]:
             query = "SELECT value FROM steps WHERE session=? AND name=? AND digest=?"
             recorded: T = _adapter(kind).validate_json(self._db.read(query, key)[0][0])
             return recorded
         if free:
             value, text = _as_json(kind, await compute())
-            self._unwritten[session] = self._record(key, value, text, payer)
+            self._unwritten[unit] = self._record(key, value, text, payer)
             return value
         begun = asyncio.create_task(self._compute(key, kind, compute, payer))
         self._begun.add(begun)
@@ -182,25 +183,25 @@ class Journal:
             step.cancel()
         await asyncio.gather(*self._begun, return_exceptions=True)
 
-    # -- sessions --------------------------------------------------------------------------------------------------
+    # -- units --------------------------------------------------------------------------------------------------
 
-    def record(self, session: str) -> str | None:
-        """A session's whole record as JSON, completed or errored; None if it has none yet."""
-        rows = self._db.read("SELECT record FROM sessions WHERE session=?", (session,))
+    def record(self, unit: str) -> str | None:
+        """A unit's whole record as JSON, completed or errored; None if it has none yet."""
+        rows = self._db.read("SELECT record FROM sessions WHERE session=?", (unit,))
         return str(rows[0][0]) if rows else None
 
-    def outline(self, session: str, *, completed: bool = False) -> str | None:
-        """A session's record without its texts; None if it has none (or, with `completed`, did not complete)."""
+    def outline(self, unit: str, *, completed: bool = False) -> str | None:
+        """A unit's record without its texts; None if it has none (or, with `completed`, did not complete)."""
         query = "SELECT coalesce(slim, record) FROM sessions WHERE session=? AND completed>=?"
-        rows = self._db.read(query, (session, int(completed)))
+        rows = self._db.read(query, (unit, int(completed)))
         return str(rows[0][0]) if rows else None
 
-    async def finish(self, session: str, record: str, outline: str, *, completed: bool) -> None:
-        """Record a session: a completed one is never run again, an errored one resumes in the next process."""
-        values = (session, record, int(completed), outline, time.time())
+    async def finish(self, unit: str, record: str, outline: str, *, completed: bool) -> None:
+        """Record a unit: a completed one is never run again, an errored one resumes in the next process."""
+        values = (unit, record, int(completed), outline, time.time())
         await self._put("sessions (session, record, completed, slim, ended)", values)
-        self._steps.pop(session, None)
-        self._unwritten.pop(session, None)
+        self._steps.pop(unit, None)
+        self._unwritten.pop(unit, None)
 
     def answers(self, session: str, payer: str) -> int:
         """The number of turns in a session that have recorded answers of a role."""

@@ -43,7 +43,7 @@ def run(folder: Path, *words: str) -> str:
 def command(folder: Path, line: str) -> str:
     program, *words = shlex.split(line)
     assert program == "codechat", line
-    runs_a_cell = not words[0].startswith("--") and "=" in words[0]
+    runs_a_cell = words[0] == "construct" or (not words[0].startswith("--") and "=" in words[0])
     return run(folder, "-m", "codechat", *words, *([ANYWHERE] if runs_a_cell else []))
 
 
