@@ -9,6 +9,7 @@ from codechat.metrics.loaded import LOADED
 from codechat.report.data import Column, Table, Value
 from codechat.report.generic.tables import said_apart
 from codechat.report.study import LoadedCell, Study
+from codechat.studies.sreval.chapter.ablations import ablation_tables
 from codechat.studies.sreval.chapter.published import (
     LEVELS,
     MEASURED,
@@ -95,6 +96,7 @@ def paper_tables(study: Study[Any]) -> Iterator[Table]:
                 yield from (rounds(level, dataset) for dataset in level.within(FULL))
             yield promptings(level)
     yield sizes(study)
+    yield from ablation_tables(study, GROUP)
     if any(level_of(cell) != OWN for cell in cells):
         yield models(study)
 

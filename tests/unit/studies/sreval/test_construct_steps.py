@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,10 +14,16 @@ import pytest
 
 from codechat import compose, run
 from codechat.cli.app import main
+from codechat.construct import Item, Kit
+from codechat.domain import Program, Verdict
+from codechat.studies.sreval.construct import Steps, StepsConfig, StepsRoles
+from codechat.suites import Suite
+from codechat.suites.assertions import Assertions
 from codechat.testing.behaviour import Call
 from codechat.testing.server import OpenAIServer
 
 QUOTED = re.compile(r"<<<BEGIN (\w+) (\w+)>>>\n(.*?)\n<<<END \1 \2>>>", re.DOTALL)
+SEED = re.compile(r"\bs\d+\b")
 ROLES = ("converter", "decomposer", "evaluator", "analyzer", "coder", "alignment")
 MARKS = {"testability": "pass", "completeness": "pass", "distinctiveness": "pass", "authenticity": "pass"}
 PLAIN = {"naming": "pass", "message": "pass", "decision": "RETAIN"}
@@ -52,11 +59,14 @@ class Agents:
     others: dict[str, Callable[[dict[str, str], int], str]] = field(default_factory=dict)
     delay_s: float = 0.0
     asked: Counter[str] = field(default_factory=Counter)
+    spans: dict[str, tuple[float, float]] = field(default_factory=dict)  # by seed: the first call, the last answer
 
     async def __call__(self, call: Call) -> str:
         role, parts = call.body["model"], parts_of(call)
         self.asked[role] += 1
+        seed, began = next(iter(SEED.findall(" ".join(parts.values()))), ""), time.monotonic()
         await asyncio.sleep(self.delay_s)
+        self.spans[seed] = (self.spans.get(seed, (began, 0))[0], time.monotonic())
         if role in self.others:
             return self.others[role](parts, self.asked[role])
         return self.answer(role, parts)
@@ -250,3 +260,159 @@ def test_each_check_stops_its_own_kind_of_defect(
     stopped = {0, 1} - lets_through
     assert kept == {seed for seed in range(MANY) if seed % SHARE not in stopped}
     assert planted.agents.asked["alignment"] == 0 if "alignment" in skip else planted.agents.asked["alignment"] > 0
+
+
+TILL = '''RATE = 2
+
+
+class Till:
+    def __init__(self):
+        self.seen = []
+
+    def total(self, prices):
+        """The sum of prices."""
+        self.seen.append(prices)
+{body}
+        return result * RATE
+'''
+BODY = "self.seen.append(prices)\n" + "result = 0\n" * 8 + "result += sum(prices)\nreturn result * RATE"
+METHOD = "def total(self, prices):\n    return sum(prices){more} * 2\n"
+SEED_TEST = "def test_total():\n    assert Till().total([1, 2]) == 6\n"
+
+
+def repository(root: Path, body: str) -> dict[str, Any]:
+    (root / "shop").mkdir()
+    (root / "tests").mkdir()
+    code = TILL.format(body="        result = 0\n" * 8 + "        result += sum(prices)")
+    (root / "shop" / "till.py").write_text(code)
+    (root / "shop" / "__init__.py").write_text("")
+    (root / "tests" / "test_till.py").write_text(f"from shop.till import Till\n\n\n{SEED_TEST}")
+    where = {"project": "shop", "folder": str(root), "file": "shop/till.py", "beside": "tests/test_till.py::test_total"}
+    place = {"kind": "inserted", **where, "function": "total", "lines": [8, code.count("\n")]}
+    head = {"signature": "def total(self, prices):", "docstring": "The sum of prices."}
+    return {"id": "shop/total", **head, "body": body, "tests": SEED_TEST, "place": place}
+
+
+def shop_agents(recall: str) -> Agents:
+    def decomposer(parts: dict[str, str], number: int) -> str:
+        return json.dumps({"instructions": ["Sum the prices, twice.", "Add 1 before doubling."]})
+
+    def coder(parts: dict[str, str], number: int) -> str:
+        second = "Add 1" in parts["requirement"]
+        more, total = ("", 8) if second else ("", 6)
+        code = "def total(self, prices):\n    return (sum(prices) + 1) * 2\n" if second else METHOD.format(more=more)
+        return blocks(code, f"def test_new():\n    assert Till().total([1, 2]) == {total}\n")
+
+    def convert(parts: dict[str, str], number: int) -> str:
+        assert parts["signature"] == "def total(self, prices):" and "RATE" in parts["body"]
+        return json.dumps({"instruction": "Write total(self, prices)."})
+
+    others = {"decomposer": decomposer, "coder": coder, "converter": convert}
+    return Agents(others={**others, "recall": lambda parts, number: f"```python\n{recall}```"})
+
+
+@pytest.mark.long
+def test_a_function_of_a_repository_is_made_in_place(construct: Construct, tmp_path: Path) -> None:
+    seed = repository(tmp_path, BODY)
+    heard: list[dict[str, str]] = []
+    agents = shop_agents("")
+    coder = agents.others["coder"]
+    agents.others["coder"] = lambda parts, number: heard.append(parts) or coder(parts, number)  # type: ignore[func-returns-value]
+    assert construct(agents, [seed]) == 0
+    (item,) = read(tmp_path / "out" / "items.jsonl")
+    assert [turn["suite"]["kind"] for turn in item["turns"]] == ["inserted", "inserted"]
+    assert item["provenance"]["told_by"] == [None, "fails"] and agents.asked["converter"] == 1
+    assert "RATE" in heard[0]["reference"] and "test_total" in heard[0]["tests"]  # Algorithm 1, line 8
+    cell = ["model=reference", "protocol=stepwise", "dataset=jsonl", "dataset.path=out/items.jsonl", "tracking=none"]
+    outcome = run(compose(cell))
+    assert outcome.metrics is not None and outcome.metrics["complete_rate"] == 1.0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("body", "recall", "end"),
+    [
+        (BODY.replace("sum(prices)", "0"), "", ("filter", "fails in place")),
+        ("self.seen.append(prices)\nreturn sum(prices) * RATE", "", ("filter", "short body")),
+        (BODY, METHOD.format(more=""), ("recall", "contaminated")),
+    ],
+)
+def test_a_repositorys_function_may_be_dropped_before(
+    construct: Construct, tmp_path: Path, body: str, recall: str, end: tuple[str, str]
+) -> None:
+    role = "construct.roles.recall_1"
+    with OpenAIServer(shop_agents(recall), models=["recall"]) as server:
+        asked = [
+            f"model@{role}=openai",
+            f"{role}.name=recall",
+            f"{role}.base_url={server.base_url}",
+            f"{role}.api_key_env=null",
+        ]
+        assert construct(shop_agents(recall), [repository(tmp_path, body)], *asked) == 0
+    (dropped,) = read(tmp_path / "out" / "dropped.jsonl")
+    assert (dropped["stage"], dropped["reason"]) == end
+
+
+@pytest.mark.parametrize(
+    ("rows", "words", "said"),
+    [
+        ([{**seeds(1)[0], "tests": "assert f(1) == 11"}], [], "s0"),
+        ([{**seeds(1)[0], "solution": "x = 1\n"}], [], "no function"),
+        ([{**seeds(1)[0], "solution": "import no_such_library\n\n\ndef f(x):\n    return 10\n"}], [], "s0"),
+        (seeds(1), ["construct.roles.coder=null"], "construct.roles.coder"),
+        (seeds(1), ["skip=[aligment]"], "alignment"),
+    ],
+)
+def test_bad_input_is_said_before_the_first_paid_call(
+    construct: Construct, capsys: pytest.CaptureFixture[str], rows: list[dict[str, Any]], words: list[str], said: str
+) -> None:
+    agents = Agents()
+    assert construct(agents, rows, *words) == 2
+    assert said in capsys.readouterr().err and not agents.asked
+
+
+def test_a_seed_that_fails_stops_no_other(construct: Construct, tmp_path: Path) -> None:
+    agents = Agents(
+        others={
+            "decomposer": lambda parts, number: (
+                "no" if parts["instruction"] == "s0" else Agents().answer("decomposer", parts)
+            )
+        }
+    )
+    assert construct(agents, seeds(2)) == 0
+    assert [item["task_id"] for item in read(tmp_path / "out" / "items.jsonl")] == ["s1"]
+    assert [item["reason"] for item in read(tmp_path / "out" / "dropped.jsonl")] == ["no readable answer"]
+
+
+def test_an_average_seed_is_estimated_as_the_paper_measured() -> None:
+    """The yardstick: 27 interactions, 7,800 tokens to decompose and 32,200 for code and tests; a quarter off at most."""
+    config = StepsConfig.model_construct(kind="steps", rows="x", skip=[], roles=StepsRoles.model_construct())
+    asks = list(Steps(config).asks(Item("a", {"instruction": "x" * 940, "solution": "x" * 1640})))
+    tokens = {each.role: each.times * (each.characters + (each.answer or 0)) / 4 for each in asks}
+    assert sum(each.times for each in asks) == 27
+    assert abs(sum(tokens[role] for role in ("decomposer", "evaluator", "analyzer")) - 7800) < 7800 / 4
+    assert abs(tokens["coder"] + tokens["alignment"] - 32200) < 32200 / 4
+
+
+@pytest.mark.long
+def test_forty_seeds_take_little_longer_than_one(construct: Construct, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server at 50 ms: 11 calls follow each other in a seed of four steps. The sandbox is left out.
+
+    From the first call to the last answer: a busy machine slows the longest seed as much as all of them.
+    """
+
+    async def verdict(kit: Kit, tested: Program, suite: Suite, *, again: int = 0) -> Verdict:
+        assert isinstance(suite, Assertions)
+        (test,) = suite.snippets
+        found = re.findall(r"(?:return x \+|assertEqual\(f\(1\),) (\d+)", tested.source + test)
+        passes = len(found) < 2 or int(found[0]) + 1 == int(found[1])
+        return Verdict("pass", True) if passes and "NotImplemented" not in tested.source else Verdict("fail", False)
+
+    monkeypatch.setattr(Kit, "check", verdict)
+    concurrency = [f"construct.roles.{role}.max_concurrency=40" for role in ROLES]
+
+    agents = Agents(count=4, delay_s=0.05)
+    assert construct(agents, seeds(40), *concurrency) == 0
+    assert len(agents.spans) == 40 and agents.asked.total() == 11 * 40
+    whole = max(end for _, end in agents.spans.values()) - min(begin for begin, _ in agents.spans.values())
+    assert whole < 1.5 * max(end - begin for begin, end in agents.spans.values())

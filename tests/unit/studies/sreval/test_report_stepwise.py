@@ -215,3 +215,23 @@ def test_the_tables_fit_a_page(study: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-2000:]
     assert "Overfull" not in done.stdout
+
+
+def test_tasks_made_without_stages_stand_beside_the_papers_table(tmp_path: Path) -> None:
+    names = ("shop", "shop_without_alignment", "shop_without_both")
+    report(tmp_path, *(Steps("mine", name, by_turn=(9, 9, 5), passes=0.3 + 0.2 * n) for n, name in enumerate(names)))
+    rows = rows_of(tmp_path, "stepwise_ablations")
+    ours, aligned, both = rows[:3]
+    assert [row["method"] for row in rows[:3]] == ["ours", "w/o Evaluator", "w/o DC & Evaluator"]
+    assert {row["tasks"] for row in rows[:3]} == {"shop"} and {row["source"] for row in rows[:3]} == {"measured"}
+    gain = 100 * (float(both["avg_acc"]) - float(ours["avg_acc"]))
+    assert float(ours["delta_1"]) == 0 and float(both["delta_1"]) == pytest.approx(gain)
+    assert float(aligned["delta_2"]) == pytest.approx(
+        100 * (float(aligned["complete_rate"]) - float(ours["complete_rate"]))
+    )
+    assert len(rows) == 3 + 4 * 2 * 3 and rows[3]["model"] == "DeepSeek-V3.1-Think"
+    assert len(rows_of(tmp_path, "stepwise_people")) == 7
+
+
+def test_without_a_pair_of_methods_there_is_no_such_table(study: Path) -> None:
+    assert not (study / "out" / "tables" / "stepwise_ablations.csv").exists()
