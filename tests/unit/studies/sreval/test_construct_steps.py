@@ -15,12 +15,14 @@ import pytest
 from codechat import compose, run
 from codechat.cli.app import main
 from codechat.construct import Item, Kit
+from codechat.construct.config import compose_construction
 from codechat.domain import Program, Verdict
 from codechat.studies.sreval.construct import Steps, StepsConfig, StepsRoles
 from codechat.suites import Suite
 from codechat.suites.assertions import Assertions
 from codechat.testing.behaviour import Call
 from codechat.testing.server import OpenAIServer
+from support.java import needs_java
 
 QUOTED = re.compile(r"<<<BEGIN (\w+) (\w+)>>>\n(.*?)\n<<<END \1 \2>>>", re.DOTALL)
 SEED = re.compile(r"\bs\d+\b")
@@ -416,3 +418,34 @@ def test_forty_seeds_take_little_longer_than_one(construct: Construct, monkeypat
     assert len(agents.spans) == 40 and agents.asked.total() == 11 * 40
     whole = max(end for _, end in agents.spans.values()) - min(begin for begin, _ in agents.spans.values())
     assert whole < 1.5 * max(end - begin for begin, end in agents.spans.values())
+
+
+def test_the_papers_models_are_the_preset() -> None:
+    words = ["recipe=steps", "out=made", "seeds=seeds.jsonl", "model@construct.roles.recall_2=deepseek_v31"]
+    recipe = compose_construction(words)[0].recipe
+    assert isinstance(recipe, StepsConfig)
+    roles = recipe.roles
+    agents = (roles.converter, roles.decomposer, roles.evaluator, roles.analyzer, roles.alignment)
+    assert {(role.name, role.temperature) for role in agents} == {("Qwen/Qwen3-235B-A22B-Instruct-2507", 0.5)}
+    assert (roles.coder.name, roles.coder.temperature) == ("claude-sonnet-4-20250514", 0)
+    assert roles.recall_1 is None and roles.recall_2 is not None and "V3.1" in roles.recall_2.name
+    assert (recipe.rounds, recipe.attempts) == (6, 10)
+
+
+@needs_java
+@pytest.mark.long
+def test_a_task_in_java_is_made_and_loads(construct: Construct, tmp_path: Path) -> None:
+    def coder(parts: dict[str, str], number: int) -> str:
+        step = int(re.findall(r"add (\d+)", parts["requirement"])[0])
+        code = f"class Adder {{\n    int f{step}(int x) {{ return x + {step}; }}\n}}\n"
+        check = f"Assertions.assertEquals({step}, new Adder().f{step}(0));"
+        test = f"import org.junit.jupiter.api.*;\nclass AdderTest {{\n    @Test void adds() {{ {check} }}\n}}\n"
+        return blocks(code, test).replace("```python", "```java")
+
+    seed = {"id": "s0", "instruction": "s0", "language": "java", "solution": "class Adder { }\n"}
+    assert construct(Agents(others={"coder": coder}), [seed], "construct.orders=1") == 0
+    (item,) = read(tmp_path / "out" / "items.jsonl")
+    assert item["provenance"]["told_by"] == [None, "unfit"] and item["turns"][0]["suite"]["declares"] == ["Adder"]
+    cell = ["model=reference", "protocol=stepwise", "dataset=jsonl", "dataset.path=out/items.jsonl", "tracking=none"]
+    outcome = run(compose(cell))
+    assert outcome.metrics is not None and outcome.metrics["complete_rate"] == 1.0
