@@ -229,6 +229,7 @@ def test_a_call_that_fails_is_in_no_figure_of_any_study() -> None:
 def test_what_is_not_there_is_said_in_both_places() -> None:
     said = (ROOT / "docs" / "sreval.md").read_text(encoding="utf-8")
     assert "Tables 7 and 8" in said and "Tables 7 and 8" in row("Making the benchmark")
+    assert "are not collected" in said and "are not collected" in row("Making the benchmark")
 
 
 def test_the_published_judge_of_constraints_is_one_model_and_the_papers_another() -> None:
