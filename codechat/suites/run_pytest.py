@@ -21,6 +21,7 @@ from typing import Any, Dict, Iterator, List, Set, Tuple
 OPTIONS = ["-q", "--tb=short", "--no-header", "-p", "no:cacheprovider", "--override-ini=addopts="]
 MARKS = ("skip", "skipif", "xfail")
 RUNNERS = ("_pytest", "pluggy", "pytest", "unittest")
+PLAIN = (bool, int, str, type(None))
 METHODS = (FunctionType, staticmethod, classmethod, property)
 
 
@@ -45,6 +46,15 @@ def runners() -> Iterator[Tuple[Any, Any]]:
                     yield from (((name, key, k), v) for k, v in vars(value).items() if isinstance(v, METHODS))
 
 
+def members() -> Dict[Any, Set[str]]:
+    """The names of what can act in each class of what runs tests, without those of the language's own."""
+    return {
+        place: {name for name, own in vars(value).items() if not (name.startswith("__") or isinstance(own, PLAIN))}
+        for place, value in runners()
+        if isinstance(value, type) and len(place) == 2
+    }
+
+
 class Watch:
     """A plugin that notes which of the named tests passed, which did not, and what was tampered with."""
 
@@ -58,10 +68,11 @@ class Watch:
             files.update(os.path.join(folder, name) for name in names if name == "conftest.py")
         self.files = {name: content(name) for name in files if not os.path.isdir(name)}
         self.before: Dict[Any, Any] = {}
+        self.members: Dict[Any, Set[str]] = {}
 
     def pytest_collection(self) -> None:
         """Nothing of the repository is loaded yet but what conftest.py loads."""
-        self.before = dict(runners())
+        self.before, self.members = dict(runners()), members()
 
     def pytest_plugin_registered(self, plugin: Any) -> None:
         """No plugin comes later, except a conftest.py from before and what is installed."""
@@ -85,9 +96,10 @@ class Watch:
                 self.marked.add(item.nodeid)
 
     def check(self) -> None:
-        """Note whether anything that runs tests was replaced."""
-        now = dict(runners())
-        if any(now.get(place) is not value for place, value in self.before.items()):
+        """Note whether anything that runs tests was replaced, or one of its classes has a name more."""
+        now, more = dict(runners()), members()
+        replaced = any(now.get(place) is not value for place, value in self.before.items())
+        if replaced or any(more.get(place, known) - known for place, known in self.members.items()):
             self.missed.add("what runs the tests, which was changed")
 
     def note(self, item: Any, call: Any, report: Any) -> None:

@@ -108,6 +108,25 @@ TOP = {
     "reports otherwise": "import _pytest.reports\nold = _pytest.reports.TestReport.from_item_and_call\n"
     "def made(item, call):\n    call.excinfo = None\n    return old(item, call)\n"
     "_pytest.reports.TestReport.from_item_and_call = made",
+    "shows no exception": "import _pytest.runner\n"
+    "_pytest.runner.CallInfo.excinfo = property(lambda self: None, lambda self, value: None)",
+    "shows no exception, by a class of its own": "import _pytest.runner\nclass Blind:\n"
+    "    def __get__(self, one, kind=None):\n        return None\n    def __set__(self, one, value):\n        pass\n"
+    "_pytest.runner.CallInfo.excinfo = Blind()",
+    "always passes": "import _pytest.reports\n_pytest.reports.TestReport.outcome = property(lambda self: 'passed', lambda self, value: None)",
+    "a test without a body": "import _pytest.unittest\n_pytest.unittest.TestCaseFunction.setup = lambda self: setattr(self, 'runtest', lambda: None)",
+    "an error that nothing raises": "import builtins\nclass Never(Exception):\n    def __new__(cls, *given):\n        raise AttributeError\n"
+    "builtins.AssertionError = Never",
+    "a compiler that sees other tests": "import builtins\nold = builtins.compile\n"
+    "builtins.compile = lambda text, *given, **more: old('def test_more(): pass', *given, **more)",
+    "a reader that sees other tests": "import pathlib\nold = pathlib.Path.read_bytes\n"
+    "pathlib.Path.read_bytes = lambda path: b'def test_more(): pass\\n' if path.name == 'test_more.py' else old(path)",
+    "finds other tests": "import importlib.abc, importlib.util, sys\nclass Loader(importlib.abc.Loader):\n"
+    "    def create_module(self, spec):\n        return None\n    def exec_module(self, module):\n        module.test_more = lambda: None\n"
+    "class Finder:\n    def find_spec(self, name, path, target=None):\n        if name.endswith('test_more'):\n"
+    "            return importlib.util.spec_from_loader(name, Loader())\nsys.meta_path.insert(0, Finder())",
+    "loads other tests before": "import sys, types\nmade = types.ModuleType('test_more')\nmade.test_more = lambda: None\n"
+    "made.__file__ = 'more/test_more.py'\nsys.modules['test_more'] = sys.modules['more.test_more'] = made",
     "asserts nothing": "import unittest\nunittest.TestCase.assertEqual = lambda *given: None",
     "raises otherwise": "import pytest, contextlib\npytest.raises = lambda *given, **more: contextlib.nullcontext()",
     "replaces a builtin": "import builtins\nbuiltins.len = lambda each: 0\nbuiltins.AssertionError = type('E', (Exception,), {})",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from attack_chosen import ADDRESSES, CHOSEN, EMPTY, VALUES
+from attack_chosen import ADDRESSES, CHOSEN, EMPTY, SHARED, VALUES
 
 from codechat.domain import Program, Target
 from codechat.errors import UserError
@@ -128,6 +128,11 @@ async def test_nor_does_it_pass_calls(sandbox: Any) -> None:
 @pytest.mark.parametrize("program", ADDRESSES)
 def test_what_hangs_on_addresses_shares_no_verdict(program: str) -> None:
     assert code_key(program) is None
+
+
+@pytest.mark.parametrize("program", SHARED)
+def test_what_only_names_them_shares_its_verdict(program: str) -> None:
+    assert code_key(program) is not None
 
 
 def test_the_corpus_is_large_enough() -> None:

@@ -58,6 +58,18 @@ _HELD = (ast.ClassDef, ast.AsyncFunctionDef, ast.Await, ast.Yield, ast.YieldFrom
 _CALLING = frozenset(("accumulate", "defaultdict", "filter", "groupby", "map", "reduce", "starmap", "wraps"))
 """Functions that take a function or a class, and neither give it back nor show it."""
 _ITERATORS = _CALLING | {"chain", "enumerate", "islice", "iter", "product", "reversed", "zip"}
+_OBJECTS = frozenset(
+    (
+        *("batched", "combinations", "combinations_with_replacement", "compress", "count", "cycle", "dropwhile"),
+        *("filterfalse", "pairwise", "permutations", "repeat", "takewhile", "tee", "zip_longest"),
+        *("finditer", "fullmatch", "match", "search", "itemgetter", "merge", "field", "getLogger", "TextWrapper"),
+        *hashlib.algorithms_guaranteed,
+        "new",
+    )
+)
+"""Names of modules that may be imported, and of compiled patterns, that make objects known by their address alone."""
+_PATTERNS = frozenset(("finditer", "fullmatch", "match", "search"))
+_TESTING = (ast.If, ast.While, ast.IfExp, ast.Assert)
 _READING = (
     _ITERATORS
     | frozenset(("all", "any", "Counter", "deque", "dict", "extend", "frozenset", "join", "list", "max"))
@@ -74,9 +86,7 @@ _TAKEN: dict[type, str] = {
     ast.Starred: "value",
 }
 """The places at which a function or an iterator is used up."""
-_PLAIN = frozenset(
-    {"args", "denominator", "e", "imag", "numerator", "pi", "real", "tau", "__class__", "__doc__", "__name__"}
-)
+_PLAIN = frozenset({"args", "denominator", "e", "imag", "numerator", "pi", "real", "tau", "__doc__", "__name__"})
 _CALLABLE = frozenset(name for name, value in vars(builtins).items() if callable(value))
 
 Nodes: TypeAlias = dict[type, list[Any]]
@@ -139,10 +149,8 @@ def _shows_addresses(nodes: Nodes, names: set[str]) -> bool:
     """Whether a program has sets or makes texts, and functions, classes, iterators or NaNs that could be in them."""
     if names.isdisjoint(_SHOWING) and nodes.keys().isdisjoint(_SHOWN):
         return False
-    known = _CALLABLE.union(
-        (node.name for node in nodes.get(ast.FunctionDef, ())),
-        (alias.asname or alias.name for alias in nodes.get(ast.alias, ())),
-    )
+    imported = {alias.asname or alias.name: alias.name for alias in nodes.get(ast.alias, ())}
+    known = _CALLABLE.union((node.name for node in nodes.get(ast.FunctionDef, ())), imported)
     types = {id(part) for parts in _flat([*_annotations(nodes)])[1].values() for part in parts}
     said = {_name(node) for kind in (ast.Name, ast.Attribute) for node in nodes.get(kind, ()) if id(node) not in types}
     sets = not said.isdisjoint(("set", "frozenset")) or ast.Set in nodes or ast.SetComp in nodes
@@ -161,8 +169,16 @@ def _shows_addresses(nodes: Nodes, names: set[str]) -> bool:
         if (name := _name(call.func)) in _READING:
             read = name in _CALLING
             taken.update(id(part) for part in call.args if read or type(part) in (ast.Call, ast.GeneratorExp))
+    taken.update(id(node.test) for kind in _TESTING for node in nodes.get(kind, ()))
+    for compared in nodes.get(ast.Compare, ()):  # of what a class is compared with, nothing is kept
+        taken.update(id(side) for side in (compared.left, *compared.comparators))
     taken.update(id(each.value) for each in nodes.get(ast.keyword, ()) if each.arg in ("key", "default_factory"))
-    return any(id(node) not in taken and _is_held(node, known) for kind in _HELD_IF for node in nodes.get(kind, ()))
+    if "type" in {
+        _name(part) for call in nodes.get(ast.Call, ()) if _name(call.func) != "isinstance" for part in call.args
+    }:
+        return True  # by which `map` makes classes
+    left = [node for kind in _HELD_IF for node in nodes.get(kind, ()) if id(node) not in taken]
+    return any(_is_held(node, known, imported) for node in left)
 
 
 def _annotations(nodes: Nodes) -> Iterator[ast.AST]:
@@ -173,15 +189,19 @@ def _annotations(nodes: Nodes) -> Iterator[ast.AST]:
     yield from (part for call in nodes.get(ast.Call, ()) if _name(call.func) == "isinstance" for part in call.args[1:])
 
 
-def _is_held(node: ast.AST, known: frozenset[str]) -> bool:
-    """Whether an expression is a function, a class, an iterator or an exception."""
+def _is_held(node: ast.AST, known: frozenset[str], imported: dict[str, str]) -> bool:
+    """Whether an expression is a function, a class, an iterator, an exception, or another object with an address."""
     if isinstance(node, ast.Name):
         return node.id in known and isinstance(node.ctx, ast.Load)
     if isinstance(node, ast.Attribute):
         return isinstance(node.ctx, ast.Load) and _name(node.value) != "string" and node.attr not in _PLAIN
     if isinstance(node, ast.Call):
         name = _name(node.func)
-        return name in _ITERATORS or name.endswith(("Error", "Exception")) or (name == "type" and len(node.args) > 1)
+        if isinstance(node.func, ast.Attribute):
+            made = name in _PATTERNS or (name in _OBJECTS and _name(node.func.value) in imported)
+        else:
+            made = imported.get(name) in _OBJECTS
+        return made or name in _ITERATORS or name == "type" or name.endswith(("Error", "Exception"))
     return True
 
 
