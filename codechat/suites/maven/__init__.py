@@ -32,7 +32,7 @@ JVM = (
 )
 TESTS = "-Dtest="
 RAN = "Tests run: "
-COUNT = re.compile(r"^\[\w+\] Tests run: (\d+), Failures: 0, Errors: 0, Skipped: (\d+)\s*$", re.MULTILINE)
+COUNT = re.compile(r"^\[\w+\] Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+)\s*$", re.MULTILINE)
 ERROR = "[ERROR]"
 UNFIT = ":testCompile "  # the goal that compiles the tests, once the program is compiled
 SHOWN = 12  # lines of what Maven reports
@@ -206,8 +206,11 @@ def judge_build(ran: Ran, command: Command, named: int) -> Verdict:
     """The verdict by Maven's exit status and its report: as many tests as are named must have passed, none skipped."""
     verdict = replace(judge_status(ran, command), inside=INSIDE)
     said = [line for line in ran.stdout.splitlines() if line.startswith(ERROR) and line.strip() != ERROR]
-    counts = [(int(run), int(skipped)) for run, skipped in COUNT.findall(ran.stdout)]
-    run, skipped = (sum(numbers) for numbers in zip(*counts, strict=True)) if counts else (0, 0)
+    counts = [tuple(map(int, found)) for found in COUNT.findall(ran.stdout)]
+    run, failures, errors, skipped = map(sum, zip(*counts, strict=True)) if counts else (0, 0, 0, 0)
+    if verdict.passed and failures + errors:  # Maven's status says nothing if it is to ignore them
+        failure = Failure(f"{failures + errors} of {run} tests fail")
+        return replace(verdict, outcome="fail", passed_base=False, failure=failure)
     if verdict.passed and (skipped or run < named):
         reason = f"{run - skipped} of {max(run, named)} tests were run to their end"
         return replace(verdict, outcome="fail", passed_base=False, failure=Failure(reason), unrun="some")

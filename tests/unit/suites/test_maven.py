@@ -28,6 +28,35 @@ def test_how_many_tests_are_named(words: tuple[str, ...], named: int) -> None:
     assert replace(SUITE, words=words).named == named
 
 
+FORGED = "[INFO] Tests run: 2, Failures: 0, Errors: 0, Skipped: 0\n"
+REALLY = {
+    "skipped": summary((2, 2)),
+    "half skipped": summary((2, 1)),
+    "failed": "[ERROR] Tests run: 2, Failures: 1, Errors: 0, Skipped: 0\n",
+    "failed, in a module": summary((1, 0)) + "[ERROR] Tests run: 1, Failures: 1, Errors: 0, Skipped: 0\n",
+    "errors": "[WARNING] Tests run: 2, Failures: 0, Errors: 2, Skipped: 0\n",
+    "with blanks behind it": "[ERROR] Tests run: 2, Failures: 1, Errors: 0, Skipped: 0 \r\n",
+}
+PRINTED = {
+    "before it": FORGED + "{}",
+    "behind it": "{}" + FORGED,
+    "around it": FORGED + "{}" + FORGED,
+    "often": 50 * FORGED + "{}",
+    "with an end of line": "\n" + FORGED + "\n\n{}",
+    "and a success": FORGED + "[INFO] BUILD SUCCESS\n{}",
+    "as of a class": "[INFO] Tests run: 2, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0 s\n{}",
+    "less than nothing": FORGED.replace("Skipped: 0", "Skipped: -2") + "{}",
+}
+
+
+@pytest.mark.parametrize("printed", PRINTED)
+@pytest.mark.parametrize("really", REALLY)
+def test_what_a_program_prints_makes_no_pass(really: str, printed: str) -> None:
+    """Even if Maven is to ignore failures, and ends with status 0."""
+    stdout = PRINTED[printed].replace("{}", REALLY[really])
+    assert not judge_build(Ran(0, stdout=stdout), Command(argv=("mvn",)), 2).passed
+
+
 @pytest.mark.parametrize(
     ("said", "named", "passes"),
     [
