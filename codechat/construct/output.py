@@ -16,6 +16,7 @@ from codechat.files import write_atomically
 from codechat.journal import Journal
 from codechat.metrics import Point
 from codechat.metrics.spending import Tariff
+from codechat.models.roles import role_of
 
 ITEMS, DROPPED, QUESTIONS, YIELD, CARD = "items.jsonl", "dropped.jsonl", "questions.jsonl", "yield.json", "card.md"
 
@@ -132,11 +133,12 @@ def _passed(stage: str, ends: list[End]) -> dict[str, Any]:
 
 def _spent(calls: list[Calls], tariff: Tariff) -> dict[str, Any]:
     """Calls, tokens, and their price; None for that if one is not known."""
-    usage, costs = Usage(), list[float | None]()
+    usage, costs, unknown = Usage(), list[float | None](), {role_of(place) for place in tariff.unpriced}
     for each in calls:
         usage += each.usage
         price = tariff.price(each.role)
-        costs.append(None if price is None else price.cost(each.usage))
+        free = None if each.role in unknown else 0.0
+        costs.append(free if price is None else price.cost(each.usage))
     known = [cost for cost in costs if cost is not None]
     usd = round(sum(known), 8) if len(known) == len(costs) else None
     return {"calls": sum(each.calls for each in calls), **asdict(usage), "usd": usd}
