@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from codechat.calls import traffic
+from codechat.calls import cache_file, traffic
 from codechat.calls.cache import CachedQuestion, has, is_final, recall_or_ask, settle
-from codechat.calls.cache_file import clear, contents, location, open_file, set_bound
+from codechat.calls.cache_file import clear, contents, keep_statement, location, open_file, recall_statement, set_bound
 from codechat.domain import Reply, Usage
 from codechat.errors import InfrastructureError, UserError
 from support.descriptors import open_files
@@ -483,3 +483,21 @@ def test_a_reply_is_kept_as_json() -> None:
     with contextlib.closing(sqlite3.connect(location())) as db:
         model, reply = db.execute("SELECT model, reply FROM replies").fetchone()
     assert (model, json.loads(reply)) == ("m", [REPLY.text, "length", [1, 2, 1], 0.125])
+
+
+def test_what_an_endpoint_said_is_kept_and_asking_makes_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODECHAT_CACHE_DIR", str(tmp_path / "new" / "folders"))
+    assert recall_statement("here", "m") is None and not location().exists()
+    keep_statement("here", "m", "first")
+    keep_statement("here", "m", "last")
+    assert (recall_statement("here", "m"), recall_statement("there", "m")) == ("last", None)
+
+
+def test_one_process_at_a_time_brings_a_file_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    locked, notes_uses = list[bool](), cache_file._notes_uses
+    monkeypatch.setattr(cache_file, "_notes_uses", lambda db: locked.append(db.in_transaction) or notes_uses(db))
+    open_file(location()).close()
+    open_file(location()).close()
+    assert locked == [False, True, False]

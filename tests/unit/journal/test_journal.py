@@ -1,6 +1,7 @@
 """The journal gives back what it was given, survives a kill, and refuses in words."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import sqlite3
@@ -12,7 +13,7 @@ import pytest
 
 from codechat.domain import Adherence, Applicability, Failure, Reply, Usage, Verdict
 from codechat.errors import InfrastructureError, UserError
-from codechat.journal import Journal
+from codechat.journal import Journal, read_values
 from support.descriptors import open_files
 
 
@@ -150,7 +151,7 @@ def test_a_killed_process_loses_nothing_that_was_committed(tmp_path: Path) -> No
 import asyncio, os, sys
 from pathlib import Path
 from codechat.domain import Reply
-from codechat.journal import Journal
+from codechat.journal import Journal, read_values
 async def main():
     journal = Journal(Path({str(tmp_path / "journal.db")!r}))
     async def compute(): return Reply("kept")
@@ -218,6 +219,26 @@ def test_a_file_that_is_no_database_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot open the journal") as refusal:
         Journal(tmp_path / "journal.db")
     assert refusal.traceback and not open_files(tmp_path)
+
+
+def test_a_database_with_other_tables_is_refused_in_words(tmp_path: Path) -> None:
+    Journal(tmp_path / "journal.db").close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "journal.db")) as database:
+        database.executescript("DROP TABLE taken; CREATE TABLE taken (other TEXT)")
+    with pytest.raises(UserError, match="cannot open the journal .*journal.db") as refusal:
+        Journal(tmp_path / "journal.db")
+    assert "runs_dir" in str(refusal.value)
+
+
+async def test_the_answers_and_tokens_of_a_payer(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.db")
+    await journal.step("s", "0/model", "d", Reply, Counting(Reply("x", usage=Usage(5, 2, 3))), payer="model")
+    await journal.step("s", "0/user", "d", Reply, Counting(Reply("y", usage=Usage(7, 1))), payer="user")
+    await journal.finish("s", "{whole}", "{slim}", completed=True)
+    assert journal.used() == {"model": Usage(5, 2, 3), "user": Usage(7, 1)}
+    journal.close()
+    (read,) = read_values(tmp_path / "journal.db", "user")
+    assert read[:2] == ("s", "0/user") and '"text":"y"' in read[2]
 
 
 async def test_a_full_disk_is_told_and_what_was_written_stays(tmp_path: Path) -> None:
