@@ -282,7 +282,7 @@ def map_lines(options: argparse.Namespace) -> int:
     files = [test for each in named for test in ([each] if each.is_file() else sorted(each.rglob("test_*.py")))]
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
         trial = Trial(Path(folder), options.limit, {})
-        for name in [str(test.relative_to(ROOT)) for test in files]:
+        for name in dict.fromkeys(str(test.relative_to(ROOT)) for test in files):
             if json.dumps(name) not in known:
                 ended = run_tests(trial.copy, [name], options.limit, Lines(trial.copy, options.lines.resolve()))
                 with options.lines.open("a") as stream:

@@ -413,7 +413,8 @@ async def test_a_smaller_bound_holds_at_once_and_is_the_files_own() -> None:
     assert (found.bound, contents().bound) == (1_000_000, 1_000_000)
     assert 30 < found.entries < 50
     assert found.size < 1_100_000
-    clear()
+    before = cache_file.size_of(location())
+    assert clear().size == before - cache_file.size_of(location()) > 500_000
     assert (contents().entries, contents().bound) == (0, 1_000_000)
 
 
