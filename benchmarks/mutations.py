@@ -51,7 +51,7 @@ EQUIVALENT = Path(__file__).with_name("mutations_equivalent.yaml")
 MARKS = "not engines and not browser and not slurm and not postgres and not ray and not simulations"
 LOADED = ("numpy", "pydantic", "yaml")  # no plugin of pytest: those are loaded by it
 TEST_S = 30  # one that hangs fails
-BATCH_S, MOST = 15.0, 40  # tests that run together
+BATCH_S, FEW, MOST = 15.0, 8, 40  # tests that run together, at first and then
 SLOW_S = 2.0
 Mapped = dict[str, tuple[float, dict[str, list[int]]]]
 """Of every test its seconds, and by file the lines that it executes."""
@@ -399,7 +399,7 @@ class Trial:
         text, tests, ran = path.read_text(), chosen(mutant, self.mapped), 0
         while tests and (left := until - time.monotonic()) > 0:
             batch = [name for name, total in zip(tests, accumulate(self.mapped[name][0] for name in tests), strict=True)
-                     if total < BATCH_S][:MOST] or tests[:1]  # fmt: skip
+                     if total < BATCH_S][: MOST if ran else FEW] or tests[:1]  # fmt: skip
             path.write_text(text[: mutant.start] + mutant.new + text[mutant.end :])
             try:
                 failed = run_tests(self.copy, batch, left)

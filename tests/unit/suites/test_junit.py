@@ -1,6 +1,7 @@
 """JUnit tests of Java programs: what is one unit, what is told, and what the tool chain asks of a machine."""
 
 import asyncio
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -288,6 +289,20 @@ class TestMachine:
 
     def test_a_new_jdk(self, tmp_path: Path) -> None:
         assert find_home(jdk(tmp_path, "21")) == tmp_path
+
+    def test_a_runtime_is_made_once(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        class Build:
+            def __init__(self, *given: object) -> None:
+                self.make = lambda: made.append(given)
+
+        made, notes = list[tuple[object, ...]](), list[str]()
+        module = sys.modules[toolchain.__module__]  # the package has a function of that name
+        monkeypatch.setattr(module, "_Build", Build)
+        home = find_home(jdk(tmp_path, "21"))
+        for modules in ((), (), ("java.desktop",)):
+            tools = module._make(home, (), modules, notes.append)
+            assert tools.version == 21 and str(tools.folder) in notes[-1]
+        assert [modules for _, _, modules in made] == [(), ("java.desktop",)] and len(notes) == 2
 
     def test_no_junit(self, tmp_path: Path) -> None:
         with zipfile.ZipFile(tmp_path / "own.jar", "w") as jar:
