@@ -225,7 +225,7 @@ def test_a_database_with_other_tables_is_refused_in_words(tmp_path: Path) -> Non
     Journal(tmp_path / "journal.db").close()
     with contextlib.closing(sqlite3.connect(tmp_path / "journal.db")) as database:
         database.executescript("DROP TABLE taken; CREATE TABLE taken (other TEXT)")
-    with pytest.raises(UserError, match="cannot open the journal .*journal.db") as refusal:
+    with pytest.raises(UserError, match=r"cannot open the journal .*journal\.db") as refusal:
         Journal(tmp_path / "journal.db")
     assert "runs_dir" in str(refusal.value)
 

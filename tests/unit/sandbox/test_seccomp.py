@@ -1,0 +1,80 @@
+"""The filters of system calls, run as the kernel runs them: which calls they allow, refuse or pretend to have done."""
+
+import errno
+import platform
+import struct
+
+import pytest
+
+from codechat.sandbox.inside import seccomp
+from codechat.sandbox.inside.seccomp import ALLOW, ERROR, KILL, Filter, general, lonely, reaping
+
+if platform.machine() not in seccomp.ARCHITECTURES:
+    pytest.skip("this machine has no filters", allow_module_level=True)
+COLUMN, HERE = seccomp.ARCHITECTURES[platform.machine()]
+CLONE, SOCKET, OPTION, SIGACTION = (
+    numbers[COLUMN] for numbers in (seccomp.CLONE, seccomp.SOCKET, seccomp.SET_OPTION, seccomp.SIGACTION)
+)
+PRCTL, FCNTL = seccomp.DENIED_ARGUMENTS["prctl"][0][COLUMN], seccomp.SIGNAL_ARGUMENTS["fcntl"][0][COLUMN]
+MOUNT, SIGNAL = seccomp.DENIED["mount"][COLUMN], seccomp.SIGNALS["tgkill"][COLUMN]
+REFUSED, UNKNOWN, READ = ERROR | errno.EPERM, ERROR | errno.ENOSYS, (0, 63)[COLUMN]
+THREAD, NEW_USERS, PARENT, CHILD = 0x10000, 0x10000000, 0x8000, 17
+FREE, ALONE, ONLINE = general(contained=True), general(contained=False), general(contained=True, sockets=True)
+
+
+def answer(of: Filter, number: int, *arguments: int, machine: int = HERE) -> int:
+    """What the kernel does with a call: the value that the filter returns."""
+    data = struct.pack("<IIQ6Q", number, machine, 0, *arguments, *[0] * (6 - len(arguments)))
+    lines, held, at = list(struct.iter_unpack("<HBBI", of._code)), 0, 0
+    while True:
+        code, true, false, value = lines[at]
+        at += 1
+        if code == seccomp.RETURN:
+            return int(value)
+        if code == seccomp.LOAD:
+            held = struct.unpack_from("<I", data, value)[0]
+        elif code == seccomp.AND:
+            held &= value
+        else:
+            holds = {
+                seccomp.JUMP_EQUAL: held == value, seccomp.JUMP_AT_LEAST: held >= value,
+                seccomp.JUMP_ANY_BIT: bool(held & value),
+            }[code]  # fmt: skip
+            at += true if holds else false
+
+
+@pytest.mark.parametrize(
+    ("of", "call", "wanted"),
+    [
+        (FREE, (READ,), ALLOW), (FREE, (MOUNT,), REFUSED), (ALONE, (MOUNT,), REFUSED),
+        (FREE, (0x40000000,), REFUSED), (FREE, (0x3FFFFFFF,), ALLOW), (FREE, (seccomp.CLONE3,), UNKNOWN),
+        (FREE, (SIGNAL,), ALLOW), (ALONE, (SIGNAL,), REFUSED),
+        (FREE, (PRCTL, 62), REFUSED), (FREE, (PRCTL, 4, 62), ALLOW),
+        (FREE, (FCNTL, 3, 8), ALLOW), (ALONE, (FCNTL, 3, 8), REFUSED), (ALONE, (FCNTL, 8, 3), ALLOW),
+        (FREE, (CLONE, CHILD), ALLOW), (FREE, (CLONE, 0), ALLOW), (FREE, (CLONE, THREAD), ALLOW),
+        (FREE, (CLONE, CHILD | NEW_USERS), REFUSED), (FREE, (CLONE, CHILD | PARENT), REFUSED),
+        (FREE, (CLONE, 10), REFUSED), (FREE, (CLONE, 1), REFUSED),
+        (FREE, (OPTION, 3, 1, 7), ERROR), (FREE, (OPTION, 3, 1, 33), ERROR), (FREE, (OPTION, 3, 1, 2), ALLOW),
+        (FREE, (OPTION, 3, 6, 7), ALLOW), (FREE, (OPTION, 1, 3, 7), ALLOW),
+        (FREE, (SOCKET, 1), ALLOW), (FREE, (SOCKET, 2), REFUSED), (FREE, (SOCKET, 16, 1), REFUSED),
+        (ONLINE, (SOCKET, 1), ALLOW), (ONLINE, (SOCKET, 2), ALLOW), (ONLINE, (SOCKET, 10), ALLOW),
+        (ONLINE, (SOCKET, 16), REFUSED), (ONLINE, (MOUNT,), REFUSED),
+        (lonely(), (CLONE, THREAD | CHILD), ALLOW), (lonely(), (CLONE, CHILD), REFUSED), (lonely(), (READ,), ALLOW),
+        (reaping(), (SIGACTION, CHILD, 0), ALLOW), (reaping(), (SIGACTION, CHILD, 0x10), REFUSED),
+        (reaping(), (SIGACTION, CHILD, 1 << 32), REFUSED), (reaping(), (SIGACTION, 10, 0x10), ALLOW),
+        (reaping(), (SIGACTION, 0x10, CHILD), ALLOW), (reaping(), (READ, CHILD, 0x10), ALLOW),
+    ],
+)  # fmt: skip
+def test_a_call_is_allowed_refused_or_done_in_appearance(of: Filter, call: tuple[int, ...], wanted: int) -> None:
+    assert answer(of, *call) == wanted
+
+
+def test_no_denied_call_passes_and_no_other_machines() -> None:
+    for numbers in seccomp.DENIED.values():
+        assert answer(FREE, numbers[COLUMN]) == answer(ALONE, numbers[COLUMN]) == REFUSED
+    for numbers in seccomp.SIGNALS.values():
+        assert (answer(FREE, numbers[COLUMN]), answer(ALONE, numbers[COLUMN])) == (ALLOW, REFUSED)
+    for number in seccomp.FORKS if COLUMN == 0 else ():
+        assert (answer(lonely(), number), answer(FREE, number)) == (REFUSED, ALLOW)
+    for of in (FREE, ALONE, ONLINE, lonely(), reaping()):
+        assert answer(of, READ, machine=HERE ^ 1) == KILL
