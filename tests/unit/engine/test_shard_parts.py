@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from codechat.domain import Reply, Usage
 from codechat.engine.cell import Cell, build_cell
 from codechat.engine.cell.budget import Budget
-from codechat.engine.running.shards import Shard, fill, merge, share_of, without_shard
+from codechat.engine.running.shards import Shard, _shards, fill, merge, share_of, without_shard
 from codechat.engine.settings.compose import compose
 from codechat.journal import Charge, Journal, Ledger, account_of, take_in
 from codechat.metrics.spending import Price, Tariff
@@ -55,6 +55,12 @@ def test_the_shares_of_a_budget_sum_to_what_is_left() -> None:
 def test_the_merging_command_is_that_of_a_shard_without_its_words() -> None:
     words = ["codechat", "seed=1", "shard.index=0", "++shard.count=4", "shard={index: 0}", "model.name=shard.index=2"]
     assert without_shard(words) == ["codechat", "seed=1", "model.name=shard.index=2"]
+
+
+def test_only_the_folders_of_shards_are_shards(cell: Cell) -> None:
+    for name in ("0-of-3", "2-of-3", "3-of-3", "x-of-3", "1-of-y", "0-of-2"):
+        (cell.folder / "shards" / name).mkdir(parents=True)
+    assert list(_shards(cell)) == [Shard(0, 2), Shard(0, 3), Shard(2, 3)]
 
 
 async def _record(path: Path, sessions: dict[str, bool], text: str = "said") -> None:

@@ -1,5 +1,6 @@
 """Values that a candidate claims: equal as in Python, read in little time, and no bytes raise anything but a refusal."""
 
+import array
 import datetime
 import marshal
 import struct
@@ -180,6 +181,12 @@ def test_a_long_claim_is_not_read_for_oracles_that_do_not_ask_for_its_content() 
     assert not reader.read(data)[1]
     assert time.process_time() - began < 0.1
     assert reader.index == 1
+
+
+def test_a_view_of_memory_is_its_bytes_if_it_is_a_row_of_bytes() -> None:
+    assert claimed(memoryview(b"ab")) == b"ab"
+    for view in (memoryview(array.array("i", [1])), memoryview(b"abcd").cast("B", (2, 2))):
+        assert isinstance(claimed(view), Opaque)
 
 
 @pytest.mark.parametrize(
