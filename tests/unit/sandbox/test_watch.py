@@ -60,10 +60,11 @@ def child() -> Iterator[Callable[..., Child]]:
         each.close()
 
 
-def test_what_a_dead_child_left_is_read_once_and_in_order(child: Callable[..., Child]) -> None:
+@pytest.mark.parametrize(("data", "start"), [(b"bcdef", 1), (b"abcdef", 0), (b"def", 3)])
+def test_what_a_dead_child_left_is_read_once_and_in_order(child: Callable[..., Child], data: bytes, start: int) -> None:
     one = child()
     one.results.send(b"abc")
-    one.gathered(b"bcdef", start=1)
+    one.gathered(data, start)
     os.pwrite(one.shared, b"printed", wire.STDOUT_AT)
     one.end(9)
     ended = one.run.follow()
