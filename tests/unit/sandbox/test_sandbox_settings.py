@@ -18,7 +18,7 @@ from codechat.sandbox import SANDBOXES, AddedOptions, Ended, Sandbox, SandboxCon
 from codechat.sandbox.command import Command, Outputs
 from codechat.sandbox.inside import wire
 from codechat.sandbox.process import secret_folder
-from codechat.suites.jdk import JavaConfig
+from codechat.suites.maven import MavenOptions
 
 STARTED = wire.HEADER.pack(wire.STARTED, 0, 0)
 
@@ -40,9 +40,9 @@ def test_only_a_weak_sandbox_has_to_be_allowed(weak: bool, allowed: bool, refuse
 
 
 def test_options_of_a_kind_of_tests_are_the_sandboxs_or_their_defaults() -> None:
-    own = JavaConfig(home="/jdk")
-    assert JavaConfig.of(cast(SandboxConfig, own)) is own
-    assert JavaConfig.of(cast(SandboxConfig, AddedOptions())) == JavaConfig()
+    given = config(maven_repository="/mine")
+    assert MavenOptions.of(given) is given
+    assert MavenOptions.of(cast(SandboxConfig, AddedOptions())) == MavenOptions()
 
 
 def test_a_commands_limits_are_in_the_systems_units() -> None:
