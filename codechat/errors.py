@@ -74,5 +74,5 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> str:
         return "did you mean " + " or ".join(f"'{match}'" for match in close) + "?"
     if not names:
         return "there is nothing to choose from"
-    shown = ", ".join(names[:12])
-    return f"choose from: {shown}" + (f", … ({len(names)} in all)" if len(names) > 12 else "")
+    shown = ", ".join(names[:15])
+    return f"choose from: {shown}" + (f", … ({len(names)} in all)" if len(names) > 15 else "")

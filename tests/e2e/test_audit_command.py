@@ -143,7 +143,7 @@ MISTAKES = [
     (["export", "runs=x", "out=x", "adherence=0"], "adherence is a whole number of at least 1"),
     (["export", "runs=x", "out=x", "n=9", "adherence=9"], "n draws for both questions at once"),
     (["export", "runs=x", "out=x", "sed=1"], "did you mean 'seed'"),
-    (["score", "labels=a,b,c", "out=x"], "3 files"),
+    (["score", "labels=a,b,a", "out=x"], "a is given twice"),
     (["score", "labels=nowhere.csv", "out=x"], "cannot read nowhere.csv"),
 ]
 

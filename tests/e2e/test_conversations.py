@@ -206,6 +206,7 @@ def test_a_replay_takes_the_recorded_path_and_refuses_another(dynamic: Outcome, 
 
 
 @pytest.mark.parametrize("protocol", ["static", "dynamic"])
+@pytest.mark.long
 def test_a_killed_cell_resumes_and_ends_as_if_undisturbed(tasks: Path, tmp_path: Path, protocol: str) -> None:
     chosen = (f"protocol={protocol}", "dataset.tasks=[repaired,discarded,forgotten]", "model.cache=false")
 

@@ -51,6 +51,7 @@ def served(*nodes: str, url: str) -> list[str]:
     return [word for node in nodes for word in (f"{node}.base_url={url}", f"{node}.api_key_env=null")]
 
 
+@pytest.mark.long
 def test_model_presets_are_composed(here: Path) -> None:
     for preset in sorted(set(PRESETS) - set(SERVERS)):
         composed = compose([*SMALL, f"model={preset}", "model.api_key_env=null"])
@@ -225,6 +226,7 @@ def test_the_papers_recipes_have_its_limits_and_prompts(name: str) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_presets_that_reason_are_given_time(here: Path) -> None:
     """Their limit is no part of an id: a longer one makes no other cell."""
     reasoning = [

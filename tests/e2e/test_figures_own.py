@@ -82,6 +82,7 @@ def test_one_content_is_never_two_datasets(capsys: pytest.CaptureFixture[str]) -
     assert "hold the same tasks under two names" in told and "dataset.name" in told
 
 
+@pytest.mark.long
 def test_issues_of_ones_own_stand_beside_no_published_figure(tmp_path: Path) -> None:
     """A cell of the published issues has the paper's rows; the same cell with another content has none."""
     cell = write_assisted(Assisted("deepseek-r1"), tmp_path / "runs")
@@ -107,6 +108,7 @@ def test_issues_of_ones_own_have_a_name(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize("stream", ["", "2>&1"])
+@pytest.mark.long
 def test_a_reader_that_has_seen_enough_ends_no_cell(stream: str) -> None:
     """The cell is finished and tracked, and the status is 0."""
     words = "model=echo dataset.limit=2 agenda.turns=2 hardware.workers=1"

@@ -55,6 +55,7 @@ def test_dialogues() -> None:
     assert sum(item.problem == "syntax_error" for item in found) <= 6
 
 
+@pytest.mark.long
 def test_one_fence_gives_its_content_and_a_program_that_lacks_nothing() -> None:
     """Where a reply has one fence, the code is what is in it; and no name is lost with the test code."""
     compared = 0
@@ -70,6 +71,7 @@ def test_one_fence_gives_its_content_and_a_program_that_lacks_nothing() -> None:
     assert compared > 2000
 
 
+@pytest.mark.long
 def test_the_same_code_is_found_without_an_entry_point() -> None:
     """But for replies that give an alternative under another name, at the end."""
     pairs = [(reply, extract(reply, Target(entry_point=name))) for reply, name in dialogue_replies()]

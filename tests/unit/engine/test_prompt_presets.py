@@ -2,13 +2,14 @@
 
 import pytest
 
+from codechat.cli.commands.listing import options_of
 from codechat.engine.settings.compose import compose
 from codechat.engine.settings.words import presets_of
 from codechat.environment import data_folder
 from codechat.errors import UserError
 
 PROMPTS = data_folder("conf") / "prompts"
-KINDS = sorted(folder.name for folder in PROMPTS.iterdir())
+KINDS = sorted({"llm", *options_of("protocol")} & {folder.name for folder in PROMPTS.iterdir()})
 
 
 def prompts_of(*words: str) -> dict[str, str]:

@@ -163,6 +163,7 @@ def test_plain_prompts_are_the_instruction_alone_and_careful_ones_repeat_what_st
     assert compose([]).config == compose(["protocol.prompts=careful"]).config, "the default"
 
 
+@pytest.mark.long
 def test_presets_for_vllm_switch_a_repositorys_penalty_off_and_keep_their_ids() -> None:
     served = [path.stem for path in (data_folder("conf") / "model").glob("*.yaml") if "neutral:" in path.read_text()]
     assert len(served) >= 5

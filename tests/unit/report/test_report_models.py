@@ -170,6 +170,7 @@ def test_one_model_is_no_mean() -> None:
     assert chapter_of("refine").opening(shown) == shown[:1]
 
 
+@pytest.mark.long
 def test_the_terminal_shows_them_after_the_leaderboard() -> None:
     (study,) = studies_of([cell(*place, sessions) for place, sessions in CELLS.items()])
     chapter = chapter_of("refine")

@@ -144,6 +144,7 @@ class TestVerdicts:
         assert not verdict.passed and verdict.failure is not None and verdict.failure.reason == reason
         assert verdict.unrun == {"no test runs": "none", "a test is skipped": "some"}.get(reason)
 
+    @pytest.mark.long
     def test_a_program_that_does_not_end_runs_out_of_time(self, check: Check) -> None:
         verdict = check(SHOP.replace("return", "while (System.nanoTime() != 0) { } return"))
         assert verdict.outcome == "timeout", verdict
