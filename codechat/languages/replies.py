@@ -148,7 +148,12 @@ def _split(text: str, fences: Fences) -> Markdown:
     lines = text.split("\n")
     place = 0
     while place < len(lines):
-        taken = 1 if splitter.current is not None else _lines_of_tag(lines, place, fences)
+        current, line = splitter.current, lines[place]
+        if current is not None and current.end is None and "```" not in line and "~~~" not in line:
+            current.lines.append(line)  # most lines of a reply stand in a fence
+            place += 1
+            continue
+        taken = 1 if current is not None else _lines_of_tag(lines, place, fences)
         splitter.take(" ".join(lines[place : place + taken]))
         place += taken
     if splitter.current is not None:
