@@ -10,9 +10,13 @@ from typing import Any
 
 import pytest
 
+from codechat.construct import Dropped, Item, Kept, Kit, Outcome, Stage
 from codechat.errors import UserError
 from codechat.metrics import Point
+from codechat.models import Prices
+from codechat.testing import OpenAIServer
 from codechat.tracking import TRACKING, FinishedCell, TrackedRun, TrackingError
+from support.constructing import run, seeds
 from support.mlflow_server import MlflowServer, mlflow_server
 from support.mlflow_store import client_at, client_of
 
@@ -305,3 +309,27 @@ def test_no_tracking_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     config = TRACKING.validate({"kind": "none"})
     assert TRACKING.build(config).log(cell) is None
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
+def test_a_construction_shows_what_it_made_and_cost(store: Path) -> None:
+    async def write(item: Item, kit: Kit) -> Outcome:
+        said = (await kit.ask("poet", f"write {item.id}")).text
+        return Kept(item.having(said=said)) if item.data["number"] else Dropped("too short")
+
+    out, tracking = store / "o", TRACKING.validate({"kind": "mlflow", "experiment": "made"})
+    stages, prices = [Stage("write", write)], {"prices": Prices(input=1.0, output=2.0)}
+    with OpenAIServer(lambda call: "it is") as server:
+        for _ in range(2):
+            outcome = run(out, stages, seeds(3), server, poet=prices, top={"tracking": tracking})
+            assert outcome.status == 0 and not outcome.tracking.failure
+    client = client_of(store)
+    (experiment,) = [each for each in client.search_experiments() if each.name == "made"]
+    (found,) = client.search_runs([experiment.experiment_id])
+    metrics = found.data.metrics
+    assert found.info.status == "FINISHED" and found.data.tags["codechat.construct"] == "trial"
+    assert [metrics[f"final/{key}"] for key in ("kept", "dropped", "errored")] == [2, 1, 0]
+    assert metrics["stage/write/reached"] == metrics["stage/write/calls"] == 3
+    tokens = metrics["cost/all/input_tokens"], metrics["cost/all/output_tokens"]
+    assert metrics["cost/all/usd"] == pytest.approx((tokens[0] + 2 * tokens[1]) / 1e6) and min(tokens) > 0
+    files = {each.path for each in client.list_artifacts(found.info.run_id)}
+    assert {"items.jsonl", "dropped.jsonl", "yield.json"} <= files
