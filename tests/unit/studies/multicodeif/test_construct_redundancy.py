@@ -16,15 +16,15 @@ from codechat.studies.multicodeif.construct.redundancy import Kept, Near, rouge_
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "rouge_l.json"
 PUBLISHED = Path(os.environ.get("CODECHAT_TEST_DATA", "")) / "multicodeif_tasks.jsonl.gz"
-WORDS = "Write a function that sort_list the List 2 x1, naïve O(n) `stack` -- ÅK".split()
+LINE = "Write a function that sort_list the List 2 x1, naïve O(n) `stack` -- ÅK"
 
 
 def pairs(count: int = 1000) -> list[tuple[str, str]]:
     """Texts drawn word by word; every other second text is the first with some words changed."""
-    dice = random.Random(7)
+    dice, words = random.Random(7), LINE.split()
 
     def text(length: int) -> list[str]:
-        return [WORDS[int(dice.random() * len(WORDS))] for _ in range(length)]
+        return [words[int(dice.random() * len(words))] for _ in range(length)]
 
     found = []
     for number in range(count):

@@ -1,0 +1,165 @@
+"""Pools: for each type of constraint, the values that tasks are made for (`pools/TYPE.yaml`; MultiCodeIF, III-B)."""
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from codechat.constraints import ConstraintType, constraint_type
+from codechat.errors import UserError, nearest
+from codechat.languages import is_registered, language_of
+
+HERE = Path(__file__).with_name("pools")
+Text = Annotated[str, Field(min_length=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Example(_Part):
+    """A task as the author should write one: its prompt, and its answer (of a solved type its value)."""
+
+    prompt: Text
+    answer: Text
+
+
+class Values(_Part):
+    """Values that fit the same languages, those of the pool if none are named."""
+
+    values: list[Text] = Field(min_length=1)
+    languages: list[Text] = []
+
+
+class Pool(_Part):
+    """The pool of one type of constraint.
+
+    `name` is the type's; `range` says in words which values there may be. `answer` is how a value becomes an answer:
+    `{language}`, `{function}` (a name that the author chooses) and `{value}` are filled in. A solved type has none: its
+    answer is a program that keeps the value, and only the prompt says the value.
+    """
+
+    name: Text
+    description: Text
+    range: Text
+    languages: list[Text] = Field(min_length=1)
+    answer: Text | None = None
+    example: Example
+    values: list[Values] = Field(min_length=1)
+
+    @field_validator("languages")
+    @classmethod
+    def _known(cls, names: list[str]) -> list[str]:
+        return _languages(names)
+
+    @property
+    def kind(self) -> ConstraintType:
+        """The type of the pool."""
+        return constraint_type(self.name)
+
+    def pairs(self, languages: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
+        """Every value with every language that it fits, of the languages given by their canonical names."""
+        for group in self.values:
+            for language in _languages(group.languages) or self.languages:
+                if languages is None or language in languages:
+                    yield from ((value, language) for value in group.values)
+
+    def answer_to(self, value: str, language: str, function: str = "solve") -> str:
+        """The answer that asks for a value; of a solved type the value itself, in place of a program."""
+        filled = (self.answer or "{value}").replace("{language}", language).replace("{function}", function)
+        return filled.replace("{value}", value)
+
+    def holds(self, answer: str, value: str, language: str) -> bool:
+        """Whether an answer asks for the drawn value in the drawn language.
+
+        Of a solved type every program may. Raises `ValueError` for a text that is no answer of the type.
+        """
+        found = self.kind.read(answer)
+        if self.answer is None:
+            return True
+        if not found.language:
+            return _plain(value) in _plain(answer)
+        named = "{function}" in self.answer
+        wanted = self.kind.read(self.answer_to(value, language, found.values[0] if named else ""))
+        values = [[_plain(each) for each in (one.values or (one.language,))] for one in (found, wanted)]
+        return found.language == wanted.language and values[0] == values[1]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.lower().split()) or text
+
+
+def _languages(names: Collection[str]) -> list[str]:
+    """The canonical names. Raises `ValueError` for one that no language has."""
+    for name in names:
+        if not is_registered(name):
+            raise ValueError(f"no language is called '{name:.60}'")
+    return [language_of(name).names[0] for name in names]
+
+
+def read_pools(folder: str | None = None) -> Mapping[str, Pool]:
+    """The pools by type: the 27 that belong to the package, and those of a folder, which come first.
+
+    Raises `UserError` that names the file for one that is empty or wrong: of a type or language that there is none of,
+    or with a value that the type's parser refuses.
+    """
+    paths = {path.stem: path for path in sorted(HERE.glob("*.yaml"))}
+    if folder is not None:
+        own = {path.stem: path for path in sorted(Path(folder).expanduser().glob("*.yaml"))}
+        if not own:
+            raise UserError(f"there is no pool in {folder}", "give a folder of files TYPE.yaml")
+        paths |= own
+    return {name: _read(path) for name, path in sorted(paths.items())}
+
+
+def _read(path: Path) -> Pool:
+    try:
+        data: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+        pool = Pool.model_validate(data)
+        if pool.name != path.stem:
+            raise ValueError(f"its name '{pool.name:.60}' is not that of the file")
+        for value, language in pool.pairs():
+            pool.kind.read(pool.answer_to(value, language))
+        pool.kind.read(pool.example.answer)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the file"
+        raise UserError(f"the pool {path}: {place}: {first['msg']}", REMEDY) from error
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise UserError(f"the pool {path}: {str(error).splitlines()[0]}", REMEDY) from error
+    return pool
+
+
+REMEDY = "mend it: docs/multicodeif.md says what a pool has"
+
+
+def choose_pools(
+    pools: Mapping[str, Pool], types: Collection[str] | None, languages: Collection[str] | None
+) -> Mapping[str, Pool]:
+    """The pools of some types, each with a value for one of the languages; None: all.
+
+    Types and languages may be written in any of their names. Raises `UserError` for an unknown one, and for a type that
+    none of the languages fits.
+    """
+    wanted = [*pools] if types is None else [_named(name, pools) for name in types]
+    try:
+        known = None if languages is None else _languages(languages)
+    except ValueError as error:
+        raise UserError(f"languages: {error}", "codechat list constraints has those that rules read") from None
+    for name in wanted if known is not None else ():
+        if not next(pools[name].pairs(known), None):
+            fitting = ", ".join(dict.fromkeys(language for _, language in pools[name].pairs()))
+            raise UserError(f"none of the languages {', '.join(known or ())} fits the type {name}", f"it has {fitting}")
+    return {name: pools[name] for name in dict.fromkeys(wanted)}
+
+
+def _named(name: str, pools: Mapping[str, Pool]) -> str:
+    """The type that a name means: its own, or, if that is one alone, its published one."""
+    if name in pools:
+        return name
+    found = [pool.name for pool in pools.values() if name in ("/".join(pool.kind.published), pool.kind.published[1])]
+    if len(found) != 1:
+        raise UserError(f"no pool of constraints is called '{name:.60}'", nearest(name, pools))
+    return found[0]
