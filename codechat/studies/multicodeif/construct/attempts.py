@@ -159,7 +159,7 @@ def _structures(parts: Mapping[str, Any], name: str, size: str, operations: Sequ
 
 
 def _functions(parts: Mapping[str, Any], constraint: Constraint) -> Iterator[str]:
-    """Functions whose parameters or results have the wanted types, as the language writes them and as the answer does."""
+    """Functions that take or return the wanted types, as the language writes them and as the answer does."""
     name, *wanted = constraint.answer.values
     own = [_written(parts, kind) for kind in wanted]
     for types in (own, wanted, [f"&mut {kind}" for kind in own], [kind[:1] for kind in wanted]):
