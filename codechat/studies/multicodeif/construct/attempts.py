@@ -4,7 +4,7 @@ They are read by rules, never run. `attempts.yaml` has what they are made of.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -14,7 +14,7 @@ import yaml
 
 from codechat.constraints import Constraint
 
-_CASES = {
+_CASES: Mapping[str, Callable[[Sequence[str]], str]] = {
     "snake_case": "_".join,
     "kebab-case": "-".join,
     "camelCase": lambda words: words[0] + "".join(word.title() for word in words[1:]),
