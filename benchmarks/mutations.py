@@ -25,6 +25,7 @@ import contextlib
 import hashlib
 import json
 import math
+import mmap
 import os
 import shutil
 import signal
@@ -49,13 +50,40 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("metrics", "suites", "sandbox", "judges", "calls", "journal", "engine", "protocols")
 EQUIVALENT = Path(__file__).with_name("mutations_equivalent.yaml")
 MARKS = "not engines and not browser and not slurm and not postgres and not ray and not simulations"
-LOADED = ("numpy", "pydantic", "yaml")  # no plugin of pytest: those are loaded by it
+LOADED = (
+    "numpy", "pydantic", "yaml", "omegaconf", "hydra", "openai", "scipy.stats", "statsmodels.api", "libcst", "mlflow",
+    "hypothesis",
+)  # fmt: skip
 TEST_S = 30  # one that hangs fails
 BATCH_S, FEW, MOST = 15.0, 8, 40  # tests that run together, at first and then
 SLOW_S = 2.0
 Mapped = dict[str, tuple[float, dict[str, list[int]]]]
 """Of every test its seconds, and by file the lines that it executes."""
 FOLLOWED = 40  # calls of a function that are followed in one test
+LONGEST = 1024  # lines of a file
+INSIDE = "codechat/sandbox/inside"
+# What the copy's package of that name begins with while the map is made. A zygote, and nothing else, finds it under an
+# empty `codechat`; its forks have the trace and the memory, as they have all that it loaded.
+TRACED = """
+import mmap, os, sys
+if not sys.modules["codechat"].__path__:
+    try:
+        memory = mmap.mmap(os.open({path!r}, os.O_RDWR), 0)
+    except OSError:  # a box that does not see the file
+        memory = None
+    starts = {starts!r}
+    def entered(frame, event, argument):
+        start = starts.get(frame.f_code.co_filename)
+        if start is None:
+            return None
+        memory[start + frame.f_lineno] = 1
+        def inside(frame, event, argument):
+            memory[start + frame.f_lineno] = 1
+            return inside
+        return inside
+    if memory is not None:
+        sys.settrace(entered)
+"""
 BOXED = (
     "tests/unit/sandbox/",
     "tests/unit/suites/",
@@ -226,11 +254,33 @@ def drawn(count: int, seed: int) -> list[Mutant]:
 # -- which tests execute a line -------------------------------------------------------------------------------------
 
 
-class Lines:
-    """A plugin that notes of every test how long it took and which lines of the rooms it executed in this process."""
+class Boxed:
+    """The lines that are executed in the processes of boxes, in memory that these share with this process."""
 
-    def __init__(self, root: Path, notes: Path) -> None:
-        self._start, self._notes = f"{root}/", notes
+    def __init__(self, copy: Path) -> None:
+        path = copy.with_name("boxed")
+        self._files = [str(file.relative_to(copy)) for file in sorted((copy / INSIDE).glob("*.py"))]
+        path.write_bytes(bytes(len(self._files) * LONGEST))
+        starts = {str(copy / name): at * LONGEST for at, name in enumerate(self._files)}
+        with path.open("r+b") as stream:
+            self._memory = mmap.mmap(stream.fileno(), 0)
+        with (copy / INSIDE / "__init__.py").open("a") as package:
+            package.write(TRACED.format(path=str(path), starts=starts))
+
+    def take(self) -> dict[str, set[int]]:
+        """Those of each file since the last time."""
+        size = len(self._memory)
+        executed = {name: {row for row in range(LONGEST) if self._memory[at * LONGEST + row]}
+                    for at, name in enumerate(self._files)}  # fmt: skip
+        self._memory[:] = bytes(size)
+        return {name: rows for name, rows in executed.items() if rows}
+
+
+class Lines:
+    """A plugin that notes of every test how long it took and which lines of the rooms it executed, here or in a box."""
+
+    def __init__(self, root: Path, notes: Path, boxed: Boxed) -> None:
+        self._start, self._notes, self._boxed = f"{root}/", notes, boxed
         self._names: dict[Any, str] = {}
         self._failed = set[str]()
 
@@ -261,6 +311,7 @@ class Lines:
             return inside
 
         began = time.monotonic()
+        self._boxed.take()
         threading.settrace(entered)
         sys.settrace(entered)
         try:
@@ -269,6 +320,8 @@ class Lines:
             sys.settrace(None)
             threading.settrace(None)
         if item.nodeid not in self._failed:
+            for name, executed in self._boxed.take().items():
+                lines[name] |= executed
             rows = {name: sorted(each) for name, each in lines.items()}
             with self._notes.open("a") as stream:
                 stream.write(json.dumps((item.nodeid, round(time.monotonic() - began, 3), rows)) + "\n")
@@ -282,9 +335,10 @@ def map_lines(options: argparse.Namespace) -> int:
     files = [test for each in named for test in ([each] if each.is_file() else sorted(each.rglob("test_*.py")))]
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
         trial = Trial(Path(folder), options.limit, {})
+        lines = Lines(trial.copy, options.lines.resolve(), Boxed(trial.copy))
         for name in dict.fromkeys(str(test.relative_to(ROOT)) for test in files):
             if json.dumps(name) not in known:
-                ended = run_tests(trial.copy, [name], options.limit, Lines(trial.copy, options.lines.resolve()))
+                ended = run_tests(trial.copy, [name], options.limit, lines)
                 with options.lines.open("a") as stream:
                     stream.write(json.dumps((name, 0, {})) + "\n")
                 print(f"{name}{'' if ended is not None else ': not all of its tests'}", flush=True)
@@ -308,10 +362,9 @@ def chosen(mutant: Mutant, mapped: Mapped) -> list[str]:
             on_line.append(name)
         elif mutant.file in lines:
             on_file.append(name)
-        elif mutant.file.startswith("codechat/sandbox/") and name.startswith(BOXED):
+        elif name.startswith(BOXED):
             rest.append(name)
-    boxed = mutant.file.startswith("codechat/sandbox/inside/")
-    return on_line + on_file + rest if boxed or not on_line else on_line
+    return on_line or on_file + rest
 
 
 # -- one run --------------------------------------------------------------------------------------------------------
@@ -366,6 +419,7 @@ def _child(copy: Path, tests: Sequence[str], said: int, lines: Lines | None) -> 
         "-o",
         "timeout_method=signal",
     ]  # before what is installed
+    words += ["-W", "ignore:Module already imported so cannot be rewritten"]
     words += [] if lines else ["-x"]
     answer = "the run itself"
     for name in [name for name in sys.modules if name.partition(".")[0] == "codechat"]:
