@@ -60,6 +60,7 @@ SLOW_S = 2.0
 Mapped = dict[str, tuple[float, dict[str, list[int]]]]
 """Of every test its seconds, and by file the lines that it executes."""
 FOLLOWED = 40  # calls of a function that are followed in one test
+EXAMPLES = 5  # of a property, as long as lines are noted
 LONGEST = 1024  # lines of a file
 INSIDE = "codechat/sandbox/inside"
 # What the copy's package of that name begins with while the map is made. A zygote, and nothing else, finds it under an
@@ -283,6 +284,12 @@ class Lines:
         self._start, self._notes, self._boxed = f"{root}/", notes, boxed
         self._names: dict[Any, str] = {}
         self._failed = set[str]()
+
+    def pytest_collection(self) -> None:
+        import hypothesis
+
+        hypothesis.settings.register_profile("lines", derandomize=True, deadline=None, max_examples=EXAMPLES)
+        hypothesis.settings.load_profile("lines")
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed or report.skipped:

@@ -50,7 +50,12 @@ def test_no_plugin_comes_once_tests_are_collected(repository: Path, tmp_path_fac
         watch.pytest_plugin_registered(known)
     assert watch.missed == set()
     own.write_text("# as the program likes it\n")
-    for stranger in (module(own), module(repository / "part" / "other.py"), object(), SimpleNamespace(__file__=installed)):
+    for stranger in (
+        module(own),
+        module(repository / "part" / "other.py"),
+        object(),
+        SimpleNamespace(__file__=installed),
+    ):
         watch.missed.clear()
         watch.pytest_plugin_registered(stranger)
         assert watch.missed == {"a plugin that was not there before"}
