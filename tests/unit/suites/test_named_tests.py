@@ -96,7 +96,7 @@ def item(nodeid: str, **attributes: Any) -> Any:
     ],
 )  # fmt: skip
 def test_a_test_passed_if_it_was_called_and_ended(
-    repository: Path, node: str, when: str, passed: bool, raised: Any, result: str
+    repository: Path, *, node: str, when: str, passed: bool, raised: Any, result: str
 ) -> None:
     watch = Watch(["./test_a.py::test_it"])
     report = SimpleNamespace(when=when, passed=passed)
