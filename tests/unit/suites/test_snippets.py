@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from codechat.datasets.reading.rows import load_rows
+from codechat.domain import Program, Target
 from codechat.errors import UserError
+from codechat.sandbox import SANDBOXES
 from codechat.sandbox.inside import snippets
 from codechat.sandbox.inside.snippets import (
     NotRun,
@@ -218,6 +220,17 @@ def test_a_piece_ends_where_the_programs_code_may_have_run() -> None:
 
 def test_a_suite_of_snippets_says_which_names_it_uses() -> None:
     assert Assertions(("assert solve(x) == y",)).names_used("solve") == {"solve", "x", "y"}
+
+
+@pytest.mark.parametrize(
+    ("cpu_s", "needs", "idle_s"), [(None, (), 5.0), (80.0, (), 10.0), (4.0, (), 5.0), (80.0, ("threads",), 40.0)]
+)
+def test_who_may_compute_for_long_may_wait_for_a_part_of_it(
+    cpu_s: float | None, needs: tuple[Any, ...], idle_s: float
+) -> None:
+    config = SANDBOXES.validate({"kind": "process", "idle_s": 5.0})
+    run = Assertions(("assert f()",), frozenset(needs), cpu_s)._start(Program("f = 1", Target(entry_point="f")), config)
+    assert run.idle_s == idle_s and run.job["cpu"] == (161 if cpu_s == 80 else 71)
 
 
 def test_what_would_leave_tests_unrun_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
