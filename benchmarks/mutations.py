@@ -22,6 +22,7 @@ Every run is forked out of one process that has loaded the libraries already, an
 import argparse
 import ast
 import contextlib
+import gc
 import hashlib
 import json
 import math
@@ -35,11 +36,14 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from importlib import import_module
+from inspect import CO_OPTIMIZED
 from itertools import accumulate
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
@@ -57,6 +61,7 @@ LOADED = (
 TEST_S = 30  # one that hangs fails
 BATCH_S, FEW, MOST = 15.0, 8, 40  # tests that run together, at first and then
 SLOW_S = 2.0
+PASSED = "passed"
 Mapped = dict[str, tuple[float, dict[str, list[int]]]]
 """Of every test its seconds, and by file the lines that it executes."""
 FOLLOWED = 40  # calls of a function that are followed in one test
@@ -345,11 +350,16 @@ def map_lines(options: argparse.Namespace) -> int:
         lines = Lines(trial.copy, options.lines.resolve(), Boxed(trial.copy))
         for name in dict.fromkeys(str(test.relative_to(ROOT)) for test in files):
             if json.dumps(name) not in known:
-                ended = run_tests(trial.copy, [name], options.limit, lines)
+                ended = forked(partial(noted, trial.copy, name, lines), options.limit)
                 with options.lines.open("a") as stream:
                     stream.write(json.dumps((name, 0, {})) + "\n")
                 print(f"{name}{'' if ended is not None else ': not all of its tests'}", flush=True)
     return 0
+
+
+def noted(copy: Path, name: str, lines: Lines) -> str:
+    """Run a file of tests, whose lines are noted."""
+    return str(start_pytest(copy, [name], lines))
 
 
 def read_lines(path: Path) -> Mapped:
@@ -391,52 +401,57 @@ class Failed:
         self.pytest_runtest_logreport(report)
 
 
-def run_tests(copy: Path, tests: Sequence[str], left_s: float, lines: Lines | None = None) -> str | None:
-    """The first test that fails, empty if none does, None if time runs out. In a fork of this process."""
+def forked(work: Callable[[], str], left_s: float) -> str | None:
+    """What a fork of this process answers, `the run itself` if it ends without an answer, None if time runs out."""
     with tempfile.TemporaryFile() as said:
         child = os.fork()
         if child == 0:
             os.setsid()
-            _child(copy, tests, said.fileno(), lines)
+            quiet = os.open(os.devnull, os.O_RDWR)
+            for number in (0, 1, 2):
+                os.dup2(quiet, number)
+            answer = ""
+            try:
+                answer = work()
+            finally:
+                os.write(said.fileno(), answer.encode())
+                os._exit(0)
         until = time.monotonic() + left_s
         while not (ended := os.waitpid(child, os.WNOHANG)[0] == child) and time.monotonic() < until:
-            time.sleep(0.05)
+            time.sleep(0.02)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)  # what its tests left behind, too
         if not ended:
             os.waitpid(child, 0)
             return None
         said.seek(0)
-        answer = said.read().decode()
-        return "" if answer == "passed" else answer or "the run itself"
+        return said.read().decode() or "the run itself"
 
 
-def _child(copy: Path, tests: Sequence[str], said: int, lines: Lines | None) -> None:
+def start_pytest(copy: Path, tests: Sequence[str], *plugins: Any, words: Sequence[str] = ()) -> int:
+    """Run tests of the copy in this process, which has done nothing else so far: pytest's status."""
     os.chdir(copy)
     os.environ |= {"PYTHONPATH": str(copy), "PYTHONSAFEPATH": "", "CODECHAT_CACHE_DIR": str(copy.with_name("caches"))}
-    quiet = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1, 2):
-        os.dup2(quiet, number)
-    failed = Failed()
-    words = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-o", "addopts=--strict-markers", "-m", MARKS]
-    words += [
-        "-o",
-        "pythonpath=. tests",
-        f"--timeout={TEST_S}",
-        "-o",
-        "timeout_method=signal",
-    ]  # before what is installed
-    words += ["-W", "ignore:Module already imported so cannot be rewritten"]
-    words += [] if lines else ["-x"]
-    answer = "the run itself"
     for name in [name for name in sys.modules if name.partition(".")[0] == "codechat"]:
         del sys.modules[name]  # the copy's is loaded
-    try:
-        status = int(pytest.main([*words, *tests], plugins=[lines or failed]))
-        answer = failed.test or ("passed" if status in (0, 5) else f"pytest's status {status}")
-    finally:
-        os.write(said, answer.encode())
-        os._exit(0)
+    options = ["addopts=--strict-markers", "pythonpath=. tests", "timeout_method=signal"]  # before what is installed
+    words = [*words, "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-m", MARKS, f"--timeout={TEST_S}"]
+    words += ["-W", "ignore:Module already imported so cannot be rewritten"]
+    for option in options:
+        words += ["-o", option]
+    return int(pytest.main([*words, *tests], plugins=list(plugins)))
+
+
+def run_tests(copy: Path, tests: Sequence[str], left_s: float) -> str | None:
+    """The first test that fails, empty if none does, None if time runs out. In a fork of this process."""
+
+    def work() -> str:
+        failed = Failed()
+        status = start_pytest(copy, tests, failed, words=["-x"])
+        return failed.test or (PASSED if status in (0, 5) else f"pytest's status {status}")
+
+    answer = forked(work, left_s)
+    return "" if answer == PASSED else answer
 
 
 class Trial:
@@ -456,16 +471,12 @@ class Trial:
 
     def outcome(self, mutant: Mutant) -> tuple[str, str]:
         """`killed` and the test that does, or `survived` and how many tests ran."""
-        path, until = self.copy / mutant.file, time.monotonic() + self.limit_s
-        text, tests, ran = path.read_text(), chosen(mutant, self.mapped), 0
+        until, tests, ran = time.monotonic() + self.limit_s, chosen(mutant, self.mapped), 0
         while tests and (left := until - time.monotonic()) > 0:
             batch = [name for name, total in zip(tests, accumulate(self.mapped[name][0] for name in tests), strict=True)
                      if total < BATCH_S][: MOST if ran else FEW] or tests[:1]  # fmt: skip
-            path.write_text(text[: mutant.start] + mutant.new + text[mutant.end :])
-            try:
+            with self.changed(mutant):
                 failed = run_tests(self.copy, batch, left)
-            finally:
-                path.write_text(text)
             if failed is None:
                 return "survived", f"{ran} tests, then the time ran out"
             if failed and not self._fails_anyway(failed):
@@ -482,6 +493,111 @@ class Trial:
             self._fails[test] = run_tests(self.copy, [test], self.limit_s) != ""
         return self._fails[test]
 
+    @contextlib.contextmanager
+    def changed(self, mutant: Mutant) -> Iterator[tuple[str, str]]:
+        """The copy with a change; the text of its file before and after."""
+        path = self.copy / mutant.file
+        text = path.read_text()
+        after = text[: mutant.start] + mutant.new + text[mutant.end :]
+        path.write_text(after)
+        try:
+            yield text, after
+        finally:
+            path.write_text(text)
+
+
+class Quick:
+    """A plugin that collects all tests once, and tries every change in a fork in which the function has its new code.
+
+    Of what is computed at import nothing changes there, so that only what is killed is known. What is changed outside
+    functions is not tried.
+    """
+
+    def __init__(self, trial: Trial, todo: Sequence[Mutant], record: Callable[[Mutant, str, float], None]) -> None:
+        self._trial, self._todo, self._record = trial, todo, record
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: Any) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        functions: dict[Any, list[Any]] = defaultdict(list)
+        for each in gc.get_objects():
+            if type(each) is FunctionType:
+                functions[_place(each.__code__)].append(each)
+        gc.freeze()
+        for mutant in self._todo:
+            began = time.monotonic()
+            tests = [items[name] for name in chosen(mutant, self._trial.mapped) if name in items]
+            with self._trial.changed(mutant) as (before, after):
+                new = new_code(str(self._trial.copy / mutant.file), before, after)
+                change = [(each, new) for each in functions[_place(new)]] if new is not None else []
+                if tests and (change or mutant.file.startswith(INSIDE)):  # boxes load files
+                    killed = self._try(session, tests, change)
+                    if killed:
+                        self._record(mutant, killed, began)
+        return True
+
+    def _try(self, session: Any, tests: list[Any], change: Sequence[tuple[Any, Any]]) -> str:
+        """The first test that fails because of the change; empty if none does in time."""
+        until = time.monotonic() + self._trial.limit_s
+        while tests and (left := until - time.monotonic()) > 0:
+            failed = forked(partial(self._run, session, tests, change), left) or PASSED
+            if failed in (PASSED, "the run itself"):
+                return ""
+            seconds = self._trial.mapped[failed][0]
+            if seconds < SLOW_S or forked(partial(self._run, session, [_item(tests, failed)], ()), left) == PASSED:
+                return failed
+            tests = tests[[item.nodeid for item in tests].index(failed) + 1 :]
+        return ""
+
+    def _run(self, session: Any, tests: list[Any], change: Sequence[tuple[Any, Any]]) -> str:
+        for function, code in change:
+            function.__code__ = code
+        failed, plugins = Failed(), session.config.pluginmanager
+        plugins.register(failed)
+        plugins.getplugin("capturemanager").read_global_capture()  # what another fork left there
+        session.config._tmp_path_factory._given_basetemp = self._trial.copy.with_name("temporary")
+        for item, following in zip(tests, [*tests[1:], None], strict=True):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if failed.test:
+                return failed.test
+        return PASSED
+
+
+def _item(tests: list[Any], name: str) -> Any:
+    return next(item for item in tests if item.nodeid == name)
+
+
+def _place(code: CodeType) -> tuple[str, str, int]:
+    return code.co_filename, code.co_qualname, code.co_firstlineno
+
+
+def new_code(path: str, before: str, after: str) -> CodeType | None:
+    """The code of the one function that differs between two texts of a module; None if more than it does.
+
+    It has the place of the function's old code: lines before it are as many in both texts.
+    """
+    different: list[CodeType] = []
+
+    def same(one: Any, other: Any, *, inside: bool) -> bool:
+        if not isinstance(one, CodeType) or not isinstance(other, CodeType):
+            return type(one) is type(other) and repr(one) == repr(other)
+        shapes = [
+            (each.co_code, each.co_names, each.co_varnames, each.co_freevars, each.co_cellvars, len(each.co_consts))
+            for each in (one, other)
+        ]
+        function = not inside and one.co_flags & CO_OPTIMIZED and not one.co_name.startswith("<")
+        equal = shapes[0] == shapes[1] and all(
+            same(mine, its, inside=inside or bool(function))
+            for mine, its in zip(one.co_consts, other.co_consts, strict=True)
+        )
+        if not equal and function and one.co_freevars == other.co_freevars:
+            different.append(other)
+            return True
+        return equal
+
+    rest = same(compile(before, path, "exec"), compile(after, path, "exec"), inside=False)
+    return different[0] if rest and len(different) == 1 else None
+
 
 # -- the journal and the report ----------------------------------------------------------------------------------------
 
@@ -497,18 +613,26 @@ def run(options: argparse.Namespace) -> int:
     done, until, known = read(options.journal), time.monotonic() + options.seconds, equivalent()
     todo = [each for each in drawn(options.count, options.seed) if each.room in options.rooms and each.key not in known
             and done.get(each.key, {}).get("outcome") == ("survived" if options.again else None)]  # fmt: skip
+    shown = os.fdopen(os.dup(1), "w", buffering=1)
+
+    def record(mutant: Mutant, outcome: str, by: str, began: float) -> None:
+        row = {"key": mutant.key, "outcome": outcome, "by": by, "seconds": round(time.monotonic() - began, 1)}
+        row |= asdict(mutant) | {"changed": mutant.changed()}
+        with options.journal.open("a") as stream:
+            stream.write(json.dumps(row) + "\n")
+        print(f"{row['seconds']:6.1f} s {outcome}: {mutant.file}:{mutant.row} {mutant.kind} ({by})", file=shown)
+
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
-        trial = Trial(Path(folder), options.limit, read_lines(options.lines)) if todo else None
-        for mutant in todo:
-            if time.monotonic() > until or trial is None:
+        trial = Trial(Path(folder), options.limit, read_lines(options.lines))
+        quick = Quick(trial, todo, lambda mutant, by, began: record(mutant, "killed", by, began))
+        files = sorted({name.partition("::")[0] for each in todo for name in chosen(each, trial.mapped)})
+        forked(lambda: str(start_pytest(trial.copy, files, quick)), until - time.monotonic())
+        killed = {key for key, row in read(options.journal).items() if row["outcome"] == "killed"}
+        for mutant in [each for each in todo if each.key not in killed]:
+            if time.monotonic() > until:
                 break
             began = time.monotonic()
-            outcome, by = trial.outcome(mutant)
-            row = {"key": mutant.key, "outcome": outcome, "by": by, "seconds": round(time.monotonic() - began, 1)}
-            row |= asdict(mutant) | {"changed": mutant.changed()}
-            with options.journal.open("a") as stream:
-                stream.write(json.dumps(row) + "\n")
-            print(f"{row['seconds']:6.1f} s {outcome}: {mutant.file}:{mutant.row} {mutant.kind} ({by})", flush=True)
+            record(mutant, *trial.outcome(mutant), began)
     return 0
 
 
