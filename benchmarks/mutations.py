@@ -22,9 +22,11 @@ Every run is forked out of one process that has loaded the libraries already, an
 import argparse
 import ast
 import contextlib
+import gc
 import hashlib
 import json
 import math
+import mmap
 import os
 import shutil
 import signal
@@ -34,11 +36,14 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from importlib import import_module
+from inspect import CO_OPTIMIZED
 from itertools import accumulate
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
@@ -49,13 +54,42 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("metrics", "suites", "sandbox", "judges", "calls", "journal", "engine", "protocols")
 EQUIVALENT = Path(__file__).with_name("mutations_equivalent.yaml")
 MARKS = "not engines and not browser and not slurm and not postgres and not ray and not simulations"
-LOADED = ("numpy", "pydantic", "yaml")  # no plugin of pytest: those are loaded by it
+LOADED = (
+    "numpy", "pydantic", "yaml", "omegaconf", "hydra", "openai", "scipy.stats", "statsmodels.api", "libcst", "mlflow",
+    "hypothesis",
+)  # fmt: skip
 TEST_S = 30  # one that hangs fails
 BATCH_S, FEW, MOST = 15.0, 8, 40  # tests that run together, at first and then
 SLOW_S = 2.0
+PASSED = "passed"
 Mapped = dict[str, tuple[float, dict[str, list[int]]]]
 """Of every test its seconds, and by file the lines that it executes."""
 FOLLOWED = 40  # calls of a function that are followed in one test
+EXAMPLES = 5  # of a property, as long as lines are noted
+LONGEST = 1024  # lines of a file
+INSIDE = "codechat/sandbox/inside"
+# What the copy's package of that name begins with while the map is made. A zygote, and nothing else, finds it under an
+# empty `codechat`; its forks have the trace and the memory, as they have all that it loaded.
+TRACED = """
+import mmap, os, sys
+if not sys.modules["codechat"].__path__:
+    try:
+        memory = mmap.mmap(os.open({path!r}, os.O_RDWR), 0)
+    except OSError:  # a box that does not see the file
+        memory = None
+    starts = {starts!r}
+    def entered(frame, event, argument):
+        start = starts.get(frame.f_code.co_filename)
+        if start is None:
+            return None
+        memory[start + frame.f_lineno] = 1
+        def inside(frame, event, argument):
+            memory[start + frame.f_lineno] = 1
+            return inside
+        return inside
+    if memory is not None:
+        sys.settrace(entered)
+"""
 BOXED = (
     "tests/unit/sandbox/",
     "tests/unit/suites/",
@@ -226,13 +260,41 @@ def drawn(count: int, seed: int) -> list[Mutant]:
 # -- which tests execute a line -------------------------------------------------------------------------------------
 
 
-class Lines:
-    """A plugin that notes of every test how long it took and which lines of the rooms it executed in this process."""
+class Boxed:
+    """The lines that are executed in the processes of boxes, in memory that these share with this process."""
 
-    def __init__(self, root: Path, notes: Path) -> None:
-        self._start, self._notes = f"{root}/", notes
+    def __init__(self, copy: Path) -> None:
+        path = copy.with_name("boxed")
+        self._files = [str(file.relative_to(copy)) for file in sorted((copy / INSIDE).glob("*.py"))]
+        path.write_bytes(bytes(len(self._files) * LONGEST))
+        starts = {str(copy / name): at * LONGEST for at, name in enumerate(self._files)}
+        with path.open("r+b") as stream:
+            self._memory = mmap.mmap(stream.fileno(), 0)
+        with (copy / INSIDE / "__init__.py").open("a") as package:
+            package.write(TRACED.format(path=str(path), starts=starts))
+
+    def take(self) -> dict[str, set[int]]:
+        """Those of each file since the last time."""
+        size = len(self._memory)
+        executed = {name: {row for row in range(LONGEST) if self._memory[at * LONGEST + row]}
+                    for at, name in enumerate(self._files)}  # fmt: skip
+        self._memory[:] = bytes(size)
+        return {name: rows for name, rows in executed.items() if rows}
+
+
+class Lines:
+    """A plugin that notes of every test how long it took and which lines of the rooms it executed, here or in a box."""
+
+    def __init__(self, root: Path, notes: Path, boxed: Boxed) -> None:
+        self._start, self._notes, self._boxed = f"{root}/", notes, boxed
         self._names: dict[Any, str] = {}
         self._failed = set[str]()
+
+    def pytest_collection(self) -> None:
+        import hypothesis
+
+        hypothesis.settings.register_profile("lines", derandomize=True, deadline=None, max_examples=EXAMPLES)
+        hypothesis.settings.load_profile("lines")
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed or report.skipped:
@@ -261,6 +323,7 @@ class Lines:
             return inside
 
         began = time.monotonic()
+        self._boxed.take()
         threading.settrace(entered)
         sys.settrace(entered)
         try:
@@ -269,6 +332,8 @@ class Lines:
             sys.settrace(None)
             threading.settrace(None)
         if item.nodeid not in self._failed:
+            for name, executed in self._boxed.take().items():
+                lines[name] |= executed
             rows = {name: sorted(each) for name, each in lines.items()}
             with self._notes.open("a") as stream:
                 stream.write(json.dumps((item.nodeid, round(time.monotonic() - began, 3), rows)) + "\n")
@@ -282,13 +347,19 @@ def map_lines(options: argparse.Namespace) -> int:
     files = [test for each in named for test in ([each] if each.is_file() else sorted(each.rglob("test_*.py")))]
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
         trial = Trial(Path(folder), options.limit, {})
+        lines = Lines(trial.copy, options.lines.resolve(), Boxed(trial.copy))
         for name in dict.fromkeys(str(test.relative_to(ROOT)) for test in files):
             if json.dumps(name) not in known:
-                ended = run_tests(trial.copy, [name], options.limit, Lines(trial.copy, options.lines.resolve()))
+                ended = forked(partial(noted, trial.copy, name, lines), options.limit)
                 with options.lines.open("a") as stream:
                     stream.write(json.dumps((name, 0, {})) + "\n")
                 print(f"{name}{'' if ended is not None else ': not all of its tests'}", flush=True)
     return 0
+
+
+def noted(copy: Path, name: str, lines: Lines) -> str:
+    """Run a file of tests, whose lines are noted."""
+    return str(start_pytest(copy, [name], lines))
 
 
 def read_lines(path: Path) -> Mapped:
@@ -308,10 +379,9 @@ def chosen(mutant: Mutant, mapped: Mapped) -> list[str]:
             on_line.append(name)
         elif mutant.file in lines:
             on_file.append(name)
-        elif mutant.file.startswith("codechat/sandbox/") and name.startswith(BOXED):
+        elif name.startswith(BOXED):
             rest.append(name)
-    boxed = mutant.file.startswith("codechat/sandbox/inside/")
-    return on_line + on_file + rest if boxed or not on_line else on_line
+    return on_line or on_file + rest
 
 
 # -- one run --------------------------------------------------------------------------------------------------------
@@ -331,51 +401,57 @@ class Failed:
         self.pytest_runtest_logreport(report)
 
 
-def run_tests(copy: Path, tests: Sequence[str], left_s: float, lines: Lines | None = None) -> str | None:
-    """The first test that fails, empty if none does, None if time runs out. In a fork of this process."""
+def forked(work: Callable[[], str], left_s: float) -> str | None:
+    """What a fork of this process answers, `the run itself` if it ends without an answer, None if time runs out."""
     with tempfile.TemporaryFile() as said:
         child = os.fork()
         if child == 0:
             os.setsid()
-            _child(copy, tests, said.fileno(), lines)
+            quiet = os.open(os.devnull, os.O_RDWR)
+            for number in (0, 1, 2):
+                os.dup2(quiet, number)
+            answer = ""
+            try:
+                answer = work()
+            finally:
+                os.write(said.fileno(), answer.encode())
+                os._exit(0)
         until = time.monotonic() + left_s
         while not (ended := os.waitpid(child, os.WNOHANG)[0] == child) and time.monotonic() < until:
-            time.sleep(0.05)
+            time.sleep(0.02)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)  # what its tests left behind, too
         if not ended:
             os.waitpid(child, 0)
             return None
         said.seek(0)
-        answer = said.read().decode()
-        return "" if answer == "passed" else answer or "the run itself"
+        return said.read().decode() or "the run itself"
 
 
-def _child(copy: Path, tests: Sequence[str], said: int, lines: Lines | None) -> None:
+def start_pytest(copy: Path, tests: Sequence[str], *plugins: Any, words: Sequence[str] = ()) -> int:
+    """Run tests of the copy in this process, which has done nothing else so far: pytest's status."""
     os.chdir(copy)
     os.environ |= {"PYTHONPATH": str(copy), "PYTHONSAFEPATH": "", "CODECHAT_CACHE_DIR": str(copy.with_name("caches"))}
-    quiet = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1, 2):
-        os.dup2(quiet, number)
-    failed = Failed()
-    words = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-o", "addopts=--strict-markers", "-m", MARKS]
-    words += [
-        "-o",
-        "pythonpath=. tests",
-        f"--timeout={TEST_S}",
-        "-o",
-        "timeout_method=signal",
-    ]  # before what is installed
-    words += [] if lines else ["-x"]
-    answer = "the run itself"
     for name in [name for name in sys.modules if name.partition(".")[0] == "codechat"]:
         del sys.modules[name]  # the copy's is loaded
-    try:
-        status = int(pytest.main([*words, *tests], plugins=[lines or failed]))
-        answer = failed.test or ("passed" if status in (0, 5) else f"pytest's status {status}")
-    finally:
-        os.write(said, answer.encode())
-        os._exit(0)
+    options = ["addopts=--strict-markers", "pythonpath=. tests", "timeout_method=signal"]  # before what is installed
+    words = [*words, "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-m", MARKS, f"--timeout={TEST_S}"]
+    words += ["-W", "ignore:Module already imported so cannot be rewritten"]
+    for option in options:
+        words += ["-o", option]
+    return int(pytest.main([*words, *tests], plugins=list(plugins)))
+
+
+def run_tests(copy: Path, tests: Sequence[str], left_s: float) -> str | None:
+    """The first test that fails, empty if none does, None if time runs out. In a fork of this process."""
+
+    def work() -> str:
+        failed = Failed()
+        status = start_pytest(copy, tests, failed, words=["-x"])
+        return failed.test or (PASSED if status in (0, 5) else f"pytest's status {status}")
+
+    answer = forked(work, left_s)
+    return "" if answer == PASSED else answer
 
 
 class Trial:
@@ -395,16 +471,12 @@ class Trial:
 
     def outcome(self, mutant: Mutant) -> tuple[str, str]:
         """`killed` and the test that does, or `survived` and how many tests ran."""
-        path, until = self.copy / mutant.file, time.monotonic() + self.limit_s
-        text, tests, ran = path.read_text(), chosen(mutant, self.mapped), 0
+        until, tests, ran = time.monotonic() + self.limit_s, chosen(mutant, self.mapped), 0
         while tests and (left := until - time.monotonic()) > 0:
             batch = [name for name, total in zip(tests, accumulate(self.mapped[name][0] for name in tests), strict=True)
                      if total < BATCH_S][: MOST if ran else FEW] or tests[:1]  # fmt: skip
-            path.write_text(text[: mutant.start] + mutant.new + text[mutant.end :])
-            try:
+            with self.changed(mutant):
                 failed = run_tests(self.copy, batch, left)
-            finally:
-                path.write_text(text)
             if failed is None:
                 return "survived", f"{ran} tests, then the time ran out"
             if failed and not self._fails_anyway(failed):
@@ -421,6 +493,111 @@ class Trial:
             self._fails[test] = run_tests(self.copy, [test], self.limit_s) != ""
         return self._fails[test]
 
+    @contextlib.contextmanager
+    def changed(self, mutant: Mutant) -> Iterator[tuple[str, str]]:
+        """The copy with a change; the text of its file before and after."""
+        path = self.copy / mutant.file
+        text = path.read_text()
+        after = text[: mutant.start] + mutant.new + text[mutant.end :]
+        path.write_text(after)
+        try:
+            yield text, after
+        finally:
+            path.write_text(text)
+
+
+class Quick:
+    """A plugin that collects all tests once, and tries every change in a fork in which the function has its new code.
+
+    Of what is computed at import nothing changes there, so that only what is killed is known. What is changed outside
+    functions is not tried.
+    """
+
+    def __init__(self, trial: Trial, todo: Sequence[Mutant], record: Callable[[Mutant, str, float], None]) -> None:
+        self._trial, self._todo, self._record = trial, todo, record
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: Any) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        functions: dict[Any, list[Any]] = defaultdict(list)
+        for each in gc.get_objects():
+            if type(each) is FunctionType:
+                functions[_place(each.__code__)].append(each)
+        gc.freeze()
+        for mutant in self._todo:
+            began = time.monotonic()
+            tests = [items[name] for name in chosen(mutant, self._trial.mapped) if name in items]
+            with self._trial.changed(mutant) as (before, after):
+                new = new_code(str(self._trial.copy / mutant.file), before, after)
+                change = [(each, new) for each in functions[_place(new)]] if new is not None else []
+                if tests and (change or mutant.file.startswith(INSIDE)):  # boxes load files
+                    killed = self._try(session, tests, change)
+                    if killed:
+                        self._record(mutant, killed, began)
+        return True
+
+    def _try(self, session: Any, tests: list[Any], change: Sequence[tuple[Any, Any]]) -> str:
+        """The first test that fails because of the change; empty if none does in time."""
+        until = time.monotonic() + self._trial.limit_s
+        while tests and (left := until - time.monotonic()) > 0:
+            failed = forked(partial(self._run, session, tests, change), left) or PASSED
+            if failed in (PASSED, "the run itself"):
+                return ""
+            seconds = self._trial.mapped[failed][0]
+            if seconds < SLOW_S or forked(partial(self._run, session, [_item(tests, failed)], ()), left) == PASSED:
+                return failed
+            tests = tests[[item.nodeid for item in tests].index(failed) + 1 :]
+        return ""
+
+    def _run(self, session: Any, tests: list[Any], change: Sequence[tuple[Any, Any]]) -> str:
+        for function, code in change:
+            function.__code__ = code
+        failed, plugins = Failed(), session.config.pluginmanager
+        plugins.register(failed)
+        plugins.getplugin("capturemanager").read_global_capture()  # what another fork left there
+        session.config._tmp_path_factory._given_basetemp = self._trial.copy.with_name("temporary")
+        for item, following in zip(tests, [*tests[1:], None], strict=True):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if failed.test:
+                return failed.test
+        return PASSED
+
+
+def _item(tests: list[Any], name: str) -> Any:
+    return next(item for item in tests if item.nodeid == name)
+
+
+def _place(code: CodeType) -> tuple[str, str, int]:
+    return code.co_filename, code.co_qualname, code.co_firstlineno
+
+
+def new_code(path: str, before: str, after: str) -> CodeType | None:
+    """The code of the one function that differs between two texts of a module; None if more than it does.
+
+    It has the place of the function's old code: lines before it are as many in both texts.
+    """
+    different: list[CodeType] = []
+
+    def same(one: Any, other: Any, *, inside: bool) -> bool:
+        if not isinstance(one, CodeType) or not isinstance(other, CodeType):
+            return type(one) is type(other) and repr(one) == repr(other)
+        shapes = [
+            (each.co_code, each.co_names, each.co_varnames, each.co_freevars, each.co_cellvars, len(each.co_consts))
+            for each in (one, other)
+        ]
+        function = not inside and one.co_flags & CO_OPTIMIZED and not one.co_name.startswith("<")
+        equal = shapes[0] == shapes[1] and all(
+            same(mine, its, inside=inside or bool(function))
+            for mine, its in zip(one.co_consts, other.co_consts, strict=True)
+        )
+        if not equal and function and one.co_freevars == other.co_freevars:
+            different.append(other)
+            return True
+        return equal
+
+    rest = same(compile(before, path, "exec"), compile(after, path, "exec"), inside=False)
+    return different[0] if rest and len(different) == 1 else None
+
 
 # -- the journal and the report ----------------------------------------------------------------------------------------
 
@@ -436,18 +613,26 @@ def run(options: argparse.Namespace) -> int:
     done, until, known = read(options.journal), time.monotonic() + options.seconds, equivalent()
     todo = [each for each in drawn(options.count, options.seed) if each.room in options.rooms and each.key not in known
             and done.get(each.key, {}).get("outcome") == ("survived" if options.again else None)]  # fmt: skip
+    shown = os.fdopen(os.dup(1), "w", buffering=1)
+
+    def record(mutant: Mutant, outcome: str, by: str, began: float) -> None:
+        row = {"key": mutant.key, "outcome": outcome, "by": by, "seconds": round(time.monotonic() - began, 1)}
+        row |= asdict(mutant) | {"changed": mutant.changed()}
+        with options.journal.open("a") as stream:
+            stream.write(json.dumps(row) + "\n")
+        print(f"{row['seconds']:6.1f} s {outcome}: {mutant.file}:{mutant.row} {mutant.kind} ({by})", file=shown)
+
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
-        trial = Trial(Path(folder), options.limit, read_lines(options.lines)) if todo else None
-        for mutant in todo:
-            if time.monotonic() > until or trial is None:
+        trial = Trial(Path(folder), options.limit, read_lines(options.lines))
+        quick = Quick(trial, todo, lambda mutant, by, began: record(mutant, "killed", by, began))
+        files = sorted({name.partition("::")[0] for each in todo for name in chosen(each, trial.mapped)})
+        forked(lambda: str(start_pytest(trial.copy, files, quick)), until - time.monotonic())
+        killed = {key for key, row in read(options.journal).items() if row["outcome"] == "killed"}
+        for mutant in [each for each in todo if each.key not in killed]:
+            if time.monotonic() > until:
                 break
             began = time.monotonic()
-            outcome, by = trial.outcome(mutant)
-            row = {"key": mutant.key, "outcome": outcome, "by": by, "seconds": round(time.monotonic() - began, 1)}
-            row |= asdict(mutant) | {"changed": mutant.changed()}
-            with options.journal.open("a") as stream:
-                stream.write(json.dumps(row) + "\n")
-            print(f"{row['seconds']:6.1f} s {outcome}: {mutant.file}:{mutant.row} {mutant.kind} ({by})", flush=True)
+            record(mutant, *trial.outcome(mutant), began)
     return 0
 
 

@@ -105,3 +105,18 @@ def test_a_role_that_a_protocol_lacks_is_told_with_those_that_it_has() -> None:
     mistake, remedy = str(raised.value).splitlines()
     assert "protocol.roles.usr" in mistake
     assert "'protocol.roles.user'" in remedy and "'protocol.roles.judge'" in remedy
+
+
+@pytest.mark.parametrize(
+    ("words", "mistake", "remedy"),
+    [
+        (["model=echo", "model.base_url=http://x"], "model=echo has no option model.base_url", "model=openai, model=provider have it"),
+        (["judge=rules", "model@judge.adherence=gpt5"], "Could not override 'model@judge.adherence'.", "judge=llm"),
+        (["agenda.turns=3", "protocol.harnes=official"], "there is no option protocol.harnes", "(options of protocol)"),
+    ],
+)  # fmt: skip
+def test_an_option_of_another_kind_is_told_with_who_has_it(words: list[str], mistake: str, remedy: str) -> None:
+    with pytest.raises(UserError) as raised:
+        compose(words)
+    told = str(raised.value).splitlines()
+    assert told[0] == mistake and remedy in told[1]

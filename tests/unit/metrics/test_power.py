@@ -63,6 +63,16 @@ def test_the_spread_is_that_of_paired_differences() -> None:
     assert error is not None and error**2 == pytest.approx(1 / 3)
 
 
+def test_a_pilot_of_single_sessions_leaves_the_sum_of_what_others_tell_apart() -> None:
+    """A third model's tasks were run once each, so that no variance within a task is known of all: 1/3 + 4/3 in sum."""
+    a = {"x": {0: 9.0, 1: 5.0}, "y": {0: 4.0, 1: -8.0}, "z": {0: 7.0, 1: 1.0}}
+    b = {"x": {1: 2.0, 0: 8.0}, "y": {1: -8.0, 0: 4.0}, "z": {1: 1.0, 0: 5.0}}
+    spread = spread_of([a, b, {"u": {0: 1.0}, "v": {0: 5.0}}])
+    assert spread is not None and spread.within is None
+    error = spread.standard_error(3, 1, paired=True)
+    assert error is not None and error**2 == pytest.approx((1 / 3 + 4 / 3) / 3)
+
+
 def test_tasks_that_seem_to_differ_less_than_by_chance_take_away_half_at_most() -> None:
     """All task means are 0: between samples 2, between tasks 0 - 2 / 2. Cut at 0 the mean over pilots is too high."""
     a = {name: {0: 1.0, 1: -1.0} for name in "xyz"}

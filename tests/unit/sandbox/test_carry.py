@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codechat.sandbox.inside import responder, tester, wire
-from codechat.sandbox.inside.carry import NotCarried, Numbered, build, flatten
+from codechat.sandbox.inside.carry import MOST_ELEMENTS, NotCarried, Numbered, build, flatten, read_array
 from codechat.sandbox.inside.decode import decode
 
 SCALARS = (
@@ -238,6 +238,13 @@ def test_arrays_come_back_with_their_type_and_shape(array: Any) -> None:
     back = afar(lambda: array)()
     assert type(back) is type(array) and back.dtype == array.dtype and back.shape == array.shape
     assert (back == array).all()
+
+
+def test_an_array_without_elements_has_any_shape_that_numpy_makes() -> None:
+    assert read_array(["<i8", [MOST_ELEMENTS, 0], b"", True]).shape == (MOST_ELEMENTS, 0)
+    for shape in ([MOST_ELEMENTS + 1, 0], [0, -1], [True, 0], [0.0]):
+        with pytest.raises(ValueError, match="not the shape"):
+            read_array(["<i8", shape, b"", True])
 
 
 NUMBERS: dict[str, tuple[Any, tuple[Any, Any, Any]]] = {  # read by tests without NumPy, with it, and with its types

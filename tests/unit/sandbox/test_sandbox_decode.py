@@ -1,6 +1,7 @@
 """Values cross from the child to the parent as bytes: what goes in comes out, and rubbish is refused."""
 
 import array
+import datetime
 import itertools
 import marshal
 import time
@@ -136,6 +137,28 @@ def test_long_values_are_digested() -> None:
     assert encode(many, False) == encode(list(many), False)
     assert encode(many, False)[0] != encode(tuple(many), False)[0]
     assert encode([*many, Colour.RED], False) == encode([*many, 1], False)
+    for at in (0, 5000, MANY):
+        assert encode([*many[:at], -1, *many[at + 1 :]], False)[0] != encode(many, False)[0]
+    assert encode([None] * (MANY + 1), False)[1] > DIGEST_OVER, "a short size would be no digest's"
+
+
+UTC, EAST = datetime.UTC, datetime.timezone(datetime.timedelta(hours=2, minutes=30))
+MOMENT = datetime.datetime(2020, 1, 1, 12, 30, 15, 7)
+COMPARED: list[Any] = [
+    MOMENT, MOMENT.replace(second=16), MOMENT.replace(tzinfo=UTC), MOMENT.replace(tzinfo=EAST),
+    MOMENT.replace(tzinfo=UTC).astimezone(EAST), MOMENT.date(), MOMENT.time(), MOMENT.time().replace(tzinfo=UTC),
+    MOMENT.time().replace(tzinfo=EAST), datetime.time(10, 0, 15, 7, tzinfo=UTC), datetime.timedelta(1, 2, 3),
+    datetime.timedelta(0, 86402, 3), datetime.timedelta(2), datetime.timedelta(0, 0, 5),
+    range(0), range(5, 5), range(3), range(0, 3, 1), range(0, 4, 2), range(0, 3, 2), range(1, 2), range(1, 9, 10),
+    Decimal("0.1"), 0.1, Fraction(1, 10), Decimal("0.5"), 0.5, Fraction(1, 3), Fraction(2, 6), Decimal("1e400"), 10**400,
+    Decimal("NaN"), bytearray(b"ab"), b"ab", memoryview(b"ab"), 3, 3.0, True, 1, "3", None, ..., complex(3, 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("one", COMPARED, ids=repr)
+def test_what_is_equal_in_one_process_is_equal_in_the_other(one: Any) -> None:
+    for other in COMPARED:
+        assert (claimed(one) == claimed(other)) is (one == other), other
 
 
 @pytest.mark.parametrize("value", [[object()] * 70_000, {"x" * DIGEST_OVER: object()}, ["x" * DIGEST_OVER, {object()}]])

@@ -5,6 +5,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,8 +15,8 @@ from codechat.errors import BrokenTask, InfrastructureError, UserError
 from codechat.sandbox import SANDBOXES, Command, Ended, Job, Ran, Reader
 from codechat.suites.jdk import JavaConfig, find_home
 from codechat.suites.junit import JUnit, compiler
-from codechat.suites.junit.compiler import Kind
-from codechat.suites.junit.toolchain import PARTS, Toolchain, find_jars, toolchain
+from codechat.suites.junit.compiler import Compiled, Kind
+from codechat.suites.junit.toolchain import PARTS, Toolchain, _Build, find_jars, toolchain
 from support.java import needs_java
 
 TESTS = """
@@ -304,6 +305,25 @@ class TestMachine:
             tools = module._make(home, (), modules, notes.append)
             assert tools.version == 21 and str(tools.folder) in notes[-1]
         assert [modules for _, _, modules in made] == [(), ("java.desktop",)] and len(notes) == 2
+
+    @pytest.mark.parametrize("kind", [Kind.COMPILED, Kind.GIVES_UP])
+    def test_a_sample_is_run_once_for_the_classes_that_it_loads(self, tmp_path: Path, kind: Kind) -> None:
+        stopped: list[bool] = []
+        made = SimpleNamespace(compile=lambda *_, **__: Compiled(kind, "SampleTest Other", b"unit"),
+                               stop=lambda: stopped.append(True))  # fmt: skip
+        tools: Any = SimpleNamespace(folder=tmp_path, archive=tmp_path / "archive", compiler=lambda: made)
+        tools.run = lambda _, classes, more: ["sh", "-c", f'test -e unit && echo "{classes} {more}" > archive']
+        build = _Build(tools, (), ())
+        if kind is Kind.COMPILED:
+            build._archive()
+            assert "['SampleTest', 'Other'] ['-XX:ArchiveClassesAtExit=" in tools.archive.read_text()
+            assert tools.archive.stat().st_mode & 0o777 == 0o644 and (tmp_path / "unit").read_bytes() == b"unit"
+        else:
+            with pytest.raises(InfrastructureError, match="does not compile a sample: SampleTest Other"):
+                build._archive()
+        assert stopped == [True]
+        with pytest.raises(InfrastructureError, match=r"sh fails \(3\): b \| c \| d"):
+            build._run(["sh", "-c", "printf 'a\nb\nc\nd\n' >&2; exit 3"])
 
     def test_no_junit(self, tmp_path: Path) -> None:
         with zipfile.ZipFile(tmp_path / "own.jar", "w") as jar:

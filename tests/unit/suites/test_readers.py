@@ -12,7 +12,9 @@ from codechat.sandbox.inside.encode import canonical, encode
 from codechat.suites.assertions.reader import AssertionsReader, Forced
 from codechat.suites.calls.oracle import Comparison
 from codechat.suites.calls.reader import CallsReader
+from codechat.suites.calls.show import show
 from codechat.suites.calls.truth import Expected, Recorder, Truth, encode_expected, load, save
+from codechat.suites.endings import SHOWN
 
 P, L, M, S, Z = ((kind, b"") for kind in (wire.STARTED, wire.LOADED, wire.MISSING, wire.SYNTAX, wire.DONE))
 LONG = ["x" * 100] * 4000
@@ -73,6 +75,19 @@ def test_a_failure_has_its_call_and_what_was_printed_until_then() -> None:
     assert (found.failure.suite, found.failure.index, found.failure.stdout) == ("plus", 1, "until")
     assert (found.failure.expected, found.failure.actual) == ("3", "4")
     assert len(found.failure.input or "") <= 800
+
+
+def test_of_a_long_input_as_much_is_shown_as_of_two_values() -> None:
+    truth = Truth((encode_expected(1, elements=False),), (0.1,))
+    reader = CallsReader(entry_point="f", inputs=(("ab" * 600,) * 9,), base=1, truth=truth, output_limit=1 << 20,
+                         comparison=lambda: Comparison("equal", 0.0))  # fmt: skip
+    failure = verdict(reader, framed(P, L, value(2))).failure
+    assert failure is not None and len(failure.input or "") == 2 * SHOWN
+
+
+def test_a_long_collection_is_shown_by_its_first_twelve() -> None:
+    assert show(list(range(13))) == "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ...]"
+    assert "..." not in show(list(range(12)))
 
 
 @pytest.mark.parametrize(

@@ -205,6 +205,17 @@ def test_an_unusable_file_costs_one_warning(
     assert "nfs4" in caplog.text
 
 
+def test_a_closed_store_has_released_its_file() -> None:
+    store = KeptVerdicts(config(), weak=True)
+    db = store._db
+    assert db is not None
+    store.close()
+    store.close()
+    assert store.get("key") is None
+    with pytest.raises(sqlite3.ProgrammingError):
+        db.execute("SELECT 1")
+
+
 def test_a_file_of_another_version_is_left_alone(cache_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     (cache_folder / "verdicts").mkdir()
     with sqlite3.connect(cache_folder / "verdicts" / "verdicts.db") as db:

@@ -8,9 +8,21 @@ from typing import Any
 import pytest
 
 from codechat.datasets.reading.rows import load_rows
+from codechat.domain import Program, Target
 from codechat.errors import UserError
+from codechat.sandbox import SANDBOXES
 from codechat.sandbox.inside import snippets
-from codechat.sandbox.inside.snippets import NotRun, compile_pieces, refuse_unrun, runners
+from codechat.sandbox.inside.snippets import (
+    NotRun,
+    class_level_names,
+    compile_pieces,
+    imports_of,
+    names_read,
+    refuse_unrun,
+    runners,
+    shares_names,
+    uses_of,
+)
 from codechat.suites.assertions import Assertions
 from codechat.suites.assertions.constructs import find_constructs
 
@@ -32,6 +44,9 @@ RUN: dict[str, str] = {
     "a class of pytest": "class TestIt:\n    def test_it(self):\n        ran()",
     "a class of pytest with a setup": (
         "class TestIt:\n    def setup_method(self): self.run = ran\n    def test_it(self): self.run()"
+    ),
+    "a class of pytest with a helper": (
+        "class TestIt:\n    def helper(self, n): ran()\n    def test_it(self): self.helper(1)"
     ),
     "an async method of such a class": "class TestIt:\n    async def test_it(self):\n        ran()",
     "a check of the candidate": "METADATA = {}\ndef check(candidate):\n    candidate()\n    ran()",
@@ -153,8 +168,69 @@ def test_constructs_are_found_in_the_text(snippet: str) -> None:
     assert (found.inside, found.world) == CONSTRUCTS[snippet]
 
 
+def test_names_come_from_the_program_unless_a_snippet_before_binds_them() -> None:
+    first = "import math, a.b\nten: int = 10\ndef test_it(f):\n    global kept\n    kept = g(ten, f)\nassert late"
+    second = "assert total(ten) == math.pi\nclass T:\n    n = one\nlate = kept"
+    read, free = names_read([first, "assert (", second])
+    assert free == ["g", "int", "late", "one", "total"]
+    assert read == {"ten", "int", "g", "late", "total", "math", "one", "kept"}
+
+
+def test_which_snippets_use_a_name() -> None:
+    snippets = ["assert f(1)", "x = 1", "assert (", "def check(candidate): assert candidate(1)", "g = lambda f: 1"]
+    assert uses_of(snippets, "f", {"x"}) == [True, False, False, True, False]
+    assert uses_of(snippets, "x", {"check"}) == [False, True, False, False, False]
+
+
+def test_imports_of_all_snippets_are_lines_of_which_each_comes_once() -> None:
+    first = "from __future__ import annotations\nimport os, re\nfrom math import pi as p\ndef f():\n    import inner"
+    assert imports_of([first, "assert (", "import os, re\nimport json"]) == (
+        "import os, re\nfrom math import pi as p\nimport json\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("snippet", "shared"),
+    [
+        ("assert f(1)", False), ("def t():\n    global n\n    n = 1", True), ("globals()['n']", True), ("(", False),
+        ("x = 'globals'", False), ("def globals(): pass", False),
+    ],
+)  # fmt: skip
+def test_variables_of_the_file_are_asked_for_as_such(snippet: str, shared: bool) -> None:
+    assert shares_names(["x = 1", snippet]) is shared
+
+
+@pytest.mark.parametrize(
+    ("snippet", "names"),
+    [
+        ("class T(Base):\n    n = one\n    def t(self, p): return p + other(n)", ["Base", "one", "other"]),
+        ("import a.b, c as d\nx = 1\nclass T:\n    y = x + a + d\ndef f(): pass\nclass U(T): z = f", []),
+        ("assert total(1)", []), ("class (", []),
+    ],
+)  # fmt: skip
+def test_names_that_classes_use_as_they_are_made(snippet: str, names: list[str]) -> None:
+    assert sorted(class_level_names(snippet)) == names
+
+
+def test_a_piece_ends_where_the_programs_code_may_have_run() -> None:
+    text = "import math\ndef g(): pass\nx = g()\nassert x is None"
+    assert len(compile_pieces(text, "<assertion 1>", "solve", {"g"})) == 2
+    assert len(compile_pieces("from __future__ import annotations\n" + text, "<assertion 1>", "solve", {"g"})) == 1
+
+
 def test_a_suite_of_snippets_says_which_names_it_uses() -> None:
     assert Assertions(("assert solve(x) == y",)).names_used("solve") == {"solve", "x", "y"}
+
+
+@pytest.mark.parametrize(
+    ("cpu_s", "needs", "idle_s"), [(None, (), 5.0), (80.0, (), 10.0), (4.0, (), 5.0), (80.0, ("threads",), 40.0)]
+)
+def test_who_may_compute_for_long_may_wait_for_a_part_of_it(
+    cpu_s: float | None, needs: tuple[Any, ...], idle_s: float
+) -> None:
+    config = SANDBOXES.validate({"kind": "process", "idle_s": 5.0})
+    run = Assertions(("assert f()",), frozenset(needs), cpu_s)._start(Program("f = 1", Target(entry_point="f")), config)
+    assert run.idle_s == idle_s and run.job["cpu"] == (161 if cpu_s == 80 else 71)
 
 
 def test_what_would_leave_tests_unrun_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:

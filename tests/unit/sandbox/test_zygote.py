@@ -1,0 +1,66 @@
+"""What a zygote does where the system grants no namespaces, and what its parent says of one that died."""
+
+import io
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from codechat.sandbox.inside import zygote
+from codechat.sandbox.inside.zygote import OWN_USERS
+from codechat.sandbox.workers import Launch, Worker
+
+MINE = OWN_USERS + os.getpid()
+
+
+@pytest.mark.parametrize(
+    ("ranges", "number"),
+    [
+        ("0 0 4294967295", MINE), (f"{MINE} 0 1", MINE), (f"0 0 1\n{MINE - 5} 9 6", MINE),
+        ("0 1000 1", None), (f"{MINE + 1} 0 9", None), (f"0 0 {MINE}", None), ("", None),
+    ],
+)  # fmt: skip
+def test_a_zygotes_user_is_its_own_above_all_that_systems_hand_out(
+    monkeypatch: pytest.MonkeyPatch, ranges: str, number: int | None
+) -> None:
+    monkeypatch.setattr(zygote, "open", lambda path: io.StringIO(ranges), raising=False)
+    assert zygote._own_user() == number
+
+
+def test_a_program_has_a_folder_of_its_own_for_as_long_as_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    scratch = [str(tmp_path / "nowhere"), str(tmp_path)]
+    zygote._own_folder(scratch, namespaces=False)
+    own = Path.cwd()
+    assert own.parent == tmp_path and own.stat().st_mode & 0o777 == 0o700
+    (own / "left").touch()
+    zygote._clear_folder(scratch, os.getpid() + 1)
+    assert own.exists()
+    zygote._clear_folder(scratch, os.getpid())
+    assert not own.exists()
+    zygote._own_folder(scratch, namespaces=True)
+    assert Path.cwd() == tmp_path
+
+
+def test_a_handed_over_file_is_read_from_its_beginning_to_its_end() -> None:
+    with tempfile.TemporaryFile() as stream:
+        stream.write(b"all of it")
+        stream.flush()
+        assert zygote._whole(stream.fileno()) == b"all of it" and stream.tell() == 9
+
+
+@pytest.mark.parametrize(
+    ("printed", "told"),
+    [(b"", "it printed nothing"), (b" why \n", "why"), (b"x" * 10 + b"y" * 1000, "y" * 1000), (b"\xff", "\ufffd")],
+)
+def test_the_end_of_what_a_dead_zygote_printed_is_told(printed: bytes, told: str) -> None:
+    worker = Worker(cast(Launch, None))
+    assert worker._errors_tail() == ""
+    with tempfile.TemporaryFile() as stream:
+        stream.write(printed)
+        worker._errors = cast(Any, stream)
+        assert worker._errors_tail() == told
