@@ -134,5 +134,5 @@ def test_a_language_without_a_driver_is_refused() -> None:
 
 def test_a_missing_tool_is_named() -> None:
     config = SANDBOXES.validate({"kind": "process", "node": "/nowhere/node"})
-    with pytest.raises(UserError, match="sandbox[.]node"):
+    with pytest.raises(UserError, match=r"sandbox\.node"):
         driven(1).tools(config)  # type: ignore[arg-type]

@@ -1,17 +1,16 @@
 """Calls of a program in any language that has a driver, each program in a process of its own."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
 from codechat.domain import Program, Verdict
-from codechat.errors import BrokenTask
 from codechat.sandbox import Box, Ended, Reader, SandboxConfig
 from codechat.sandbox.watch import Pace
 from codechat.suites.calls.conform import conform
-from codechat.suites.calls.drivers import ARGUMENTS, PRINTED, Called, Driver, Ready, driver_of
+from codechat.suites.calls.drivers import ARGUMENTS, PRINTED, SAID, Called, Driver, Ready, driver_of
 from codechat.suites.calls.oracle import Comparison
 from codechat.suites.calls.python import REFERENCE_IDLE_S, REFERENCE_INPUT_S, REFERENCE_TOTAL_S, Calls
 from codechat.suites.calls.reader import CallsReader
@@ -51,7 +50,11 @@ class Driven(Calls):
         return [*super().rules(), self.language, self._driver.version, self.signature, *of_model]
 
     def tools(self, config: SandboxConfig) -> Sequence[str]:
-        return self._driver.tools(config)
+        return self._driver.tools(config, lambda text: None)
+
+    def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
+        """See `Demanding`."""
+        self._driver.tools(config, note)
 
     def inexpressible(self) -> dict[int, str]:
         """The inputs that the language cannot express, by their places, and why. Raises `ValueError`."""
@@ -91,7 +94,7 @@ class Driven(Calls):
             return reader.index, prepared.limits[min(reader.index, len(prepared.limits) - 1)]
 
         idle = (config.idle_s, config.total_cpu_s)
-        ended = self._follow(box, made, prepared.inputs, reader.read, pace, idle, prepared.cpu)
+        ended = self._follow(box, made, prepared.inputs, reader=reader.read, pace=pace, idle=idle, cpu=prepared.cpu)
         verdict = reader.conclude(ended, prepared.cpu)
         return replace(verdict, cpu_s=round(verdict.cpu_s + made.cpu_s, 4))
 
@@ -103,21 +106,15 @@ class Driven(Calls):
         def pace() -> tuple[int, float]:
             return len(recorder.values), REFERENCE_INPUT_S
 
-        ended = self._follow(box, made, inputs, recorder.read, pace, REFERENCE_IDLE_S, REFERENCE_TOTAL_S)
+        limits = {"idle": REFERENCE_IDLE_S, "cpu": REFERENCE_TOTAL_S}
+        ended = self._follow(box, made, inputs, reader=recorder.read, pace=pace, **limits)
         return None if recorder.done else explain_end(ended, REFERENCE_TOTAL_S)[1]
 
     def _called(self, source: str, *, timed: bool) -> Called:
         return Called(source, self.entry_point, self.signature, timed)
 
     def _follow(
-        self,
-        box: Box,
-        made: Ready,
-        inputs: bytes,
-        reader: Reader,
-        pace: Pace,
-        idle: tuple[float, float],
-        cpu: int,
+        self, box: Box, made: Ready, inputs: bytes, *, reader: Reader, pace: Pace, idle: tuple[float, float], cpu: int
     ) -> Ended:
         command = replace(
             made.command,
@@ -128,7 +125,9 @@ class Driven(Calls):
             tail=2 * PRINTED,
             alone=True,
         )
-        return box.stream(command, reader, pace, idle[0])
+        ended = box.stream(command, reader, pace, idle[0])
+        _, _, said = ended.stdout.partition(SAID)
+        return replace(ended, stdout=said)
 
 
 def only_expressible(calls: Driven, what: str) -> Driven:

@@ -10,7 +10,7 @@ To add a language, write one file with a class that has the members of `Driver`,
 Put the file into this folder, or name it as a module of an installed package under the entry point `codechat.driver`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -24,7 +24,9 @@ from codechat.sandbox import Box, Command, SandboxConfig
 ARGUMENTS = "arguments"
 """The file with a list of tuples of arguments."""
 PRINTED = 2048
-"""Bytes that are kept of what a program prints: a command writes them to its standard error."""
+"""Bytes that are kept of what a program prints: a command writes them to its standard error, after `SAID`."""
+SAID = b"\f"
+"""Comes after what an interpreter itself has to say."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,11 @@ class Driver(Protocol):
     def version(self) -> int:
         """From 1."""
 
-    def tools(self, config: SandboxConfig) -> Sequence[str]:
-        """The paths that a box must show. Raises `UserError` that says what to install."""
+    def tools(self, config: SandboxConfig, note: Callable[[str], None]) -> Sequence[str]:
+        """The paths that a box must show; `note` gets a message if they must be made first.
+
+        Raises `UserError` that says what to install.
+        """
 
     def inexpressible(self, arguments: Sequence[Any], signature: str) -> str:
         """Why the language cannot express the arguments of a call; empty if it can. Raises `ValueError`, if the

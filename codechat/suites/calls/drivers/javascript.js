@@ -311,6 +311,7 @@ async function main() {
   const source = fs.readFileSync(NAME, "utf8");
   const calls = new Reader(fs.readFileSync("arguments")).value();
   for (const name of ["arguments", "runner.js"]) fs.unlinkSync(name);
+  writeAll(ERRORS, Buffer.from("\f")); // what Node itself has to say is said
   for (const name of ["stdout", "stderr"]) Object.defineProperty(process, name, { value: printing() });
   process.argv.length = 1;
   let entry;

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from codechat.suites.calls.drivers import Called, Ready, leaves, register
 LARGEST = 2**53 - 1
 RUNNER = Path(__file__).with_suffix(".js")
 REMEDY = "install it (Debian: nodejs), or name it: sandbox.node=PATH"
-OLDEST = 20
 
 
 class NodeOptions(AddedOptions):
@@ -29,7 +28,7 @@ class JavaScript:
 
     language, version = "javascript", 1
 
-    def tools(self, config: SandboxConfig) -> Sequence[str]:
+    def tools(self, config: SandboxConfig, note: Callable[[str], None]) -> Sequence[str]:
         named = NodeOptions.of(config).node
         found = shutil.which(named or "node")
         if found is None:
@@ -45,7 +44,7 @@ class JavaScript:
         return ""
 
     def ready(self, called: Called, box: Box, config: SandboxConfig) -> Ready:
-        node = self.tools(config)[0]
+        node, *_ = self.tools(config, lambda text: None)
         argv = (node, "runner.js", called.entry_point, *(["timed"] if called.timed else []))
         source = called.source.encode("utf-8", "replace")
         files = {"runner.js": RUNNER.read_bytes(), "program.js": source}
