@@ -198,9 +198,9 @@ class _Making:
         if self._failures >= FAILURES_IN_A_ROW:
             detail = f"not attempted: too many failures in a row; the last: {self._failure}"
             return await self._finish(end.model_copy(update={"detail": detail}), kit)
-        visited: list[str] = []
+        visited = [part[first - 1].name] if at.dropped is not None else list[str]()
         try:
-            outcome: Outcome = Kept(at.item)
+            outcome: Outcome = at.dropped or Kept(at.item)
             for stage in part[first:]:
                 if not isinstance(outcome, Kept):
                     break

@@ -117,10 +117,10 @@ def _yields(made: Construction, found: Made, content: str, tariff: Tariff) -> di
 
 
 def _passed(stage: str, ends: list[End]) -> dict[str, Any]:
-    """How many items came to a stage, and what became of them there."""
+    """How many items came to a stage, and what became of them there; those that it made count in place of theirs."""
     here = [end for end in ends if end.visited and end.visited[-1] == stage]
-    came = sum(stage in end.visited for end in ends)
     ended = Counter(end.status for end in here)
+    came = sum(stage in end.visited for end in ends) - ended["spread"] + sum(end.made for end in here)
     reasons = Counter(end.reason for end in here if end.status == "dropped")
     return {
         "reached": came,
