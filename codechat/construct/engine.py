@@ -92,6 +92,8 @@ async def services_of(run: Run) -> AsyncIterator[Services]:
         models = {role: MODELS.build(each) for role, each in run.made.roles.items()}
         for model in models.values():
             stack.push_async_callback(model.aclose)
+        if run.made.recipe.aclose is not None:
+            stack.push_async_callback(run.made.recipe.aclose)
         sandbox: Sandbox = NoSandbox(config.sandbox)
         if run.made.recipe.sandbox:
             sandbox = SANDBOXES.build(config.sandbox, workers=HARDWARE.build(config.hardware).workers)

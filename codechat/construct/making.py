@@ -176,6 +176,9 @@ def construction_of(config: ConstructionConfig, choices: Mapping[str, str]) -> C
     if not items:
         raise UserError(f"recipe={options.kind} found no seeds", "give others")
     _check_ids(items)
+    for stage in () if config.dry_run else stages:
+        if stage.check is not None:
+            stage.check(items)
     asked = {place: model.identity() for place, model in models.items() if role_of(place) in recipe.roles}
     seeds = [[item.id, item.data, item.provenance] for item in items]
     rest = {**_counting(config), "construct": {**options.identity(), "roles": asked}}
