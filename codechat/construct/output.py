@@ -10,7 +10,7 @@ from typing import Any
 from codechat.construct.ends import Calls, End
 from codechat.construct.engine import Made
 from codechat.construct.interface import Item
-from codechat.construct.making import STAGE, Construction
+from codechat.construct.making import SEAL, STAGE, Construction, seal_of
 from codechat.domain import Usage
 from codechat.files import write_atomically
 from codechat.journal import Journal
@@ -76,7 +76,8 @@ def _row(made: Construction, end: End) -> dict[str, Any]:
     """The line of a kept item; one to go on from, if `until` stopped before the last stage."""
     item = Item(end.id, end.data, end.provenance)
     if made.is_partial:
-        return {"id": end.id, "data": end.data, "provenance": {**end.provenance, STAGE: end.upto}}
+        noted = {**end.provenance, STAGE: end.upto}
+        return {"id": end.id, "data": end.data, "provenance": {**noted, SEAL: seal_of(end.id, end.data, noted)}}
     provenance = {
         **end.provenance,
         "recipe": made.name,
