@@ -126,13 +126,19 @@ async def fill_in(model: Model, form: Form[M], place: Request) -> Filled[M]:
     return Filled(found, why, **spent.fields())
 
 
+def whole_of(answer: str) -> str | None:
+    """The text that a reply consists of: its only fence, or all of it; None if it has several fences."""
+    fences: list[str] = _FENCED.findall(answer)
+    return None if len(fences) > 1 else fences[0] if fences else answer
+
+
 def read_object(answer: str, schema: type[M]) -> M | str:
     """The one JSON object of a reply, if it fits the schema; else why not, in words."""
-    fences = _FENCED.findall(answer)
-    if len(fences) > 1:
-        return f"{len(fences)} fences, and one JSON object was asked for"
+    text = whole_of(answer)
+    if text is None:
+        return "several fences, and one JSON object was asked for"
     try:
-        return schema.model_validate(json.loads(fences[0] if fences else answer))
+        return schema.model_validate(json.loads(text))
     except ValidationError as error:
         first = error.errors()[0]
         return f"{'.'.join(map(str, first['loc'])) or 'the object'}: {first['msg'].removeprefix('Value error, ')}"
