@@ -8,12 +8,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from codechat.cli.app import main
+from codechat.construct.config import ConstructionConfig, compose_construction
+from codechat.construct.run import construct
+from codechat.studies.cab.construct import IssuesConfig
 from codechat.testing import Call, OpenAIServer
 from codechat.testing.github import GithubServer, Hosted, HostedIssue
+from support.constructing import Quiet
 
 PUBLISHED = Path(os.environ.get("CODECHAT_TEST_DATA", "")) / "cab_recent.jsonl.gz"
 ROLES = ("filter", "messages", "classify", "dockerfile", "conditions")
@@ -108,13 +112,52 @@ def words_of(github: GithubServer | None, models: OpenAIServer | None, *more: st
         )
     ]  # fmt: skip
     at = [f"github.base_url={github.base_url}"] if github is not None else []
-    own = [f"github.token_env={VARIABLE}", "github.search_per_minute=null", "created_after=null", "min_stars=0"]
+    own = [f"github.token_env={VARIABLE}", "github.search_per_minute=null"]
     return ["construct", "recipe=issues", f"out={out}", "tracking=none", *own, *at, *roles, *more]
 
 
-def construct(github: GithubServer | None, models: OpenAIServer | None, *more: str, out: str = "out") -> int:
-    """Run the command in this process; its exit status."""
-    return main(words_of(github, models, *more, out=out))
+@cache
+def _usual() -> ConstructionConfig:
+    return compose_construction(words_of(None, None)[1:])[0]
+
+
+def config_of(
+    out: Path, github: GithubServer | None, models: OpenAIServer | None, **options: Any
+) -> ConstructionConfig:
+    """The same as a config, without composing it anew; `options` are the recipe's, those of `github` and `builds` too."""
+    usual = _usual()
+    recipe = usual.recipe
+    assert isinstance(recipe, IssuesConfig)
+    url = models.base_url if models is not None else "http://127.0.0.1:9/v1"
+    roles = {role: getattr(recipe.roles, role).model_copy(update={"base_url": url}) for role in ROLES}
+    at = {"base_url": github.base_url} if github is not None else {}
+    parts = {
+        "roles": recipe.roles.model_copy(update=roles),
+        "github": recipe.github.model_copy(update={**at, **options.pop("github", {})}),
+        "builds": recipe.builds.model_copy(update=options.pop("builds", {})),
+    }
+    return usual.model_copy(update={"out": str(out), "recipe": recipe.model_copy(update={**parts, **options})})
+
+
+def run(
+    out: Path, github: GithubServer | None, models: OpenAIServer | None = None, **options: Any
+) -> Mapping[str, Any]:
+    """Run a construction that ends well; its yields."""
+    outcome = construct(config_of(out, github, models, **options), {}, Quiet(), ["codechat"])
+    assert outcome.status == 0, outcome.first_error
+    assert outcome.yields is not None
+    return outcome.yields
+
+
+def reasons(out: Path) -> dict[str, tuple[str, str]]:
+    """Where each dropped item ended, and why."""
+    rows = lines(out / "dropped.jsonl")
+    found = {row["id"]: (row["stage"], row["reason"]) for row in rows}
+    assert len(found) == len(rows), "each once"
+    return found
+
+
+WITHOUT_MODELS = ["filter", "messages", "classify", "dockerfiles", "conditions"]
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
