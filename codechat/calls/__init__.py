@@ -6,9 +6,9 @@ A provider describes itself once (`Policy`, `Limits`), makes single attempts, an
 
 from codechat.calls.brake import BRAKE, Brake, run_coroutine
 from codechat.calls.limits import COUNTERS, REAL, Endpoint, Limits, Timing, Traffic, endpoint_at, traffic
-from codechat.calls.retry import SLOTS, Passing, Policy, Slots, call_with_retries, retry_after
+from codechat.calls.retry import SLOTS, Ended, Passing, Policy, Slots, call_with_retries, repeat, retry_after
 
 __all__ = [
-    "BRAKE", "COUNTERS", "REAL", "SLOTS", "Brake", "Endpoint", "Limits", "Passing", "Policy", "Slots", "Timing",
-    "Traffic", "call_with_retries", "endpoint_at", "retry_after", "run_coroutine", "traffic",
+    "BRAKE", "COUNTERS", "REAL", "SLOTS", "Brake", "Ended", "Endpoint", "Limits", "Passing", "Policy", "Slots",
+    "Timing", "Traffic", "call_with_retries", "endpoint_at", "repeat", "retry_after", "run_coroutine", "traffic",
 ]  # fmt: skip

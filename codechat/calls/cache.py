@@ -88,6 +88,16 @@ def has(question: CachedQuestion) -> bool:
     return _shelf(location()).get(question.key()) is not None
 
 
+def recall(question: CachedQuestion) -> Reply | None:
+    """The cached reply, which counts as used: for who decides by itself whether it still holds."""
+    return _shelf(location()).recall(question.key())
+
+
+def keep(question: CachedQuestion, reply: Reply) -> None:
+    """Keep a reply, unless there is one already; `settle` before the event loop ends."""
+    _shelf(location()).put(question.key(), question.model, reply)
+
+
 async def settle() -> None:
     """Write what is pending and close the files; the next question opens them again."""
     for path, shelf in list(_SHELVES.items()):

@@ -1,4 +1,4 @@
-"""One retry loop for every provider, bounded in attempts and in time.
+"""One retry loop for every provider and website, bounded in attempts and in time.
 
 A provider makes one attempt and classifies its failure. After a `Passing` failure the call is tried again, after a
 random wait below a bound that doubles, or after the time that the endpoint asks for. Any other exception ends the call.
@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Generic, TypeVar
 
 from codechat.calls.brake import BRAKE
 from codechat.calls.limits import COUNTERS, Endpoint
@@ -21,6 +22,7 @@ FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 30.0
 
 Attempt = Callable[[], Awaitable[Reply]]
+R = TypeVar("R")
 
 
 class Slots:
@@ -69,25 +71,56 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tried:
+class _Tried(Generic[R]):
     """The result of one attempt, and its seconds."""
 
-    result: Reply | Passing
+    result: R | Passing
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Generic[R]):
+    """The result of the first attempt that succeeded, its seconds, and the failures before it; `rate_limited` of them
+    were refused as too many."""
+
+    result: R
+    seconds: float
+    retries: int
+    rate_limited: int
 
 
 async def call_with_retries(attempt: Attempt, policy: Policy, endpoint: Endpoint, tokens: int = 0) -> Reply:
     """The reply of the first attempt that succeeds, with its latency and the number of failures before it.
 
-    `tokens` estimates an attempt, if the endpoint counts tokens. Raises the last attempt's error, with the same numbers
-    on it.
+    `tokens` estimates an attempt, if the endpoint counts tokens. Raises as `repeat`.
+    """
+
+    def used(reply: Reply) -> int:
+        return reply.usage.input_tokens + reply.usage.output_tokens or max(tokens, 1)
+
+    ended = await repeat(attempt, policy, endpoint, tokens, used)
+    return replace(ended.result, latency_s=ended.seconds, retries=ended.retries, rate_limited=ended.rate_limited)
+
+
+async def repeat(
+    attempt: Callable[[], Awaitable[R]],
+    policy: Policy,
+    endpoint: Endpoint,
+    tokens: int = 0,
+    used: Callable[[R], int] = lambda _: 1,
+) -> Ended[R]:
+    """Attempt until it succeeds, within the policy and the endpoint's limits.
+
+    `tokens` estimates an attempt, and `used` counts those of a result; without tokens a result counts as one. Raises
+    the last attempt's error, with the number of failures on it, and at once any that is not `Passing`.
     """
     spent, retries, limited = 0.0, 0, 0
     try:
         while True:
-            tried = await _try(attempt, policy, endpoint, tokens, min(policy.attempt_s, policy.call_s - spent))
-            if isinstance(tried.result, Reply):
-                return replace(tried.result, latency_s=tried.seconds, retries=retries, rate_limited=limited)
+            seconds = min(policy.attempt_s, policy.call_s - spent)
+            tried = await _try(attempt, policy, endpoint, tokens, seconds, used=used)
+            if not isinstance(tried.result, Passing):
+                return Ended(tried.result, tried.seconds, retries, limited)
             limited += tried.result.limited
             spent += tried.seconds
             spent += await _wait(tried.result, policy, endpoint, retries, spent)
@@ -98,20 +131,28 @@ async def call_with_retries(attempt: Attempt, policy: Policy, endpoint: Endpoint
         raise
 
 
-async def _try(attempt: Attempt, policy: Policy, endpoint: Endpoint, tokens: int, seconds: float) -> _Tried:
+async def _try(
+    attempt: Callable[[], Awaitable[R]],
+    policy: Policy,
+    endpoint: Endpoint,
+    tokens: int,
+    seconds: float,
+    *,
+    used: Callable[[R], int],
+) -> _Tried[R]:
     slots = SLOTS.get()
     if slots is not None:
         slots.leave()  # of this step's earlier call: else the step would wait for itself
     ticket = await endpoint.enter(tokens)
     clock = endpoint.timing.clock
-    began, used, limited, pause = clock(), 0, False, 0.0
+    began, units, limited, pause = clock(), 0, False, 0.0
     COUNTERS.attempts += 1
     COUNTERS.in_flight += 1
     try:
         async with asyncio.timeout(seconds) as limit:
-            reply = await attempt()
-        used = reply.usage.input_tokens + reply.usage.output_tokens or max(tokens, 1)
-        return _Tried(reply, clock() - began)
+            result = await attempt()
+        units = used(result)
+        return _Tried(result, clock() - began)
     except Passing as failed:
         limited, pause = failed.limited, min(failed.after, policy.call_s)
         return _Tried(failed, clock() - began)
@@ -125,10 +166,10 @@ async def _try(attempt: Attempt, policy: Policy, endpoint: Endpoint, tokens: int
         COUNTERS.rate_limited += limited
         if limited:
             endpoint.refuse(ticket, pause)
-        elif used and slots is not None:
-            slots.keep(partial(endpoint.leave, ticket, used))
+        elif units and slots is not None:
+            slots.keep(partial(endpoint.leave, ticket, units))
         else:
-            endpoint.leave(ticket, used)
+            endpoint.leave(ticket, units)
 
 
 async def _wait(failed: Passing, policy: Policy, endpoint: Endpoint, retries: int, spent: float) -> float:

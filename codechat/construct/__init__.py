@@ -2,10 +2,10 @@
 
 from codechat.construct.interface import Dropped, Item, Kept, Outcome, Spread, Waits
 from codechat.construct.kit import Kit
-from codechat.construct.recipe import RECIPES, Distributions, Recipe, RecipeConfig, RecipeRoles, Stage
+from codechat.construct.recipe import RECIPES, Distributions, Funnel, Recipe, RecipeConfig, RecipeRoles, Stage
 from codechat.construct.rows import read_rows
 
 __all__ = [
-    "RECIPES", "Distributions", "Dropped", "Item", "Kept", "Kit", "Outcome", "Recipe", "RecipeConfig", "RecipeRoles",
-    "Spread", "Stage", "Waits", "read_rows",
+    "RECIPES", "Distributions", "Dropped", "Funnel", "Item", "Kept", "Kit", "Outcome", "Recipe", "RecipeConfig",
+    "RecipeRoles", "Spread", "Stage", "Waits", "read_rows",
 ]  # fmt: skip

@@ -25,6 +25,8 @@ class Standing:
     path: tuple[int, ...]
     origin: str
     """The id of its seed."""
+    dropped: Dropped | None = None
+    """Why the stage that made it did not take it."""
 
 
 class Calls(BaseModel):
@@ -58,8 +60,7 @@ class End(BaseModel):
 
     `unit` is its key in
     the journal, and `upto` the last stage of that part when it ran: an item that was kept with another `until` goes on
-    from there.
-    `data` and `children` are left out in an outline.
+    from there. `made` are the items that go on in its place. `data` and `children` are left out in an outline.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -78,6 +79,7 @@ class End(BaseModel):
     calls: list[Calls] = []
     data: dict[str, Any] = {}
     provenance: dict[str, Any] = {}
+    made: int = 0
     children: list[dict[str, Any]] = []
 
     @property
@@ -100,7 +102,8 @@ class End(BaseModel):
             yield Standing(Item(self.id, self.data, self.provenance), self.path, self.origin)
         for number, child in enumerate(self.children):
             item = Item(child["id"], child["data"], child["provenance"])
-            yield Standing(item, (*self.path, number), self.origin)
+            dropped = Dropped(**child["dropped"]) if "dropped" in child else None
+            yield Standing(item, (*self.path, number), self.origin, dropped)
 
 
 def end_of(begun: End, item: Item, outcome: Outcome, visited: Sequence[str], kit: Kit) -> End:
@@ -110,8 +113,10 @@ def end_of(begun: End, item: Item, outcome: Outcome, visited: Sequence[str], kit
     match outcome:
         case Kept():
             own = {"status": "kept"}
-        case Spread(items=items):
-            own = {"status": "spread", "children": [asdict(each) for each in items]}
+        case Spread(items=items, dropped=dropped):
+            children = [_child(each) for each in items]
+            children += [{**_child(each), "dropped": asdict(why)} for each, why in dropped]
+            own = {"status": "spread", "made": len(items), "children": children}
         case Dropped(reason=reason, detail=detail):
             own = {"status": "dropped", "reason": reason, "detail": detail}
         case Waits(question=question, suggestion=suggestion):
@@ -119,6 +124,10 @@ def end_of(begun: End, item: Item, outcome: Outcome, visited: Sequence[str], kit
     end = begun.model_copy(update={"visited": [*visited], "asked": [*kit.asked], "calls": Calls.of(kit.used)})
     whole = {**dict(end), "data": dict(item.data), "provenance": dict(item.provenance), **own}
     return End.model_validate(writable(whole))
+
+
+def _child(item: Item) -> dict[str, Any]:
+    return {"id": item.id, "data": dict(item.data), "provenance": dict(item.provenance)}
 
 
 @dataclass

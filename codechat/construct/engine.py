@@ -92,6 +92,8 @@ async def services_of(run: Run) -> AsyncIterator[Services]:
         models = {role: MODELS.build(each) for role, each in run.made.roles.items()}
         for model in models.values():
             stack.push_async_callback(model.aclose)
+        if run.made.recipe.aclose is not None:
+            stack.push_async_callback(run.made.recipe.aclose)
         sandbox: Sandbox = NoSandbox(config.sandbox)
         if run.made.recipe.sandbox:
             sandbox = SANDBOXES.build(config.sandbox, workers=HARDWARE.build(config.hardware).workers)
@@ -198,9 +200,9 @@ class _Making:
         if self._failures >= FAILURES_IN_A_ROW:
             detail = f"not attempted: too many failures in a row; the last: {self._failure}"
             return await self._finish(end.model_copy(update={"detail": detail}), kit)
-        visited: list[str] = []
+        visited = [part[first - 1].name] if at.dropped is not None else list[str]()
         try:
-            outcome: Outcome = Kept(at.item)
+            outcome: Outcome = at.dropped or Kept(at.item)
             for stage in part[first:]:
                 if not isinstance(outcome, Kept):
                     break

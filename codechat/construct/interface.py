@@ -37,9 +37,13 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The item becomes several, each of which goes on by itself; its ids must be new."""
+    """The item becomes several, each of which goes on by itself; its ids must be new.
+
+    `dropped` are further ones that end here, each with the reason: candidates that the stage did not take.
+    """
 
     items: Sequence[Item]
+    dropped: "Sequence[tuple[Item, Dropped]]" = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,9 +113,9 @@ class Kit:
         """A role's decision: one of the question's answers, or undecided. Each re-ask is a step of its own."""
         return await decide(_Asked(self), question, self._request(role))
 
-    async def fill_in(self, role: str, form: Form[M]) -> Filled[M]:
-        """A role's answer as an object that fits the form's schema; None in it if no reply did."""
-        return await fill_in(_Asked(self), form, self._request(role))
+    async def fill_in(self, role: str, form: Form[M], *, draw: int = 0) -> Filled[M]:
+        """A role's answer as an object that fits the form's schema; None in it if no reply did. `draw` as in `ask`."""
+        return await fill_in(_Asked(self, draw), form, self._request(role))
 
     async def check(self, program: Program, suite: Suite, *, again: int = 0) -> Verdict:
         """The suite's verdict on a program, run in the sandbox.
@@ -188,14 +188,14 @@ class Kit:
 class _Asked:
     """The model of whichever role a request names, each of whose replies is a step."""
 
-    def __init__(self, kit: Kit) -> None:
-        self._kit = kit
+    def __init__(self, kit: Kit, draw: int = 0) -> None:
+        self._kit, self._draw = kit, draw
 
     async def check(self) -> None:
         """The kit checks before the first call."""
 
     async def complete(self, request: Request) -> Reply:
-        return await self._kit.ask(request.role, request.messages)
+        return await self._kit.ask(request.role, request.messages, draw=self._draw)
 
     async def aclose(self) -> None:
         """The engine closes the models."""

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, PydanticUserError
+from pydantic import BaseModel, ConfigDict, PydanticUserError, model_validator
 
 from codechat.construct.config import ConstructionConfig
 from codechat.construct.interface import Item
@@ -27,6 +27,8 @@ MADE = "made"
 """The key, in a folder's settings, of what was made in it."""
 STAGE = "stage"
 """The key, in an item's provenance, of the stage after which it was written."""
+SEAL = "seal"
+"""The key, in the same place, of a hash of the rest, by which an edited line is known; lines of one's own have none."""
 
 
 class ItemRow(BaseModel):
@@ -37,6 +39,17 @@ class ItemRow(BaseModel):
     id: str
     data: dict[str, Any]
     provenance: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _is_as_written(self) -> Self:
+        if self.provenance.get(SEAL, (seal := seal_of(self.id, self.data, self.provenance))) != seal:
+            raise ValueError(f"the line was edited by hand; to use it all the same, remove its '{SEAL}'")
+        return self
+
+
+def seal_of(item: str, data: Mapping[str, Any], provenance: Mapping[str, Any]) -> str:
+    """The hash of a line that `until=STAGE` leaves."""
+    return content_hash([item, data, {name: value for name, value in provenance.items() if name != SEAL}])[:16]
 
 
 @dataclass(frozen=True)
@@ -176,6 +189,9 @@ def construction_of(config: ConstructionConfig, choices: Mapping[str, str]) -> C
     if not items:
         raise UserError(f"recipe={options.kind} found no seeds", "give others")
     _check_ids(items)
+    for stage in () if config.dry_run else stages:
+        if stage.check is not None:
+            stage.check(items)
     asked = {place: model.identity() for place, model in models.items() if role_of(place) in recipe.roles}
     seeds = [[item.id, item.data, item.provenance] for item in items]
     rest = {**_counting(config), "construct": {**options.identity(), "roles": asked}}
@@ -219,7 +235,8 @@ def _read_items(path: Path, stages: Sequence[Stage]) -> tuple[tuple[Item, ...], 
     left = tuple(stages[names.index(last) + 1 :] if last else stages)
     if not left:
         raise UserError(f"no stage is left for the items of {path}", f"they have passed '{last}' already")
-    return tuple(Item(row.id, row.data, {k: v for k, v in row.provenance.items() if k != STAGE}) for row in rows), left
+    own = [{name: value for name, value in row.provenance.items() if name not in (STAGE, SEAL)} for row in rows]
+    return tuple(Item(row.id, row.data, each) for row, each in zip(rows, own, strict=True)), left
 
 
 def _check_ids(items: Sequence[Item]) -> None:

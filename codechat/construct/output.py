@@ -10,7 +10,7 @@ from typing import Any
 from codechat.construct.ends import Calls, End
 from codechat.construct.engine import Made
 from codechat.construct.interface import Item
-from codechat.construct.making import STAGE, Construction
+from codechat.construct.making import SEAL, STAGE, Construction, seal_of
 from codechat.domain import Usage
 from codechat.files import write_atomically
 from codechat.journal import Journal
@@ -24,17 +24,24 @@ ITEMS, DROPPED, QUESTIONS, YIELD, CARD = "items.jsonl", "dropped.jsonl", "questi
 def write_output(made: Construction, found: Made, journal: Journal, tariff: Tariff) -> dict[str, Any]:
     """Write all files; returns the content of yield.json."""
     folder, digest = made.folder, hashlib.sha256()
+    funnel = made.recipe.funnel() if made.recipe.funnel is not None else None
+
+    def whole_of(end: End) -> End:
+        whole = End.model_validate_json(journal.record(end.unit) or "")
+        if funnel is not None:
+            funnel.add(whole.data, end.stage if end.status == "dropped" else "", end.reason)
+        return whole
 
     def items() -> Iterator[str]:
         for end in found.kept:
-            line = _line(_row(made, End.model_validate_json(journal.record(end.unit) or "")))
+            line = _line(_row(made, whole_of(end)))
             digest.update(line.encode())
             yield line
 
     def dropped() -> Iterator[str]:
         for end in found.final:
             if end.status == "dropped":
-                whole = End.model_validate_json(journal.record(end.unit) or "")
+                whole = whole_of(end)
                 about = {
                     "id": end.id,
                     "seed": end.origin,
@@ -51,6 +58,8 @@ def write_output(made: Construction, found: Made, journal: Journal, tariff: Tari
         folder / QUESTIONS, "".join(_line({**(e.question or {}), "item": e.id, "stage": e.stage}) for e in waiting)
     )
     yields = _yields(made, found, digest.hexdigest(), tariff)
+    if funnel is not None:
+        yields["funnel"] = [[*row] for row in funnel.table(yields["all"]["calls"])]
     write_atomically(folder / YIELD, json.dumps(yields, indent=1, ensure_ascii=False) + "\n")
     with (folder / ITEMS).open(encoding="utf-8") as stream:
         rows = [json.loads(line) for line in stream] if made.recipe.distributions and not made.is_partial else []
@@ -67,7 +76,8 @@ def _row(made: Construction, end: End) -> dict[str, Any]:
     """The line of a kept item; one to go on from, if `until` stopped before the last stage."""
     item = Item(end.id, end.data, end.provenance)
     if made.is_partial:
-        return {"id": end.id, "data": end.data, "provenance": {**end.provenance, STAGE: end.upto}}
+        noted = {**end.provenance, STAGE: end.upto}
+        return {"id": end.id, "data": end.data, "provenance": {**noted, SEAL: seal_of(end.id, end.data, noted)}}
     provenance = {
         **end.provenance,
         "recipe": made.name,
@@ -117,10 +127,10 @@ def _yields(made: Construction, found: Made, content: str, tariff: Tariff) -> di
 
 
 def _passed(stage: str, ends: list[End]) -> dict[str, Any]:
-    """How many items came to a stage, and what became of them there."""
+    """How many items came to a stage, and what became of them there; those that it made count in place of theirs."""
     here = [end for end in ends if end.visited and end.visited[-1] == stage]
-    came = sum(stage in end.visited for end in ends)
     ended = Counter(end.status for end in here)
+    came = sum(stage in end.visited for end in ends) - ended["spread"] + sum(end.made for end in here)
     reasons = Counter(end.reason for end in here if end.status == "dropped")
     return {
         "reached": came,
@@ -158,6 +168,7 @@ def _card(made: Construction, yields: Mapping[str, Any], counted: Mapping[str, M
             ("stage", "reached", "passed", "dropped", "waiting", "calls", "tokens", "US dollars"), stage_rows(yields)
         ),
         *_table(("prompt", "SHA-256, first 16"), list(made.prompts.items())),
+        *(_table(*funnel_of(yields)) if "funnel" in yields else ()),
     ]
     for title, values in counted.items():
         lines += [f"## {title}", "", *_table((title, "tasks"), [(name, str(n)) for name, n in values.items()])]
@@ -175,6 +186,12 @@ def stage_rows(yields: Mapping[str, Any]) -> list[tuple[str, ...]]:
         usd = "not known" if row["usd"] is None else f"{row['usd']:,.4f}"
         rows.append((name, *counts, dropped, str(row.get("waiting", "")), *shown, usd))
     return rows
+
+
+def funnel_of(yields: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Heads and rows of the recipe's own table."""
+    heads, *rows = map(tuple, yields["funnel"])
+    return heads, rows
 
 
 def _table(headers: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel
 
@@ -16,7 +16,8 @@ from codechat.registry import NoTraits, Registry
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of the way. `work` gets an item and its kit.
+    """One step of the way. `work` gets an item and its kit. `check` is called before anything is begun, with the items
+    that a run begins with: it raises `UserError` if the stage lacks what it will need, such as a program or a key.
 
     A stage of `together` takes all items that reached it at once, in the order of the seeds, and returns an outcome for
     each: it begins when no earlier item is under way, errored or waiting, so that its result does not depend on the
@@ -26,6 +27,17 @@ class Stage:
     name: str
     work: Callable[[Item, Kit], Awaitable[Outcome]] | None = None
     together: Callable[[Sequence[Item], Kit], Awaitable[Sequence[Outcome]]] | None = None
+    check: Callable[[Sequence[Item]], None] | None = None
+
+
+class Funnel(Protocol):
+    """Counts of a recipe's own, over all items that came through or were dropped."""
+
+    def add(self, data: Mapping[str, Any], stage: str, reason: str) -> None:
+        """Count an item as it was in the end, with the stage and the reason if it was dropped, both empty else."""
+
+    def table(self, calls: int) -> Sequence[Sequence[str]]:
+        """The rows to print, the first of them the heads, after so many calls of all roles."""
 
 
 Distributions = Mapping[str, Mapping[str, int]]
@@ -46,7 +58,8 @@ class Recipe:
     parts that `skip` may name, beside the stages. `prepare` is awaited before the first paid call, with all seeds and a
     kit that asks no role: it raises `UserError` for seeds that cannot be used, such as a solution that fails its own
     tests. `distributions` count the kept rows for the card. `asks` are the calls that an item is expected to need, for
-    `dry_run`; their `turn` is 0.
+    `dry_run`; their `turn` is 0. `funnel` begins a count for a table of the recipe's own. `aclose` is awaited when a
+    run ends, in the event loop of the stages.
     """
 
     seeds: Callable[[], Iterable[Item]]
@@ -59,6 +72,8 @@ class Recipe:
     distributions: Callable[[Sequence[Mapping[str, Any]]], Distributions] | None = None
     asks: Callable[[Item], Iterable[Ask]] | None = None
     prepare: Callable[[Sequence[Item], Kit], Awaitable[None]] | None = None
+    funnel: Callable[[], Funnel] | None = None
+    aclose: Callable[[], Awaitable[None]] | None = None
 
 
 class RecipeRoles(Roles):

@@ -35,7 +35,7 @@ def recipe(text: str, images: Mapping[str, str], *, network: bool) -> Recipe:
     lines = text.removeprefix("\ufeff").split("\n")
     _refuse_directives(lines)
     reader = _Reader(images, network)
-    made = [reader.read(instruction) for instruction in _instructions(lines)]
+    made = [reader.read(instruction) for instruction in instructions(text)]
     if not reader.started:
         raise Refused("it has no FROM")
     return Recipe("\n".join(made) + "\n", tuple(dict.fromkeys(reader.bases)))
@@ -52,10 +52,10 @@ def _refuse_directives(lines: list[str]) -> None:
             raise Refused(f"the line '# {found[1].lower()}=' chooses another reader of the file")
 
 
-def _instructions(lines: list[str]) -> Iterator[str]:
+def instructions(text: str) -> Iterator[str]:
     """The instructions as single lines, without comments."""
     whole = ""
-    for raw in lines:
+    for raw in text.removeprefix("\ufeff").split("\n"):
         line = raw.rstrip("\r")
         if not line.strip(" \t\v\f\r") or line.lstrip(" \t\v\f\r").startswith("#"):
             continue

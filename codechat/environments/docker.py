@@ -58,6 +58,11 @@ class DockerConfig(Limits):
     def networked(self, workspace: Workspace) -> bool:
         return self.network is not None and self.room_of(workspace) == self.kind
 
+    def builder(self, program: str) -> Builder:
+        """What builds by an engine's program, within the limits."""
+        bounds = Bounds(self.build_s, self.build_disk_mb << 20, self.build_processes)
+        return Builder(Engine(program), self, bounds, self.build_network, self.images)
+
     def lacking(self, workspace: Workspace) -> tuple[str, str] | None:
         if self.recipe_of(workspace) is not None or self.fallback is not None:
             return None
@@ -119,8 +124,7 @@ class Docker:
                 "or choose environment=checkout",
             )
         self._config, self._slots = config, Slots(config.max_rooms)
-        bounds = Bounds(config.build_s, config.build_disk_mb << 20, config.build_processes)
-        self._builder = Builder(Engine(program), config, bounds, config.build_network, config.images)
+        self._builder = config.builder(program)
         self._plain = None if config.fallback is None else Checkout(config, slots=self._slots)
 
     async def check(self) -> None:

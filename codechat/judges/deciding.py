@@ -98,13 +98,14 @@ class Form(Generic[M]):
     """A request that is answered by one JSON object: the whole reply, or its only fence.
 
     `reask` is sent after an answer that does not fit the `schema`, at most `max_reasks` times; `{{problem}}` in it says
-    why it did not.
+    why it did not. `read` makes the object of a reply in another form, such as a file's text, or says why it cannot.
     """
 
     prompt: str
     schema: type[M]
     reask: str
     max_reasks: int = 2
+    read: Callable[[str], M | str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +120,25 @@ async def fill_in(model: Model, form: Form[M], place: Request) -> Filled[M]:
     """Ask until the reply fits the schema, or give up. Raises `InfrastructureError` if the model cannot be asked."""
     found, why, spent = await _first_readable(
         model, form.prompt, form.max_reasks, place,
-        read=lambda answer: read_object(answer, form.schema),
+        read=form.read or (lambda answer: read_object(answer, form.schema)),
         again=lambda problem: form.reask.replace("{{problem}}", problem),
     )  # fmt: skip
     return Filled(found, why, **spent.fields())
 
 
+def whole_of(answer: str) -> str | None:
+    """The text that a reply consists of: its only fence, or all of it; None if it has several fences."""
+    fences: list[str] = _FENCED.findall(answer)
+    return None if len(fences) > 1 else fences[0] if fences else answer
+
+
 def read_object(answer: str, schema: type[M]) -> M | str:
     """The one JSON object of a reply, if it fits the schema; else why not, in words."""
-    fences = _FENCED.findall(answer)
-    if len(fences) > 1:
-        return f"{len(fences)} fences, and one JSON object was asked for"
+    text = whole_of(answer)
+    if text is None:
+        return "several fences, and one JSON object was asked for"
     try:
-        return schema.model_validate(json.loads(fences[0] if fences else answer))
+        return schema.model_validate(json.loads(text))
     except ValidationError as error:
         first = error.errors()[0]
         return f"{'.'.join(map(str, first['loc'])) or 'the object'}: {first['msg'].removeprefix('Value error, ')}"

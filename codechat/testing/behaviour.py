@@ -49,7 +49,7 @@ class Fault:
     """
 
     status: int = 200
-    body: str | dict[str, Any] = ""
+    body: str | dict[str, Any] | list[Any] = ""
     headers: dict[str, str] = field(default_factory=dict)
     stall_s: float = 0.0
     cut: int | None = None

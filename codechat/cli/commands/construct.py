@@ -15,7 +15,7 @@ from codechat.cli.terminal import err, out, plain_table
 from codechat.construct.config import compose_construction
 from codechat.construct.ends import Counts
 from codechat.construct.making import Construction
-from codechat.construct.output import CARD, QUESTIONS, stage_rows
+from codechat.construct.output import CARD, QUESTIONS, funnel_of, stage_rows
 from codechat.construct.run import INTERRUPTED, Outcome, construct
 from codechat.engine.cell.budget import Budget
 from codechat.environment import shell_command
@@ -87,6 +87,12 @@ def _show(outcome: Outcome, yields: Mapping[str, Any]) -> None:
     for row in stage_rows(yields):
         table.add_row(*map(escape, row))
     out.print(table)
+    if "funnel" in yields:
+        heads, rows = funnel_of(yields)
+        beside = plain_table(*heads, left=1)
+        for row in rows:
+            beside.add_row(*map(escape, row))
+        out.print(beside)
     folder = outcome.made.folder
     out.print(f"\n{counted(yields['kept'], 'task')} kept of {counted(yields['seeds'], 'seed')}", markup=False)
     if yields["waiting"]:

@@ -199,6 +199,28 @@ def test_what_compares_all_items_waits_for_people(tmp_path: Path) -> None:
     assert outcome.yields["dropped"] == 2
 
 
+def test_what_a_stage_does_not_take_ends_there_with_its_reason(tmp_path: Path) -> None:
+    async def choose(item: Item, kit: Kit) -> Outcome:
+        parts = [Item(f"{item.id}.{part}", {"part": part}) for part in range(3)]
+        return Spread(parts[1:], [(parts[0], Dropped("too early", "it is the first"))])
+
+    async def go_on(item: Item, kit: Kit) -> Outcome:
+        return Dropped("the last") if item.data["part"] == 2 else Kept(item)
+
+    for _ in range(2):
+        outcome = run(tmp_path / "o", (Stage("choose", choose), Stage("go on", go_on)), seeds(2))
+        assert outcome.yields is not None
+        stages = outcome.yields["stages"]
+        assert (stages["choose"]["reached"], stages["choose"]["passed"]) == (6, 4)
+        assert stages["choose"]["dropped"] == {"too early": 2}
+        assert (stages["go on"]["reached"], stages["go on"]["passed"]) == (4, 2)
+        dropped = [(row["id"], row["stage"], row["detail"]) for row in rows(tmp_path / "o" / "dropped.jsonl")]
+        assert dropped == [
+            ("s0.2", "go on", ""), ("s0.0", "choose", "it is the first"),
+            ("s1.2", "go on", ""), ("s1.0", "choose", "it is the first"),
+        ]  # fmt: skip
+
+
 def test_two_items_of_one_id_are_refused(tmp_path: Path) -> None:
     async def twice(item: Item, kit: Kit) -> Outcome:
         return Spread([item, item])
@@ -229,6 +251,25 @@ def test_a_torn_file_of_items_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"torn.jsonl:2"):
         run(tmp_path / "o", STAGES, seeds(1), rows=str(torn), recipe={"roles": ()})
     assert not (tmp_path / "o").exists()
+
+
+def test_a_line_that_was_edited_by_hand_is_refused_until_it_says_so(tmp_path: Path) -> None:
+    def edit(folder: str, *, keeps: bool) -> str:
+        row = rows(tmp_path / "half" / "items.jsonl")[0]
+        row["data"]["number"] = 7
+        row["provenance"] = {k: v for k, v in row["provenance"].items() if keeps or k != "seal"}
+        (tmp_path / folder).write_text(json.dumps(row) + "\n")
+        return str(tmp_path / folder)
+
+    async def keep(item: Item, kit: Kit) -> Outcome:
+        return Kept(item)
+
+    stages = [Stage("first", keep), Stage("second", keep)]
+    run(tmp_path / "half", stages, seeds(2), until="first")
+    with pytest.raises(UserError, match=r"edited:1: .* was edited by hand"):
+        run(tmp_path / "o", stages, (), rows=edit("edited", keeps=True))
+    assert run(tmp_path / "o", stages, (), rows=edit("own", keeps=False)).status == 0
+    assert rows(tmp_path / "o" / "items.jsonl")[0]["number"] == 7
 
 
 def test_programs_are_tested_once_unless_again(tmp_path: Path) -> None:

@@ -1,0 +1,414 @@
+"""How rows of CodeAssistBench are made: from repositories of GitHub to issues with a thread, a commit, a Dockerfile
+where a build is needed, and the conditions that satisfy the user (section 3.1 of the paper, appendices A.1 to A.4).
+
+`github.py` asks GitHub, `repositories.py` chooses repositories, `threads.py` has the rules without a model, `roles.py`
+who is asked what, `dockerfiles.py` how Dockerfiles come about, and `funnel.py` the counts beside the paper's.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from codechat.config import original_option, place_option, run_option
+from codechat.construct import (
+    RECIPES,
+    Dropped,
+    Item,
+    Kept,
+    Kit,
+    Outcome,
+    Recipe,
+    RecipeConfig,
+    Spread,
+    Stage,
+    read_rows,
+)
+from codechat.environments.docker import DockerConfig
+from codechat.errors import UserError, nearest
+from codechat.protocols import Ask
+from codechat.studies.cab.construct.dockerfiles import Builds
+from codechat.studies.cab.construct.funnel import IssueFunnel
+from codechat.studies.cab.construct.github import PER_PAGE, Comment, Commit, Github, GithubConfig, Issue, Repository
+from codechat.studies.cab.construct.repositories import (
+    LICENSES,
+    PERMISSIVE,
+    SEARCHED,
+    Rules,
+    choose,
+    item_of,
+    tags_of,
+)
+from codechat.studies.cab.construct.roles import Asking, Extracted, IssuesPrompts, IssuesRoles, Removed, founded
+from codechat.studies.cab.construct.threads import anonymized, media_in, turns_of
+from codechat.studies.cab.sampling import paper_sample
+from codechat.studies.cab.tasks import IssueRow, replies_in
+from codechat.texts import problem_of_name
+
+UNDECIDED = "undecided"
+ROLES = ("filter", "messages", "classify", "dockerfile", "conditions")
+
+
+class IssuesConfig(RecipeConfig):
+    """Options of `recipe=issues`."""
+
+    kind: Literal["issues"] = original_option("issues", "which recipe")
+    languages: list[str] = original_option([*SEARCHED], "languages of repositories, in any spelling", min_length=1)
+    licenses: list[str] = original_option(PERMISSIVE, "licences of repositories, by their SPDX ids", min_length=1)
+    min_stars: int = original_option(10, "stars of a repository: strictly more than these", ge=0)
+    created_after: str | None = original_option("2024-11-01", "repositories made after this day; null: of any age")
+    looked_at: int = original_option(500, "most starred repositories of a language that are looked at", ge=1)
+    per_language: int = original_option(100, "repositories of a language that are chosen", ge=1)
+    candidates: int = original_option(5, "Dockerfiles that are written before one is repaired", ge=1)
+    repairs: int = original_option(3, "repairs of the last one if none builds", ge=0)
+    anonymize: bool = original_option(False, "replace people's names: the same one throughout a thread")
+    sample: Literal["paper"] | None = original_option(
+        None, "draw the paper's sample of what came through: by language, Dockerfile and turns of the thread"
+    )
+    sample_seed: int = original_option(0, "which sample is drawn")
+    repos: str | None = place_option(
+        None, "the folder of clones for builds; what lacks is cloned into it", min_length=1
+    )
+    keep_images: bool = run_option(False, "keep the images of Dockerfiles that build")
+    builds: DockerConfig = original_option(DockerConfig(), "what builds may do and take")
+    github: GithubConfig = original_option(GithubConfig(), "where issues come from")
+    roles: IssuesRoles = original_option(..., "who decides and writes")
+    prompts: IssuesPrompts = original_option(..., "each as a text or @FILE")
+
+    @field_validator("languages")
+    @classmethod
+    def _are_known(cls, names: list[str]) -> list[str]:
+        return tags_of(names)
+
+    @field_validator("licenses")
+    @classmethod
+    def _are_of_spdx(cls, names: list[str]) -> list[str]:
+        known = {name.casefold(): name for name in LICENSES}
+        for name in names:
+            if name.casefold() not in known:
+                raise ValueError(f"'{name}' is no SPDX id that GitHub knows; {nearest(name, LICENSES)}")
+        return [known[name.casefold()] for name in names]
+
+    @field_validator("created_after")
+    @classmethod
+    def _is_a_day(cls, day: str | None) -> str | None:
+        return day and date.fromisoformat(day).isoformat()
+
+
+class RepositoryRow(BaseModel):
+    """A line of `seeds=FILE`: a repository of one's own choice."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    repository: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
+
+
+class _CommentData(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+
+    user: str
+    created_at: str
+    body: str
+
+
+class IssueData(BaseModel):
+    """What every stage after `issues` needs of an item; the rest it makes."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+
+    repository: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
+    language: str
+    number: int
+    url: str
+    title: str
+    body: str | None
+    author: str
+    created_at: datetime = Field(strict=False)
+    comments: list[_CommentData]
+    commit_id: str = Field("", pattern=r"^([0-9a-f]{40})?$")
+
+
+class Issues:
+    """The stages. The journal has all that they ask and build, so that each can be run again."""
+
+    def __init__(self, config: IssuesConfig) -> None:
+        self._config = config
+        self._github = Github(config.github)
+        names = ("min_stars", "created_after", "licenses", "languages", "looked_at", "per_language")
+        self._rules = Rules(**{name: getattr(config, name) for name in names})
+        self._builds = Builds(
+            config.builds, config.repos, config.github.clone_url, config.candidates, config.repairs, config.keep_images
+        )
+        self._read = False  # whether the items of a file are known to be issues
+        self.aclose = self._github.aclose
+
+    def seeds(self) -> Sequence[Item]:
+        """The repositories of the file, or the languages to search in."""
+        config = self._config
+        if config.seeds is None:
+            return [Item(name, {"language": name}) for name in config.languages]
+        remedy = 'a line is {"repository": "owner/name"}'
+        rows = [row for _, row in read_rows(Path(config.seeds).expanduser(), RepositoryRow, "seeds", remedy)]
+        return [Item(row.repository, {"repository": row.repository}) for row in rows]
+
+    # -- what is needed --------------------------------------------------------------------------------------------
+
+    def need_token(self, items: Sequence[Item]) -> None:
+        """Raise `UserError` if GitHub will be asked, and there is no token."""
+        if any("comments" not in item.data for item in items):
+            self._config.github.token()
+
+    def need_commits(self, items: Sequence[Item]) -> None:
+        """The same for commits, and raise it for issues that are none."""
+        self.need_issues(items)
+        if any(not item.data.get("commit_id") for item in items):
+            self._config.github.token()
+
+    def need_issues(self, items: Sequence[Item]) -> None:
+        """Raise `UserError` if an item from a file is no issue."""
+        if self._read or self._config.rows is None:
+            return
+        self._read = True
+        for item in items:
+            if "comments" not in item.data and item.data.keys() >= {"repository_created_at"}:
+                continue  # a repository, which `issues` will make issues of
+            try:
+                IssueData.model_validate(item.data)
+            except ValidationError as error:
+                first = error.errors(include_input=False)[0]
+                where = ".".join(map(str, first["loc"]))
+                problem = f"{self._config.rows}: the item '{item.id}' is no issue: {where}: {first['msg']}"
+                raise UserError(problem, "give what until=STAGE left, or these fields: docs/codeassist.md") from error
+
+    def need_engine(self, items: Sequence[Item]) -> None:
+        """Raise `UserError` if nothing could be built, or no issue could be cloned for it."""
+        self._builds.check()
+
+    # -- stages without a model ------------------------------------------------------------------------------------
+
+    async def repositories(self, item: Item, kit: Kit) -> Outcome:
+        """A language becomes its chosen repositories; one that the user named is looked up."""
+        if "comments" in item.data or "repository_created_at" in item.data:
+            return Kept(item)
+        if "repository" not in item.data:
+            return await choose(self._github, kit, item.data["language"], self._rules)
+        found = await self._github.get(kit, f"/repos/{item.data['repository']}", Repository)
+        if found.lost:
+            return Dropped(found.lost, found.detail)
+        return self._rules.unfit(found.items[0]) or Kept(item.having(**item_of(found.items[0]).data))
+
+    async def issues(self, item: Item, kit: Kit) -> Outcome:
+        """A repository becomes its closed issues with their threads; those that break a rule end here."""
+        if "comments" in item.data:
+            return Kept(item)
+        name = item.data["repository"]
+        query = f"state=closed&sort=created&direction=asc&per_page={PER_PAGE}"
+        listed = await self._github.all(kit, f"/repos/{name}/issues?{query}", Issue)
+        if listed.lost:
+            return Dropped(listed.lost, listed.detail)
+        if not listed.items:
+            return Dropped("no closed issue")
+        made = await asyncio.gather(*(self._issue(item, kit, each) for each in listed.items))
+        return Spread(
+            [issue for issue, why in made if why is None], [(issue, why) for issue, why in made if why is not None]
+        )
+
+    async def _issue(self, item: Item, kit: Kit, issue: Issue) -> tuple[Item, Dropped | None]:
+        """The item of an issue, and why it is dropped; its thread is asked for if nothing speaks against it before."""
+        name = item.data["repository"]
+        data = {key: value for key, value in item.data.items() if key not in ("stars", "score")}
+        data |= {"number": issue.number, "title": issue.title, "body": issue.body, "url": issue.html_url}
+        data |= {"created_at": issue.created_at, "closed_at": issue.closed_at, "author": issue.author.login}
+        made = Item(f"{name}#{issue.number}", {**data, "labels": [label.name for label in issue.labels]})
+        if why := _unfit(issue):
+            return made, why
+        found = await self._github.all(
+            kit, f"/repos/{name}/issues/{issue.number}/comments?per_page={PER_PAGE}", Comment
+        )
+        if found.lost:
+            return made, Dropped(found.lost, found.detail)
+        people = {each.login for each in (issue.author, *(c.author for c in found.items)) if not each.is_bot}
+        comments = [
+            {"user": each.author.login, "created_at": each.created_at, "body": each.body or ""} for each in found.items
+        ]
+        whole = {**made.data, "comments": comments}
+        made = Item(made.id, anonymized(whole) if self._config.anonymize else whole)
+        if len(people) < 2:
+            return made, Dropped("one participant")
+        media = media_in(*(each["body"] for each in comments))
+        return made, Dropped("media", f"{media} in a comment") if media else None
+
+    async def turns(self, item: Item, kit: Kit) -> Outcome:
+        """Neighbouring comments of one side are one turn's; without an answer of somebody else there is no turn."""
+        turns = turns_of(item.data["author"], [each["user"] for each in item.data["comments"]])
+        if not turns[0]["maintainer"]:
+            return Dropped("no answer")
+        return Kept(item.having(turns=turns))
+
+    async def commits(self, item: Item, kit: Kit) -> Outcome:
+        """The last commit of the default branch before the issue was opened."""
+        if item.data.get("commit_id"):
+            return Kept(item)
+        before = datetime.fromisoformat(item.data["created_at"]) - timedelta(seconds=1)
+        until = before.strftime("%Y-%m-%dT%H:%M:%SZ")
+        name = item.data["repository"]
+        found = await self._github.get(kit, f"/repos/{name}/commits?until={until}&per_page=1", Commit)
+        if found.lost:
+            return Dropped(found.lost, found.detail)
+        if not found.items:
+            return Dropped("no commit", f"none before {until}")
+        return Kept(item.having(commit_id=found.items[0].sha))
+
+    # -- stages with a model ---------------------------------------------------------------------------------------
+
+    async def filter(self, item: Item, kit: Kit) -> Outcome:
+        """The seven questions (appendix A.1)."""
+        wrong = await self._asking(item, kit).criteria()
+        if wrong is None:
+            return Dropped(UNDECIDED, "the seven questions")
+        return Dropped(wrong[0], ", ".join(wrong[1:])) if wrong else Kept(item)
+
+    async def messages(self, item: Item, kit: Kit) -> Outcome:
+        """Comments that say nothing of use are taken out (appendix A.2)."""
+        comments = item.data["comments"]
+        removed = await self._asking(item, kit).empty_comments(len(comments))
+        if removed is None:
+            return Dropped(UNDECIDED, "which comments say nothing")
+        kept = [each for number, each in enumerate(comments, 1) if number not in removed]
+        if {each["user"] for each in kept} <= {item.data["author"]}:
+            return Dropped("no answer", "without the comments that say nothing")
+        return Kept(item.having(comments=kept).noting(**({"removed_comments": removed} if removed else {})))
+
+    async def classify(self, item: Item, kit: Kit) -> Outcome:
+        """Whether the issue needs a build."""
+        needed = await self._asking(item, kit).needs_build()
+        return Dropped(UNDECIDED, "is a build needed?") if needed is None else Kept(item.having(needs_build=needed))
+
+    async def dockerfiles(self, item: Item, kit: Kit) -> Outcome:
+        """An issue that needs a build gets a Dockerfile that builds (appendix A.3), or ends here."""
+        if not item.data.get("needs_build"):
+            return Kept(item)
+        return await self._builds.make(item, kit, self._asking(item, kit))
+
+    async def conditions(self, item: Item, kit: Kit) -> Outcome:
+        """What satisfies the user, each condition with evidence that stands in the thread (appendix A.4)."""
+        filled = await self._asking(item, kit).conditions()
+        if filled.value is None:
+            return Dropped(UNDECIDED, f"conditions: {filled.problem}")
+        kept, all_ = founded(filled.value.conditions, item.data), filled.value.conditions
+        if not kept:
+            return Dropped("no condition", f"{len(all_)} without evidence in the thread" if all_ else "none given")
+        made = item.having(satisfaction_conditions=[each.condition for each in kept])
+        return Kept(made.noting(evidence=[each.evidence for each in kept], unfounded=len(all_) - len(kept)))
+
+    def _asking(self, item: Item, kit: Kit) -> Asking:
+        return Asking(kit, self._config.prompts, item.data, network=self._config.builds.build_network)
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    async def references(self, item: Item, kit: Kit) -> Outcome:
+        """The replies of the user that may show others' simulated users the tone (`references_for`), by their ids."""
+        return _referenced(item)
+
+    async def sampled(self, items: Sequence[Item], kit: Kit) -> Sequence[Outcome]:
+        """The same, and of all issues the paper's sample (section 4.2.2), as `dataset.sample=paper` draws it."""
+        outcomes = {item.id: _referenced(item) for item in items}
+        kept = [each.item for each in outcomes.values() if isinstance(each, Kept)]
+        tasks = [IssueRow.model_validate(row_of(item)).task() for item in kept]
+        drawn = {task.task_id for task in paper_sample(tasks, self._config.sample_seed)}
+        for item, task in zip(kept, tasks, strict=True):
+            if task.task_id not in drawn:
+                outcomes[item.id] = Dropped("not in the sample")
+        return [outcomes[item.id] for item in items]
+
+    def asks(self, item: Item) -> Iterator[Ask]:
+        """The calls that an item is expected to need: by the paper, 33 issues of a repository are looked at, of which
+        four pass the filter; one of eleven needs a build, which takes two Dockerfiles."""
+        config = self._config
+        issues = 1.0 if "comments" in item.data else 33.0 * (1 if "repository" in item.data else config.per_language)
+        passed = issues if "comments" in item.data else issues * 0.13
+        thread = 3_000
+        for role, share, more, reply in (
+            ("filter", issues, 2_200, 120), ("messages", passed, 900, 60), ("classify", passed, 900, 200),
+            ("dockerfile", passed * 2 / 11, 9_000, 1_500), ("conditions", passed, 1_500, 900),
+        ):  # fmt: skip
+            if role not in config.skip and f"{role}s" not in config.skip and round(share):
+                yield Ask(role, 0, thread + more, reply, times=round(share))
+
+
+def _unfit(issue: Issue) -> Dropped | None:
+    """Why an issue is dropped before its thread is known; None if it is not."""
+    if issue.pull_request is not None:
+        return Dropped("pull request")
+    if issue.state != "closed" or issue.state_reason != "completed":
+        return Dropped("not completed", issue.state_reason or "GitHub says no reason")
+    if not issue.comments:
+        return Dropped("one participant", "no comment")
+    if media := media_in(issue.title, issue.body or ""):
+        return Dropped("media", f"{media} in the issue")
+    return None
+
+
+def _referenced(item: Item) -> Outcome:
+    """The item with the ids of its user's replies, if `dataset=cab` can read its row."""
+    try:
+        if problem := problem_of_name(item.id):
+            raise ValueError(f"its id {problem}")
+        task = IssueRow.model_validate(row_of(item)).task()
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        return Dropped("no row", f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+    return Kept(item.having(references=[reply.id for reply in replies_in(task)]))
+
+
+def row_of(item: Item) -> dict[str, Any]:
+    """The line of an issue, as `dataset=cab` reads it, with licence and address."""
+    needed = item.data.get("needs_build")
+    category = "Needs build environment" if needed else "Does not need build environment"
+    return {
+        "dockerfile": None,
+        "satisfaction_conditions": [],
+        **{name: value for name, value in item.data.items() if name != "needs_build"},
+        **({} if needed is None else {"_classification": {"category": category}}),
+    }
+
+
+@RECIPES.register("issues", IssuesConfig)
+def issues(config: IssuesConfig) -> Recipe:
+    """Issues of repositories with threads, commits, Dockerfiles and conditions, from GitHub (CodeAssistBench)."""
+    made = Issues(config)
+    last = Stage("references", made.references, check=made.need_issues)
+    if config.sample is not None:
+        last = Stage("references", together=made.sampled, check=made.need_issues)
+    stages = [
+        Stage("repositories", made.repositories, check=made.need_token),
+        Stage("issues", made.issues, check=made.need_token),
+        Stage("filter", made.filter, check=made.need_issues),
+        Stage("messages", made.messages, check=made.need_issues),
+        Stage("turns", made.turns, check=made.need_issues),
+        Stage("commits", made.commits, check=made.need_commits),
+        Stage("classify", made.classify, check=made.need_issues),
+        Stage("dockerfiles", made.dockerfiles, check=made.need_engine),
+        Stage("conditions", made.conditions, check=made.need_issues),
+        last,
+    ]
+    names = [stage.name for stage in stages]
+    before = names[: names.index(config.until) + 1] if config.until in names else names
+    asked = [role for role in ROLES if (stage := _stage_of(role)) in before and stage not in config.skip]
+    return Recipe(
+        seeds=made.seeds,
+        stages=stages,
+        row=row_of,
+        roles=asked,
+        schemas=(Removed, Extracted),
+        asks=made.asks,
+        funnel=lambda: IssueFunnel(names, config.until),
+        aclose=made.aclose,
+    )
+
+
+def _stage_of(role: str) -> str:
+    return "dockerfiles" if role == "dockerfile" else role
