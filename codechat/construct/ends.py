@@ -1,7 +1,7 @@
 """How an item ended in one part of the way, as the journal keeps it."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -59,7 +59,8 @@ class End(BaseModel):
     `unit` is its key in
     the journal, and `upto` the last stage of that part when it ran: an item that was kept with another `until` goes on
     from there.
-    `data` and `children` are left out in an outline.
+    `lost` are the items that it became and that ended at once, each with `item`, `reason` and `detail`.
+    `data`, `children` and `lost` are left out in an outline.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -79,6 +80,7 @@ class End(BaseModel):
     data: dict[str, Any] = {}
     provenance: dict[str, Any] = {}
     children: list[dict[str, Any]] = []
+    lost: list[dict[str, Any]] = []
 
     @property
     def stage(self) -> str:
@@ -92,7 +94,7 @@ class End(BaseModel):
 
     def outline(self) -> "End":
         """The end without the texts of the item."""
-        return self.model_copy(update={"data": {}, "children": [], "provenance": {}})
+        return self.model_copy(update={"data": {}, "children": [], "lost": [], "provenance": {}})
 
     def standing(self) -> Iterable[Standing]:
         """The items that go on from here."""
@@ -102,6 +104,16 @@ class End(BaseModel):
             item = Item(child["id"], child["data"], child["provenance"])
             yield Standing(item, (*self.path, number), self.origin)
 
+    def lost_ends(self, unit: Callable[[Item], str]) -> Iterable["End"]:
+        """The ends of the items that ended at once when this one became several; `unit` gives their keys."""
+        for number, each in enumerate(self.lost, len(self.children)):
+            item = Item(**each["item"])
+            yield End(
+                id=item.id, origin=self.origin, path=(*self.path, number), unit=unit(item), status="dropped",
+                visited=self.visited[-1:], upto=self.upto, reason=each["reason"], detail=each["detail"],
+                data=dict(item.data), provenance=dict(item.provenance),
+            )  # fmt: skip
+
 
 def end_of(begun: End, item: Item, outcome: Outcome, visited: Sequence[str], kit: Kit) -> End:
     """The end that a stage's outcome means; the item is as it came to that stage, unless it was kept."""
@@ -110,8 +122,9 @@ def end_of(begun: End, item: Item, outcome: Outcome, visited: Sequence[str], kit
     match outcome:
         case Kept():
             own = {"status": "kept"}
-        case Spread(items=items):
-            own = {"status": "spread", "children": [asdict(each) for each in items]}
+        case Spread(items=items, dropped=dropped):
+            lost = [{"item": asdict(each), **asdict(why)} for each, why in dropped]
+            own = {"status": "spread", "children": [asdict(each) for each in items], "lost": lost}
         case Dropped(reason=reason, detail=detail):
             own = {"status": "dropped", "reason": reason, "detail": detail}
         case Waits(question=question, suggestion=suggestion):
@@ -145,7 +158,7 @@ class Counts:
     def add(self, end: End, *, new: bool) -> None:
         """Count an end."""
         if end.status == "spread":
-            self.planned += len(end.children) - 1
+            self.planned += len(end.children) + len(end.lost) - 1
         else:
             self.of[end.status] += 1
             self.new += new
