@@ -186,6 +186,11 @@ def read_part(path: Path, part: Literal["single", "levels"]) -> Part:
     return found
 
 
+def read_prompts(path: Path) -> dict[str, str]:
+    """The prompts of all tasks of a file, single ones and levels, by id. Raises `UserError` as `read_part` does."""
+    return {row.task_id: row.prompt for _, row in read_values(path, MultiCodeIFRow.model_validate, REMEDY)}
+
+
 def _parse(value: dict[str, Any], part: str) -> tuple[MultiCodeIFRow, Level | None]:
     """The row, and its level; None if it is of the other part. Raises `ValueError` that names the task."""
     row = MultiCodeIFRow.model_validate(value)

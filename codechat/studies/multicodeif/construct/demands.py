@@ -39,8 +39,8 @@ _NAMED: dict[str, Demand] = {
     "k&r": ("K&R", "Kernighan"),
     "1tbs": ("1TBS", "one true brace"),
     "allman": ("Allman", "BSD"),
-    "spacing": ("spacing", "space around", "around operator", "between operator"),
-    "no spacing": ("no spacing", "no space", "without space", "without spacing", "without any space"),
+    "spacing": ("spacing", "spaces around", "space around", "around operator", "between operator"),
+    "no spacing": ("no spacing", "no space", "without space", "without spacing", "without any space", "not around"),
 }
 _ALSO = {"dict": "dictionary", "chan": "channel", "unordered_map": "hash map", "kotlindoc": "KDoc"}
 _FILLERS = frozenset(
@@ -164,15 +164,19 @@ def _to_one(new: Constraint, old: Constraint) -> Relation | None:
         return _structures(new.type, values, old.type, others)
     if new.type != old.type:
         return None
-    if new.type == "naming":
-        asked, before = (dict(part.split(":") for part in each[0].split(",")) for each in (values, others))
-        if any(before.get(kind, case) != case for kind, case in asked.items()):
-            return "contradictory"
-        return "repeated" if asked.items() <= before.items() else None
     if values == others:
         return "repeated"
+    if new.type == "naming":
+        return _namings(values[0], others[0])
     one = new.type in _ONE_VALUE or (new.type in _ONE_EACH and values[0] == others[0])
     return "contradictory" if one else None
+
+
+def _namings(new: str, old: str) -> Relation | None:
+    asked, before = (dict(part.split(":") for part in each.split(",")) for each in (new, old))
+    if any(before.get(kind, case) != case for kind, case in asked.items()):
+        return "contradictory"
+    return "repeated" if asked.items() <= before.items() else None
 
 
 def _structures(new: str, values: Sequence[str], old: str, others: Sequence[str]) -> Relation | None:
