@@ -89,7 +89,7 @@ class Agents:
         said = " ".join(re.split(r"[;:,]", value)) if defect != "silent" else "care"
         prompt = f"Write a Python program s{asked.number}x: {story(self.copied.get(asked.number, asked.number))}. Use {said}."
         answer = {
-            "other value": re.sub(r"[^;]+$", "elsewhere", answer) if ";" in answer else "elsewhere",
+            "other value": re.sub(r"[^;]+$", _other, answer),
             "other language": answer.replace("python", "java", 1),
             "unreadable": f"python;{'x;' * 5}y",
         }.get(defect, answer)
@@ -122,6 +122,11 @@ class Agents:
             return fenced("def nothing():\n    pass\n")
         found = [next(code for code in attempts(each) if each.check(code).met) for each in rules]
         return fenced("\n\n".join([*found, *["KEPT = 'kept'\n"] * (not rules)]))
+
+
+def _other(found: re.Match[str]) -> str:
+    """A value that no pool has, in the form of a drawn one."""
+    return "4321" if found[0].isdigit() else "class:snake_case" if ":" in found[0] else "elsewhere"
 
 
 _WORDS = {

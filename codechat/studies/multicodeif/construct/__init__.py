@@ -27,7 +27,7 @@ from codechat.studies.multicodeif.construct.checking import FAULTS, Check, Fault
 from codechat.studies.multicodeif.construct.drawing import Draw
 from codechat.studies.multicodeif.construct.expanding import Expand
 from codechat.studies.multicodeif.construct.filtering import Filter, chains
-from codechat.studies.multicodeif.construct.pools import Pool, choose_pools, fits, read_pools
+from codechat.studies.multicodeif.construct.pools import Pool, choose_pools, read_pools
 from codechat.studies.multicodeif.construct.prompts import ConstraintsPrompts
 from codechat.studies.multicodeif.construct.redundancy import THRESHOLD
 from codechat.studies.multicodeif.construct.review import Review, Reviews
@@ -198,8 +198,7 @@ def _grown(pools: Mapping[str, Pool], config: ConstraintsConfig) -> Mapping[str,
                 nearest(wanted, {name for known in names.values() for name in known}),
             )
     found = {name: pool for name, pool in pools.items() if names[name] & {*config.expand}}
-    fitting = {name for name in found if config.languages is None or fits(found[name], config.languages)}
-    return choose_pools(pools, sorted(fitting), config.languages)
+    return choose_pools(found, None, config.languages)
 
 
 @RECIPES.register("constraints", ConstraintsConfig)

@@ -145,7 +145,7 @@ REMEDY = "mend it: docs/multicodeif.md says what a pool has"
 def choose_pools(
     pools: Mapping[str, Pool], types: Collection[str] | None, languages: Collection[str] | None
 ) -> Mapping[str, Pool]:
-    """The pools of some types, each with its values for some languages; None: all. No pool is left without a value.
+    """The pools of some types, each with its values for some languages; None: all, of types those that fit a language.
 
     Types and languages may be written in any of their names. Raises `UserError` for an unknown one, and for a type that
     none of the languages fits.
@@ -156,16 +156,11 @@ def choose_pools(
     except ValueError as error:
         raise UserError(f"languages: {error}", "codechat list constraints has those that rules read") from None
     chosen = {name: pools[name] if known is None else pools[name].within(known) for name in wanted}
-    for name, pool in chosen.items():
+    for name, pool in () if types is None else chosen.items():
         if not pool.values:
             fitting = ", ".join(dict.fromkeys(language for _, language in pools[name].pairs()))
             raise UserError(f"none of the languages {', '.join(known or ())} fits the type {name}", f"it has {fitting}")
-    return chosen
-
-
-def fits(pool: Pool, languages: Collection[str]) -> bool:
-    """Whether a pool has a value for one of the languages, in any of their names."""
-    return next(pool.pairs({language_of(name).names[0] for name in languages}), None) is not None
+    return {name: pool for name, pool in chosen.items() if pool.values}
 
 
 def _named(name: str, pools: Mapping[str, Pool]) -> str:

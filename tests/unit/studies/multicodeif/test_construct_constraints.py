@@ -206,8 +206,8 @@ def test_unreviewed_tasks_load_with_a_caution(
         (["types=[nameing]"], "nameing"),
         (["languages=[cobol]"], "cobol"),
         (["types=[language_version]", "languages=[c]"], "fits the type language_version"),
-        (["types=[algorithm_type]", f"model@{PLACE}.judge=null"], "construct.roles.judge"),
-        (["types=[library]", "levels=2", f"model@{PLACE}.judge=null"], ""),
+        (["types=[algorithm_type]", f"{PLACE}.judge=null"], "construct.roles.judge"),
+        (["types=[library]", "levels=2", f"{PLACE}.judge=null"], ""),
         (["types=[naming]", "expand=[nameing]", "levels=2"], "nameing"),
         (["pools=empty"], "no pool in"),
         (["pools=bad"], "brace.yaml"),
@@ -228,7 +228,8 @@ def test_what_cannot_be_is_told_before_any_call(
     write(tmp_path / "short.jsonl", [{"id": "a", "code": "x = 1", "language": "python"}])
     (tmp_path / "torn.jsonl").write_text('{"code": "x')
     agents = Agents()
-    status = construct(agents, 2, "out=out", "number=1", *(["levels=1"] * ("levels=2" not in words)), *words)
+    usual = ["levels=1"] * ("levels=2" not in words)
+    status = construct(agents, 2, "out=out", "number=1", *usual, *words)
     if not told:
         assert status == 0, "no task of these types is expanded, so nobody judges"
         return
@@ -239,10 +240,10 @@ def test_what_cannot_be_is_told_before_any_call(
 
 TYPES = ["data_structure_type", "data_structure_size", "library", "invocation", "naming", "algorithm_type"]
 EACH = 50
-USUAL = {"malformed": 2, "other value": 2, "silent": 2, "copied": 3, "across": 3, "published": 2, "unpassable": 2}
+USUAL = {"malformed": 2, "other value": 2, "silent": 2, "copied": 2, "across": 3, "published": 2, "unpassable": 2}
 OWN = {
-    "data_structure_type": {"other language": 3, "unreadable": 3, "lost": 8, "across": 0},
-    "data_structure_size": {"other language": 3, "unreadable": 3, "lost": 6, "related": 14},
+    "data_structure_type": {"other language": 3, "unreadable": 3, "across": 0},
+    "data_structure_size": {"other language": 3, "unreadable": 3, "lost": 12, "related": 13},
     "library": {"other language": 3, "unreadable": 3},
     "invocation": {"other language": 3, "unreadable": 3},
     "naming": {"other language": 3, "unreadable": 3},
