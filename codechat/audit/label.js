@@ -138,7 +138,7 @@ function show() {
     const [question, answer] = asked(button);
     button.setAttribute("aria-pressed", String(labels[question] === answer));
   }
-  if (document.activeElement !== $("note")) $("note").value = labels.note || "";
+  for (const name of ["note", "edit"]) if (document.activeElement !== $(name)) $(name).value = labels[name] || "";
   $("reveal").disabled = !isDone(item);
   revealed = revealed && isDone(item);
   $("reveal").setAttribute("aria-expanded", String(revealed));
@@ -244,6 +244,7 @@ const KEYS = {
   u: clearLabels,
   r: reveal,
   e: exportCsv,
+  b: () => $("edit").focus(),
   c: () => $("note").focus(),
   ArrowLeft: () => go(state.index - 1),
   ArrowRight: () => go(state.index + 1),
@@ -252,8 +253,9 @@ const KEYS = {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const typing = event.target instanceof HTMLInputElement;
-  if (typing && (event.key === "Escape" || event.key === "Enter")) {
+  const lines = event.target instanceof HTMLTextAreaElement;
+  const typing = lines || event.target instanceof HTMLInputElement;
+  if (typing && (event.key === "Escape" || (event.key === "Enter" && !lines))) {
     event.target.blur();
     event.preventDefault();
     return;
@@ -266,9 +268,10 @@ document.addEventListener("keydown", (event) => {
 for (const button of document.querySelectorAll("[data-answer]")) {
   button.addEventListener("click", () => label(...asked(button)));
 }
-$("note").addEventListener("input", () => {
-  label("note", $("note").value);
-});
+for (const name of ["note", "edit"]) {
+  $(name).addEventListener("input", () => label(name, $(name).value));
+}
+$("better").hidden = !data.labels.includes("edit");
 $("annotator").addEventListener("input", () => {
   state.annotator = $("annotator").value.trim();
   save();

@@ -14,6 +14,8 @@ from codechat.errors import UserError
 from codechat.spreadsheet import csv_text, unescape_formula
 
 CODES = ("code_before", "code_after")
+LATER = ("counts_for", "content", "edit")
+"""Columns that files of earlier versions lack."""
 
 
 def _yes_or_no() -> tuple[str, ...]:
@@ -23,7 +25,7 @@ def _yes_or_no() -> tuple[str, ...]:
 
 def label_columns() -> tuple[str, ...]:
     """The columns that people fill in, of all kinds of decisions."""
-    return ("adherence", *_yes_or_no(), "note", "annotator")
+    return ("adherence", *_yes_or_no(), "edit", "note", "annotator")
 
 
 Truth = Literal["yes", "no", "adhered", "violated", "inapplicable"]
@@ -195,7 +197,7 @@ def _rows(path: Path) -> Iterator[tuple[int, type[Row], dict[str, str | None]]]:
             reader = csv.DictReader(stream, delimiter=";" if header.count(";") > header.count(",") else ",")
             rows: Mapping[str, type[Row]] = {f"judge_{kind.row.label}": kind.row for kind in kinds().values()}
             kind = next((rows[name] for name in reader.fieldnames or () if name in rows), LabelRow)
-            needed = [name for name in kind.model_fields if name != "counts_for"]
+            needed = [name for name in kind.model_fields if name not in LATER]
             missing = [name for name in needed if name not in (reader.fieldnames or ())]
             if missing:
                 raise UserError(f"{path}:1: the column {missing[0]} is missing", "keep the columns that were exported")

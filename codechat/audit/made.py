@@ -14,15 +14,21 @@ ITEMS, DROPPED, YIELD = "items.jsonl", "dropped.jsonl", "yield.json"
 
 
 class ItemRow(JudgedRow):
-    """One item with its label `sound`; the recipe judged it sound if it kept it."""
+    """One item with its label `sound`; the recipe judged it sound if it kept it.
+
+    `content` is a hash of the text that is labelled, of recipes that read labels; `edit` a better text that a person
+    writes in its place.
+    """
 
     question: ClassVar[str] = "asked"
     label: ClassVar[str] = "sound"
     grouped: ClassVar[tuple[str, ...]] = ("recipe",)
 
     recipe: str
+    content: str = ""
     asked: str = "Can this task be done as it is asked, and do its tests demand what it asks, and no more?"
     sound: Label = ""
+    edit: str = ""
     judge_sound: Judged
 
     @property
@@ -48,8 +54,9 @@ def _items_of(place: Path, recipe: str, identity: str) -> Iterator[JudgedDecisio
             key = ItemRow.key_of(identity, item, 0, 0, WORDS[kept])
             about = {"sample": key, "dataset": place.name, "task_id": item, "turn": 0, "place": 0, "cell_id": identity}
             judged = {"judge": f"recipe={recipe}", "judge_reason": reason, "judge_sound": WORDS[kept]}
+            judged |= {"recipe": recipe, "content": str(row["provenance"].get("content", ""))}
             data = {k: v for k, v in row.items() if k != "provenance"} if kept else row["data"]
-            yield JudgedDecision(ItemRow.model_validate({**about, **judged, "recipe": recipe}), {"item": _text(data)})
+            yield JudgedDecision(ItemRow.model_validate({**about, **judged}), {"item": _text(data)})
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from codechat.calls import BRAKE, Brake
+from codechat.constraints.examining import Examiner
 from codechat.construct.ends import Calls, Counts, End, Standing, end_of
 from codechat.construct.interface import Dropped, Item, Kept, Outcome, Settled, Spread, Waits
 from codechat.construct.kit import Kit, Services
@@ -49,26 +50,30 @@ class Watcher(Protocol):
 class Made:
     """What has become of the items: their ends without texts, part by part of the way, each in the order of the seeds.
 
-    `held`: items that stand before a stage of all items together, until the others are settled. `bug` is the first.
+    The way has `length` parts; items may stand before one until all others are settled. `begun` counts the seeds, those
+    of further rounds included. `bug` is the first.
     """
 
+    length: int = 0
     parts: list[list[End]] = field(default_factory=list)
-    held: bool = False
+    begun: int = 0
     bug: Exception | None = None
 
     @property
     def final(self) -> list[End]:
         """The last end of every item, in the order of the seeds; not those of items that became others."""
-        found = [
-            end for number, ends in enumerate(self.parts, 1) for end in ends
-            if end.status != "spread" and (end.status != "kept" or number == len(self.parts))
-        ]  # fmt: skip
-        return sorted(found, key=lambda end: end.path)
+        last = {end.path: end for ends in self.parts for end in ends}
+        return [last[path] for path in sorted(last) if last[path].status != "spread"]
 
     @property
     def kept(self) -> list[End]:
         """The ends of items that came through."""
-        return [] if self.held else [end for end in self.final if end.status == "kept"]
+        return [end for end in self.parts[-1] if end.status == "kept"] if 0 < self.length == len(self.parts) else []
+
+    @property
+    def settled(self) -> bool:
+        """Whether every item has come to its end."""
+        return all(end.settled for ends in self.parts for end in ends)
 
 
 @dataclass(frozen=True)
@@ -102,8 +107,10 @@ async def services_of(run: Run) -> AsyncIterator[Services]:
             if sandbox.notice:
                 run.watcher.note(sandbox.notice)
         gate, tests = CheckOnce(*models.values()), Checker(sandbox)
+        examiner = Examiner(HARDWARE.build(config.hardware).workers)
+        stack.push_async_callback(examiner.aclose)
         on_question = config.recipe.on_question
-        yield Services(models, gate, run.journal, tests, run.brake, config.seed, run.answers, on_question)
+        yield Services(models, gate, run.journal, tests, examiner, run.brake, config.seed, run.answers, on_question)
 
 
 async def make(run: Run, found: Made) -> None:
@@ -137,7 +144,8 @@ class _Making:
         self._journal, self._brake = services.journal, services.brake
         most = max((each.max_concurrency for each in made.roles.values()), default=0)
         self._slots = asyncio.Semaphore(2 * (most + HARDWARE.build(made.config.hardware).workers))
-        self._ids = {item.id for item in made.items}
+        self._ids = set[str]()
+        self._begun: list[Item] = []
         self._failures, self._failure = 0, ""
         self._last = False  # whether the part under way is the last one
 
@@ -147,27 +155,48 @@ class _Making:
             kit = Kit(self._made.unit("prepare"), "", self._services)
             kit.stage = "prepare"
             await unwrap_group(self._made.recipe.prepare(self._made.items, kit))
-        standing = [Standing(item, (number,), item.id) for number, item in enumerate(self._made.items)]
-        self._counts.planned = len(standing)
+        self._result.length = len(self._made.parts)
+        items, kept, more = self._made.items, list[Item](), self._made.recipe.more
+        has_rounds = self._made.config.recipe.rows is None and not self._made.is_partial
+        while items:
+            await self._round(items, kept)
+            if more is None or not has_rounds or self._brake.reason or not self._result.settled:
+                break
+            kept = [Item(end.id, end.data, end.provenance) for end in map(self._whole, self._result.kept)]
+            items = tuple(more(self._begun, kept))
+
+    async def _round(self, items: Sequence[Item], kept: Sequence[Item]) -> None:
+        """Take items through all parts; those before them were `kept`."""
+        result, first = self._result, len(self._begun)
+        for item in items:
+            self._take_id(item)
+        self._begun += items
+        result.begun = len(self._begun)
+        self._counts.planned += len(items)
+        standing = [Standing(item, (number,), item.id) for number, item in enumerate(items, first)]
         for number, part in enumerate(self._made.parts):
-            if number:
-                standing = [after for end in self._result.parts[-1] for after in self._after(end)]
             self._last = number == len(self._made.parts) - 1
-            unsettled = any(not end.settled for each in self._result.parts for end in each)
-            if part[0].together is not None and (self._brake.reason or unsettled):
-                self._result.held = bool(standing)
+            if part[0].together is not None and (self._brake.reason or not result.settled):
                 break
             ends: list[End] = []
-            self._result.parts.append(ends)
-            if part[0].together is not None:
-                ends += await self._together(standing, number, part[0])
-            else:
-                await unwrap_group(run_together(self._climb(at, number, part, ends) for at in standing))
-            ends.sort(key=lambda end: end.path)
+            if len(result.parts) == number:
+                result.parts.append([])
+            try:
+                if part[0].together is not None:
+                    ends += await self._together(standing, number, part[0], kept)
+                else:
+                    await unwrap_group(run_together(self._climb(at, number, part, ends) for at in standing))
+            finally:
+                ends.sort(key=lambda end: end.path)
+                result.parts[number] += ends
+            standing = [after for end in ends for after in self._after(end)]
 
     def _after(self, end: End) -> Iterable[Standing]:
         """The item, if it goes on to the next part. Texts are in the journal, so that memory holds one part's."""
-        return End.model_validate_json(self._journal.record(end.unit) or "").standing() if end.status == "kept" else ()
+        return self._whole(end).standing() if end.status == "kept" else ()
+
+    def _whole(self, end: End) -> End:
+        return End.model_validate_json(self._journal.record(end.unit) or "")
 
     async def _climb(self, at: Standing, number: int, part: Sequence[Stage], ends: list[End], first: int = 0) -> None:
         """Take an item, and those that it becomes, through a part of the way, from its `first` stage on."""
@@ -194,7 +223,7 @@ class _Making:
         known = self._journal.outline(unit, completed=True)
         if known is not None and (end := End.model_validate_json(known)).upto == upto:
             self._count(end, new=False)
-            return End.model_validate_json(self._journal.record(unit) or "") if end.status == "spread" else end
+            return self._whole(end) if end.status == "spread" else end
         kit = Kit(unit, at.item.id, self._services)
         end = End(id=at.item.id, origin=at.origin, path=at.path, unit=unit, upto=upto, status="errored", visited=[])
         if self._failures >= FAILURES_IN_A_ROW:
@@ -231,14 +260,16 @@ class _Making:
         last = traceback.extract_tb(error.__traceback__)[-1]
         return f"bug: {type(error).__name__}: {error} ({last.filename}:{last.lineno})"
 
-    async def _together(self, standing: Sequence[Standing], number: int, stage: Stage) -> list[End]:
+    async def _together(
+        self, standing: Sequence[Standing], number: int, stage: Stage, kept: Sequence[Item]
+    ) -> list[End]:
         """The ends of all items in a stage that takes them at once; its calls are counted with the first of them."""
         assert stage.together is not None
         if not standing:
             return []
         reached = [[at.item.id, at.item.data] for at in standing]
         common = Kit(self._made.unit(number, stage.name, reached), stage.name, self._services)
-        common.stage = stage.name
+        common.stage, common.kept = stage.name, kept
         outcomes = await stage.together([at.item for at in standing], common)
         if len(outcomes) != len(standing):
             raise ValueError(f"the stage {stage.name} gave {len(outcomes)} outcomes for {len(standing)} items")

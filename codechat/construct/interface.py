@@ -36,22 +36,22 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """The item becomes several, each of which goes on by itself; its ids must be new.
-
-    `dropped` are further ones that end here, each with the reason: candidates that the stage did not take.
-    """
-
-    items: Sequence[Item]
-    dropped: "Sequence[tuple[Item, Dropped]]" = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Dropped:
     """The item ends here. `reason` is one of few words to count by, such as `not passable`; `detail` is in words."""
 
     reason: str
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The item becomes several, each of which goes on by itself; its ids must be new.
+
+    Those of `dropped` end in this stage, each for its own reason.
+    """
+
+    items: Sequence[Item]
+    dropped: Sequence[tuple[Item, Dropped]] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The verbs of a stage: ask a role, decide, fill in a form, check a program, run a command, ask people, draw.
+"""The verbs of a stage: ask a role, decide, fill in a form, check or examine code, run a command, ask people, draw.
 
 Every verb but the last is a journal step: its result is on disk before the stage sees it, and a resumed item gets the
 recorded result. So a stage must be deterministic given the results of its verbs.
@@ -6,14 +6,16 @@ recorded result. So a stage must be deterministic given the results of its verbs
 
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from codechat.calls import Brake
-from codechat.construct.interface import Dropped, OnQuestion, Settled, Waits
+from codechat.constraints import Finding
+from codechat.constraints.examining import Examiner, Inquiry
+from codechat.construct.interface import Dropped, Item, OnQuestion, Settled, Waits
 from codechat.construct.people import Answer, question_id
 from codechat.domain import Message, Program, Reply, Usage, Verdict
 from codechat.errors import ContextOverflow
@@ -42,6 +44,7 @@ class Services:
     gate: CheckOnce
     journal: Journal
     tests: Checker
+    examiner: Examiner
     brake: Brake
     seed: int
     answers: Mapping[str, Answer] = field(default_factory=dict)
@@ -72,12 +75,13 @@ class Kit:
         self.provisional = False  # whether a question was settled by `on_question`: an answer may still come
         self.waiting = ""  # the id of the last question
         self.new = False  # whether any step was not in the journal
+        self.kept: Sequence[Item] = ()  # in a stage of all items together, those that came through in earlier rounds
         self._unit, self._item, self._services = unit, item, services
         self._numbers: Counter[tuple[str, str]] = Counter()
 
-    def generator(self, purpose: str) -> random.Random:
-        """A separate random generator for each purpose, by (seed, item, purpose)."""
-        return generator(self._services.seed, self._item, f"construct/{purpose}")
+    def generator(self, purpose: str, of: str | None = None) -> random.Random:
+        """A separate random generator for each purpose, by (seed, item, purpose); `of` is a name that items share."""
+        return generator(self._services.seed, self._item if of is None else of, f"construct/{purpose}")
 
     async def ask(self, role: str, messages: tuple[Message, ...] | str, *, draw: int = 0) -> Reply:
         """The reply of a role's model; a text is one message of the user. Raises `ContextOverflow`.
@@ -126,6 +130,12 @@ class Kit:
         check = tests.check_anew if again else tests.check
         digest = content_hash([program.source, suite.key, *([again] if again else [])])
         return await self._step(f"check/{suite.kind}", digest, Verdict, lambda: check(program, suite))
+
+    async def examine(self, inquiries: Sequence[Inquiry]) -> list[Finding]:
+        """What rules find in codes, in the order of the questions; a rule runs in a process that can be ended."""
+        digest = content_hash([inquiry.key for inquiry in inquiries])
+        find = self._services.examiner.find
+        return await self._step("examine", digest, list[Finding], lambda: find(inquiries))
 
     async def run(self, command: Command) -> Ran:
         """Run a command in a box of the sandbox; its exit status and output."""

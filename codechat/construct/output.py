@@ -103,7 +103,7 @@ def _yields(made: Construction, found: Made, content: str, tariff: Tariff) -> di
     return {
         "recipe": made.name,
         "id": made.id[:16],
-        "seeds": len(made.items),
+        "seeds": found.begun,
         "kept": kept,
         "dropped": status["dropped"],
         "waiting": status["waits"],

@@ -21,7 +21,7 @@ class Stage:
 
     A stage of `together` takes all items that reached it at once, in the order of the seeds, and returns an outcome for
     each: it begins when no earlier item is under way, errored or waiting, so that its result does not depend on the
-    order of replies.
+    order of replies. In a later round it gets that round's items, and finds those kept before in `Kit.kept`.
     """
 
     name: str
@@ -57,9 +57,10 @@ class Recipe:
     the stages ask, and `schemas` those of their forms. `sandbox`: whether a stage runs programs. `optional` are further
     parts that `skip` may name, beside the stages. `prepare` is awaited before the first paid call, with all seeds and a
     kit that asks no role: it raises `UserError` for seeds that cannot be used, such as a solution that fails its own
-    tests. `distributions` count the kept rows for the card. `asks` are the calls that an item is expected to need, for
-    `dry_run`; their `turn` is 0. `funnel` begins a count for a table of the recipe's own. `aclose` is awaited when a
-    run ends, in the event loop of the stages.
+    tests. `more` gives the items of another round, none if there are enough: it gets all items that were begun, and
+    those that came through, when all have come to their ends. `distributions` count the kept rows for the card. `asks`
+    are the calls that an item is expected to need, for `dry_run`; their `turn` is 0. `funnel` begins a count for a
+    table of the recipe's own. `aclose` is awaited when a run ends, in the event loop of the stages.
     """
 
     seeds: Callable[[], Iterable[Item]]
@@ -72,6 +73,7 @@ class Recipe:
     distributions: Callable[[Sequence[Mapping[str, Any]]], Distributions] | None = None
     asks: Callable[[Item], Iterable[Ask]] | None = None
     prepare: Callable[[Sequence[Item], Kit], Awaitable[None]] | None = None
+    more: Callable[[Sequence[Item], Sequence[Item]], Iterable[Item]] | None = None
     funnel: Callable[[], Funnel] | None = None
     aclose: Callable[[], Awaitable[None]] | None = None
 

@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Container
 from dataclasses import replace
+from pathlib import Path
 
 from codechat.config import Config, original_option, place_option, run_option
+from codechat.datasets.reading.lines import lines_of, object_of
 from codechat.errors import UserError, nearest
 from codechat.registry import NoTraits, Registry
 from codechat.tasks import Dataset, Task
@@ -18,6 +20,9 @@ class DatasetConfig(Config):
     name: str | None = place_option(None, "what tasks of your own are called in records and reports", min_length=1)
     limit: int | None = run_option(None, "take the first n tasks only", ge=1)
     tasks: list[str] | None = run_option(None, "take these task ids only, e.g. [HumanEval/0,HumanEval/7]", min_length=1)
+    exclude: str | None = place_option(
+        None, "leave out the tasks that a file lists: an id a line, or JSON with task_id or id", min_length=1
+    )
 
 
 DATASETS: Registry[Dataset, NoTraits] = Registry("dataset", "codechat.datasets", NoTraits, Dataset, DatasetConfig)
@@ -49,9 +54,10 @@ def compared(dataset: Dataset, published: str, contents: Container[str]) -> Data
 
 
 def select(dataset: Dataset, config: DatasetConfig) -> tuple[Task, ...]:
-    """The tasks that the config names, in dataset order.
+    """The tasks that the config names, in dataset order, without those that its list excludes.
 
-    Raises `UserError` for an unknown task id, and if two tasks have one id: a session is known by it.
+    Raises `UserError` for an unknown task id, and if two tasks have one id: a session is known by it. A list may name
+    tasks that the dataset does not have, such as those of another part.
     """
     tasks = dataset.tasks
     name, count = next(iter(Counter(task.task_id for task in tasks).most_common(1)), ("", 0))
@@ -66,7 +72,26 @@ def select(dataset: Dataset, config: DatasetConfig) -> tuple[Task, ...]:
                 raise UserError(f"dataset.tasks: {dataset.name} has no task '{name}'", nearest(name, known))
         wanted = set(config.tasks)
         tasks = tuple(task for task in tasks if task.task_id in wanted)
+    if config.exclude is not None:
+        excluded = _listed(Path(config.exclude).expanduser())
+        tasks = tuple(task for task in tasks if task.task_id not in excluded)
     return tasks[: config.limit]
+
+
+def _listed(path: Path) -> set[str]:
+    """The ids in a list. Raises `UserError` for a line of JSON that has none."""
+    found = set[str]()
+    for number, text in lines_of(path, "dataset.exclude"):
+        remedy = "a line is a task's id, or a JSON object with task_id or id"
+        try:
+            row = object_of(text) if text.lstrip().startswith(b"{") else {"id": text.decode("utf-8-sig").strip()}
+        except ValueError as error:
+            raise UserError(f"{path}:{number}: {error}", remedy) from error
+        name = row.get("task_id") or row.get("id")
+        if not isinstance(name, str):
+            raise UserError(f"{path}:{number} names no task", remedy)
+        found.add(name)
+    return found
 
 
 __all__ = ["DATASETS", "DatasetConfig", "compared", "load", "select"]

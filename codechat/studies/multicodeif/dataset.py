@@ -1,47 +1,73 @@
-"""MultiCodeIF: tasks in many languages, each with constraints on the code; and chains of four levels of them.
+"""MultiCodeIF: tasks in many languages, each with constraints on the code; and chains of levels of them.
 
-A line of its file is a task: `task_id`, `level` (`single`, or `L1` to `L4` of a `chain`), `category`,
-`constraint_type`, `language`, `answer` and `prompt`; in chains also `answers_cumulative`.
+A line of its file is a task: `task_id`, `level` (`single`, or `L1`, `L2`, … of a `chain`), `category`,
+`constraint_type`, `language`, `answer` and `prompt`; in chains also `answers_cumulative`. Lines of `codechat construct`
+also have `types_cumulative`, a `witness` and `reviewed`.
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from codechat.config import original_option, place_option, run_option
-from codechat.constraints import Constraint, ConstraintType, constraint_types
+from codechat.constraints import Constraint, ConstraintType, constraint_type, constraint_types
 from codechat.datasets import DATASETS, DatasetConfig, compared
 from codechat.datasets.reading.lines import read_values
 from codechat.domain import Target
 from codechat.errors import UserError, nearest
 from codechat.files import content_hash
 from codechat.languages import language_of
-from codechat.studies.multicodeif.rows import ConstrainedTask, Level
+from codechat.studies.multicodeif.rows import ONLY_LEVEL, ConstrainedTask, Level
 from codechat.tasks import Dataset
 
 REMEDY = (
     "give MultiCodeIF's task file: one JSON object a line, with task_id, level, category, constraint_type and answer"
 )
 STRUCTURES = "data_structure"
-LEVELS = ("L1", "L2", "L3", "L4")
+LEVEL = r"L[1-9]\d?"
+LATER = {"types_cumulative", "witness", "reviewed"}
+"""Fields that the published file lacks: its content's hash is without them."""
 
 
 class MultiCodeIFRow(BaseModel):
-    """One task of the file. `category` and `constraint_type` are as published, `language` is null in 41 tasks."""
+    """One task of the file. `category` and `constraint_type` are as published or ours, `language` is null in 41 tasks.
+
+    `types_cumulative` names the type of every answer in `answers_cumulative`; published chains have data structures
+    alone, whose types are told by the form. `witness` is a program that keeps all constraints, `reviewed` is false if
+    nobody has confirmed the task.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
     task_id: str = Field(min_length=1)
-    level: Literal["single", "L1", "L2", "L3", "L4"]
+    level: str = Field(pattern=rf"^(?:single|{LEVEL})$")
     category: str
     constraint_type: str
     language: str | None
     answer: str = Field(min_length=1)
     prompt: str = Field(min_length=1)
-    chain: int | None = None
+    chain: int | str | None = None
     answers_cumulative: list[str] = []
+    types_cumulative: list[str] = []
+    witness: str | None = None
+    reviewed: bool | None = None
+
+    @property
+    def number(self) -> int:
+        """The level as a number; 0 of a single task."""
+        return 0 if self.level == ONLY_LEVEL else int(self.level[1:])
+
+    @property
+    def chain_id(self) -> str:
+        """The id of the chain."""
+        return f"chain/{self.chain}"
+
+    def content(self) -> dict[str, Any]:
+        """What the hash of the tasks is made from."""
+        return self.model_dump(exclude=LATER - self.model_fields_set)
 
 
 class MultiCodeIFConfig(DatasetConfig):
@@ -49,10 +75,13 @@ class MultiCodeIFConfig(DatasetConfig):
 
     kind: Literal["multicodeif"] = original_option("multicodeif", "which dataset")
     path: str = place_option(..., "the task file, .jsonl or .jsonl.gz", min_length=1)
-    part: Literal["single", "levels"] = run_option("single", "tasks of one constraint, or chains of four levels")
-    level: Literal["L1", "L2", "L3", "L4"] | None = run_option(
-        None, "of part=levels: take every chain at this level alone, as a task with all constraints so far"
+    part: Literal["single", "levels"] = run_option(
+        "single", "tasks of one constraint, or chains of levels; the first levels, in a file without single tasks"
     )
+    level: str | None = run_option(
+        None, "of part=levels: take every chain at this level alone, as a task with all constraints so far",
+        pattern=rf"^{LEVEL}$",
+    )  # fmt: skip
     categories: list[str] | None = run_option(None, "take these categories only, by either name", min_length=1)
     types: list[str] | None = run_option(None, "take these types of constraints only, by either name", min_length=1)
     languages: list[str] | None = run_option(None, "take these languages only, in any spelling; none: without one")
@@ -97,54 +126,84 @@ PUBLISHED = frozenset(
 """The contents of the published file by part and level: beside others the paper's figures do not stand."""
 
 
+@dataclass
+class Part:
+    """The single tasks of a file, or its chains, with the rows that they are made from and where each stands."""
+
+    rows: list[MultiCodeIFRow] = field(default_factory=list)
+    tasks: list[ConstrainedTask] = field(default_factory=list)
+    places: dict[str, str] = field(default_factory=dict)
+
+
 @DATASETS.register("multicodeif", MultiCodeIFConfig)
 def multicodeif(config: MultiCodeIFConfig) -> Dataset:
     """MultiCodeIF: 1,526 tasks with a constraint on the code, or 165 chains of four levels (dataset.path)."""
-    rows: list[MultiCodeIFRow] = []
-    tasks: list[ConstrainedTask] = []
-    places: dict[str, str] = {}
-    chains: dict[int, list[Level]] = {}
     path = Path(config.path).expanduser()
-    for place, (row, level) in read_values(path, lambda value: _parse(value, config.part), REMEDY):
-        if level is None:
-            continue
-        rows.append(row)
-        name = row.task_id if row.level == "single" else f"chain/{row.chain}"
-        places.setdefault(name, place)
-        if row.level == "single":
-            tasks.append(_task(name, [level], row))
-        else:
-            chain = chains.setdefault(row.chain or 0, [])
-            chain.append(level)
-            places[f"{name}/{row.level}"] = place
-            if row.level != LEVELS[len(chain) - 1 if len(chain) <= len(LEVELS) else -1]:
-                raise UserError(f"{place}: the level {row.level} of {name} does not follow the one before", REMEDY)
-            if row.level == LEVELS[-1]:
-                tasks.append(_task(name, chain, row))
-    if not rows:
+    found = read_part(path, config.part)
+    if not found.tasks:
         raise UserError(f"{path} holds no task of the part {config.part}", REMEDY)
+    tasks = found.tasks
     if config.level is not None:
-        tasks = [_cut(task, config.level) for task in tasks]
+        number = int(config.level[1:])
+        tasks = [cut(task, number) for task in tasks if len(task.levels) >= number]
+        if not tasks:
+            raise UserError(f"{path} has no chain with the level {config.level}", "choose a lower dataset.level")
     chosen = tuple(task for task in tasks if _chosen(task, config))
     if not chosen:
         raise UserError("the dataset has no task of these categories, types and languages", "choose fewer at once")
-    content = [*(row.model_dump() for row in rows), *([config.level] if config.level else [])]
-    found = Dataset("multicodeif", chosen, content_hash(content), places)
-    return compared(found, "MultiCodeIF's as published", PUBLISHED)
+    content = [*(row.content() for row in found.rows), *([config.level] if config.level else [])]
+    open_ = sum(row.reviewed is False for row in found.rows)
+    remark = f"{open_} of {len(found.rows)} tasks are unreviewed: nobody has confirmed that they are sound"
+    made = Dataset("multicodeif", chosen, content_hash(content), found.places, remark=remark if open_ else "")
+    return compared(made, "MultiCodeIF's as published", PUBLISHED)
+
+
+def read_part(path: Path, part: Literal["single", "levels"]) -> Part:
+    """The single tasks of a file, or its chains of two levels and more; none if it has none.
+
+    Raises `UserError` with the place of a row that cannot be read, or that does not follow the level before it.
+    """
+    read = [(place, row, level) for place, (row, level) in read_values(path, lambda value: _parse(value, part), REMEDY)]
+    single = part == "single"
+    if single and any(row.level == ONLY_LEVEL for _, row, _ in read):
+        read = [each for each in read if each[1].level == ONLY_LEVEL]
+    found, chains = Part(), dict[str, list[tuple[MultiCodeIFRow, Level]]]()
+    for place, row, level in read:
+        if level is None:
+            continue
+        name = row.task_id if single else row.chain_id
+        found.rows.append(row)
+        found.places.setdefault(name, place)
+        if single:
+            found.tasks.append(_task(name, [(row, level)]))
+            continue
+        chain = chains.setdefault(name, [])
+        chain.append((row, level))
+        found.places[f"{name}/{row.level}"] = place
+        if row.number != len(chain):
+            raise UserError(f"{place}: the level {row.level} of {name} does not follow the one before", REMEDY)
+    found.tasks += (_task(name, chain) for name, chain in chains.items() if len(chain) > 1)
+    return found
+
+
+def read_prompts(path: Path) -> dict[str, str]:
+    """The prompts of all tasks of a file, single ones and levels, by id. Raises `UserError` as `read_part` does."""
+    return {row.task_id: row.prompt for _, row in read_values(path, MultiCodeIFRow.model_validate, REMEDY)}
 
 
 def _parse(value: dict[str, Any], part: str) -> tuple[MultiCodeIFRow, Level | None]:
     """The row, and its level; None if it is of the other part. Raises `ValueError` that names the task."""
     row = MultiCodeIFRow.model_validate(value)
-    if (row.level == "single") != (part == "single"):
+    if row.number > 1 if part == "single" else row.number == 0:
         return row, None
     try:
-        if row.level == "single":
+        if row.number == 0:
             constraints: tuple[Constraint, ...] = (_constraint(_type(row.category, row.constraint_type), row.answer),)
         else:
-            if row.chain is None or len(row.answers_cumulative) != LEVELS.index(row.level) + 1:
+            answers, types = row.answers_cumulative, row.types_cumulative
+            if row.chain is None or len(answers) != row.number or (types and len(types) != len(answers)):
                 raise ValueError("a level needs its chain, and in answers_cumulative an answer for each level up to it")
-            constraints = tuple(_constraint(_by_form(answer), answer) for answer in row.answers_cumulative)
+            constraints = tuple(map(_constraint, map(_named, types) if types else map(_by_form, answers), answers))
     except ValueError as error:
         raise ValueError(f"the task {row.task_id}: {error}") from error
     return row, Level(row.level, row.prompt, constraints)
@@ -162,6 +221,14 @@ def _type(category: str, name: str) -> ConstraintType:
     raise ValueError(f"no constraint type is called {category}/{name}")
 
 
+def _named(name: str) -> ConstraintType:
+    """The type of our name. Raises `ValueError` if there is none."""
+    try:
+        return constraint_type(name)
+    except UserError as error:
+        raise ValueError(", ".join(str(error).splitlines())) from None
+
+
 def _by_form(answer: str) -> ConstraintType:
     """The type of a data structure's constraint, which the chains do not name: by the form of its answer."""
     if answer.strip(" ;").count(";") < 2:
@@ -169,19 +236,24 @@ def _by_form(answer: str) -> ConstraintType:
     return _type(STRUCTURES, "operation" if "[" in answer else "size")
 
 
-def _task(name: str, levels: list[Level], row: MultiCodeIFRow) -> ConstrainedTask:
-    language = language_of(row.language).names[0] if row.language else ""
-    return ConstrainedTask(name, levels[0].prompt, Target(language), level=levels[0].name, levels=tuple(levels))
+def _task(name: str, rows: Sequence[tuple[MultiCodeIFRow, Level]]) -> ConstrainedTask:
+    """The task of these levels. A witness of all constraints is its reference."""
+    last, levels = rows[-1][0], tuple(level for _, level in rows)
+    target = Target(language_of(last.language).names[0] if last.language else "")
+    return ConstrainedTask(
+        name, levels[0].prompt, target, reference=last.witness, level=levels[0].name, levels=levels
+    )  # fmt: skip
 
 
-def _cut(chain: ConstrainedTask, name: str) -> ConstrainedTask:
-    """A chain at one level."""
-    level = chain.levels[LEVELS.index(name)]
-    return replace(chain, task_id=f"{chain.task_id}/{name}", prompt=level.prompt, level=name, levels=(level,))
+def cut(chain: ConstrainedTask, number: int) -> ConstrainedTask:
+    """A chain at one level, which it has."""
+    level = chain.levels[number - 1]
+    name = f"{chain.task_id}/{level.name}"
+    return replace(chain, task_id=name, prompt=level.prompt, level=level.name, levels=(level,))
 
 
 def _chosen(task: ConstrainedTask, config: MultiCodeIFConfig) -> bool:
-    kinds = [_type_of(constraint) for level in task.levels for constraint in level.constraints]
+    kinds = [constraint_type(constraint.type) for level in task.levels for constraint in level.constraints]
     languages = None if config.languages is None else {_language(name) for name in config.languages}
     return (
         (
@@ -191,10 +263,6 @@ def _chosen(task: ConstrainedTask, config: MultiCodeIFConfig) -> bool:
         and (config.types is None or any({kind.name, kind.published[1]} & set(config.types) for kind in kinds))
         and (languages is None or task.target.language in languages)
     )
-
-
-def _type_of(constraint: Constraint) -> ConstraintType:
-    return next(kind for kind in constraint_types() if kind.name == constraint.type)
 
 
 def _language(name: str) -> str:

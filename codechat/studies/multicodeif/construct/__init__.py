@@ -1,1 +1,221 @@
-"""How tasks of MultiCodeIF's kind are made and checked (the paper's section III)."""
+"""How tasks of MultiCodeIF's kind are made, and how finished ones are checked (ConstraGen, the paper's section III).
+
+A stage is a file: `seeds.py`, `writing.py` (concepts, write), `drawing.py`, `expanding.py`, `filtering.py` (redundancy,
+chains), `witness.py`, `review.py`. `task.py` is what they know of a task, `demands.py` what a constraint demands in
+words, `pools.py` and `pools/` the values, `checking.py` holds published tasks to the same.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import SerializeAsAny
+
+from codechat.config import original_option, place_option, result_option, run_option
+from codechat.constraints import constraint_type
+from codechat.construct import RECIPES, Distributions, Item, Recipe, RecipeConfig, RecipeRoles, Stage
+from codechat.errors import UserError, nearest
+from codechat.files import content_hash, file_hash
+from codechat.models import ModelConfig
+from codechat.models.roles import role
+from codechat.protocols import Ask
+from codechat.studies.multicodeif.construct.checking import FAULTS, Check, Fault
+from codechat.studies.multicodeif.construct.drawing import Draw
+from codechat.studies.multicodeif.construct.expanding import Expand
+from codechat.studies.multicodeif.construct.filtering import Filter, chains
+from codechat.studies.multicodeif.construct.pools import Pool, choose_pools, read_pools
+from codechat.studies.multicodeif.construct.prompts import ConstraintsPrompts
+from codechat.studies.multicodeif.construct.redundancy import THRESHOLD
+from codechat.studies.multicodeif.construct.review import Review, Reviews
+from codechat.studies.multicodeif.construct.seeds import Snippets, read_snippets
+from codechat.studies.multicodeif.construct.task import Made
+from codechat.studies.multicodeif.construct.witness import Witness
+from codechat.studies.multicodeif.construct.writing import Author, Concepts, Written
+from codechat.studies.multicodeif.dataset import read_prompts
+
+EXPANDED = ["interface_specification", "data_structure", "code_quality"]
+"""The categories that the paper expands."""
+
+
+class ConstraintsRoles(RecipeRoles):
+    """Who makes the tasks."""
+
+    author: SerializeAsAny[ModelConfig] = role("gpt4_turbo", "model that names concepts and writes tasks")
+    solver: SerializeAsAny[ModelConfig] = role("gpt5", "model whose programs show that a task can be passed")
+    judge: SerializeAsAny[ModelConfig] | None = role(
+        "gpt_oss_120b", "model that decides constraints that no rule decides", default=None
+    )
+
+
+class ConstraintsConfig(RecipeConfig):
+    """Options of `recipe=constraints`."""
+
+    kind: Literal["constraints"] = original_option("constraints", "which recipe")
+    types: list[str] | None = result_option(None, "types of constraints; null: all that have a pool", min_length=1)
+    languages: list[str] | None = result_option(None, "languages; null: all of the pools", min_length=1)
+    number: int = result_option(10, "tasks of each type that are wanted, chains counted once", ge=1)
+    levels: int = result_option(4, "levels of a chain: four in the published file; 1: single tasks", ge=1, le=99)
+    expand: list[str] = result_option(
+        EXPANDED, "categories, or types, whose tasks become chains, by constraints of the same", min_length=1
+    )
+    threshold: float = result_option(THRESHOLD, "ROUGE-L from which a prompt is redundant", gt=0, le=1)
+    rounds: int = result_option(3, "times that what is missing of the number is asked for, the first included", ge=1)
+    tries: int = result_option(3, "programs that the solver may write for a witness, and as many to be refused", ge=1)
+    pools: str | None = place_option(None, "a folder of pools of your own, which come before the package's")
+    against: str | None = place_option(None, "a file of tasks beside which a prompt may be redundant too")
+    reviews: list[str] = run_option([], "label files of people: reviews=[FILE,FILE]")
+    check: str | None = place_option(None, "check the tasks of this file instead, without a call")
+    faults: list[Fault] = result_option([*FAULTS], "the faults for which check=FILE puts a task on its list")
+    roles: ConstraintsRoles = original_option(..., "who makes the tasks")
+    prompts: ConstraintsPrompts = original_option(..., "each as a text or @FILE")
+
+    def identity(self, older: int = 0) -> dict[str, Any]:
+        """The options, with the content of the pools and of the tasks that it is held against."""
+        own = super().identity(older)
+        if self.pools is not None:
+            pools = read_pools(self.pools)
+            own["pools"] = content_hash([pool.model_dump() for pool in pools.values()])
+        return (
+            own if self.against is None else {**own, "against": file_hash(Path(self.against), "name a readable file")}
+        )
+
+
+class Constraints:
+    """The recipe's parts. Raises `UserError` for types, languages and pools that do not go together."""
+
+    def __init__(self, config: ConstraintsConfig) -> None:
+        self._config, pools = config, read_pools(config.pools)
+        self._wanted = choose_pools(pools, config.types, config.languages)
+        grown = _grown(pools, config) if config.levels > 1 else {}
+        grown = grown if {*grown} & {*self._wanted} else {}
+        self._pools = {**grown, **self._wanted}
+        self.kinds = [pool.kind for pool in self._pools.values()]
+        judged = [kind.name for kind in self.kinds if kind.by == "judge"]
+        if judged and config.roles.judge is None:
+            raise UserError(
+                f"no rule decides the type {judged[0]}, and the role construct.roles.judge has no model",
+                "model@construct.roles.judge=NAME, or choose types and expand without such types",
+            )
+        self.roles = ("author", "solver", *["judge"] * bool(judged))
+        published = {} if config.against is None else read_prompts(Path(config.against).expanduser())
+        reviews = Reviews(config.reviews)
+        draw, author = Draw(self._pools), Author(config.prompts, self._pools)
+        self.stages = [
+            Stage("concepts", author.concepts),
+            Stage("draw", draw.work),
+            Stage("write", author.write),
+            Stage("expand", Expand(author, draw, [*grown], config.levels).work),
+            Stage("redundancy", together=Filter(config.threshold, published, reviews).together),
+            Stage("witness", Witness(config.prompts, config.tries).work),
+            Stage("review", together=Review(reviews, published).together),
+            Stage("chains", together=chains),
+        ]
+
+    @cached_property
+    def snippets(self) -> Snippets:
+        """The user's snippets."""
+        if self._config.seeds is None:
+            raise UserError(
+                "recipe=constraints thinks of tasks by snippets of code", "seeds=FILE, as docs/multicodeif.md says"
+            )
+        return read_snippets(Path(self._config.seeds).expanduser())
+
+    def seeds(self) -> Sequence[Item]:
+        """The items of the first round: of every type so many tasks, the snippets in turns."""
+        return [*self._items(Counter(dict.fromkeys(self._wanted, self._config.number)), [], 1)]
+
+    def more(self, begun: Sequence[Item], kept: Sequence[Item]) -> Sequence[Item]:
+        """The items of another round: what is missing of the number, until the rounds are used up."""
+        round_ = max(int(item.data["round"]) for item in begun)
+        have = Counter(made.type for made in map(Made.of, kept) if made.level == 1)
+        missing = Counter({name: self._config.number - have[name] for name in self._wanted})
+        return [*self._items(+missing, begun, round_ + 1)] if round_ < self._config.rounds else []
+
+    def _items(self, missing: Mapping[str, int], begun: Sequence[Item], round_: int) -> Iterator[Item]:
+        numbers, used = Counter(str(item.data["type"]) for item in begun), self.snippets.used
+        snippets = islice(cycle(used), len(begun) % len(used), None)
+        for name, count in missing.items():
+            for number in range(numbers[name], numbers[name] + count):
+                yield Item(f"{name}/{number}", Made(name, number, round_, asdict(next(snippets))).data())
+
+    def row(self, item: Item) -> Mapping[str, Any]:
+        """The line of a task: the paper's seven fields (III-A), and what `dataset=multicodeif` needs beside them."""
+        made, kind = Made.of(item), constraint_type(Made.of(item).own.type)
+        solved = [constraint_type(each.type).solved for each in made.demanded]
+        answers = [made.witness if own else each.answer for own, each in zip(solved, made.demanded, strict=True)]
+        return {
+            "task_id": item.id,
+            "level": f"L{made.level}",
+            "previous_level_task_id": made.previous,
+            "category": kind.category,
+            "constraint_type": kind.name,
+            "constraint": made.own.words,
+            "prompt": made.prompt,
+            "language": made.language,
+            "chain": made.chain,
+            "answer": answers[-1],
+            "answers_cumulative": answers,
+            "types_cumulative": [each.type for each in made.demanded],
+            "witness": made.witness,
+            "reviewed": made.reviewed,
+            "nearest": [*made.nearest],
+        }
+
+    def distributions(self, rows: Sequence[Mapping[str, Any]]) -> Distributions:
+        """Counts for the card."""
+        counted = {
+            name: Counter(str(row[name]) for row in rows)
+            for name in ("constraint_type", "language", "level", "reviewed")
+        }
+        left_out = {f"left out: {reason}": count for reason, count in self.snippets.left_out.items()}
+        seeds = {"used": len(self.snippets.used), **left_out}
+        return {**{name: dict(sorted(counts.items())) for name, counts in counted.items()}, "snippets": seeds}
+
+    def asks(self, item: Item) -> Iterator[Ask]:
+        """The calls that a task is expected to need: every reply is readable, and the first program is accepted."""
+        made, prompts = Made.of(item), self._config.prompts
+        code, prompt, program = len(made.snippet["code"]), 700, 2500
+        grows = self._config.levels > 1 and {*self._pools} != {*self._wanted}
+        levels = self._config.levels if grows else 1
+        yield Ask("author", 0, len(prompts.concepts) + code, 200)
+        yield Ask("author", 0, len(prompts.write) + code + 3000, prompt, times=levels)
+        yield Ask("solver", 0, len(prompts.solve) + prompt + 200, program, times=2 * levels)
+        if "judge" in self.roles:
+            yield Ask("judge", 0, len(prompts.judge) + prompt + program, 300, times=2 * levels)
+
+
+def _grown(pools: Mapping[str, Pool], config: ConstraintsConfig) -> Mapping[str, Pool]:
+    """The pools of the types that are expanded, in the chosen languages. Raises `UserError` for an unknown name."""
+    names = {name: {name, pool.kind.category, *pool.kind.published} for name, pool in pools.items()}
+    for wanted in config.expand:
+        if not any(wanted in known for known in names.values()):
+            raise UserError(
+                f"expand: no category or type of constraints is called '{wanted:.60}'",
+                nearest(wanted, {name for known in names.values() for name in known}),
+            )
+    found = {name: pool for name, pool in pools.items() if names[name] & {*config.expand}}
+    return choose_pools(found, None, config.languages)
+
+
+@RECIPES.register("constraints", ConstraintsConfig)
+def constraints(config: ConstraintsConfig) -> Recipe:
+    """Tasks with constraints on the code, each shown to be passable; or a check of tasks (MultiCodeIF's ConstraGen)."""
+    if config.check is not None:
+        check = Check(Path(config.check).expanduser(), config.faults)
+        return Recipe(check.items, [Stage("check", check.work)], distributions=None)
+    made = Constraints(config)
+    return Recipe(
+        seeds=made.seeds,
+        stages=made.stages,
+        row=made.row,
+        roles=made.roles,
+        schemas=(Concepts, Written),
+        sandbox=any(kind.by == "compiler" for kind in made.kinds),
+        distributions=made.distributions,
+        asks=made.asks,
+        more=made.more,
+    )

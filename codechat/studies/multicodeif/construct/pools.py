@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -65,6 +65,13 @@ class Pool(_Part):
             for language in _languages(group.languages) or self.languages:
                 if languages is None or language in languages:
                     yield from ((value, language) for value in group.values)
+
+    def within(self, languages: Collection[str]) -> Self:
+        """The pool of these languages alone, given by their canonical names."""
+        kept = [(each.values, [one for one in _languages(each.languages) or self.languages if one in languages])
+                for each in self.values]  # fmt: skip
+        values = [Values(values=values, languages=fitting) for values, fitting in kept if fitting]
+        return self.model_copy(update={"values": values, "languages": [*languages]})
 
     def answer_to(self, value: str, language: str, function: str = "solve") -> str:
         """The answer that asks for a value; of a solved type the value itself, in place of a program."""
@@ -138,7 +145,7 @@ REMEDY = "mend it: docs/multicodeif.md says what a pool has"
 def choose_pools(
     pools: Mapping[str, Pool], types: Collection[str] | None, languages: Collection[str] | None
 ) -> Mapping[str, Pool]:
-    """The pools of some types, each with a value for one of the languages; None: all.
+    """The pools of some types, each with its values for some languages; None: all, of types those that fit a language.
 
     Types and languages may be written in any of their names. Raises `UserError` for an unknown one, and for a type that
     none of the languages fits.
@@ -148,11 +155,12 @@ def choose_pools(
         known = None if languages is None else _languages(languages)
     except ValueError as error:
         raise UserError(f"languages: {error}", "codechat list constraints has those that rules read") from None
-    for name in wanted if known is not None else ():
-        if not next(pools[name].pairs(known), None):
+    chosen = {name: pools[name] if known is None else pools[name].within(known) for name in wanted}
+    for name, pool in () if types is None else chosen.items():
+        if not pool.values:
             fitting = ", ".join(dict.fromkeys(language for _, language in pools[name].pairs()))
             raise UserError(f"none of the languages {', '.join(known or ())} fits the type {name}", f"it has {fitting}")
-    return {name: pools[name] for name in dict.fromkeys(wanted)}
+    return {name: pool for name, pool in chosen.items() if pool.values}
 
 
 def _named(name: str, pools: Mapping[str, Pool]) -> str:

@@ -89,7 +89,7 @@ def test_the_hash_is_of_the_part_and_not_of_the_choice(tmp_path: Path) -> None:
         (constrained(answer="cobol;ADD"), "the task syntax_function/1: no rule reads the language 'cobol'"),
         (constrained(constraint_type="colour"), "no constraint type is called syntax/colour"),
         (constrained(category="colours"), "no constraint type is called colours/function"),
-        (constrained(level="L9"), "level: "),
+        (constrained(level="L0"), "level: "),
         (constrained(prompt=""), "prompt: "),
     ],
 )
