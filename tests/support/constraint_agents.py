@@ -119,7 +119,7 @@ class Agents:
             refused = (code for code in plain_programs("python") if not any(each.check(code).met for each in rules))
             return fenced(next(refused))
         if self.defect(task) == "unpassable":
-            return fenced("def nothing():\n    pass\n")
+            return fenced("class bad_name:\n    def Bad_Name(self):\n        Bad_Value = 1\n        return Bad_Value\n")
         found = [next(code for code in attempts(each) if each.check(code).met) for each in rules]
         return fenced("\n\n".join([*found, *["KEPT = 'kept'\n"] * (not rules)]))
 

@@ -61,7 +61,7 @@ class OfficialTurn(_Part):
 class ConstrainedTurn(_Part):
     """The fields that `repair` and `levels` add to a turn.
 
-    `level` is `single` or L1 to L4; `round` counts repairs. `carried`: a met reply that was judged again, without a
+    `level` is `single` or L1, L2, …; `round` counts repairs. `carried`: a met reply that was judged again, without a
     request. `parses` says whether the code parses in the task's language, null if that is not known; `grammar` is the
     package that read it, with its version, null if none did.
     """
