@@ -67,7 +67,8 @@ async def test_the_processes_that_are_watched_are_those_of_the_program(
     """The system says from which process a message is: without it nobody knew what a waiting program uses."""
     watched, look = list[int](), Usage.look
     monkeypatch.setattr(Usage, "look", lambda self, pids, waited: watched.append(len(pids)) or look(self, pids, waited))
-    await sandbox.run(Command(argv=("sleep", "0.4")))
+    ran = await sandbox.run(Command(argv=(PYTHON, "-c", "import time; time.sleep(0.4)")))
+    assert ran.status == 0
     assert watched[-1] == max(watched) == 1
 
 
