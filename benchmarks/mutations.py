@@ -6,17 +6,17 @@
 
 A mutant is one change of a comparison, a condition, a sum, a number, a returned value, or a statement that is left out,
 in the rooms below. What no verdict hangs on is not changed: annotations, declared fields, texts and what is printed in
-them, `__repr__`, limits of time. `map` runs the tests once and writes down which lines each test executes and how long
-it takes; files of tests that LINES has already are left out. `run` draws COUNT of all mutants, copies the repository to
-a temporary folder, makes one change after the other there, and runs the tests that execute the changed line, quickest
-first, until one fails: that mutant is killed. Lines that run in a box's processes, where none is counted, are tried
-with the tests that start one. A mutant that no test notices within LIMIT seconds survives. Each result is a line of
-JOURNAL: the next `run` goes on behind it, `--seconds` ends one after that time, and `--again` tries the survivors again
-with every test as it is now. `report` prints the share by room, with its 95 % interval (Wilson), and the survivors;
+them, `__repr__`, limits of time. `map` runs the tests once and writes down which lines each test executes, in its own
+process and in those of boxes, and how long it takes; files of tests that LINES has already are left out. `run` draws
+COUNT of all mutants, copies the repository to a temporary folder, makes one change after the other there, and runs the
+tests that execute the changed line, quickest first, until one fails: that mutant is killed. All tests are collected
+once, and each change is tried in a fork of that process, in which the changed function has its new code: this takes
+seconds. What no test notices so is tried again with everything loaded anew, for what is computed when a module is
+imported; a mutant that no test notices then within LIMIT seconds survives. Each result is a line of JOURNAL: the next
+`run` goes on behind it, `--seconds` ends one after that time, and `--again` tries the survivors again with every test
+as it is now. `report` prints the share by room, with its 95 % interval (Wilson), the survivors, and what was not tried;
 those that `mutations_equivalent.yaml` lists, with the reason, change nothing that a test could see, and are counted
 apart.
-
-Every run is forked out of one process that has loaded the libraries already, and takes seconds.
 """
 
 import argparse
@@ -653,22 +653,24 @@ def wilson(hits: int, count: int) -> tuple[float, float]:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Print the shares and the survivors."""
-    known, rows = equivalent(), list(read(options.journal).values())
+    """Print the shares of what was drawn and tried, and what no test noticed."""
+    known, rows = equivalent(), read(options.journal)
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for row in rows:
-        outcome = "equivalent" if row["outcome"] == "survived" and row["key"] in known else row["outcome"]
-        for place in (row["file"].split("/")[1], "all"):
+    for each in drawn(options.count, options.seed):
+        row = rows.get(each.key, {"outcome": "not tried", "by": "-"})
+        outcome = "equivalent" if each.key in known and row["outcome"] != "killed" else row["outcome"]
+        for place in (each.room, "all"):
             counts[place][outcome] += 1
         if outcome != "killed":
-            print(f"{outcome}: {row['file']}:{row['row']} ({row['kind']}; {row['by']})")
-            print(f"  - {row['line'].strip()}\n  + {row['changed'].strip()}")
-            print(f"  {known[row['key']]}\n" if outcome == "equivalent" else "")
+            print(f"{outcome}: {each.file}:{each.row} ({each.kind}; {row['by']})")
+            print(f"  - {each.line.strip()}\n  + {each.changed().strip()}")
+            print(f"  {known[each.key]}\n" if outcome == "equivalent" else "")
     for room, found in sorted(counts.items()):
         count = found["killed"] + found["survived"]
         low, high = wilson(found["killed"], count)
         share = f"{found['killed'] / count:.1%} ({low:.1%} to {high:.1%})" if count else "-"
-        print(f"{room:10} killed {found['killed']} of {count}, {share}; {found['equivalent']} equivalent")
+        rest = f"{found['equivalent']} equivalent, {found['not tried']} not tried"
+        print(f"{room:10} killed {found['killed']} of {count}, {share}; {rest}")
     return 0
 
 

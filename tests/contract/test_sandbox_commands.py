@@ -14,6 +14,7 @@ import pytest
 
 from codechat.errors import UserError
 from codechat.sandbox import PYTHON, SANDBOXES, Box, Command, Ran, Sandbox, TakenDown, WorkerDied
+from codechat.sandbox.watch import Ended, Run, Usage
 from support.processes import below
 
 LIMITS = {"memory_mb": 512, "processes": 16, "file_mb": 8, "output_mb": 4}
@@ -58,6 +59,26 @@ async def test_a_program_has_its_files_its_folder_and_its_environment(sandbox: S
     ran = await perl(sandbox, script, files=files, folder="work", environment={"GREETING": "hello"})
     assert (ran.status, ran.stdout, ran.stderr, ran.why) == (3, "six hello", "odd", None)
     assert 0 <= ran.cpu_s < 5
+
+
+async def test_the_processes_that_are_watched_are_those_of_the_program(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system says from which process a message is: without it nobody knew what a waiting program uses. And whoever
+    watches waits for no output, which would keep it from the limits."""
+
+    class Watching(Run):
+        def follow(self) -> Ended:
+            waits.extend(map(os.get_blocking, (self.results.fileno(), *self.outputs)))
+            return super().follow()
+
+    waits: list[bool] = []
+    monkeypatch.setattr("codechat.sandbox.workers.Run", Watching)
+    watched, look = list[int](), Usage.look
+    monkeypatch.setattr(Usage, "look", lambda self, pids, waited: watched.append(len(pids)) or look(self, pids, waited))
+    ran = await sandbox.run(Command(argv=(PYTHON, "-c", "import time; time.sleep(0.4)")))
+    assert ran.status == 0
+    assert watched[-1] == max(watched) == 1 and waits == [False] * 3
 
 
 async def test_the_folder_is_empty_otherwise_and_gone_afterwards(sandbox: Sandbox) -> None:

@@ -108,6 +108,31 @@ def test_answers_are_sent_and_small_reads_counted(child: Callable[..., Child]) -
     assert not one.run._receive()
 
 
+def test_outputs_of_a_command_are_read_in_turn_and_small_reads_counted(child: Callable[..., Child]) -> None:
+    one, (output, written) = child(), os.pipe()
+    os.set_blocking(output, False)
+    read = b""
+
+    def take(data: bytes) -> tuple[bytes, bool]:
+        nonlocal read
+        read += data
+        return b"", len(read) > watch.SCRAP
+
+    one.run.outputs = {output: take}
+    try:
+        assert not one.run._read(output) and one.run.scraps == 0, "nothing is there, and nobody waits"
+        os.write(written, b"abc")
+        assert one.run._read(output) and (read, one.run.scraps) == (b"abc", 1) and not one.killed()
+        os.write(written, b"x" * watch.SCRAP)
+        assert one.run._read(output) and one.run.scraps == 1 and one.killed() and one.run.decided
+        os.write(written, b"more")
+        os.close(written)
+        assert one.run._read(output) and len(read) == 3 + watch.SCRAP, "nothing is taken once it is decided"
+        assert not one.run._read(output)
+    finally:
+        os.close(output)
+
+
 @pytest.mark.parametrize(
     ("clock", "cpu_s", "idle", "why"),
     [
