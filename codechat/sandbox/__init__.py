@@ -15,7 +15,7 @@ from codechat.plugins import import_all
 from codechat.registry import NoTraits, Registry
 from codechat.sandbox.command import PYTHON, Command, Ran, Why
 from codechat.sandbox.interpreters import Libraries, libraries_at
-from codechat.sandbox.watch import CPU_LEFT_S, Ended, Job, Reader, WorkerDied
+from codechat.sandbox.watch import CPU_LEFT_S, Ended, Job, Pace, Reader, WorkerDied
 
 T = TypeVar("T")
 K = TypeVar("K", bound="Helper")
@@ -99,6 +99,13 @@ class Box(Protocol):
     def keep(self, key: str, start: Callable[[], K]) -> K:
         """The helper that `start` returned when it was first called for `key` in this box; it ends with the box."""
 
+    def stream(self, command: Command, reader: Reader, pace: Pace, idle_s: float) -> Ended:
+        """Run a program that writes results to its standard output, fed to `reader`; `Ended.stdout` is its other one.
+
+        It may wait `idle_s` seconds between two results, and `command.idle_s` in all. Raises as `run`, and `UserError`
+        if the box does not see it.
+        """
+
     def run(self, command: Command) -> Ran:
         """Run a program; raises `InfrastructureError` if its files cannot be made ready, `WorkerDied` as above."""
 
@@ -176,5 +183,5 @@ SANDBOXES = Sandboxes("sandbox", "codechat.sandbox", NoTraits, Sandbox, SandboxC
 
 __all__ = [
     "CPU_LEFT_S", "PYTHON", "SANDBOXES", "AddedOptions", "Box", "Command", "Ended", "Helper", "Job", "Libraries",
-    "Preloading", "Ran", "Reader", "Sandbox", "SandboxConfig", "TakenDown", "Why", "WorkerDied", "admit",
+    "Pace", "Preloading", "Ran", "Reader", "Sandbox", "SandboxConfig", "TakenDown", "Why", "WorkerDied", "admit",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from codechat.sandbox.watch import CPU_LEFT_S, Ended, Job
 
 PYTHON = wire.PYTHON
 TAIL = 2000
-Why = Literal["wall", "cpu", "idle", "output", "down", "missing"]
+Why = Literal["wall", "cpu", "idle", "input", "output", "down", "missing"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,11 +33,16 @@ CREDENTIALS = struct.Struct("iii")
 F_ADD_SEALS, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE = 1033, 1, 2, 4, 8
 
 
+# The number of results so far, and the CPU seconds that the next one may take.
+Pace = Callable[[], tuple[int, float]]
+
+
 @dataclass(frozen=True)
 class Job:
     """One program's run: the child's input, and the seconds that it may wait between two results, wait in all, compute
     in all, and take by the clock. `warm`: it needs the modules of assertion tests. `candidate`: the input of a second
-    process that runs the program, if the first one only tests it. The limits hold for both together."""
+    process that runs the program, if the first one only tests it. The limits hold for both together. `pace` bounds a
+    command's time between two results, which a child of the warm interpreter does by itself."""
 
     data: bytes
     idle_s: float
@@ -46,6 +51,7 @@ class Job:
     wall_s: float = math.inf
     warm: bool = False
     candidate: bytes = b""
+    pace: Pace | None = None
 
     @property
     def processes(self) -> int:
@@ -58,6 +64,9 @@ class Job:
         return CEILING_S + CEILING_FACTOR * (self.cpu_s + self.idle_total_s)
 
 
+EndedBy = Literal["wall", "cpu", "idle", "input"]
+
+
 @dataclass
 class Ended:
     """The end of a child. `why` is the parent's reason if it killed the child."""
@@ -65,7 +74,7 @@ class Ended:
     status: int
     cpu_s: float
     peak_kb: int
-    why: Literal["wall", "cpu", "idle"] | None = None
+    why: EndedBy | None = None
     stdout: bytes = b""
 
 
@@ -95,12 +104,12 @@ class Run:
         results.setblocking(False)  # what the child sends must not keep this side from its limits
         self.received = self.scraps = 0
         self.decided = False
-        self.why: Literal["wall", "cpu", "idle"] | None = None
+        self.why: EndedBy | None = None
         self.pids: list[int] = []  # in order of arrival
         self.clock, self.usage = Clock(), Usage()
         self.killed_at: float | None = None
         self.looked_at = self.waited = 0.0  # when the clock was last looked at, seconds waited since then
-        self.written, self.idle, self.idle_before = 0, 0.0, 0.0
+        self.written, self.idle, self.idle_before, self.cpu_before = 0, 0.0, 0.0, 0.0
 
     def follow(self) -> Ended:
         """Read the child's streams until its end; raises `WorkerDied`."""
@@ -176,7 +185,7 @@ class Run:
                 self._kill()
         return bool(data)
 
-    def _kill(self, why: Literal["wall", "cpu", "idle"] | None = None) -> None:
+    def _kill(self, why: EndedBy | None = None) -> None:
         if self.killed_at is None:
             self.killed_at, self.why = self.clock.s, why
             with suppress(OSError):
@@ -190,15 +199,21 @@ class Run:
             return
         self.idle += self.usage.look(self.pids, self.waited)
         self.waited = 0.0
-        # the position of the child's stream, its buffer included: a claim, bounded by `idle_total_s`
-        if (written := sum(wire.CURSOR.unpack(os.pread(self.shared, wire.CURSOR.size, 0)))) != self.written:
-            self.written, self.idle_before = written, self.idle
+        written, limit = self.job.pace() if self.job.pace is not None else (self._position(), math.inf)
+        if written != self.written:
+            self.written, self.idle_before, self.cpu_before = written, self.idle, self.usage.cpu_s
         if self.clock.s > min(self.job.wall_s, self.job.ceiling_s):
             self._kill("wall")
         elif self.usage.cpu_s > self.job.cpu_s - CPU_LEFT_S:
             self._kill("cpu")
+        elif self.usage.cpu_s - self.cpu_before > limit:
+            self._kill("input")
         elif self.idle - self.idle_before > self.job.idle_s or self.idle > self.job.idle_total_s:
             self._kill("idle")
+
+    def _position(self) -> int:
+        """The position of the child's stream, its buffer included: a claim, bounded by `idle_total_s`."""
+        return sum(wire.CURSOR.unpack(os.pread(self.shared, wire.CURSOR.size, 0)))
 
     def _end(self) -> Ended:
         """Take the status of the child, which is gone, and the rest of the socket and of shared memory."""

@@ -16,14 +16,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, TypeVar, cast
 
+from codechat.errors import UserError
 from codechat.sandbox import Box, Helper, SandboxConfig, TakenDown
 from codechat.sandbox.command import Command, Outputs, Ran, check_tools, moved
 from codechat.sandbox.inside import wire
-from codechat.sandbox.watch import Ended, Frames, Job, Reader, Run, WorkerDied, sealed_file, shared_memory
+from codechat.sandbox.watch import Ended, Frames, Job, Pace, Reader, Run, WorkerDied, sealed_file, shared_memory
 
 K = TypeVar("K", bound=Helper)
 START_S = 30.0
@@ -414,12 +415,24 @@ class _Box:
     def keep(self, key: str, start: Callable[[], K]) -> K:
         return self._worker.keep(key, start)
 
+    def stream(self, command: Command, reader: Reader, pace: Pace, idle_s: float) -> Ended:
+        job = replace(self._job(command), pace=pace, idle_s=idle_s)
+        outputs = Outputs(command.tail, self._output_limit)
+        ended = self._worker.run(job, outputs.start, (reader, outputs.stderr))
+        ran = outputs.conclude(ended, command.cpu_limit)
+        if ran.why == "missing":
+            raise UserError(f"this sandbox does not see {command.argv[0]}", "install it where every user can run it")
+        return replace(ended, stdout=ran.stderr.encode())
+
     def run(self, command: Command) -> Ran:
+        outputs = Outputs(command.tail, self._output_limit)
+        ended = self._worker.run(self._job(command), outputs.start, (outputs.stdout, outputs.stderr))
+        return outputs.conclude(ended, command.cpu_limit)
+
+    def _job(self, command: Command) -> Job:
         if missing := set(command.tools) - set(self._tools):
             raise ValueError(f"the box was lent without the tools {missing}")
-        outputs = Outputs(command.tail, self._output_limit)
-        ended = self._worker.run(moved(command).job(), outputs.start, (outputs.stdout, outputs.stderr))
-        return outputs.conclude(ended, command.cpu_limit)
+        return moved(command).job()
 
 
 def _probe(worker: Worker) -> None:

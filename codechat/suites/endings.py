@@ -19,7 +19,13 @@ NO_MEANINGS: Mapping[int, str] = MappingProxyType({})
 SAID_LINES = 20  # of what a program printed
 TAKEN_DOWN = "the program takes the sandbox's process down"
 IDLE = "it sleeps or waits for longer than it may"
+INPUT_USED_UP = "the CPU time of this input is used up"
 CPU_USED_UP = "the CPU time of the whole program is used up"
+ENDED_BY = {
+    "idle": IDLE,
+    "input": INPUT_USED_UP,
+    "wall": "it takes far longer by the clock than it may compute and wait",
+}
 
 
 async def run_in_box(sandbox: Sandbox, work: Callable[[Box], Verdict], tools: Sequence[str] = ()) -> Verdict:
@@ -32,17 +38,15 @@ async def run_in_box(sandbox: Sandbox, work: Callable[[Box], Verdict], tools: Se
 
 def explain_end(ended: Ended, cpu_limit: int) -> tuple[Outcome, str]:
     """The outcome and reason of a child that ended before its verdict was decided."""
-    if ended.why == "idle":
-        return "timeout", IDLE
-    if ended.why == "wall":
-        return "timeout", "it takes far longer by the clock than it may compute and wait"
+    if ended.why in ENDED_BY:
+        return "timeout", ENDED_BY[ended.why]
     if ended.why == "cpu" or ended.cpu_s >= cpu_limit - CPU_LEFT_S:
         return "timeout", CPU_USED_UP
     if os.WIFSIGNALED(ended.status):
         return "crash", f"killed by {_signal(os.WTERMSIG(ended.status))}"
     code = os.WEXITSTATUS(ended.status)
     if code == wire.TIMED_OUT:
-        return "timeout", "the CPU time of this input is used up"
+        return "timeout", INPUT_USED_UP
     return "crash", f"the process ended with status {code}"
 
 
@@ -101,6 +105,7 @@ def _missed(ran: Ran, command: Command, expected: int) -> tuple[Outcome, str]:
             "wall": ("timeout", f"it runs for longer than {command.wall_s:g} s"),
             "cpu": ("timeout", CPU_USED_UP),
             "idle": ("timeout", IDLE),
+            "input": ("timeout", INPUT_USED_UP),
             "output": ("crash", "it prints more than is read"),
             "down": ("crash", TAKEN_DOWN),
             "missing": ("fail", f"there is no {command.argv[0]} to run"),

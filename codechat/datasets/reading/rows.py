@@ -30,7 +30,7 @@ from codechat.languages.python.assembly import assemble, signature_of
 from codechat.plugins import import_all
 from codechat.suites import SUITES, OfOneLanguage, Suite
 from codechat.suites.assertions import Assertions
-from codechat.suites.calls import Calls, require_results
+from codechat.suites.calls import Calls, Driven, only_expressible, require_results
 from codechat.suites.calls.oracle import Oracle
 from codechat.tasks import Dataset, Requirement, Task
 
@@ -39,7 +39,7 @@ _EVALPLUS = frozenset({"contract", "test", "assertion"})  # its fields that are 
 RESERVED = "task"  # the id of the task's own tests
 REMEDY = (
     "a line is one JSON object with task_id, prompt, entry_point, canonical_solution, and base_input, tests or suite; "
-    "optional: plus_input, atol, oracle, base_output, plus_output, requirements, language"
+    "optional: plus_input, atol, oracle, base_output, plus_output, requirements, language, signature"
 )
 
 
@@ -119,6 +119,7 @@ class TaskRow(BaseModel):
     prompt: str = ""
     language: str = Field(PYTHON, min_length=1)
     entry_point: str = ""
+    signature: str = ""
     canonical_solution: str | None = None
     base_input: Inputs = []
     plus_input: Inputs = []
@@ -160,6 +161,11 @@ class TaskRow(BaseModel):
         require_results("base_output", self.base_input, self.base_output, "canonical_solution", reference)
         require_results("plus_output", self.plus_input, self.plus_output, "canonical_solution", reference)
 
+    @property
+    def driven(self) -> bool:
+        """Whether a driver calls the programs."""
+        return self.language != PYTHON and bool(self.base_input)
+
     def filled_fields(self) -> set[str]:
         """The names of the fields that are not empty, those of other forms included."""
         return {
@@ -177,8 +183,8 @@ class TaskRow(BaseModel):
             raise ValueError("plus_input goes with base_input, not with tests")
         if (calls or snippets) and self.suite is not None:
             raise ValueError("give suite alone, without base_input and tests")
-        if (calls or snippets) and self.language != PYTHON:
-            raise ValueError(f"base_input and tests are for Python: give suite for {self.language}")
+        if snippets and self.language != PYTHON:
+            raise ValueError(f"tests are for Python: give base_input or suite for {self.language}")
         if calls and not self.entry_point:
             raise ValueError("entry_point: Field required")
 
@@ -197,7 +203,7 @@ class TaskRow(BaseModel):
 
     def task(self, adapt: "Adapt") -> Task:
         """The task that the row describes. Raises `ValueError` if its texts make no program or show no signature."""
-        reference, signature = self.canonical_solution, ""
+        reference, signature = self.canonical_solution, self.signature if self.driven else ""
         if self.language == PYTHON and self.entry_point:
             if reference is not None:
                 reference = assemble(self.prompt, reference, self.entry_point)
@@ -232,7 +238,12 @@ class TaskRow(BaseModel):
             expected_plus=None if self.plus_output is None else tuple(self.plus_output),
             name=self.task_id,
         )
-        return adapt(calls)
+        if self.language == PYTHON:
+            return adapt(calls)
+        try:
+            return only_expressible(Driven.of(calls, self.language, self.signature), "input")
+        except UserError as error:
+            raise ValueError(f"language: {error.message}") from error
 
 
 Adapt = Callable[[Calls], Calls]
@@ -301,6 +312,8 @@ def _unused(row: TaskRow) -> dict[str, Any]:
     unused: dict[str, Any] = {name: True for name in ("tests", "suite", "requirements") if not getattr(row, name)}
     if row.language == PYTHON:
         unused["language"] = True
+    if not row.driven:
+        unused["signature"] = True
     if row.requirements:
         unused["requirements"] = {i: {"suite"} for i, each in enumerate(row.requirements) if each.suite is None}
     return unused

@@ -23,7 +23,8 @@ class CallsReader:
     """Reads one candidate's stream, which only claims results.
 
     `inputs` are the calls' arguments, of which the first `base` are those of the base tests; `comparison` makes the
-    `Comparison` for the results of one part; `output_limit` is in bytes.
+    `Comparison` for the results of one part; `output_limit` is in bytes. `conform` gives a claim as Python would have
+    written it, by the expected value.
     """
 
     def __init__(
@@ -35,9 +36,10 @@ class CallsReader:
         comparison: Callable[[], Comparison],
         truth: Truth,
         output_limit: int,
+        conform: Callable[[Any, Any], Any] = lambda actual, expected: actual,
     ) -> None:
         self._entry_point, self._inputs, self._base, self._truth = entry_point, inputs, base, truth
-        self._room = output_limit
+        self._room, self._conform = output_limit, conform
         self._frames = Frames()
         self._compare_anew = comparison
         self._comparison = comparison()
@@ -131,7 +133,8 @@ class CallsReader:
             return False
         fits = len(payload) <= LARGER * (len(expected.data) + 4)
         actual = read_or_opaque(payload) if fits else Opaque("a value too long to be right")
-        return self._comparison.holds(actual, read_or_opaque(expected.data), self._inputs[self.index])
+        right = read_or_opaque(expected.data)
+        return self._comparison.holds(self._conform(actual, right), right, self._inputs[self.index])
 
     def _fail(self, outcome: Outcome, reason: str, **details: Any) -> None:
         """Decide: the program failed on the current input."""

@@ -64,11 +64,11 @@ class JUnit:
 
     def make_ready(self, config: SandboxConfig, note: Callable[[str], None]) -> None:
         """See `Demanding`."""
-        _refuse_little(config)
+        refuse_little(config)
         toolchain(JavaOptions.of(config).java, self.tests, note)
 
     async def check(self, program: Program, sandbox: Sandbox) -> Verdict:
-        _refuse_little(sandbox.config)
+        refuse_little(sandbox.config)
         tools = await asyncio.to_thread(toolchain, JavaOptions.of(sandbox.config).java, self.tests)
         return await run_in_box(sandbox, lambda box: self._run(box, program, tools, sandbox.config), tools.tools)
 
@@ -103,7 +103,7 @@ class JUnit:
         return replace(verdict, cpu_s=verdict.cpu_s + compiled.cpu_s, inside=INSIDE, unrun=unrun)
 
 
-def _refuse_little(config: SandboxConfig) -> None:
+def refuse_little(config: SandboxConfig) -> None:
     """Raises `UserError` if no virtual machine could start within the limits: that is no failure of the program."""
     for name, least in LEAST.items():
         if getattr(config, name) < least:

@@ -6,6 +6,7 @@ by which a program could access the memory of its own process. An archive of loa
 
 import fcntl
 import functools
+import marshal
 import re
 import shutil
 import subprocess
@@ -62,6 +63,16 @@ class SampleTest {
     @Test void raises() { assertThrows(IllegalStateException.class, () -> { throw new IllegalStateException("x"); }); }
 }
 """
+CALLS = "calls.jsa"
+"""The loaded classes of `Calls.java`."""
+SAMPLE_CALLER = """
+final class CodechatCaller {
+    static java.util.List<java.util.Map<String, Double>> call(java.util.List<Integer> all, String text, double number) {
+        new Sample().one();
+        return java.util.List.of(java.util.Map.of(text, number + all.size()));
+    }
+}
+"""
 LAST_MANAGED = 23  # the last version of Java with security managers
 _building = threading.Lock()
 _made: dict[tuple[str | None, tuple[str, ...] | None, bool], "Toolchain"] = {}
@@ -89,7 +100,7 @@ class Toolchain:
     @property
     def tools(self) -> tuple[str, ...]:
         """The paths that must be visible in the sandbox."""
-        return (str(self.image), str(self.archive), *self.libraries)
+        return (str(self.image), str(self.archive), str(self.folder / CALLS), *self.libraries)
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -105,6 +116,16 @@ class Toolchain:
 
     def run(self, memory_mb: int, tests: Sequence[str], *, more: Sequence[str] = ()) -> list[str]:
         """The command that tests the unit in the files `token` and `unit` of the working folder."""
+        return self._java(memory_mb, ("codechat.junit.Runner", "token", "unit", *tests), more)
+
+    def call(self, memory_mb: int, words: Sequence[str], *, more: Sequence[str] = ()) -> list[str]:
+        """The command that calls the unit in the file `unit`; `words` are what `Calls.java` wants besides."""
+        return self._java(memory_mb, ("codechat.junit.Calls", "unit", *words), more or self._of_archive(CALLS))
+
+    def _of_archive(self, name: str) -> tuple[str, ...]:
+        return (f"-XX:SharedArchiveFile={self.folder / name}",)
+
+    def _java(self, memory_mb: int, words: Sequence[str], more: Sequence[str]) -> list[str]:
         return [
             f"{self.image}/bin/java",
             *(f"-Xmx{memory_mb // 4}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"),
@@ -116,8 +137,7 @@ class Toolchain:
             "-Djava.security.manager=allow" if self.version <= LAST_MANAGED else "--illegal-native-access=deny",
             *more,
             *self._classpath(),
-            *("codechat.junit.Runner", "token", "unit"),
-            *tests,
+            *words,
         ]
 
     def _classpath(self) -> list[str]:
@@ -203,7 +223,7 @@ class _Build:
         described.parent.mkdir()
         described.write_text("".join(_exported(SOURCES / "module-info.java", module)))
         self._tool("javac", "-d", compiler, SOURCES / "Compiler.java")
-        own = (described, SOURCES / "Runner.java", SOURCES / "Guard.java")
+        own = (described, *(SOURCES / f"{name}.java" for name in ("Runner", "Calls", "Guard")))
         self._tool("javac", "-nowarn", "-d", module, "--patch-module", f"{MODULE}={module}", *own)
         modules = ",".join((MODULE, *self.modules))
         options = ("--strip-debug", "--no-header-files", "--no-man-pages", "--output", self.tools.image)
@@ -215,23 +235,33 @@ class _Build:
         """Run a sample once, and keep the classes that it loads."""
         compiler = self.tools.compiler()
         try:
-            compiled = compiler.compile(SAMPLE, SAMPLE_TESTS, (), limit_s=60.0)
+            compiled, called = (
+                compiler.compile(SAMPLE, each, (), limit_s=60.0) for each in (SAMPLE_TESTS, SAMPLE_CALLER)
+            )
         finally:
             compiler.stop()
-        if compiled.kind is not Kind.COMPILED:
-            raise InfrastructureError(f"the Java compiler does not compile a sample: {compiled.text}")
-        (self.tools.folder / "token").write_text("token")
-        (self.tools.folder / "unit").write_bytes(compiled.unit)
+        for each in (compiled, called):
+            if each.kind is not Kind.COMPILED:
+                raise InfrastructureError(f"the Java compiler does not compile a sample: {each.text}")
+        folder = self.tools.folder
+        (folder / "token").write_text("token")
+        (folder / "unit").write_bytes(compiled.unit)
         dump = f"-XX:ArchiveClassesAtExit={self.tools.archive}"
         self._run(self.tools.run(4096, compiled.text.split(), more=[dump]))
-        self.tools.archive.chmod(0o644)
+        (folder / "unit").write_bytes(called.unit)
+        (folder / "arguments").write_bytes(marshal.dumps([([1, 2], "a", 0.5), ([], "\xe9", 1)], 2))
+        self._run(self.tools.call(4096, ("arguments",), more=[f"-XX:ArchiveClassesAtExit={folder / CALLS}"]))
+        for name in (self.tools.archive, folder / CALLS):
+            name.chmod(0o644)
 
     def _tool(self, name: str, *arguments: object) -> None:
         self._run([f"{self.tools.home}/bin/{name}", *map(str, arguments)])
 
     def _run(self, argv: Sequence[str]) -> None:
         """Run a trusted tool in the folder. Raises `InfrastructureError` with the tool's output."""
-        done = subprocess.run(argv, cwd=self.tools.folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            argv, cwd=self.tools.folder, capture_output=True, text=True, errors="replace", check=False
+        )
         if done.returncode != 0:
             said = (done.stderr or done.stdout).strip().splitlines()[-3:]
             raise InfrastructureError(f"{Path(argv[0]).name} fails ({done.returncode}): {' | '.join(said)}")

@@ -83,13 +83,13 @@ public final class Runner {
         LauncherFactory.create(config).execute(request, listener);
     }
 
-    private static byte[] takeAway(String name) throws IOException {
+    static byte[] takeAway(String name) throws IOException {
         byte[] data = Files.readAllBytes(Path.of(name));
         Files.delete(Path.of(name));
         return data;
     }
 
-    private static Map<String, byte[]> readClasses(byte[] unit) throws IOException {
+    static Map<String, byte[]> readClasses(byte[] unit) throws IOException {
         Map<String, byte[]> classes = new HashMap<>();
         try (DataInputStream stream = new DataInputStream(new ByteArrayInputStream(unit))) {
             for (int left = stream.readInt(); left > 0; left--) {
@@ -101,7 +101,7 @@ public final class Runner {
     }
 
     /** The classes of the unit, from memory: nothing that the program writes becomes a class or a service. */
-    private static final class UnitLoader extends ClassLoader {
+    static final class UnitLoader extends ClassLoader {
         private final Map<String, byte[]> classes;
 
         UnitLoader(Map<String, byte[]> classes) {

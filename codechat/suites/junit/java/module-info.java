@@ -1,6 +1,7 @@
 /** JUnit and the runner of its tests. Only what tests are written with is visible to programs, even by reflection. */
 module codechat.junit {
     requires java.logging;
+    requires java.management;
 
     exports junit.framework;
     exports org.junit.jupiter.api;

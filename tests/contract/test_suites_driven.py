@@ -1,0 +1,138 @@
+"""Calls in other languages: values go in and come out as they are, and only a right program passes."""
+
+import asyncio
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from codechat.domain import Program, Target, Verdict
+from codechat.errors import UserError
+from codechat.sandbox import SANDBOXES, Sandbox
+from codechat.suites.calls import Calls, Driven
+from support.node import needs_node
+
+LIMITS = {"min_cpu_s": 0.3, "idle_s": 0.5, "total_cpu_s": 3.0, "load_cpu_s": 1.0}
+ECHO = "const same = (...all) => all.length > 1 ? all : all[0]\n"
+VALUES: tuple[Any, ...] = (
+    *(None, True, False, 0, -1, 2**31, -(2**31) - 1, 2**53 - 1, -(2**53) + 1, 0.5, -0.0, 1e300, math.inf, -math.inf),
+    *("", "a", "é \N{GRINNING FACE}", "\ud800x\udfff", "\ufffd", "nul\0"),
+    *([], [1, [2.5, "x"]], (1, (2.0,)), {"a": 1, "b": [None]}, {1: 2.0, 2: 3.5}, {1, 2, 3}, {"x", "y"}, {(1, 2): 3}),
+    {"__proto__": 1},
+)
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[tuple[asyncio.Runner, Sandbox]]:
+    with asyncio.Runner() as runner:
+        sandbox = SANDBOXES.build(SANDBOXES.validate({"kind": "process", **LIMITS}), workers=1)
+        yield runner, sandbox
+        runner.run(sandbox.aclose())
+
+
+def check(world: tuple[asyncio.Runner, Sandbox], suite: Driven, source: str) -> Verdict:
+    runner, sandbox = world
+    return runner.run(suite.check(Program(source, Target(suite.language, suite.entry_point)), sandbox))
+
+
+def driven(*values: Any, entry: str = "same", reference: str = ECHO) -> Driven:
+    calls = Calls(entry, reference, tuple((value,) for value in values), expected_base=values)
+    return Driven.of(calls, "javascript", "")
+
+
+@needs_node
+def test_every_value_comes_back(world: tuple[asyncio.Runner, Sandbox]) -> None:
+    verdict = check(world, driven(*VALUES), ECHO)
+    assert verdict.passed and verdict.decided == "outside", verdict
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("expected", "returned"),
+    [
+        (1, "'1'"), ("1", "1"), ([1], "'1'"), ([1, 2], "[1]"), ([1], "[1, 2]"), ({"a": 1}, "{a: 2}"), ({1: 2}, "{1: 3}"),
+        ({1: 2}, "{'01': 2}"), ([1, 2], "new Set([1, 2])"), ({1, 2}, "[1, 2]"), (None, "NaN"), (None, "''"), (None, "0"),
+        (0.5, "0.5001"), (2**53 - 1, "2 ** 53"), ("é", "'e\u0301'"), (1, "Promise.resolve(1)"), (1, "new Number(1)"),
+        (1, "() => 1"), ({"a": 1}, "new (class { a = 1 })"), ([0] * 3, "'000'"),
+    ],
+)  # fmt: skip
+def test_another_value_is_wrong(world: tuple[asyncio.Runner, Sandbox], expected: Any, returned: str) -> None:
+    verdict = check(world, driven(expected), f"const same = () => ({returned})")
+    assert (verdict.outcome, verdict.failure and verdict.failure.reason) == ("fail", "wrong result")
+
+
+@needs_node
+def test_each_form_of_a_module_is_one(world: tuple[asyncio.Runner, Sandbox]) -> None:
+    for source in (
+        "function same(x) { return x }",
+        "module.exports = x => x",
+        "exports.same = x => x",
+        "export default function same(x) { return x }",
+        "import fs from 'fs'\nexport const same = x => x",
+        "const { inspect } = require('util'); let same = x => inspect && x // the end",
+    ):
+        assert check(world, driven(1), source).passed, source
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("source", "outcome", "reason"),
+    [
+        ("const same = (", "syntax_error", "the program does not parse: line"),
+        ("const other = 1", "fail", "the program does not define same"),
+        ("const same = 1", "fail", "the program does not define same"),
+        ("function same() { null.x }", "fail", "an exception"),
+        ("null.x", "fail", "an exception"),
+        ("function same() { for (;;); }", "timeout", "the CPU time of this input is used up"),
+        ("for (;;);", "timeout", "the CPU time of this input is used up"),
+        ("process.exit(0)", "crash", "the process ended with status 0"),
+        ("const same = x => { process.abort() }", "crash", "killed by SIG"),
+        ("const same = x => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)", "timeout", "it sleeps or"),
+        ("const same = x => '*'.repeat(3e5)", "fail", "wrong result"),
+    ],
+)
+def test_an_end_has_its_reason(world: tuple[asyncio.Runner, Sandbox], source: str, outcome: str, reason: str) -> None:
+    verdict = check(world, driven(1), source)
+    assert verdict.outcome == outcome and not verdict.passed_base
+    assert verdict.failure is not None and verdict.failure.reason.startswith(reason)
+
+
+@needs_node
+def test_a_failure_names_its_input_and_what_was_printed_before(world: tuple[asyncio.Runner, Sandbox]) -> None:
+    calls = Calls("f", "const f = x => x", ((1,), (2,)), ((3,), (4,)))
+    source = "console.log('loaded'); const f = x => { console.error(x); return x < 4 ? x : 0 }"
+    verdict = check(world, Driven.of(calls, "javascript", ""), source)
+    assert verdict.passed_base and verdict.failure is not None
+    assert (verdict.failure.suite, verdict.failure.index, verdict.failure.input) == ("plus", 1, "4")
+    assert verdict.failure.stdout == "loaded\n1\n2\n3\n4\n"
+
+
+@needs_node
+def test_a_model_in_python_gives_the_results_and_the_own_reference_where_it_counts(
+    world: tuple[asyncio.Runner, Sandbox],
+) -> None:
+    model = Calls("half", "def half(x): return x // 2", ((4,), (-3,)))
+    own = "const half = x => Math.trunc(x / 2)"
+    suite = replace(Driven.of(replace(model, reference=own), "javascript", ""), model=model)
+    assert check(world, suite, "const half = x => Math.floor(x / 2)").passed
+    assert not check(world, suite, own).passed
+    as_own = replace(suite, own=frozenset({1}))
+    assert check(world, as_own, own).passed and as_own.key != suite.key
+    assert not check(world, as_own, "const half = x => Math.floor(x / 2)").passed
+
+
+def test_what_a_language_cannot_express_is_said() -> None:
+    assert driven(2**53, 10**400, b"x", 1j, [1, {"a": 2**60}], 1).inexpressible().keys() == {0, 1, 2, 3, 4}
+
+
+def test_a_language_without_a_driver_is_refused() -> None:
+    with pytest.raises(UserError, match="no driver calls functions in cobol"):
+        replace(driven(1), language="cobol").tools(SANDBOXES.validate({"kind": "process"}))  # type: ignore[arg-type]
+
+
+def test_a_missing_tool_is_named() -> None:
+    config = SANDBOXES.validate({"kind": "process", "node": "/nowhere/node"})
+    with pytest.raises(UserError, match=r"sandbox\.node"):
+        driven(1).tools(config)  # type: ignore[arg-type]
