@@ -125,15 +125,13 @@ class TreeCode:
     @cached_property
     def outer(self) -> dict[str, list[str]]:
         """The names of the parameters of the functions that are within no other, by the function's name."""
-        found = {}
-        for name, node in self.functions.items():
-            if self.around(node, "function") is None:
-                found[name] = [self._parameter_name(each) for each in self.parameters(node)]
-        return found
+        functions = self.functions.items()
+        return {name: self.parameter_names(node) for name, node in functions if self.around(node, "function") is None}
 
-    def _parameter_name(self, parameter: Any) -> str:
-        named = parameter.child_by_field_name("name") or parameter.child_by_field_name("left")
-        return self.of(named or parameter)
+    def parameter_names(self, function: Any) -> list[str]:
+        """The names of a function's parameters, or what stands in their places."""
+        given = self.parameters(function)
+        return [self.of(each.child_by_field_name("name") or each.child_by_field_name("left") or each) for each in given]
 
     def statements(self, block: Any) -> list[Any]:
         """The statements of a block, comments left out."""

@@ -109,7 +109,7 @@ def header_comment(
             yield Occurrence(one.line)
 
 
-def _placed(code: TreeCode, statement: Statement) -> Iterator[Any]:
+def placed(code: TreeCode, statement: Statement) -> Iterator[Any]:
     """The statements of a kind, each as a whole: a function with what it is assigned to."""
     for node in code.all(*STATEMENTS[statement]):
         if statement == "function":
@@ -133,7 +133,7 @@ def is_else_if(code: TreeCode, node: Any) -> bool:
     return code.is_a(above, "if") and above.child_by_field_name("alternative") == node
 
 
-def _with_comment(code: TreeCode, node: Any, place: Place) -> bool:
+def with_comment(code: TreeCode, node: Any, place: Place) -> bool:
     first = node.start_point[0] + 1
     body = node.child_by_field_name("body") or node.child_by_field_name("consequence")
     last = first if body is not None else node.end_point[0] + 1
@@ -144,16 +144,16 @@ def _with_comment(code: TreeCode, node: Any, place: Place) -> bool:
 
 @tree_pattern("commented", "{statement} with a comment", "{statement}s with a comment")
 def commented(code: TreeCode, *, statement: Statement, place: Place = "either") -> Iterator[Occurrence]:
-    return (at(node) for node in _placed(code, statement) if _with_comment(code, node, place))
+    return (at(node) for node in placed(code, statement) if with_comment(code, node, place))
 
 
 @tree_pattern("uncommented", "{statement} without a comment", "{statement}s without a comment")
 def uncommented(code: TreeCode, *, statement: Statement, place: Place = "either") -> Iterator[Occurrence]:
-    return (at(node) for node in _placed(code, statement) if not _with_comment(code, node, place))
+    return (at(node) for node in placed(code, statement) if not with_comment(code, node, place))
 
 
 def _after_blank(code: TreeCode, statement: Statement, wanted: bool) -> Iterator[Occurrence]:
-    for node in _placed(code, statement):
+    for node in placed(code, statement):
         before = node.prev_named_sibling
         if not code.is_a(node.parent, "block") or before is None:
             continue
@@ -279,7 +279,7 @@ def quoted(code: TreeCode, *, quote: Quote) -> Iterator[Occurrence]:
 
 def _documented(code: TreeCode, wanted: bool, matches: str | None) -> Iterator[Occurrence]:
     ends = {one.last: one for one in code.comments if one.documents and one.own_line}
-    for function in _placed(code, "function"):
+    for function in placed(code, "function"):
         above = ends.get(function.start_point[0])
         fits = above is not None and (matches is None or _searched(matches, above.words))
         if fits is wanted and code.around(function, "function") is None:
