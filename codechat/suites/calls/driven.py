@@ -123,7 +123,7 @@ class Driven(Calls):
             cpu_s=cpu - 1,
             idle_s=idle[1],
             tail=2 * PRINTED,
-            alone=True,
+            alone=made.alone,
         )
         ended = box.stream(command, reader, pace, idle[0])
         _, _, said = ended.stdout.partition(SAID)

@@ -44,10 +44,14 @@ class Called:
 
 @dataclass(frozen=True)
 class Ready:
-    """The command that calls a program, and the CPU seconds that it took to make it."""
+    """The command that calls a program, and the CPU seconds that it took to make it.
+
+    It is `alone`, unless it compiles the program first: it can start no other process (`Command`).
+    """
 
     command: Command
     cpu_s: float = 0.0
+    alone: bool = True
 
 
 class Driver(Protocol):

@@ -313,7 +313,7 @@ public final class Calls {
             ByteArrayOutputStream bytes = new ByteArrayOutputStream();
             value.codePoints().forEach(point -> {
                 int more = point < 0x80 ? 0 : point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
-                bytes.write(more == 0 ? point : 0xf00 >> more & 0xff | point >> 6 * more);
+                bytes.write(more == 0 ? point : (0xff00 >> more + 1 & 0xff) | point >> 6 * more);
                 for (more--; more >= 0; more--) {
                     bytes.write(0x80 | point >> 6 * more & 63);
                 }
