@@ -110,7 +110,7 @@ def test_a_published_task_that_does_not_compile_is_listed(capsys: pytest.Capture
 
 
 def test_what_knows_only_python_is_refused() -> None:
-    with pytest.raises(UserError, match="model=refactorer knows only python, and a+ is in java"):
+    with pytest.raises(UserError, match=r"model=refactorer knows only python, and a+ is in java"):
         run("model=refactorer")
 
 

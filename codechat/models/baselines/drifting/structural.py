@@ -65,7 +65,7 @@ def inline(program: Program) -> Sequence[Edit]:
     tree, edits = program.tree, []
     for node in tree.all("return"):
         before, value = node.prev_named_sibling, next(iter(tree.statements(node)), None)
-        held = before.named_children[-1] if tree.is_a(before, "declaration") else None
+        held: Any = before.named_children[-1] if tree.is_a(before, "declaration") else None
         if not tree.is_a(held, "declarator") or not tree.is_a(value, "name"):
             continue
         name, given = held.child_by_field_name("name"), held.child_by_field_name("value")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from codechat.metrics.statistics import Figure
-from codechat.report.data import Column, Interval, Table, Value, columns_of, with_interval
+from codechat.report.data import Column, Table, Value, columns_of, with_interval
 from codechat.report.generic.paired import Pair, difference, minus
 from codechat.report.study import sustained
 from codechat.studies.refine.chapter.outcomes import Outcomes, RefineStudy
@@ -47,9 +47,9 @@ def _pair(sides: tuple[Outcomes, Outcomes]) -> Pair[Outcomes] | None:
 def _row(pair: Pair[Outcomes]) -> tuple[Value, ...]:
     (first_a, first_b), (last_a, last_b) = pair.at(0), pair.at(-1)
     mst_a, mst_b = (_sustained(pair, side) for side in pair.verdicts)
-    names = [", ".join(side.languages) for side in (pair.a, pair.b)]
+    (name_a,), (name_b,) = pair.a.languages, pair.b.languages
     return (
-        *(pair.a.cell.model, pair.a.cell.setting, *names, len(pair.tasks)),
+        *(pair.a.cell.model, pair.a.cell.setting, name_a, name_b, len(pair.tasks)),
         *_compared(pair, first_a, first_b), *_compared(pair, last_a, last_b), *_compared(pair, mst_a, mst_b),
     )  # fmt: skip
 
@@ -59,7 +59,5 @@ def _sustained(pair: Pair[Outcomes], side: Sequence[Sequence[tuple[bool | None, 
     return Figure({task: (sum(map(sustained, samples)), len(samples)) for task, samples in tasks})
 
 
-def _compared(
-    pair: Pair[Outcomes], a: Figure, b: Figure
-) -> tuple[float | None, float | None, float | None, Interval | None]:
+def _compared(pair: Pair[Outcomes], a: Figure, b: Figure) -> tuple[Value, ...]:
     return a.rate, b.rate, minus(a.rate, b.rate), difference(pair.ratios(a), pair.ratios(b))
